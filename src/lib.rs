@@ -150,23 +150,23 @@ pub use maintain::{
 };
 pub use observe::{Latencies, Metrics, Reads};
 pub use options::StoreOptions;
-pub use query::{Bounds, By, Earlier, Nearest, OneOrMany, Query};
+pub use query::{Bounds, By, ContainmentQuery, Earlier, Nearest, OneOrMany, Query};
 pub use read::Records;
 pub use schema::{
     DesignReport, MinHash, MinHashSchema, Near, Rebanding, Schema, SchemaBuilder, SimHash,
     SimHashSchema,
 };
 pub use sketch::{
-    DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Signature, Sketcher,
-    StreamedText, exact, feature_hash,
+    Containment, DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Signature,
+    Sketcher, StreamedText, exact, feature_hash,
 };
 pub use snapshot::Snapshot;
 pub use store::Store;
 pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 pub use transaction::WriteTransaction;
 pub use types::{
-    BeyondBudget, CheckReport, Document, Match, Matches, Novelty, Operation, Phase, Problem,
-    Progress, Record, Revision, Scope, Upserted, key_text,
+    BeyondBudget, CheckReport, Document, Match, Matches, Novelty, Operation, Overlap, Overlaps,
+    Phase, Problem, Progress, Record, Revision, Scope, Upserted, key_text,
 };
 
 /// The examples of the README, held to be true.

@@ -6,6 +6,9 @@ use std::time::Duration;
 use crate::engine::{FileOptions, FileSource, Files};
 use crate::error::{Error, Result};
 
+/// Kept hashes for each document of `flush_after` at which the memtable is flushed.
+const KEPT_HASHES_PER_DOCUMENT: u64 = 64;
+
 /// Options of an open store: its use of memory and disk. None of them is stored in the file, and none
 /// changes an answer but [`probe_budget`](Self::probe_budget): an answer that it may have changed says
 /// so.
@@ -75,7 +78,8 @@ impl StoreOptions {
     }
 
     /// Sets the number of documents whose postings are kept in memory before they are flushed to a run: 1 to
-    /// 1,048,576. Each takes 16 bytes a lane.
+    /// 1,048,576. Each takes 16 bytes a lane. With containment a document takes 16 bytes for each kept hash as
+    /// well, and postings are flushed as soon as there are 64 times as many of these.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
@@ -278,6 +282,13 @@ impl StoreOptions {
 
     pub(crate) fn shared_files(&self) -> &FileSource {
         &self.files
+    }
+
+    /// The number of kept hashes at which the memtable is flushed though it has fewer documents: 64 MiB of
+    /// postings by default.
+    pub(crate) fn flush_after_kept_hashes(&self) -> u64 {
+        self.flush_after_documents
+            .saturating_mul(KEPT_HASHES_PER_DOCUMENT)
     }
 
     pub(crate) fn validate(&self) -> Result<()> {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::corpus::verification::{self, FeatureSets, SketchedText};
 use crate::error::Result;
-use crate::query::{Earlier, Nearest, OneOrMany, Query};
+use crate::query::{ContainmentQuery, Earlier, Nearest, OneOrMany, Query, ShareOf};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
 use crate::write::Transaction;
@@ -341,6 +341,90 @@ impl WriteTransaction {
             self.transaction.view(),
             Cow::Borrowed(signatures.signatures()),
         )
+    }
+
+    /// Begins a query for documents that contain a text, given by its signature, or each of many texts: *is
+    /// this paragraph in that page?* [`min_share`](ContainmentQuery::min_share) says how much of it.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let containment = Containment::new(2).window(3); // finds each passage of 4 words
+    /// let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let mut transaction = store.begin_write()?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// transaction.insert("page", &page)?;
+    /// let texts = ["brown fox jumps over", "a text about something else"];
+    /// let texts = texts.map(|text| store.sketch_text(text)).into_iter();
+    /// let texts = texts.collect::<resemblance::Result<Vec<_>>>()?;
+    /// let answers = transaction.contained_in(&texts).run()?;
+    /// assert_eq!(answers[0][0].key(), Some(&b"page"[..]));
+    /// assert!(answers[1].is_empty());
+    /// # drop(answers);
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn contained_in<'a, Q: OneOrMany + ?Sized>(
+        &'a self,
+        signatures: &'a Q,
+    ) -> ContainmentQuery<'a, Q::Overlaps> {
+        self.about_passages(signatures, ShareOf::Query)
+    }
+
+    /// Begins a query for documents that a text contains, given by its signature, or that each of many texts
+    /// contains. [`min_share`](ContainmentQuery::min_share) says how much of them.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let containment = Containment::new(2).window(3);
+    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("sentence", &store.sketch_text("the quick brown fox jumps")?)?;
+    /// let page = store.sketch_text("yes the quick brown fox jumps over the lazy dog")?;
+    /// let transaction = store.begin_write()?;
+    /// let found = transaction.contents_of(&page).run()?;
+    /// assert_eq!((found.len(), found[0].document_share()), (1, 1.0));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn contents_of<'a, Q: OneOrMany + ?Sized>(
+        &'a self,
+        signatures: &'a Q,
+    ) -> ContainmentQuery<'a, Q::Overlaps> {
+        self.about_passages(signatures, ShareOf::Document)
+    }
+
+    /// Begins a query for documents that share any passage with a text, given by its signature, or with each
+    /// of many texts.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let containment = Containment::new(2).window(3);
+    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("sentence", &store.sketch_text("the quick brown fox jumps")?)?;
+    /// let page = store.sketch_text("yes the quick brown fox jumps over the lazy dog")?;
+    /// let transaction = store.begin_write()?;
+    /// let found = transaction.overlaps(&page).run()?;
+    /// assert_eq!((found.len(), found[0].key()), (1, Some(&b"sentence"[..])));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn overlaps<'a, Q: OneOrMany + ?Sized>(
+        &'a self,
+        signatures: &'a Q,
+    ) -> ContainmentQuery<'a, Q::Overlaps> {
+        self.about_passages(signatures, ShareOf::Neither)
+    }
+
+    fn about_passages<'a, Q: OneOrMany + ?Sized>(
+        &'a self,
+        signatures: &'a Q,
+        share_of: ShareOf,
+    ) -> ContainmentQuery<'a, Q::Overlaps> {
+        let signatures = Cow::Borrowed(signatures.signatures());
+        ContainmentQuery::new(self.transaction.view(), signatures, share_of)
     }
 
     /// Begins a search for the `n` documents that are nearest to a signature, this transaction's own

@@ -56,6 +56,8 @@ Examples:
   curl -s https://example.org | resemblance query seen.rsm
   resemblance add seen.rsm more.jsonl --if-new
   resemblance dedup more.jsonl --against seen.rsm -o new.jsonl
+  resemblance contain --in pages.rsm --query paragraphs.jsonl
+  resemblance decontaminate train.jsonl --against tests.jsonl -o clean.jsonl
   resemblance tune --threshold 0.7 --recall 0.99
   resemblance eval corpus.jsonl --sample 5000
   resemblance check seen.rsm || resemblance repair seen.rsm -o new.rsm"
@@ -96,6 +98,8 @@ enum Verb {
     Pairs(verbs::PairsArguments),
     Clusters(verbs::ClustersArguments),
     Dedup(verbs::DedupArguments),
+    Contain(verbs::ContainArguments),
+    Decontaminate(verbs::DecontaminateArguments),
     Stats(verbs::StatsArguments),
     Tune(verbs::TuneArguments),
     Eval(verbs::EvalArguments),
@@ -138,6 +142,8 @@ impl Verb {
             Self::Pairs(arguments) => only_store(&arguments.inputs),
             Self::Clusters(arguments) => only_store(&arguments.inputs),
             Self::Dedup(arguments) => arguments.against.as_deref(),
+            Self::Contain(arguments) => Some(&arguments.store),
+            Self::Decontaminate(arguments) => only_store(&arguments.against),
         }
     }
 }
@@ -191,6 +197,8 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Pairs(arguments) => verbs::pairs(context, &arguments),
         Verb::Clusters(arguments) => verbs::clusters(context, &arguments),
         Verb::Dedup(arguments) => verbs::dedup(context, &arguments),
+        Verb::Contain(arguments) => verbs::contain(context, &arguments),
+        Verb::Decontaminate(arguments) => verbs::decontaminate(context, &arguments),
         Verb::Stats(arguments) => verbs::stats(context, &arguments),
         Verb::Tune(arguments) => verbs::tune(context, &arguments),
         Verb::Eval(arguments) => verbs::eval(context, &arguments),

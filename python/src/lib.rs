@@ -2,7 +2,7 @@
 //! `python/resemblance`.
 //!
 //! Files import from those above them in this list: `errors`, `python`, `waiting`, `keys`, `schema`,
-//! `signature`, `batches`, `answers`, `progress`, `joins`, `snapshot`, `transaction`, `tickets`,
+//! `signature`, `batches`, `answers`, `progress`, `joins`, `passages`, `snapshot`, `transaction`, `tickets`,
 //! `store`, `maintain`, `corpus`, `exact`, `distributed`.
 
 mod answers;
@@ -14,6 +14,7 @@ mod exact;
 mod joins;
 mod keys;
 mod maintain;
+mod passages;
 mod progress;
 mod python;
 mod schema;

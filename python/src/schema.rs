@@ -85,6 +85,28 @@ struct SimHashFields {
     external: bool,
 }
 
+/// The fields of `resemblance.Containment`.
+#[derive(FromPyObject)]
+struct ContainmentFields {
+    shingle: i64,
+    window: Option<i64>,
+    scaled: Option<i64>,
+}
+
+impl ContainmentFields {
+    fn build(&self, py: Python<'_>) -> PyResult<resemblance::Containment> {
+        let containment = resemblance::Containment::new(number(py, "shingle", self.shingle)?);
+        Ok(match (self.window, self.scaled) {
+            (None, None) => containment,
+            (Some(window), None) => containment.window(number(py, "window", window)?),
+            (None, Some(scale)) => containment.scaled(number(py, "scaled", scale)?),
+            (Some(_), Some(_)) => {
+                return Err(invalid(py, "scaled", "a window as well", "one of them"));
+            }
+        })
+    }
+}
+
 const UNITS: [(&str, ShingleUnit); 3] = [
     ("words", ShingleUnit::Words),
     ("characters", ShingleUnit::Characters),
@@ -224,14 +246,15 @@ impl SimHashFields {
 #[pymethods]
 impl Schema {
     #[new]
-    #[pyo3(signature = (*, text=None, minhash=None, simhash=None, near="any", seed=None,
-        expected_documents=None, empty_documents="distinct"))]
+    #[pyo3(signature = (*, text=None, minhash=None, simhash=None, containment=None, near="any",
+        seed=None, expected_documents=None, empty_documents="distinct"))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn create(
         py: Python<'_>,
         text: Option<TextFields>,
         minhash: Option<MinHashFields>,
         simhash: Option<SimHashFields>,
+        containment: Option<ContainmentFields>,
         near: &str,
         seed: Option<u64>,
         expected_documents: Option<u64>,
@@ -248,6 +271,9 @@ impl Schema {
         }
         if let Some(simhash) = simhash {
             builder = builder.simhash(simhash.build(py)?);
+        }
+        if let Some(containment) = containment {
+            builder = builder.containment(containment.build(py)?);
         }
         if let Some(seed) = seed {
             builder = builder.seed(seed);
@@ -432,6 +458,19 @@ impl Schema {
     }
 
     #[getter]
+    fn containment<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(containment) = self.parts.schema.containment() else {
+            return Ok(None);
+        };
+        let fields = fields!(py,
+            shingle: containment.shingle_units(),
+            window: containment.window_shingles(),
+            scaled: containment.scale(),
+        );
+        object(py, "schema", "Containment", &fields).map(Some)
+    }
+
+    #[getter]
     fn near(&self) -> Option<&'static str> {
         name_of(&NEAR, &self.parts.schema.near())
     }
@@ -503,6 +542,7 @@ impl Schema {
             ("text", self.text(py)?),
             ("minhash", self.minhash(py)?),
             ("simhash", self.simhash(py)?),
+            ("containment", self.containment(py)?),
         ] {
             if let Some(part) = part {
                 parts.push(format!("{name}={}", part.repr()?));

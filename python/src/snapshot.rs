@@ -15,6 +15,7 @@ use crate::errors::{exception, invalid};
 use crate::joins::{BY, BoundFields, Clusters, JoinSettings, Pairs};
 use crate::keys::{Key, key_object, optional_key};
 use crate::maintain::{check_report, stats_object};
+use crate::passages::{PassageFields, Which};
 use crate::python::{choice, fields, object};
 use crate::schema::Schema;
 use crate::signature;
@@ -443,6 +444,147 @@ impl Snapshot {
         };
         let within = |nearest: Nearest<'_>| nearest.within(radius, factor);
         self.run_nearest(py, document, 1, fields, verify, within)
+    }
+
+    /// Returns the documents that contain one, those that share most first.
+    #[pyo3(signature = (document, /, *, min_share=None, min_shared=None, limit=None,
+        max_document_frequency=None))]
+    fn contained_in<'py>(
+        &self,
+        py: Python<'py>,
+        document: &Bound<'_, PyAny>,
+        min_share: Option<f64>,
+        min_shared: Option<u32>,
+        limit: Option<usize>,
+        max_document_frequency: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let fields = PassageFields {
+            which: Which::Containing,
+            min_share,
+            min_shared,
+            limit,
+            max_document_frequency,
+        };
+        let signature = signature_of(py, &self.schema, document)?;
+        fields.one(py, &self.snapshot, signature)
+    }
+
+    /// Returns the documents that contain each of many.
+    #[pyo3(signature = (documents, *, min_share=None, min_shared=None, limit=None,
+        max_document_frequency=None, threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn contained_in_many<'py>(
+        &self,
+        py: Python<'py>,
+        documents: &Bound<'_, PyAny>,
+        min_share: Option<f64>,
+        min_shared: Option<u32>,
+        limit: Option<usize>,
+        max_document_frequency: Option<u64>,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let fields = PassageFields {
+            which: Which::Containing,
+            min_share,
+            min_shared,
+            limit,
+            max_document_frequency,
+        };
+        fields.many(py, (&self.snapshot, &self.schema), documents, threads)
+    }
+
+    /// Returns the documents that one contains, those that share most first.
+    #[pyo3(signature = (document, /, *, min_share=None, min_shared=None, limit=None,
+        max_document_frequency=None))]
+    fn contents_of<'py>(
+        &self,
+        py: Python<'py>,
+        document: &Bound<'_, PyAny>,
+        min_share: Option<f64>,
+        min_shared: Option<u32>,
+        limit: Option<usize>,
+        max_document_frequency: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let fields = PassageFields {
+            which: Which::Contained,
+            min_share,
+            min_shared,
+            limit,
+            max_document_frequency,
+        };
+        let signature = signature_of(py, &self.schema, document)?;
+        fields.one(py, &self.snapshot, signature)
+    }
+
+    /// Returns the documents that each of many contains.
+    #[pyo3(signature = (documents, *, min_share=None, min_shared=None, limit=None,
+        max_document_frequency=None, threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn contents_of_many<'py>(
+        &self,
+        py: Python<'py>,
+        documents: &Bound<'_, PyAny>,
+        min_share: Option<f64>,
+        min_shared: Option<u32>,
+        limit: Option<usize>,
+        max_document_frequency: Option<u64>,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let fields = PassageFields {
+            which: Which::Contained,
+            min_share,
+            min_shared,
+            limit,
+            max_document_frequency,
+        };
+        fields.many(py, (&self.snapshot, &self.schema), documents, threads)
+    }
+
+    /// Returns the documents that share any passage with one, those that share most first.
+    #[pyo3(signature = (document, /, *, min_share=None, min_shared=None, limit=None,
+        max_document_frequency=None))]
+    fn overlaps<'py>(
+        &self,
+        py: Python<'py>,
+        document: &Bound<'_, PyAny>,
+        min_share: Option<f64>,
+        min_shared: Option<u32>,
+        limit: Option<usize>,
+        max_document_frequency: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let fields = PassageFields {
+            which: Which::Overlapping,
+            min_share,
+            min_shared,
+            limit,
+            max_document_frequency,
+        };
+        let signature = signature_of(py, &self.schema, document)?;
+        fields.one(py, &self.snapshot, signature)
+    }
+
+    /// Returns the documents that share any passage with each of many.
+    #[pyo3(signature = (documents, *, min_share=None, min_shared=None, limit=None,
+        max_document_frequency=None, threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn overlaps_many<'py>(
+        &self,
+        py: Python<'py>,
+        documents: &Bound<'_, PyAny>,
+        min_share: Option<f64>,
+        min_shared: Option<u32>,
+        limit: Option<usize>,
+        max_document_frequency: Option<u64>,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let fields = PassageFields {
+            which: Which::Overlapping,
+            min_share,
+            min_shared,
+            limit,
+            max_document_frequency,
+        };
+        fields.many(py, (&self.snapshot, &self.schema), documents, threads)
     }
 
     /// Returns the ids of the documents that share a bucket with one.

@@ -15,6 +15,7 @@ use crate::engine::{TemporaryFile, must_not_exist};
 use crate::error::{Error, Result};
 use crate::format::{LaneSummary, Posting};
 use crate::invariant::{OrBug, invariant};
+use crate::lanes::LaneCode;
 use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::Tombstones;
@@ -85,7 +86,7 @@ pub struct BulkBuild<'w> {
     duplicate_keys: DuplicateKeys,
     sorter: Sorter,
     /// The codes of one document, kept to be filled again.
-    codes: Vec<Option<u64>>,
+    codes: Vec<LaneCode>,
     failure: Option<String>,
     /// The file that this is a copy of, whose mode the store gets.
     source: Option<PathBuf>,
@@ -124,6 +125,7 @@ impl<'w> BulkBuild<'w> {
         })?;
         let sorter = Sorter::new(
             &code_bits,
+            schema.containment().is_some(),
             options.memory_bytes,
             options.sorting_threads(),
             options.temp_dir.as_deref().unwrap_or(&folder),

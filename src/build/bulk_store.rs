@@ -10,9 +10,9 @@ use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, LaneSummary, Posting, RunDescriptor, State, encode_run, header};
-use crate::index::{FilterPlan, level_of, write_lane};
+use crate::index::{FilterPlan, whole_level, write_lane};
 use crate::invariant::{OrBug, invariant};
-use crate::lanes::hash_key;
+use crate::lanes::{LaneCode, hash_key};
 use crate::options::StoreOptions;
 use crate::read::PostingTable;
 use crate::schema::Schema;
@@ -106,12 +106,12 @@ impl BulkStore {
         self.store.context.check_signature(signature)
     }
 
-    /// Stores the rows of a valid document, and gives its code in each lane.
+    /// Stores the rows of a valid document, and gives its codes.
     pub(crate) fn append(
         &mut self,
         document: &Document<'_>,
         signature: &Signature,
-        row: &mut Vec<Option<u64>>,
+        row: &mut Vec<LaneCode>,
     ) -> Result<DocumentId> {
         let id = self.next_id;
         let key_code = document.key().map(hash_key);
@@ -267,7 +267,9 @@ impl BulkStore {
             sealed_below: self.next_id,
             next_run: RUN + 1,
             unsealed_documents: 0,
-            postings_moved: inserted.saturating_mul(self.store.context.lanes.count().into()),
+            postings_moved: inserted
+                .saturating_mul(self.store.context.lanes.single_count().into())
+                .saturating_add(kept_postings(&self.store.context, &lanes)),
             dead_documents: 0,
         };
         let descriptor = whole_run(&self.store.context, RUN, &state, lanes);
@@ -359,9 +361,10 @@ pub(super) fn whole_run(
     state: &State,
     lanes: Vec<LaneSummary>,
 ) -> Option<RunDescriptor> {
+    let kept = kept_postings(context, &lanes);
     let descriptor = RunDescriptor {
         run,
-        level: level_of(state.documents, context.options.flush_after_documents),
+        level: whole_level(&context.options, state.documents, kept),
         first_id: 0,
         last_id: state.next_id.checked_sub(1)?,
         documents: state.documents,
@@ -371,6 +374,13 @@ pub(super) fn whole_run(
         lanes,
     };
     (descriptor.postings() > 0).then_some(descriptor)
+}
+
+/// Returns the number of postings in the lane of kept hashes.
+fn kept_postings(context: &SharedContext, lanes: &[LaneSummary]) -> u64 {
+    let lane = context.lanes.kept_lane().map(usize::from);
+    let summary = lane.and_then(|lane| lanes.get(lane));
+    summary.map_or(0, |summary| summary.postings)
 }
 
 fn no_row(id: u64) -> Error {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::build::options::BulkOptions;
 use crate::build::sort::{Layout, MemoryPlan};
 use crate::engine::file_size;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::lanes::LaneRole;
 use crate::read::SnapshotView;
 use crate::schema::{Rebanding, Schema};
+use crate::sketch::KEPT_HASH_BITS;
 use crate::state::OpenStore;
 use crate::state::shape_of;
 use crate::write::filter_bits_per_document;
@@ -19,6 +20,9 @@ const CONSTANT_BYTES: u64 = 2 << 20;
 const PAGES: f64 = 1.02;
 /// Buffers and bookkeeping of a build beside what its options bound.
 const BUFFERS_BYTES: u64 = 32 << 20;
+
+/// Bytes of a kept hash in the row of a signature that has some hundred.
+const KEPT_HASH_BYTES: f64 = 4.8;
 
 /// The expected needs of a build, in bytes.
 ///
@@ -81,32 +85,66 @@ struct Sorting {
 }
 
 impl Sorting {
-    fn new(options: &BulkOptions, schema: &Schema, documents: u64) -> Result<Self> {
+    /// `kept` is the mean number of kept hashes of a document.
+    fn new(options: &BulkOptions, schema: &Schema, documents: u64, kept: f64) -> Result<Self> {
         let code_bits = code_bits(schema)?;
         let max_bytes = options.store.filter_cache_bytes() as u64;
         let filters = filter_bits_per_document(&schema.lane_set()?, max_bytes, documents);
         let layouts = code_bits.iter().copied().map(Layout::for_code_bits);
         let layouts: Vec<Layout> = layouts.collect();
-        let plan = MemoryPlan::new(&layouts, options.memory_bytes, options.sorting_threads());
-        let held: u64 = layouts.iter().map(|layout| layout.memory_bytes()).sum();
-        let spilled: usize = layouts.iter().map(|layout| layout.spilled_bytes()).sum();
-        let postings: f64 = code_bits.iter().map(|bits| f64::from(bits + 3) / 8.0).sum();
-        let spills = documents > plan.batch_documents;
+        let has_kept_lane = schema.containment().is_some();
+        let (memory_bytes, threads) = (options.memory_bytes, options.sorting_threads());
+        let limits = MemoryPlan::new(&layouts, has_kept_lane, memory_bytes, threads).limits;
+        // Postings of a document in each lane.
+        let mut counts = vec![1.0; layouts.len()];
+        if let Some(last) = counts.last_mut().filter(|_| has_kept_lane) {
+            *last = kept;
+        }
+        let per_document = |bytes: &dyn Fn(usize) -> f64| -> f64 {
+            let lanes = counts.iter().enumerate();
+            lanes.map(|(lane, count)| count * bytes(lane)).sum()
+        };
+        let layout = |lane: usize| layouts.get(lane);
+        let held = per_document(&|lane| layout(lane).map_or(0.0, |it| it.memory_bytes() as f64));
+        let spilled =
+            per_document(&|lane| layout(lane).map_or(0.0, |it| it.spilled_bytes() as f64));
+        let stored = |lane| {
+            code_bits
+                .get(lane)
+                .map_or(0.0, |bits| f64::from(bits + 3) / 8.0)
+        };
+        let postings = per_document(&stored);
+        let is_full = |max: usize| kept * documents as f64 > max as f64;
+        let spills = documents > limits.documents || limits.kept_postings.is_some_and(is_full);
+        let largest = if has_kept_lane { kept } else { 1.0 };
+        let scratch = (held / layouts.len().max(1) as f64).max(8.0 * largest);
         Ok(Self {
             stored_bytes: (postings + filters as f64 / 8.0) * documents as f64,
             memory_bytes: if spills {
                 options.memory_bytes
             } else {
                 // One batch, and room for one lane.
-                documents.saturating_mul(held + held / layouts.len().max(1) as u64)
+                (documents as f64 * (held + scratch)) as u64
             },
             temporary_bytes: if spills {
-                documents.saturating_mul(spilled as u64)
+                (documents as f64 * spilled) as u64
             } else {
                 0
             },
         })
     }
+}
+
+/// Returns the mean number of kept hashes of a document, those of deleted ones in runs included.
+fn kept_per_document(view: &SnapshotView) -> f64 {
+    let Some(lane) = view.context().lanes.kept_lane() else {
+        return 0.0;
+    };
+    let version = &view.inner.version;
+    let in_runs = version.runs.descriptors().filter_map(|run| run.lane(lane));
+    let in_runs = in_runs.map(|summary| summary.postings);
+    let postings = in_runs.fold(version.memtable.lane_postings(lane), u64::saturating_add);
+    postings as f64 / view.len().max(1) as f64
 }
 
 /// Estimates the memory and the disk space that a rebanding of a store takes.
@@ -116,7 +154,8 @@ pub(super) fn estimate_reband(
     options: &BulkOptions,
 ) -> Result<RebandEstimate> {
     let schema = store.schema().rebanded(rebanding)?;
-    let documents = SnapshotView::open(store)?.len();
+    let view = SnapshotView::open(store)?;
+    let documents = view.len();
     let (file_bytes, _) = file_size(&store.context.path, &store.context.options)?;
     let cached = |growth_bytes: u64| {
         let held_bytes = file_bytes.saturating_add(growth_bytes);
@@ -132,7 +171,8 @@ pub(super) fn estimate_reband(
             temporary_bytes: 0,
         });
     }
-    let sorting = Sorting::new(options, &schema, documents)?;
+    let kept = kept_per_document(&view);
+    let sorting = Sorting::new(options, &schema, documents, kept)?;
     let growth_bytes = CONSTANT_BYTES.saturating_add((sorting.stored_bytes * PAGES) as u64);
     Ok(RebandEstimate {
         documents,
@@ -158,7 +198,8 @@ impl BulkOptions {
     ///
     /// # Errors
     ///
-    /// Returns no error for a schema that was made by its builder.
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for a schema with containment, unless
+    /// [`kept_hashes`](Self::kept_hashes) says how many of these a document has: that depends on its length.
     pub fn estimate(
         &self,
         schema: &Schema,
@@ -166,12 +207,21 @@ impl BulkOptions {
         key_bytes: u64,
         payload_bytes: u64,
     ) -> Result<BulkEstimate> {
-        let sorting = Sorting::new(self, schema, documents)?;
+        let kept = match (schema.containment(), self.kept_hashes) {
+            (Some(_), None) => {
+                let expected = "the mean number of a document: kept_hashes of the options";
+                return Err(Error::invalid("kept_hashes", "none", expected));
+            }
+            (Some(_), Some(kept)) => kept,
+            (None, _) => 0,
+        };
+        let sorting = Sorting::new(self, schema, documents, kept as f64)?;
         // Rows with their places in the tree; then postings.
         let signature = shape_of(schema).size_bytes() as u64;
         let content = key_bytes.saturating_add(payload_bytes);
         let row = content.saturating_add(28 + 29 + signature);
-        let stored = (row as f64 * documents as f64 + sorting.stored_bytes) * PAGES;
+        let row = row as f64 + kept as f64 * KEPT_HASH_BYTES;
+        let stored = (row * documents as f64 + sorting.stored_bytes) * PAGES;
         let store_bytes = CONSTANT_BYTES.saturating_add(stored as u64);
         let buffers = BUFFERS_BYTES.saturating_add(self.store.cache_bytes.min(store_bytes));
         Ok(BulkEstimate {
@@ -189,6 +239,7 @@ pub(super) fn code_bits(schema: &Schema) -> Result<Vec<u32>> {
     let bits = roles.map(|role| match role {
         LaneRole::Band(_) => u32::from(band_bits),
         LaneRole::Key | LaneRole::Table(_) => u64::BITS,
+        LaneRole::Kept => u32::from(KEPT_HASH_BITS),
     });
     Ok(bits.collect())
 }

@@ -63,6 +63,7 @@ pub struct BulkOptions {
     pub(super) temp_dir: Option<PathBuf>,
     pub(super) threads: Option<NonZeroUsize>,
     pub(super) duplicate_keys: DuplicateKeys,
+    pub(super) kept_hashes: Option<u64>,
 }
 
 impl Default for BulkOptions {
@@ -82,6 +83,7 @@ impl BulkOptions {
             temp_dir: None,
             threads: None,
             duplicate_keys: DuplicateKeys::Refuse,
+            kept_hashes: None,
         }
     }
 
@@ -116,6 +118,25 @@ impl BulkOptions {
     #[must_use]
     pub fn threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = Some(threads);
+        self
+    }
+
+    /// The mean number of [kept hashes](crate::Signature::kept_hashes) of a document, which
+    /// [`estimate`](Self::estimate) takes for a schema with containment: about 2 / (w + 1) of its shingles,
+    /// or 1 / s. Nothing else depends on it.
+    ///
+    /// ```
+    /// use resemblance::{BulkOptions, Containment, Schema};
+    /// let schema = Schema::builder().containment(Containment::new(5).window(9)).build()?;
+    /// assert!(BulkOptions::new().estimate(&schema, 1_000_000, 30, 0).is_err());
+    /// let options = BulkOptions::new().kept_hashes(100); // of 500 shingles
+    /// let bytes = options.estimate(&schema, 1_000_000, 0, 0)?.store_bytes;
+    /// assert!((900..1_300).contains(&(bytes / 1_000_000)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn kept_hashes(mut self, mean: u64) -> Self {
+        self.kept_hashes = Some(mean);
         self
     }
 

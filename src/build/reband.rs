@@ -186,6 +186,7 @@ fn reband(
     let folder = options.temp_dir.clone();
     let mut sorter = Sorter::new(
         &code_bits(store.schema())?,
+        store.schema().containment().is_some(),
         options.memory_bytes,
         options.sorting_threads(),
         &folder.unwrap_or_else(|| folder_of(path)),

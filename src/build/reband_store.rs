@@ -11,6 +11,7 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::format::{LaneRow, LaneSummary, Posting, SignatureRow, State, encode_run, header};
 use crate::invariant::{OrBug, invariant};
+use crate::lanes::LaneCode;
 use crate::options::StoreOptions;
 use crate::schema::{Rebanding, Schema};
 use crate::state::OpenStore;
@@ -82,10 +83,10 @@ impl RebandStore {
         Ok(file_size(&self.context.path, &self.context.options)?.1)
     }
 
-    /// Calls `take` with each live document, ascending by id: its code, or none, in each new lane.
+    /// Calls `take` with each live document, ascending by id, and its codes in the new lanes.
     pub(super) fn each_document(
         &mut self,
-        mut take: impl FnMut(u64, &[Option<u64>]) -> Result<()>,
+        mut take: impl FnMut(u64, &[LaneCode]) -> Result<()>,
     ) -> Result<()> {
         let (state, dead) = (&self.version.state, &self.version.dead);
         let (mut codes, mut row) = (Vec::new(), Vec::new());

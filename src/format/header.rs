@@ -161,12 +161,12 @@ impl State {
         })
     }
 
-    /// Counts the postings of a document that came or went.
+    /// Counts the postings of a document that came or went, a key that it lacks included.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] if the count has no room for them.
-    pub(crate) fn count_moved(&mut self, lanes: u16) -> Result<()> {
-        let moved = self.postings_moved.checked_add(lanes.into());
+    pub(crate) fn count_moved(&mut self, postings: u64) -> Result<()> {
+        let moved = self.postings_moved.checked_add(postings);
         self.postings_moved = moved.ok_or_else(|| {
             let expected = "fewer than 2^64 in a store's life; build a new store of its documents";
             Error::invalid("postings moved", self.postings_moved, expected)

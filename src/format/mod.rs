@@ -9,6 +9,7 @@ pub(crate) mod checksum;
 mod equal;
 mod filter;
 pub(crate) mod header;
+mod kept;
 pub(crate) mod metadata;
 mod posting;
 pub(crate) mod rows;

@@ -7,8 +7,9 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::checksum;
+use crate::format::kept::{self, PackedHashes};
 use crate::invariant::OrBug;
-use crate::sketch::{RecipeMark, Signature, ValueLayout};
+use crate::sketch::{KeptHashes, RecipeMark, Signature, ValueLayout};
 use crate::types::Document;
 
 pub(crate) const DOCUMENTS: &str = "documents";
@@ -94,10 +95,12 @@ pub(crate) struct Shape {
     pub(crate) are_samples: bool,
     /// Bits of the fingerprint; 0 without.
     pub(crate) fingerprint_bits: u16,
+    /// True if there are kept hashes.
+    pub(crate) has_kept_hashes: bool,
 }
 
 impl Shape {
-    /// Bytes of a row's fields that vary with the schema: values and fingerprint.
+    /// Bytes of a row's fields that vary with the schema: values and fingerprint, without kept hashes.
     pub(crate) fn size_bytes(&self) -> usize {
         let values = self.values.map_or(0, ValueLayout::size_bytes);
         values + usize::from(self.fingerprint_bytes())
@@ -132,6 +135,9 @@ pub(crate) fn encode_signature(
     }
     if let Some(fingerprint) = signature.fingerprint() {
         fingerprint.append_le_bytes(&mut bytes);
+    }
+    if let Some(hashes) = signature.kept_hashes() {
+        kept::encode(hashes, &mut bytes);
     }
     checksum::seal(SIGNATURES, &id.to_be_bytes(), &mut bytes);
     bytes
@@ -178,10 +184,11 @@ pub(super) fn plain_signature(signature: &Signature, shape: &Shape) -> Vec<u8> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SignatureRow<'a> {
     shape: &'a Shape,
-    /// Values and fingerprint: all bytes of the signature.
+    /// Values, fingerprint and kept hashes: all bytes of the signature.
     bytes: &'a [u8],
     values: &'a [u8],
     fingerprint: Option<Fingerprint>,
+    kept: PackedHashes<'a>,
     key_code: Option<u64>,
     empty: bool,
 }
@@ -218,20 +225,26 @@ impl<'a> SignatureRow<'a> {
             .values
             .map_or(0, |layout| layout.size_bytes_for(count));
         let (values, rest) = rest.split_at_checked(values_bytes)?;
-        let fingerprint = match rest {
+        let (fingerprint, rest) = rest.split_at_checked(fingerprint_bytes.into())?;
+        let fingerprint = match fingerprint {
             [] => None,
             bytes => Some(Fingerprint::from_le_bytes(bytes)?),
+        };
+        let (kept, rest) = match shape.has_kept_hashes {
+            true => PackedHashes::split(rest)?,
+            false => (PackedHashes::default(), rest),
         };
         let valid = kind == KIND
             && flags & !(IS_EMPTY | HAS_KEY_CODE) == 0
             && fits
             && fingerprint_bytes == shape.fingerprint_bytes()
-            && rest.len() == usize::from(fingerprint_bytes);
+            && rest.is_empty();
         valid.then_some(Self {
             shape,
             bytes,
             values,
             fingerprint,
+            kept,
             key_code,
             empty: flags & IS_EMPTY != 0,
         })
@@ -248,6 +261,11 @@ impl<'a> SignatureRow<'a> {
     /// Returns the code of the document's key, `None` without a key.
     pub(crate) fn key_code(&self) -> Option<u64> {
         self.key_code
+    }
+
+    /// Returns the number of kept hashes; 0 without containment.
+    pub(crate) fn kept_count(&self) -> u32 {
+        self.kept.count()
     }
 
     /// Returns a hash of all that the signature consists of. Two of a hundred million different ones agree
@@ -270,7 +288,11 @@ impl<'a> SignatureRow<'a> {
     pub(crate) fn to_signature(self, recipe: RecipeMark) -> Signature {
         let layout = self.shape.values;
         let values = layout.map(|layout| (layout, self.values, self.shape.are_samples));
-        Signature::decode(values, self.fingerprint, self.empty, Some(recipe))
+        let kept = self.shape.has_kept_hashes.then(|| KeptHashes {
+            hashes: self.kept.iter().collect(),
+            shingles: Vec::new(),
+        });
+        Signature::decode(values, self.fingerprint, self.empty, Some(recipe)).with_kept(kept)
     }
 }
 

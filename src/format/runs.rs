@@ -33,15 +33,17 @@ pub(crate) fn encode_run(run: &RunDescriptor) -> Result<Vec<u8>> {
     encode(RUNS, &run.run.to_be_bytes(), run)
 }
 
-/// Decodes the descriptor of run number `run`, whose fields must not contradict each other.
-pub(crate) fn decode_run(run: u32, bytes: &[u8]) -> Result<RunDescriptor> {
+/// Decodes the descriptor of run number `run`, whose fields must not contradict each other. In `kept_lane`
+/// documents have any number of postings.
+pub(crate) fn decode_run(run: u32, kept_lane: Option<u16>, bytes: &[u8]) -> Result<RunDescriptor> {
     let descriptor: RunDescriptor = decode(RUNS, &run.to_be_bytes(), bytes)?;
     let ordered = descriptor.lanes.is_sorted_by(|a, b| a.lane < b.lane);
-    // A document has at most one posting a lane, a block at least one posting.
+    // A document has at most one posting in any other lane, a block at least one posting.
     let range = descriptor.last_id.checked_sub(descriptor.first_id);
     let counted = descriptor.lanes.iter().all(|lane| {
         let counts = [lane.postings, lane.blocks, lane.bytes];
-        let fits = range.is_some_and(|range| lane.postings.saturating_sub(1) <= range);
+        let is_kept = kept_lane == Some(lane.lane);
+        let fits = is_kept || range.is_some_and(|range| lane.postings.saturating_sub(1) <= range);
         let shaped = lane.filter.is_none_or(|filter| filter.is_valid());
         fits && shaped
             && lane.blocks <= lane.postings
@@ -87,7 +89,7 @@ fn has_valid_rows(run: &RunDescriptor) -> bool {
 /// lanes beside the old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaneRow {
-    /// 0 key, 1 band, 2 permuted table.
+    /// 0 key, 1 band, 2 permuted table, 3 kept hashes.
     kind: u8,
     /// The number of the band or table.
     ordinal: u16,
@@ -101,6 +103,7 @@ impl LaneRow {
             LaneRole::Key => (0, 0),
             LaneRole::Band(ordinal) => (1, ordinal),
             LaneRole::Table(ordinal) => (2, ordinal),
+            LaneRole::Kept => (3, 0),
         };
         Self {
             kind,
@@ -136,13 +139,13 @@ mod tests {
             lanes: vec![LaneSummary::empty(0), LaneSummary::empty(3)],
         };
         let bytes = encode_run(&run).unwrap();
-        assert_eq!(decode_run(5, &bytes).unwrap(), run);
-        assert!(decode_run(6, &bytes).is_err());
+        assert_eq!(decode_run(5, None, &bytes).unwrap(), run);
+        assert!(decode_run(6, None, &bytes).is_err());
         let reversed = RunDescriptor {
             first_id: 21,
             ..run.clone()
         };
-        assert!(decode_run(5, &encode_run(&reversed).unwrap()).is_err());
+        assert!(decode_run(5, None, &encode_run(&reversed).unwrap()).is_err());
         let miscounted = |postings, blocks| {
             let last = Some(crate::format::posting::Posting::MAX);
             let lane = LaneSummary {
@@ -157,7 +160,7 @@ mod tests {
                 lanes,
                 ..run.clone()
             };
-            decode_run(5, &encode_run(&run).unwrap()).is_err()
+            decode_run(5, None, &encode_run(&run).unwrap()).is_err()
         };
         assert!(!miscounted(11, 11) && miscounted(12, 1));
         assert!(miscounted(3, 4) && miscounted(3, 0) && miscounted(0, 0));
@@ -168,7 +171,7 @@ mod tests {
                 lanes: run.lanes.iter().take(lanes).copied().collect(),
                 ..run.clone()
             };
-            decode_run(5, &encode_run(&run).unwrap()).is_ok()
+            decode_run(5, None, &encode_run(&run).unwrap()).is_ok()
         };
         assert!(dropping(&[1, 2], 10, 1) && dropping(&[1], 20, 1));
         assert!(!dropping(&[], 10, 1) && !dropping(&[1, 2], 10, 2));
@@ -177,7 +180,7 @@ mod tests {
             lanes: run.lanes.iter().rev().copied().collect(),
             ..run
         };
-        assert!(decode_run(5, &encode_run(&unordered).unwrap()).is_err());
+        assert!(decode_run(5, None, &encode_run(&unordered).unwrap()).is_err());
     }
 
     /// Two lanes of a run over all ids, each with half of all numbers and more, were accepted, and
@@ -203,7 +206,7 @@ mod tests {
                 rows_from: None,
                 lanes: (0..lanes).map(lane).collect(),
             };
-            let decoded = decode_run(5, &encode_run(&run).unwrap());
+            let decoded = decode_run(5, None, &encode_run(&run).unwrap());
             decoded.is_ok_and(|run| run.postings() > 0)
         };
         assert!(accepted(u64::MAX, 1) && accepted(u64::MAX / 2, 2));
@@ -224,7 +227,7 @@ mod tests {
             rows_from: Some(12),
             lanes: vec![LaneSummary::empty(0)],
         };
-        assert_damage_is_named(&encode_run(&run).unwrap(), |row| decode_run(5, row));
+        assert_damage_is_named(&encode_run(&run).unwrap(), |row| decode_run(5, None, row));
         let lane = LaneRow::from_role(LaneRole::Band(258)).encode(259).unwrap();
         assert_damage_is_named(&lane, |row| LaneRow::decode(259, row));
     }

@@ -105,6 +105,7 @@ fn any_schema(schema: &Schema) {
         assert_eq!(read.jaccard(&signature).unwrap(), 1.0);
     }
     assert_eq!(read.fingerprint(), signature.fingerprint());
+    assert_eq!(read.kept_hashes(), signature.kept_hashes());
 }
 
 /// Rows of `runs` and `lanes`: what is accepted has one form only, and its numbers can be added up.
@@ -125,7 +126,7 @@ pub fn descriptor(data: &[u8]) {
             let mut peeked = Input::new(input.rest.get(1..).unwrap_or_default());
             let run = peeked.number(4) as u32;
             for value in input.values(RUNS, &run.to_be_bytes()) {
-                if let Ok(descriptor) = decode_run(run, &value) {
+                if let Ok(descriptor) = decode_run(run, None, &value) {
                     assert_eq!(encode_run(&descriptor).unwrap(), value);
                     any_run(&descriptor);
                 }

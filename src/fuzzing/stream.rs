@@ -3,6 +3,7 @@
 use crate::format::{Shape, StreamDocument, StreamHeader, StreamReader, StreamWriter};
 use crate::fuzzing::Input;
 use crate::schema::{MinHash, Schema, SimHash};
+use crate::sketch::Containment;
 use crate::sketch::RecipeMark;
 use crate::state::shape_of;
 
@@ -47,6 +48,7 @@ fn header(input: &mut Input<'_>) -> StreamHeader {
         minhash(MinHash::bottom_k(64)).simhash(SimHash::bits64()),
         minhash(MinHash::external(16).value_bits(2)),
         Schema::builder().simhash(SimHash::bits128()),
+        Schema::builder().containment(Containment::new(2)),
     ];
     let number = usize::from(input.byte()) % schemas.len();
     let schema = schemas.into_iter().nth(number).unwrap().build().unwrap();

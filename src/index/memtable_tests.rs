@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::index::segment::SegmentBuilder;
-use crate::index::testing::{Random, in_range, posting};
+use crate::index::testing::{Random, in_range, lane_codes, posting};
 
 /// A segment of documents with a code in lane 0 if the id is even, and in lane 7 always.
 fn segment(random: &mut Random, ids: std::ops::Range<u64>) -> (Segment, [BTreeSet<Posting>; 2]) {
@@ -11,7 +11,8 @@ fn segment(random: &mut Random, ids: std::ops::Range<u64>) -> (Segment, [BTreeSe
     for id in ids {
         let (even, always) = (random.next(), random.below(50));
         let even = id.is_multiple_of(2).then_some(even);
-        builder.push(id, &[even, Some(always)]);
+        let codes = lane_codes(&[0, 7], &[even, Some(always)]);
+        builder.push(id, &codes).unwrap();
         expected[0].extend(even.map(|code| posting(code, id)));
         expected[1].insert(posting(always, id));
     }

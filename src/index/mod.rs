@@ -31,7 +31,7 @@ pub(crate) use k_way::{KWayMerge, merge_slices};
 pub(crate) use lane_iter::lane_iter_owned;
 pub(crate) use lane_writer::{write_lane, write_sorted};
 pub(crate) use memtable::{Memtable, TOMBSTONE_LANE};
-pub(crate) use merge::{LaneMerge, MergeBudget, MergePlan, Pace, RunShape, level_of, plan};
+pub(crate) use merge::{LaneMerge, MergeBudget, MergePlan, Pace, RunShape, plan, whole_level};
 pub(crate) use probe::probe_lane_while;
 pub(crate) use radix::sort_by_number;
 pub(crate) use run::{LaneRef, ProbeCost, RunBlocks, RunTables};

@@ -6,6 +6,8 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::k_way;
 use crate::index::radix::sort_by_number;
+use crate::invariant::OrBug;
+use crate::lanes::LaneCode;
 
 /// Immutable postings of some documents in all lanes.
 #[derive(Clone, Debug)]
@@ -249,18 +251,27 @@ impl SegmentBuilder {
         }
     }
 
-    /// Adds a document: a code, or none, for each lane. Ascending ids are the quick case.
-    pub(crate) fn push(&mut self, id: u64, codes: &[Option<u64>]) {
-        debug_assert_eq!(codes.len(), self.columns.len());
-        for (column, code) in self.columns.iter_mut().zip(codes) {
-            if let Some(code) = *code {
-                column.push(Posting { code, id });
-            }
+    /// Adds a document with its codes, in the order of their lanes. Ascending ids are the quick case.
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) for a code in another lane.
+    pub(crate) fn push(&mut self, id: u64, codes: &[LaneCode]) -> Result<()> {
+        let (mut lanes, mut columns) = (self.lanes.iter(), self.columns.iter_mut());
+        for of_lane in codes.chunk_by(|a, b| a.lane == b.lane) {
+            let lane = of_lane.first().map(|code| code.lane);
+            let position = lanes.position(|other| Some(*other) == lane);
+            let column = position.and_then(|position| columns.nth(position));
+            let column = column.or_bug_with(|| format!("a posting of lane {lane:?}"))?;
+            column.extend(of_lane.iter().map(|code| Posting {
+                code: code.code,
+                id,
+            }));
         }
         self.ids_ascend &= self.last_id.is_none_or(|last| last < id);
         self.last_id = Some(id);
         self.max_id = self.max_id.max(id);
         self.documents += 1;
+        Ok(())
     }
 
     /// Visits the postings of a lane whose codes are in `low_code..=high_code`, unordered. It looks at

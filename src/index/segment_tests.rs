@@ -1,5 +1,5 @@
 use super::*;
-use crate::index::testing::{Random, posting};
+use crate::index::testing::{Random, lane_codes, posting};
 
 fn lanes(numbers: &[u16]) -> Arc<[u16]> {
     numbers.into()
@@ -21,7 +21,7 @@ fn build(
         for (lane, code) in expected.iter_mut().zip(&codes) {
             lane.extend(code.map(|code| posting(code, id)));
         }
-        builder.push(id, &codes);
+        builder.push(id, &lane_codes(numbers, &codes)).unwrap();
         documents += 1;
     }
     for (lane, postings) in numbers.iter().zip(&mut expected) {

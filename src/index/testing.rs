@@ -12,6 +12,7 @@ use crate::format::{BlockKey, FilterKey, FilterShape, LaneSummary, Posting};
 use crate::index::filter_writer::FilterPlan;
 use crate::index::run::{Key, LaneRef, RunTables, Value};
 use crate::lanes::BucketBits;
+use crate::lanes::LaneCode;
 
 pub(super) const NAME: &str = "bands";
 pub(super) const TABLE: TableDefinition<'static, Key, Value> = TableDefinition::new(NAME);
@@ -127,4 +128,12 @@ pub(super) fn in_range(postings: &BTreeSet<Posting>, codes: RangeInclusive<u64>)
     let low = posting(*codes.start(), 0);
     let high = posting(*codes.end(), u64::MAX);
     postings.range(low..=high).copied().collect()
+}
+
+/// The codes of a document that has one or none in each of some lanes.
+pub(super) fn lane_codes(lanes: &[u16], codes: &[Option<u64>]) -> Vec<LaneCode> {
+    let codes = lanes.iter().zip(codes);
+    codes
+        .filter_map(|(&lane, code)| code.map(|code| LaneCode { lane, code }))
+        .collect()
 }

@@ -101,7 +101,7 @@ pub(super) fn lanes_read(lanes: &LaneSet, bounds: &ResolvedBounds) -> Range<u16>
     let bands_end = 1 + lanes.band_count();
     let start = if bounds.probes_bands() { 1 } else { bands_end };
     let end = if bounds.probes_tables() {
-        lanes.count()
+        lanes.single_count()
     } else {
         bands_end
     };

@@ -22,6 +22,8 @@ pub(crate) enum LaneRole {
     Band(u16),
     /// A SimHash table, numbered from 0.
     Table(u16),
+    /// The hashes of kept shingles, of which a document has any number.
+    Kept,
 }
 
 impl fmt::Display for LaneRole {
@@ -30,6 +32,7 @@ impl fmt::Display for LaneRole {
             Self::Key => f.write_str("key"),
             Self::Band(band) => write!(f, "band {band}"),
             Self::Table(table) => write!(f, "table {table}"),
+            Self::Kept => f.write_str("kept hashes"),
         }
     }
 }
@@ -62,7 +65,15 @@ impl BucketBits {
     }
 }
 
-/// The lanes of a store: number 0 for the key, then one for each band, then one for each permuted table.
+/// The code of a document in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaneCode {
+    pub(crate) lane: u16,
+    pub(crate) code: u64,
+}
+
+/// The lanes of a store: number 0 for the key, then one for each band, then one for each permuted table,
+/// then one for kept hashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LaneSet {
     /// The banding, and the bits of a band's code.
@@ -70,6 +81,8 @@ pub(crate) struct LaneSet {
     /// True if the first rows of a band lead its code.
     rows_lead: bool,
     design: Option<TableDesign>,
+    /// The bits of a kept hash, if there is a lane for these.
+    kept_bits: Option<u8>,
 }
 
 impl LaneSet {
@@ -96,6 +109,7 @@ impl LaneSet {
             banding,
             rows_lead: true,
             design,
+            kept_bits: None,
         })
     }
 
@@ -115,16 +129,33 @@ impl LaneSet {
         }
     }
 
+    /// The lanes with one for kept hashes of so many bits, or without.
+    pub(crate) fn with_kept_hashes(self, kept_bits: Option<u8>) -> Self {
+        Self { kept_bits, ..self }
+    }
+
     /// The roles in the order of the lanes' numbers.
     pub(crate) fn roles(&self) -> impl Iterator<Item = LaneRole> + use<> {
         let bands = (0..self.band_count()).map(LaneRole::Band);
         let tables = (0..self.table_count()).map(LaneRole::Table);
-        std::iter::once(LaneRole::Key).chain(bands).chain(tables)
+        let kept = self.kept_bits.map(|_| LaneRole::Kept);
+        let one_code = std::iter::once(LaneRole::Key).chain(bands).chain(tables);
+        one_code.chain(kept)
     }
 
     /// The number of lanes, the key's included.
     pub(crate) fn count(&self) -> u16 {
+        self.single_count() + u16::from(self.kept_bits.is_some())
+    }
+
+    /// The number of lanes in which a document has at most one code: all but that of kept hashes.
+    pub(crate) fn single_count(&self) -> u16 {
         1 + self.band_count() + self.table_count()
+    }
+
+    /// The lane of kept hashes, the last one, if there is one.
+    pub(crate) fn kept_lane(&self) -> Option<u16> {
+        self.kept_bits.map(|_| self.single_count())
     }
 
     pub(crate) fn band_count(&self) -> u16 {
@@ -189,7 +220,7 @@ impl LaneSet {
         Banding::try_from((banding.bands(), LEADING_ROWS)).ok()
     }
 
-    /// The table of a lane; `None` for the lanes of keys and bands.
+    /// The table of a lane; `None` for the lanes of keys, bands and kept hashes.
     fn table(&self, lane: u16) -> Option<&PermutedTable> {
         let number = lane.checked_sub(1 + self.band_count())?;
         self.design.as_ref()?.tables().get(usize::from(number))
@@ -197,10 +228,16 @@ impl LaneSet {
 
     /// The bits of a lane's codes that tell its buckets apart.
     pub(crate) fn bucket_bits(&self, lane: u16) -> BucketBits {
-        match self.banding {
-            Some((banding, code_bits)) if (1..=banding.bands()).contains(&lane) => BucketBits {
-                shift: 64 - u32::from(code_bits),
-                length: code_bits,
+        match (self.banding, self.kept_bits) {
+            (Some((banding, code_bits)), _) if (1..=banding.bands()).contains(&lane) => {
+                BucketBits {
+                    shift: 64 - u32::from(code_bits),
+                    length: code_bits,
+                }
+            }
+            (_, Some(bits)) if lane == self.single_count() => BucketBits {
+                shift: 64 - u32::from(bits),
+                length: bits,
             },
             // Keys have codes of 64 bits, each a bucket of its own.
             _ => BucketBits {

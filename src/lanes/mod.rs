@@ -11,7 +11,7 @@ mod tables;
 mod tuning;
 
 pub use bands::Banding;
-pub(crate) use lane_set::{BucketBits, LaneRole, LaneSet, hash_key};
+pub(crate) use lane_set::{BucketBits, LaneCode, LaneRole, LaneSet, hash_key};
 pub(crate) use radii::ProbeRadii;
 pub use tables::TableDesign;
 pub(crate) use tuning::{choose_design, simhash_probability};

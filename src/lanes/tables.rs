@@ -516,7 +516,8 @@ fn build_table(bits: u16, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
             };
             if is_chosen(i) {
                 word.leading |= 1 << (from % 64);
-                prefix_bits += 1;
+                // One that is longer than a code is refused later.
+                prefix_bits = u8::saturating_add(prefix_bits, 1);
             }
             if to < u32::from(CODE_BITS) {
                 move_bit(&mut word.moves, from % 64, 63 - to);

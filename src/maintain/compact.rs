@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::engine::file_size;
 use crate::engine::{catch_engine_panic, close_packed, open_database, verify_pages};
 use crate::error::Result;
-use crate::index::{MergePlan, RunShape, level_of};
+use crate::index::{MergePlan, RunShape, whole_level};
 use crate::invariant::OrBug;
 use crate::observe::{UPKEEP, log as events};
 use crate::options::StoreOptions;
@@ -125,10 +125,13 @@ impl Merging {
             return Ok(false);
         }
         let documents = shapes.iter().map(RunShape::live).sum();
-        let flush_after = writer.store.context.options.flush_after_documents;
+        let context = &writer.store.context;
+        let lane = context.lanes.kept_lane();
+        let kept = writer.runs.descriptors().filter_map(|run| run.lane(lane?));
+        let kept = kept.map(|summary| summary.postings).sum();
         let plan = MergePlan {
             runs: shapes.iter().map(|run| run.run).collect(),
-            level: level_of(documents, flush_after),
+            level: whole_level(&context.options, documents, kept),
         };
         writer.begin_merge(&plan, 0)?;
         *self = Self {

@@ -438,7 +438,8 @@ fn largest_buckets(
             unsealed.binary_search(&id).is_ok()
         }
     };
-    let of_buckets = all_lanes.iter().filter(|lane| lane.lane > 0);
+    let asked = 1..lanes.single_count();
+    let of_buckets = all_lanes.iter().filter(|lane| asked.contains(&lane.lane));
     let total = of_buckets
         .map(|lane| lane.postings)
         .fold(0, u64::saturating_add);
@@ -448,7 +449,7 @@ fn largest_buckets(
     for (role, lane) in lanes
         .roles()
         .zip(0u16..)
-        .filter(|(role, _)| *role != LaneRole::Key)
+        .filter(|(role, _)| !matches!(role, LaneRole::Key | LaneRole::Kept))
     {
         let mut note = |counted: Counted| {
             if counted.documents > 1 {

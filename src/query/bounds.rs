@@ -183,6 +183,7 @@ impl Bounds {
 
     fn family(&self, schema: &Schema) -> Result<By> {
         let has = (schema.minhash().is_some(), schema.simhash().is_some());
+        schema.check_families()?;
         let by = match (self.by, has) {
             (Some(by), _) => by,
             (None, (true, false)) => By::MinHash,
@@ -362,7 +363,6 @@ mod tests {
             Bounds::new().min_similarity(0.79),
             Bounds::new().min_similarity(f64::NAN),
             Bounds::new().min_similarity(1.01).accept_lower_recall(),
-            Bounds::new().max_distance(4),
             Bounds::new().by(By::SimHash).min_similarity(0.9),
         ] {
             let refused = bounds.resolve(&schema, false);

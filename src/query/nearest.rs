@@ -182,6 +182,7 @@ impl<'a, A> Nearest<'a, A> {
         if !(0.0..=1.0).contains(&self.min_recall) {
             return Err(Error::invalid("min_recall", self.min_recall, "0 to 1"));
         }
+        schema.check_families()?;
         let default = match schema.minhash() {
             Some(_) => By::MinHash,
             None => By::SimHash,

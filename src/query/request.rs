@@ -14,7 +14,7 @@ use crate::query::verify::{Ask, Outside, Verify};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
-use crate::types::{DocumentId, Matches};
+use crate::types::{DocumentId, Matches, Overlaps};
 
 /// One signature, or many: what a query can be about.
 ///
@@ -40,6 +40,9 @@ pub trait OneOrMany: sealed::Sealed {
     /// The candidates of one signature, or those of each of many.
     type Candidates;
 
+    /// What a question about shared passages is answered by.
+    type Overlaps;
+
     #[doc(hidden)]
     fn signatures(&self) -> &[Signature];
 
@@ -59,6 +62,7 @@ mod sealed {
 impl OneOrMany for Signature {
     type Answer = Matches;
     type Candidates = Vec<DocumentId>;
+    type Overlaps = Overlaps;
 
     fn signatures(&self) -> &[Signature] {
         std::slice::from_ref(self)
@@ -72,6 +76,7 @@ impl OneOrMany for Signature {
 impl OneOrMany for [Signature] {
     type Answer = Vec<Matches>;
     type Candidates = Vec<Vec<DocumentId>>;
+    type Overlaps = Vec<Overlaps>;
 
     fn signatures(&self) -> &[Signature] {
         self
@@ -85,6 +90,7 @@ impl OneOrMany for [Signature] {
 impl OneOrMany for Vec<Signature> {
     type Answer = Vec<Matches>;
     type Candidates = Vec<Vec<DocumentId>>;
+    type Overlaps = Vec<Overlaps>;
 
     fn signatures(&self) -> &[Signature] {
         self
@@ -98,6 +104,7 @@ impl OneOrMany for Vec<Signature> {
 impl<const N: usize> OneOrMany for [Signature; N] {
     type Answer = Vec<Matches>;
     type Candidates = Vec<Vec<DocumentId>>;
+    type Overlaps = Vec<Overlaps>;
 
     fn signatures(&self) -> &[Signature] {
         self
@@ -111,6 +118,7 @@ impl<const N: usize> OneOrMany for [Signature; N] {
 impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
     type Answer = Q::Answer;
     type Candidates = Q::Candidates;
+    type Overlaps = Q::Overlaps;
 
     fn signatures(&self) -> &[Signature] {
         (**self).signatures()
@@ -502,9 +510,7 @@ impl<'a> Query<'a, Vec<Matches>> {
     /// [`Error::InvalidParameter`] for a number of [`threads`](Self::threads) out of range.
     pub fn run(self) -> Result<Vec<Matches>> {
         let threads = self.threads;
-        if let Some(threads) = threads.filter(|threads| !(1..=MAX_THREADS).contains(threads)) {
-            return Err(Error::invalid("threads", threads, "1 to 1,024"));
-        }
+        check_threads(threads)?;
         self.search(|search, signatures| {
             let signatures: Vec<&Signature> = signatures.iter().collect();
             search.many_in_threads(&signatures, threads)
@@ -524,6 +530,14 @@ pub(crate) fn candidates(
     context
         .run_checked(|| search.candidates_in_threads(&signatures))
         .inspect(|answers| context.note_queries(answers.len()))
+}
+
+/// Refuses a number of threads that is a slip.
+pub(super) fn check_threads(threads: Option<usize>) -> Result<()> {
+    match threads.filter(|threads| !(1..=MAX_THREADS).contains(threads)) {
+        Some(threads) => Err(Error::invalid("threads", threads, "1 to 1,024")),
+        None => Ok(()),
+    }
 }
 
 /// Refuses a signature of another kind, by its index if there are several.

@@ -24,7 +24,7 @@ impl PostingTable {
     pub(crate) fn of(role: LaneRole) -> Self {
         match role {
             LaneRole::Key => Self::Keys,
-            LaneRole::Band(_) => Self::Bands,
+            LaneRole::Band(_) | LaneRole::Kept => Self::Bands,
             LaneRole::Table(_) => Self::Permuted,
         }
     }

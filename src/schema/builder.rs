@@ -3,7 +3,9 @@
 use super::definition::{MinHashSchema, Near, Schema, SimHashSchema, value_layout};
 use crate::error::{Error, Result};
 use crate::lanes::{Banding, TableDesign, choose_design};
-use crate::sketch::{EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe};
+use crate::sketch::{
+    Containment, EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe,
+};
 use crate::text::{Text, UNICODE_VERSION};
 
 /// The widths of stored values that a schema accepts, in bits.
@@ -435,7 +437,7 @@ impl SimHash {
 }
 
 impl Schema {
-    /// Starts a schema. At least one of MinHash and SimHash must be given.
+    /// Starts a schema. At least one of MinHash, SimHash and containment must be given.
     #[must_use]
     pub fn builder() -> SchemaBuilder {
         SchemaBuilder::default()
@@ -458,6 +460,7 @@ pub struct SchemaBuilder {
     text: Option<Text>,
     minhash: Option<MinHash>,
     simhash: Option<SimHash>,
+    containment: Option<Containment>,
     near: Near,
     seed: u64,
     expected_documents: u64,
@@ -470,6 +473,7 @@ impl Default for SchemaBuilder {
             text: None,
             minhash: None,
             simhash: None,
+            containment: None,
             near: Near::Any,
             seed: 1,
             expected_documents: 1_000_000,
@@ -497,6 +501,28 @@ impl SchemaBuilder {
     #[must_use]
     pub fn simhash(mut self, simhash: SimHash) -> Self {
         self.simhash = Some(simhash);
+        self
+    }
+
+    /// Keeps hashes of shingles, so that shared passages are found: a document in another, or a part of
+    /// one.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let containment = Containment::new(3).window(4);
+    /// let schema = Schema::builder().text(Text::words(3)).containment(containment).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = "it was the best of times it was the worst of times it was the age of wisdom";
+    /// store.insert("page", &store.sketch_text(page)?)?;
+    /// let quotation = store.sketch_text("It was the worst of times, it was the age")?;
+    /// let found = store.snapshot()?.contained_in(&quotation).run()?;
+    /// assert_eq!((found[0].key(), found[0].query_share()), (Some(&b"page"[..]), 1.0));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn containment(mut self, containment: Containment) -> Self {
+        self.containment = Some(containment);
         self
     }
 
@@ -588,6 +614,7 @@ impl SchemaBuilder {
                 let made = self.simhash.as_ref().filter(|simhash| !simhash.is_external);
                 made.map(|simhash| simhash.bits)
             },
+            containment: self.containment,
         };
         recipe.validate()?;
         let expected_documents = self.expected_documents;

@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 use crate::lanes::{Banding, LaneSet, TableDesign};
 use crate::sketch::{
-    DocumentFrequencies, EmptyDocuments, MinHashKind, Recipe, Sketcher, ValueLayout,
+    Containment, DocumentFrequencies, EmptyDocuments, KEPT_HASH_BITS, MinHashKind, Recipe,
+    Sketcher, ValueLayout,
 };
 use crate::text::Text;
 
@@ -237,6 +238,7 @@ impl SimHashSchema {
 /// assert_eq!(schema.empty_documents(), EmptyDocuments::Distinct);
 /// assert_eq!(schema.expected_documents(), 1_000_000);
 /// assert_eq!(schema.lanes(), 1 + 16); // one for keys, and the bands
+/// assert_eq!(schema.containment(), None);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 ///
@@ -270,6 +272,7 @@ impl Schema {
         let recipe = Recipe {
             seed,
             simhash_bits: None,
+            containment: None,
             ..self.recipe.clone()
         };
         Ok(Sketcher::from_valid(recipe, None, minhash.value_bits))
@@ -387,11 +390,36 @@ impl Schema {
         self.simhash.is_some() && self.recipe.simhash_bits.is_none()
     }
 
-    /// The number of lanes: one for keys, one a band, one a permuted table.
+    /// The shingles that are kept to find shared passages.
+    #[must_use]
+    pub fn containment(&self) -> Option<Containment> {
+        self.recipe.containment
+    }
+
+    /// Returns true if it has MinHash or SimHash, by which near documents are found.
+    pub(crate) fn has_families(&self) -> bool {
+        self.minhash.is_some() || self.simhash.is_some()
+    }
+
+    /// Refuses to look for near documents where the schema has neither MinHash nor SimHash.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`].
+    pub(crate) fn check_families(&self) -> Result<()> {
+        if self.has_families() {
+            return Ok(());
+        }
+        let expected = "MinHash or SimHash, by which near documents are found";
+        Err(Error::invalid("schema", "containment alone", expected))
+    }
+
+    /// The number of lanes: one for keys, one a band, one a permuted table, one for kept hashes.
     #[must_use]
     pub fn lanes(&self) -> usize {
         let tables = self.simhash.as_ref().map_or(0, |s| s.design.table_count());
-        1 + self.minhash.map_or(0, |m| usize::from(m.bands())) + tables
+        let kept = usize::from(self.recipe.containment.is_some());
+        1 + self.minhash.map_or(0, |m| usize::from(m.bands())) + tables + kept
     }
 
     /// The lanes of a store with this schema.
@@ -399,6 +427,8 @@ impl Schema {
         let banding = self.minhash.map(|m| (m.banding, m.code_bits));
         let lanes = LaneSet::new(banding, self.simhash.as_ref().map(|s| s.design.clone()))?;
         let bits = self.minhash.map_or(32, |minhash| minhash.layout().bits());
-        Ok(lanes.of_value_bits(bits))
+        let lanes = lanes.of_value_bits(bits);
+        let kept_bits = self.recipe.containment.map(|_| KEPT_HASH_BITS);
+        Ok(lanes.with_kept_hashes(kept_bits))
     }
 }

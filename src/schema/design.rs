@@ -45,7 +45,7 @@ impl DesignReport {
         let mut report = Self {
             documents,
             expected_documents: schema.expected_documents,
-            is_outgrown: documents > schema.expected_documents,
+            is_outgrown: schema.has_families() && documents > schema.expected_documents,
             table_candidates,
             chance_candidates,
             advice: None,

@@ -62,7 +62,7 @@ impl Schema {
             .map(|(_, words)| words)
     }
 
-    fn recipe_parts(&self) -> [(&'static str, String); 6] {
+    fn recipe_parts(&self) -> [(&'static str, String); 7] {
         let recipe = &self.recipe;
         let minhash = recipe
             .minhash
@@ -80,6 +80,7 @@ impl Schema {
             ("MinHash", or_none(minhash)),
             ("SimHash", or_none(simhash)),
             ("empty documents", format!("{:?}", recipe.empty)),
+            ("containment", or_none(recipe.containment)),
             ("Unicode version", format!("{:?}", self.unicode_version)),
         ]
     }
@@ -88,7 +89,7 @@ impl Schema {
 #[cfg(test)]
 mod tests {
     use crate::schema::{MinHash, Schema, SchemaBuilder, SimHash};
-    use crate::sketch::EmptyDocuments;
+    use crate::sketch::{Containment, EmptyDocuments};
     use crate::text::Text;
 
     #[test]
@@ -105,6 +106,7 @@ mod tests {
             (base().minhash(MinHash::new(128)), "MinHash"),
             (base().minhash(MinHash::one_pass(64)), "MinHash"),
             (base().simhash(SimHash::bits128()), "SimHash"),
+            (base().containment(Containment::new(3)), "containment"),
             (
                 base().empty_documents(EmptyDocuments::Alike),
                 "empty documents",

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::definition::{MinHashSchema, Near, Schema};
 use crate::lanes::simhash_probability;
-use crate::sketch::MinHashKind;
+use crate::sketch::{Containment, MinHashKind};
 
 /// The number of families of near-duplicates for which the spread of the recall is shown.
 const SHOWN_FAMILIES: u64 = 100;
@@ -50,6 +50,9 @@ impl fmt::Display for Schema {
                 }
             }
         }
+        if let Some(containment) = &self.recipe.containment {
+            write_containment(f, containment)?;
+        }
         if self.minhash.is_some() && self.simhash.is_some() {
             let rule = match self.near {
                 Near::Any => "either bound",
@@ -58,6 +61,23 @@ impl fmt::Display for Schema {
             write!(f, "\nnear-duplicates: within {rule}")?;
         }
         Ok(())
+    }
+}
+
+fn write_containment(f: &mut fmt::Formatter<'_>, containment: &Containment) -> fmt::Result {
+    write!(f, "\ncontainment: {containment}")?;
+    match containment.scale() {
+        None => write!(
+            f,
+            "\n  every shared passage of {} words, characters or code tokens is found; none of fewer \
+             than {} is",
+            containment.guaranteed_units(),
+            containment.shingle_units()
+        ),
+        Some(scale) => write!(
+            f,
+            "\n  a shared passage of n shingles is missed with probability (1 - 1 / {scale})^n"
+        ),
     }
 }
 

@@ -24,10 +24,10 @@ impl MinHashSchema {
 impl Schema {
     /// Checks that signatures have something.
     pub(super) fn check_has_family(&self) -> Result<()> {
-        match self.minhash.is_some() || self.simhash.is_some() {
+        match self.has_families() || self.containment().is_some() {
             true => Ok(()),
             false => {
-                let found = "neither MinHash nor SimHash";
+                let found = "neither MinHash nor SimHash nor containment";
                 Err(Error::invalid("signature", found, "at least one"))
             }
         }

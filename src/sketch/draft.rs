@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::containment::ShingleSelector;
 use super::distinct::DistinctHashes;
 use super::hash::feature_hash;
 use super::hash_functions::HashFunctions;
@@ -33,6 +34,7 @@ pub(super) struct SignatureDraft<'a> {
 /// The signature of a text that comes in pieces, cut anywhere.
 ///
 /// Takes the memory of a few shingles and of the signature's values, however long the text is. With
+/// [`Containment`](crate::Containment) it takes 24 bytes more for each kept shingle. With
 /// SimHash it takes 19 to 30 bytes more for each distinct shingle, with weighted MinHash 16 to 48:
 /// both need to know which shingles repeat.
 ///
@@ -50,28 +52,67 @@ pub(super) struct SignatureDraft<'a> {
 pub struct StreamedText<'a> {
     shingler: Shingler,
     draft: SignatureDraft<'a>,
+    /// The shingles of which some are kept, where these are others.
+    kept_shingler: Option<Shingler>,
+    selector: Option<ShingleSelector>,
 }
 
 impl<'a> StreamedText<'a> {
-    pub(super) fn new(shingler: Shingler, draft: SignatureDraft<'a>) -> Self {
-        Self { shingler, draft }
+    pub(super) fn new(
+        shingler: Shingler,
+        draft: SignatureDraft<'a>,
+        kept_shingler: Option<Shingler>,
+        selector: Option<ShingleSelector>,
+    ) -> Self {
+        Self {
+            shingler,
+            draft,
+            kept_shingler,
+            selector,
+        }
     }
 }
 
 impl StreamedText<'_> {
     /// Adds the next piece of the text.
     pub fn push(&mut self, piece: &str) {
-        let draft = &mut self.draft;
-        self.shingler
-            .push_bytes(piece, |shingle| draft.feature(shingle));
+        let (draft, selector) = (&mut self.draft, &mut self.selector);
+        match (&mut self.kept_shingler, selector) {
+            (Some(shingler), Some(selector)) => {
+                shingler.push_bytes(piece, |shingle| selector.push(feature_hash(shingle)));
+                self.shingler
+                    .push_bytes(piece, |shingle| draft.feature(shingle));
+            }
+            (_, selector) => self.shingler.push_bytes(piece, |shingle| {
+                take(draft, selector, feature_hash(shingle));
+            }),
+        }
     }
 
     /// The signature of all pieces together.
     #[must_use]
     pub fn finish(mut self) -> Signature {
-        let draft = &mut self.draft;
-        self.shingler.finish_bytes(|shingle| draft.feature(shingle));
-        self.draft.finish()
+        let (draft, selector) = (&mut self.draft, &mut self.selector);
+        match (self.kept_shingler, selector) {
+            (Some(shingler), Some(selector)) => {
+                shingler.finish_bytes(|shingle| selector.push(feature_hash(shingle)));
+                self.shingler.finish_bytes(|shingle| draft.feature(shingle));
+            }
+            (_, selector) => self.shingler.finish_bytes(|shingle| {
+                take(draft, selector, feature_hash(shingle));
+            }),
+        }
+        let kept = self.selector.map(ShingleSelector::finish);
+        self.draft.finish().with_kept(kept)
+    }
+}
+
+/// Adds a feature that is a shingle of which some are kept, if any are.
+#[inline]
+fn take(draft: &mut SignatureDraft<'_>, selector: &mut Option<ShingleSelector>, hash: u64) {
+    draft.hash(hash);
+    if let Some(selector) = selector {
+        selector.push(hash);
     }
 }
 

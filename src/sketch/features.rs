@@ -237,6 +237,7 @@ mod tests {
             empty: EmptyDocuments::Distinct,
             minhash: None,
             simhash_bits: Some(64),
+            containment: None,
         };
         Sketcher::new(recipe).unwrap()
     }

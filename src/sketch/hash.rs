@@ -112,6 +112,8 @@ pub(super) mod stream {
     pub(crate) const HIGH_PROJECTION_KEY: u64 = 5;
     /// The key of MinHash of distributions.
     pub(crate) const PROBABILITY_KEY: u64 = 6;
+    /// The key of kept hashes.
+    pub(crate) const CONTAINMENT_KEY: u64 = 7;
     /// The first number of MinHash's functions; each family says which follow.
     pub(crate) const MINHASH: u64 = 16;
 }

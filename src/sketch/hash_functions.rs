@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use super::containment::ShingleSelector;
 use super::frequencies::DocumentFrequencies;
 use super::min_hash::AnyMinHasher;
-use super::recipe::{MinHashKind, Recipe, RecipeMark};
+use super::recipe::{Recipe, RecipeMark};
 use super::signature::Signature;
 use super::simhash::SimHasher;
 use super::values::MinHashValues;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::text::Text;
 
 /// A recipe with its hash functions, ready to make signatures.
 #[derive(Debug)]
@@ -49,8 +51,7 @@ impl HashFunctions {
 
     /// Returns an error if signatures of this recipe are made elsewhere.
     pub(super) fn check_makes_signatures(&self) -> Result<()> {
-        let kind = self.recipe.minhash.map(|minhash| minhash.kind);
-        if kind == Some(MinHashKind::External) {
+        if self.recipe.makes_minhash_elsewhere() {
             let expected = "a ready-made signature: the schema's MinHash values are external";
             return Err(Error::invalid("document", "features", expected));
         }
@@ -69,5 +70,27 @@ impl HashFunctions {
         is_empty: bool,
     ) -> Signature {
         Signature::new(values, simhash, is_empty, Some(self.mark)).into_cut(self.value_bits)
+    }
+
+    /// Chooses the shingles that are kept; `None` without containment.
+    pub(super) fn selector(&self) -> Option<ShingleSelector> {
+        let containment = self.recipe.containment.as_ref()?;
+        Some(ShingleSelector::new(containment, self.recipe.seed))
+    }
+
+    /// Returns how texts become the features of MinHash and SimHash, and the shingles of which some are
+    /// kept where these are others.
+    pub(super) fn texts(&self) -> Option<(Text, Option<Text>)> {
+        let (text, kept) = (self.recipe.text?, self.recipe.kept_text());
+        let Some(kept) = kept else {
+            return Some((text, None));
+        };
+        // Containment alone looks at its own shingles only.
+        let is_alone = self.minhash.is_none() && self.simhash.is_none();
+        Some(if is_alone || kept == text {
+            (kept, None)
+        } else {
+            (text, Some(kept))
+        })
     }
 }

@@ -5,6 +5,7 @@
 
 mod b_bit;
 mod bottom_k;
+mod containment;
 mod distinct;
 mod draft;
 pub mod exact;
@@ -26,6 +27,8 @@ mod values;
 mod weighted;
 mod weighting;
 
+pub use containment::Containment;
+pub(crate) use containment::{KEPT_HASH_BITS, KeptHashes};
 pub use draft::StreamedText;
 pub use frequencies::DocumentFrequencies;
 pub use hash::feature_hash;

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::bottom_k;
+use super::containment::Containment;
 use super::hash::feature_hash;
 use super::minhash::Permutations;
 use crate::error::{Error, Result};
@@ -139,16 +140,19 @@ pub(crate) struct Recipe {
     /// Bits of the SimHash fingerprint, 32, 64 or 128; `None` without SimHash, and for fingerprints that are
     /// made elsewhere.
     pub(crate) simhash_bits: Option<u16>,
+    /// Which shingles are kept to find shared passages.
+    pub(crate) containment: Option<Containment>,
 }
 
 /// The names of the parts of a recipe, in the order of [`RecipeMark`]'s.
-const PARTS: [&str; 6] = [
+const PARTS: [&str; 7] = [
     "text",
     "seed",
     "MinHash",
     "SimHash",
     "empty documents",
     "weights",
+    "containment",
 ];
 
 /// The mark of a recipe on the signatures that it makes. Marks are equal if their recipes are.
@@ -201,12 +205,37 @@ impl Recipe {
         {
             return Err(Error::invalid("simhash bits", bits, "32, 64 or 128"));
         }
-        let is_external = self.minhash.is_none() && self.simhash_bits.is_none();
-        if is_external && self.text.is_some() {
+        if let Some(containment) = self.containment {
+            self.validate_containment(&containment)?;
+        }
+        let makes_none =
+            self.minhash.is_none() && self.simhash_bits.is_none() && self.containment.is_none();
+        if makes_none && self.text.is_some() {
             let expected = "none: external fingerprints are made elsewhere";
             return Err(Error::invalid("text", "a text recipe", expected));
         }
         Ok(())
+    }
+
+    fn validate_containment(&self, containment: &Containment) -> Result<()> {
+        containment.validate()?;
+        if self.makes_minhash_elsewhere() {
+            let expected = "none: external signatures are made elsewhere";
+            return Err(Error::invalid("containment", containment, expected));
+        }
+        self.kept_text().map_or(Ok(()), |text| text.validate())
+    }
+
+    /// Returns true if MinHash values are given, and not made here.
+    pub(super) fn makes_minhash_elsewhere(&self) -> bool {
+        let kind = self.minhash.map(|minhash| minhash.kind);
+        kind == Some(MinHashKind::External)
+    }
+
+    /// Returns how texts become the shingles of which some are kept; `None` without containment or texts.
+    pub(super) fn kept_text(&self) -> Option<Text> {
+        let (text, containment) = self.text.zip(self.containment)?;
+        Some(text.with_length(containment.shingle_units()))
     }
 
     /// Returns the mark of the signatures that this recipe makes, with the weights of features in it.
@@ -229,6 +258,10 @@ impl Recipe {
             let [low, high] = minhash.values.to_le_bytes();
             [low, high, minhash.kind.code()]
         });
+        let mut containment = Vec::new();
+        if let Some(recipe) = self.containment {
+            recipe.append_to(&mut containment);
+        }
         RecipeMark {
             fingerprint: weighted.unwrap_or(plain),
             parts: [
@@ -238,6 +271,7 @@ impl Recipe {
                 bits_of(self.simhash_bits.map(u64::from)),
                 bits(&[u8::from(self.empty == EmptyDocuments::Alike)]),
                 bits_of(weights),
+                bits(&containment),
             ],
         }
     }
@@ -259,6 +293,9 @@ impl Recipe {
         bytes.extend_from_slice(&values.to_le_bytes());
         bytes.extend_from_slice(&self.simhash_bits.unwrap_or(0).to_le_bytes());
         bytes.extend(self.minhash.map(|minhash| minhash.kind.code()));
+        if let Some(containment) = self.containment {
+            containment.append_to(&mut bytes);
+        }
         feature_hash(&bytes)
     }
 }

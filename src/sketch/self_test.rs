@@ -69,6 +69,9 @@ fn append(bytes: &mut Vec<u8>, signature: &Signature) {
     for hash in signature.bottom_k().into_iter().flatten() {
         bytes.extend_from_slice(&hash.to_le_bytes());
     }
+    for hash in signature.kept_hashes().into_iter().flatten() {
+        bytes.extend_from_slice(&hash.to_le_bytes());
+    }
     // Without a fingerprint the digest has the one of an empty document. Frozen.
     match signature.fingerprint() {
         Some(fingerprint) => fingerprint.append_le_bytes(bytes),

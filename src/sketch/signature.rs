@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
 use super::bottom_k;
+use super::containment::{KeptHashes, KeptShingle};
 use super::hash::mix64;
 use super::recipe::RecipeMark;
 use super::values::{MinHashValues, ValueLayout};
@@ -11,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 
 /// The compact form of a document by which it is compared: MinHash values, a SimHash fingerprint, or
-/// both.
+/// both, and the kept hashes by which shared passages are found.
 ///
 /// A [`Sketcher`](crate::Sketcher) makes signatures and marks them with its recipe, so that those
 /// of different recipes are not compared by mistake. Signatures that another program made come in
@@ -37,15 +38,26 @@ pub struct Signature {
     values: Option<MinHashValues>,
     simhash: Option<Fingerprint>,
     is_empty: bool,
+    /// The kept hashes; `None` without containment.
+    kept: Option<KeptHashes>,
     /// The recipe that made it; `None` for ready-made parts.
     recipe: Option<RecipeMark>,
 }
 
-/// Signatures are equal if their values are: one that a sketcher made equals the same one made of parts.
+/// Signatures are equal if their values and kept hashes are: one that a sketcher made equals the same one made of parts.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
-        (&self.values, self.simhash, self.is_empty)
-            == (&other.values, other.simhash, other.is_empty)
+        (
+            &self.values,
+            self.simhash,
+            self.is_empty,
+            self.kept_hashes(),
+        ) == (
+            &other.values,
+            other.simhash,
+            other.is_empty,
+            other.kept_hashes(),
+        )
     }
 }
 
@@ -54,6 +66,7 @@ impl Eq for Signature {}
 impl Hash for Signature {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.values, self.simhash, self.is_empty).hash(state);
+        self.kept_hashes().hash(state);
     }
 }
 
@@ -202,8 +215,35 @@ impl Signature {
             values: values.filter(|values| !values.is_empty()),
             simhash,
             is_empty,
+            kept: None,
             recipe,
         }
+    }
+
+    /// This signature with these kept hashes.
+    pub(crate) fn with_kept(self, kept: Option<KeptHashes>) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// The hashes of the shingles that are kept to find shared passages, ascending, each below 2⁴⁴ and
+    /// once; `None` without [`Containment`](crate::Containment) in the schema.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Text};
+    /// let containment = Containment::new(2).window(1); // keeps all shingles
+    /// let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+    /// let signature = schema.sketcher().text("to be or not to be")?;
+    /// assert_eq!(signature.kept_hashes().map(<[u64]>::len), Some(4)); // "to be" comes twice
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn kept_hashes(&self) -> Option<&[u64]> {
+        self.kept.as_ref().map(|kept| &*kept.hashes)
+    }
+
+    /// The kept shingles in the order of the document; empty if they are not known.
+    pub(crate) fn kept_shingles(&self) -> &[KeptShingle] {
+        self.kept.as_ref().map_or(&[], |kept| &kept.shingles)
     }
 
     #[cfg(test)]
@@ -435,7 +475,7 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// [`Error::SignatureMismatch`] if there are no values, or values that do not say which is the
+    /// [`Error::SignatureMismatch`] if there are kept hashes, no values, or values that do not say which is the
     /// lesser (weighted, or cut: a schema keeps 16 bits unless its
     /// [value bits](crate::MinHash::value_bits) are 32), if there is a SimHash fingerprint (that of a union
     /// does not follow from those of the parts), or both are marked with different recipes.
@@ -453,6 +493,10 @@ impl Signature {
         if self.simhash.is_some() || other.simhash.is_some() {
             let expected = "none: fingerprints cannot be merged";
             return Err(Error::signature("SimHash fingerprint", "one", expected));
+        }
+        if self.kept.is_some() || other.kept.is_some() {
+            let expected = "none: those of a union do not follow from those of its parts";
+            return Err(Error::signature("kept hashes", "some", expected));
         }
         let (Some(a), Some(b)) = (&self.values, &other.values) else {
             let expected = "MinHash values in both signatures";

@@ -3,13 +3,14 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use super::containment::KeptHashes;
 use super::draft::{SignatureDraft, StreamedText};
 use super::frequencies::DocumentFrequencies;
 use super::hash::feature_hash;
 use super::hash_functions::HashFunctions;
 use super::recipe::{Recipe, RecipeMark};
 use super::signature::Signature;
-use super::simhash;
+use super::simhash::{self, WeightedHash};
 use crate::error::{Error, Result};
 use crate::text::{Text, for_each_piece};
 
@@ -24,7 +25,8 @@ const WHOLE_VALUE_BITS: u8 = 32;
 /// A document is a text, a set of features (any bytes, or ready-made 64-bit hashes), or a set of
 /// weighted features. A feature's hash is XXH3-64 of its bytes, so a text and its shingles given as
 /// features have the same signature. MinHash sees the set of the features; so does SimHash, unless
-/// they are weighted. Neither depends on their order.
+/// they are weighted. Neither depends on their order; the kept hashes of
+/// [`Containment`](crate::Containment) do.
 ///
 /// ```
 /// use resemblance::{MinHash, Schema, Text};
@@ -87,8 +89,22 @@ impl Sketcher {
             return self.weighted_text(text, weights);
         }
         let mut draft = self.text_draft(text)?;
-        self.each_shingle(text, |shingle| draft.feature(shingle))?;
-        Ok(draft.finish())
+        let (features, kept) = self.texts()?;
+        let Some(mut selector) = self.functions.selector() else {
+            each_shingle_of(&features, text, |shingle| draft.feature(shingle))?;
+            return Ok(draft.finish());
+        };
+        if let Some(kept) = kept {
+            each_shingle_of(&features, text, |shingle| draft.feature(shingle))?;
+            each_shingle_of(&kept, text, |shingle| selector.push(feature_hash(shingle)))?;
+        } else {
+            each_shingle_of(&features, text, |shingle| {
+                let hash = feature_hash(shingle);
+                draft.hash(hash);
+                selector.push(hash);
+            })?;
+        }
+        Ok(draft.finish().with_kept(Some(selector.finish())))
     }
 
     /// The signature of a text that is read piece by piece, equal to that of the whole. Neither the
@@ -143,25 +159,49 @@ impl Sketcher {
             let expected = "a whole text: the schema has weights";
             return Err(Error::invalid("text", "pieces", expected));
         }
-        let shingler = self.text_recipe()?.shingler()?;
-        Ok(StreamedText::new(shingler, self.draft(0)?))
+        let (features, kept) = self.texts()?;
+        let kept = kept.map(|kept| kept.shingler()).transpose()?;
+        let draft = self.draft(0)?;
+        let selector = self.functions.selector();
+        Ok(StreamedText::new(
+            features.shingler()?,
+            draft,
+            kept,
+            selector,
+        ))
     }
 
-    fn text_recipe(&self) -> Result<&Text> {
-        let expected = "features, as the schema has no text";
-        let recipe = self.functions.recipe.text.as_ref();
-        recipe.ok_or_else(|| Error::invalid("text", "a text", expected))
+    /// Returns how texts become features, and kept shingles where these are others.
+    fn texts(&self) -> Result<(Text, Option<Text>)> {
+        self.functions.texts().ok_or_else(no_text)
+    }
+
+    /// Returns the kept hashes of a text, `None` without containment.
+    pub(super) fn kept_of_text(&self, text: &str) -> Result<Option<KeptHashes>> {
+        let Some(mut selector) = self.functions.selector() else {
+            return Ok(None);
+        };
+        let (features, kept) = self.texts()?;
+        let push = |shingle: &[u8]| selector.push(feature_hash(shingle));
+        each_shingle_of(&kept.unwrap_or(features), text, push)?;
+        Ok(Some(selector.finish()))
+    }
+
+    /// Returns the kept hashes of features in the order in which they come, `None` without containment.
+    fn kept_of_features(&self, hashes: impl Iterator<Item = u64>) -> Option<KeptHashes> {
+        let mut selector = self.functions.selector()?;
+        hashes.for_each(|hash| selector.push(hash));
+        Some(selector.finish())
     }
 
     /// Calls `visit` with the bytes of each shingle of a text, in order and with repeats.
-    pub(super) fn each_shingle(&self, text: &str, mut visit: impl FnMut(&[u8])) -> Result<()> {
-        let mut shingler = self.text_recipe()?.shingler()?;
-        shingler.push_bytes(text, &mut visit);
-        shingler.finish_bytes(visit);
-        Ok(())
+    pub(super) fn each_shingle(&self, text: &str, visit: impl FnMut(&[u8])) -> Result<()> {
+        let recipe = self.functions.recipe.text.ok_or_else(no_text)?;
+        each_shingle_of(&recipe, text, visit)
     }
 
-    /// The signature of a set of features, each any bytes. Repeats count once.
+    /// The signature of a set of features, each any bytes. Repeats count once. With
+    /// [`Containment`](crate::Containment) their order counts: they are the shingles of the document.
     ///
     /// # Errors
     ///
@@ -196,11 +236,19 @@ impl Sketcher {
     pub fn hashes(&self, hashes: impl IntoIterator<Item = u64>) -> Result<Signature> {
         let hashes = hashes.into_iter();
         if let Some(weights) = &self.functions.weights {
-            return self.weigh(hashes.collect(), weights);
+            let hashes: Vec<u64> = hashes.collect();
+            let kept = self.kept_of_features(hashes.iter().copied());
+            return Ok(self.weigh(hashes, weights)?.with_kept(kept));
         }
         let mut draft = self.draft(hashes.size_hint().0)?;
-        hashes.for_each(|hash| draft.hash(hash));
-        Ok(draft.finish())
+        let kept = match self.functions.selector() {
+            None => {
+                hashes.for_each(|hash| draft.hash(hash));
+                None
+            }
+            Some(_) => self.kept_of_features(hashes.inspect(|hash| draft.hash(*hash))),
+        };
+        Ok(draft.finish().with_kept(kept))
     }
 
     /// The signature of weighted features, each any bytes with a weight of 0 to 65,536.
@@ -250,6 +298,16 @@ impl Sketcher {
         &self,
         hashes: impl IntoIterator<Item = (u64, f64)>,
     ) -> Result<Signature> {
+        let features = self.present(hashes)?;
+        let kept = self.kept_of_features(features.iter().map(|(hash, _)| *hash));
+        Ok(self.weighted(features)?.with_kept(kept))
+    }
+
+    /// The features that are present, with their weights in whole steps.
+    pub(super) fn present(
+        &self,
+        hashes: impl IntoIterator<Item = (u64, f64)>,
+    ) -> Result<Vec<WeightedHash>> {
         let mut features = Vec::new();
         for (hash, weight) in hashes {
             let weight = simhash::quantise(weight)?;
@@ -257,6 +315,11 @@ impl Sketcher {
                 features.push((hash, weight));
             }
         }
+        Ok(features)
+    }
+
+    /// The signature of features with their weights, without kept hashes.
+    pub(super) fn weighted(&self, mut features: Vec<WeightedHash>) -> Result<Signature> {
         self.functions.check_makes_signatures()?;
         let total = simhash::merge(&mut features)?;
         let minhash = self.functions.minhash.as_ref();
@@ -282,6 +345,18 @@ impl Sketcher {
         self.functions.check_makes_signatures()?;
         Ok(SignatureDraft::new(&self.functions, features))
     }
+}
+
+/// Calls `visit` with the bytes of each shingle of a text, in order and with repeats.
+fn each_shingle_of(recipe: &Text, text: &str, mut visit: impl FnMut(&[u8])) -> Result<()> {
+    let mut shingler = recipe.shingler()?;
+    shingler.push_bytes(text, &mut visit);
+    shingler.finish_bytes(visit);
+    Ok(())
+}
+
+fn no_text() -> Error {
+    Error::invalid("text", "a text", "features, as the schema has no text")
 }
 
 /// The MinHash values of features by each kernel that this processor can run.

@@ -52,10 +52,11 @@ impl Sketcher {
             let expected = format!("those of the schema, {:016x}", own.fingerprint());
             return Err(Error::invalid("document frequencies", found, expected));
         }
-        self.weigh(self.shingle_hashes(text)?, frequencies)
+        let signature = self.weigh(self.shingle_hashes(text)?, frequencies)?;
+        Ok(signature.with_kept(self.kept_of_text(text)?))
     }
 
-    /// The signature of features by their hashes, each as often as it occurs.
+    /// The signature of features by their hashes, each as often as it occurs, without kept hashes.
     pub(super) fn weigh(
         &self,
         mut hashes: Vec<u64>,
@@ -68,7 +69,7 @@ impl Sketcher {
             let hash = *run.first()?;
             Some((hash, run.len() as f64 * frequencies.weight(hash)))
         });
-        self.weighted_hashes(weighted)
+        self.weighted(self.present(weighted)?)
     }
 
     /// The hash of each shingle of a text, in order and with repeats.

@@ -73,6 +73,12 @@ impl SharedContext {
                 format!("{expected}, as in the schema"),
             ));
         }
+        if signature.kept_hashes().is_some() != self.shape.has_kept_hashes {
+            let words = |is_there| if is_there { "some" } else { "none" };
+            let found = words(signature.kept_hashes().is_some());
+            let expected = format!("{}, as in the schema", words(self.shape.has_kept_hashes));
+            return Err(Error::signature("kept hashes", found, expected));
+        }
         match signature.recipe_mark() {
             Some(recipe) if recipe != self.recipe => {
                 let part = self.recipe.differing_part(&recipe);
@@ -168,6 +174,7 @@ pub(crate) fn shape_of(schema: &Schema) -> Shape {
         values: layout,
         are_samples: minhash.is_some_and(|minhash| minhash.kind().is_weighted()),
         fingerprint_bits: bits,
+        has_kept_hashes: schema.containment().is_some(),
     }
 }
 

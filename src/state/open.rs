@@ -307,7 +307,7 @@ fn load(
         let detail = format!("found {found} dead documents, expected {expected} (invariant 4)");
         return Err(Error::corrupt("table dead", detail));
     }
-    let runs = load_runs(&read, &state, &dead)?;
+    let runs = load_runs(&read, &state, context.lanes.kept_lane(), &dead)?;
     let memtable = load_memtable(&read, &context, &state)?;
     drop(meta);
     let version = Version {
@@ -347,11 +347,16 @@ fn check_lanes(read: &ReadTransaction, context: &SharedContext) -> Result<()> {
     }
 }
 
-fn load_runs(read: &ReadTransaction, state: &State, dead: &Tombstones) -> Result<RunSet> {
+fn load_runs(
+    read: &ReadTransaction,
+    state: &State,
+    kept_lane: Option<u16>,
+    dead: &Tombstones,
+) -> Result<RunSet> {
     let mut runs = RunSet::default();
     for entry in read.open_table(RUNS).engine()?.iter().engine()? {
         let (run, row) = entry.engine()?;
-        let descriptor = decode_run(run.value(), row.value())?;
+        let descriptor = decode_run(run.value(), kept_lane, row.value())?;
         if descriptor.inputs.is_empty() {
             runs.insert(Run {
                 descriptor,
@@ -407,7 +412,7 @@ fn load_memtable(
         let key_code = signature.key_code();
         let signature = signature.to_signature(context.recipe);
         document_codes(context, key_code, &signature, &mut codes, &mut row)?;
-        builder.push(id, &row);
+        builder.push(id, &row)?;
     }
     if builder.documents() != state.unsealed_documents {
         let place = format!("table signatures, from document {} on", state.sealed_below);

@@ -127,6 +127,13 @@ pub(super) struct FrozenLanguage {
 }
 
 impl Text {
+    /// The same text in shingles of another length.
+    #[must_use]
+    pub(crate) const fn with_length(mut self, length: u16) -> Self {
+        self.length = length;
+        self
+    }
+
     /// Shingles of `n` consecutive words, 1 to 256.
     #[must_use]
     pub const fn words(n: u16) -> Self {

@@ -8,6 +8,7 @@ mod key_text;
 mod matches;
 mod novelty;
 mod operation;
+mod overlaps;
 mod progress;
 
 pub(crate) use crate::id::DocumentId;
@@ -18,5 +19,6 @@ pub use key_text::key_text;
 pub use matches::{BeyondBudget, Match, Matches, Scope};
 pub use novelty::{Novelty, Revision, Upserted};
 pub use operation::Operation;
+pub use overlaps::{Overlap, Overlaps};
 pub(crate) use progress::Watch;
 pub use progress::{Phase, Progress};

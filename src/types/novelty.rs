@@ -148,7 +148,7 @@ pub enum Revision {
     /// The signatures differ, but within the schema's own bounds, by which `insert_if_new` calls two
     /// documents near.
     Near(Match),
-    /// The signatures differ by more than the schema's bounds.
+    /// The signatures differ by more than the schema's bounds, or the schema has containment alone.
     Different(Match),
 }
 

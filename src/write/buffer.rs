@@ -8,6 +8,7 @@ use crate::format::Posting;
 use crate::index::{
     CodeRange, Memtable, ProbeRange, SegmentBuilder, SweepControl, TOMBSTONE_LANE, VisitProbe,
 };
+use crate::lanes::LaneCode;
 use crate::read::Visit;
 use crate::sketch::Signature;
 use crate::state::{SharedContext, document_codes};
@@ -27,8 +28,8 @@ pub(super) struct TransactionBuffer {
     keys: BTreeSet<(u64, u64)>,
     /// The codes of one document, here so that their memory is used again.
     codes: Vec<u64>,
-    /// The same, a code or none for each lane.
-    row: Vec<Option<u64>>,
+    /// The same, with their lanes.
+    row: Vec<LaneCode>,
 }
 
 impl TransactionBuffer {
@@ -55,9 +56,7 @@ impl TransactionBuffer {
         if let Some(code) = key_code {
             self.keys.insert((code, id));
         }
-        self.row.push(None);
-        self.tail.push(id, &self.row);
-        Ok(())
+        self.tail.push(id, &self.row)
     }
 
     /// Removes the key of a deleted document at once. If a document is replaced over and over, a
@@ -68,13 +67,13 @@ impl TransactionBuffer {
         }
     }
 
-    /// Marks a document that is in no run as deleted, so that the next flush leaves it out. `lanes` is
-    /// the number of the store's lanes.
-    pub(super) fn delete(&mut self, lanes: u16, id: u64) {
-        self.row.clear();
-        self.row.resize(lanes.into(), None);
-        self.row.push(Some(id));
-        self.tail.push(id, &self.row);
+    /// Marks a document that is in no run as deleted, so that the next flush leaves it out.
+    pub(super) fn delete(&mut self, id: u64) -> Result<()> {
+        let code = LaneCode {
+            lane: TOMBSTONE_LANE,
+            code: id,
+        };
+        self.tail.push(id, &[code])
     }
 
     /// Visits the postings within `ranges`, each with the index of its range, in no order.

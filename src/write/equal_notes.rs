@@ -22,6 +22,7 @@ const FIRST_LANE: u16 = 1;
 /// lane and in the last. Equal ones do in all lanes; documents that have a template in common mostly do in
 /// some. It takes a bit a document, in chunks of ids that have any.
 pub(crate) struct EqualCollector {
+    /// The last one of them; 0 without any.
     last_lane: u16,
     /// The documents found in the lane before.
     before: Tombstones,
@@ -36,7 +37,7 @@ impl EqualCollector {
     /// For the postings of a store with these lanes.
     pub(crate) fn new(lanes: &LaneSet) -> Self {
         Self {
-            last_lane: lanes.count().saturating_sub(1),
+            last_lane: lanes.single_count().saturating_sub(1),
             before: Tombstones::default(),
             candidates: Tombstones::default(),
             code: (0, 0),
@@ -60,7 +61,9 @@ impl EqualCollector {
     /// Takes the next posting of a lane.
     #[inline]
     pub(super) fn push(&mut self, lane: u16, posting: Posting) {
-        if lane != FIRST_LANE && lane != self.last_lane {
+        // Without bands and tables there are no buckets to which notes matter.
+        let is_asked = lane == FIRST_LANE || lane == self.last_lane;
+        if !is_asked || !(FIRST_LANE..=self.last_lane).contains(&lane) {
             return;
         }
         let Posting { code, id } = posting;

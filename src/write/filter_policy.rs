@@ -54,11 +54,13 @@ fn filter_bits(
 ) -> Option<u64> {
     match role {
         LaneRole::Key => return Some(KEY_FILTER_BITS),
+        // Only sweeps read it, and these do not ask filters.
+        LaneRole::Kept => return None,
         LaneRole::Table(_) if !is_sparse(lanes, lane, documents) => return None,
         LaneRole::Band(_) | LaneRole::Table(_) => {}
     }
     let filtered = lanes.roles().zip(0u16..).filter(|(role, lane)| match role {
-        LaneRole::Key => false,
+        LaneRole::Key | LaneRole::Kept => false,
         LaneRole::Band(_) => true,
         LaneRole::Table(_) => is_sparse(lanes, *lane, all_documents),
     });

@@ -33,9 +33,20 @@ struct Advance {
 }
 
 impl Writer {
-    /// Counts the postings of a document that was inserted or deleted, which pace the merges.
-    pub(super) fn note_moved(&mut self) -> Result<()> {
-        self.state.count_moved(self.store.context.lanes.count())
+    /// Counts the postings of a document that was inserted or deleted, which pace the merges: `kept` in the
+    /// lane of kept hashes, and one in each other.
+    pub(super) fn note_moved(&mut self, kept: u64) -> Result<()> {
+        let lanes = self.store.context.lanes.single_count();
+        self.state
+            .count_moved(u64::from(lanes).saturating_add(kept))
+    }
+
+    /// Returns the mean number of kept hashes of the documents of the run at a position.
+    pub(super) fn mean_kept(&self, position: usize) -> Result<u64> {
+        let run = &at(&self.runs.standing, position)?.descriptor;
+        let lane = self.store.context.lanes.kept_lane();
+        let kept = lane.and_then(|lane| run.lane(lane));
+        Ok(kept.map_or(0, |summary| summary.postings / run.documents.max(1)))
     }
 
     /// Begins the merges that are due, and advances those under way in step with the postings that
@@ -317,7 +328,7 @@ impl Writer {
             Error::corrupt(place, detail)
         })?;
         self.has_dropped_runs = true;
-        check_lanes_agree(output.run, &output.lanes)?;
+        check_lanes_agree(&self.store.context.lanes, output.run, &output.lanes)?;
         if output.postings() == 0 {
             // Documents that were deleted since the merge began have no postings either, and no other
             // merge would clear their tombstones.

@@ -106,7 +106,10 @@ impl Writer {
 fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -> Result<Revision> {
     let context = source.context();
     let as_stored = context.signature_row(id, Some(hash_key(key)), signature);
-    let bounds = Bounds::new().resolve(&context.schema, false)?;
+    // By containment alone nothing is near.
+    let has_bounds = context.schema.has_families();
+    let bounds = has_bounds.then(|| Bounds::new().resolve(&context.schema, false));
+    let bounds = bounds.transpose()?;
     let subject = Subject::new(signature);
     let mut revision = None;
     source.signature_rows(&[id], &mut |id, bytes| {
@@ -126,7 +129,9 @@ fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -
             Revision::Unchanged(last)
         } else if row.is_empty() == signature.is_empty()
             && context.is_filed(signature)
-            && compared.is_within(&bounds)
+            && bounds
+                .as_ref()
+                .is_some_and(|bounds| compared.is_within(bounds))
         {
             Revision::Near(last)
         } else {

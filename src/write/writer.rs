@@ -45,6 +45,8 @@ pub(crate) struct Writer {
     has_changes: bool,
     /// Number of documents whose rows were taken out of pages or moved to others.
     removed_rows: u64,
+    /// Kept hashes of documents that are in no run, those removed since included.
+    pub(super) unflushed_kept: u64,
     /// The value of `state.postings_moved` up to which merges have been paced.
     pub(super) paced_up_to: u64,
     /// True once blocks or filters of runs were written.
@@ -69,6 +71,7 @@ impl Writer {
         })?;
         let latest = store.versions.latest()?;
         let lanes = store.context.lanes.count();
+        let kept_lane = store.context.lanes.kept_lane();
         store.context.counters.count.transactions_begun.add(1);
         Ok(Self {
             write: Some(write),
@@ -81,6 +84,7 @@ impl Writer {
             dead: TombstoneDelta::new(latest.dead.clone()),
             has_changes: false,
             removed_rows: 0,
+            unflushed_kept: kept_lane.map_or(0, |lane| latest.memtable.lane_postings(lane)),
             paced_up_to: latest.state.postings_moved,
             has_written_runs: false,
             has_dropped_runs: false,
@@ -147,13 +151,21 @@ impl Writer {
         self.state.next_id = next_id;
         self.state.documents += 1;
         self.state.unsealed_documents += 1;
-        self.note_moved()?;
+        let kept = signature
+            .kept_hashes()
+            .map_or(0, |hashes| hashes.len() as u64);
+        self.note_moved(kept)?;
+        self.unflushed_kept += kept;
         self.has_changes = true;
         self.counters.inserted.add(1);
         if self.pending.is_full() {
             self.flush_pending()?;
         }
-        if next_id - self.state.sealed_below >= self.store.context.options.flush_after_documents {
+        let options = &self.store.context.options;
+        let unflushed = next_id - self.state.sealed_below;
+        if unflushed >= options.flush_after_documents
+            || self.unflushed_kept >= options.flush_after_kept_hashes()
+        {
             self.flush()?;
         }
         Ok(DocumentId::new(id))
@@ -165,7 +177,8 @@ impl Writer {
     pub(crate) fn remove_document(&mut self, id: u64) -> Result<bool> {
         // A flushed document that is in no run has no posting, and no merge would clear a tombstone of
         // it: its rows go at once, too.
-        let found = match self.runs.position_of(id) {
+        let position = self.runs.position_of(id);
+        let found = match position {
             Some(position) => self.add_tombstone(id, position)?,
             None => self.remove_rows(id)?,
         };
@@ -173,14 +186,15 @@ impl Writer {
             return Ok(false);
         }
         if id >= self.state.sealed_below {
-            let lanes = self.store.context.lanes.count();
-            self.buffer.get_mut().delete(lanes, id);
+            self.buffer.get_mut().delete(id)?;
             // Opening has counted the rows of these documents, and one of them was this one's.
             let unflushed = self.state.unsealed_documents.checked_sub(1);
             self.state.unsealed_documents =
                 unflushed.or_bug("a count of unflushed documents for each of their rows")?;
         }
-        self.note_moved()?;
+        // Merges have nothing to do with what is in no run.
+        let kept = position.map_or(Ok(0), |position| self.mean_kept(position))?;
+        self.note_moved(kept)?;
         // Nobody has counted the other rows: here it is the file that may contradict itself.
         let documents = self.state.documents.checked_sub(1);
         self.state.documents = documents

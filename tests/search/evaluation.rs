@@ -5,7 +5,7 @@
 //! everywhere.
 
 mod articles;
-mod corpus;
+pub(crate) mod corpus;
 mod default_seed;
 mod fingerprints;
 mod many_seeds;

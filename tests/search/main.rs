@@ -9,6 +9,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod containment;
 mod evaluation;
 mod hamming;
 mod known_answers;

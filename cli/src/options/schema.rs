@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use resemblance::{
-    EmptyDocuments, MinHash, MinHashKind, MinHashSchema, Near, Permutations, Schema, SimHash,
+    Containment, EmptyDocuments, MinHash, MinHashKind, MinHashSchema, Near, Permutations, Schema,
+    SimHash,
 };
 
 use super::bounds::BoundOptions;
@@ -94,7 +95,7 @@ impl From<PermutationsOption> for Permutations {
     }
 }
 
-/// How signatures are made and indexed. Without --minhash and --simhash: 128 MinHash values.
+/// How signatures are made and indexed. Without --minhash, --simhash and --containment: 128 MinHash values.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Schema")]
 pub(crate) struct SchemaOptions {
@@ -108,7 +109,7 @@ pub(crate) struct SchemaOptions {
     /// --minhash-kind weighted and probability. A store keeps the counts
     #[arg(long)]
     tf_idf: bool,
-    /// MinHash with K values [default: 128, unless --simhash is given alone]
+    /// MinHash with K values [default: 128, unless --simhash or --containment is given]
     #[arg(long, value_name = "K")]
     minhash: Option<u16>,
     /// How MinHash values are computed [default: functions]
@@ -137,6 +138,22 @@ pub(crate) struct SchemaOptions {
     /// a line has one as its "signature", in hexadecimal
     #[arg(long, value_name = "BITS", conflicts_with = "simhash")]
     fingerprints: Option<u16>,
+    /// Keep hashes of shingles of K words (or characters, or code tokens), so that shared passages are found:
+    /// see contain
+    #[arg(long, value_name = "K")]
+    containment: Option<u16>,
+    /// Keep the least hash of each W consecutive shingles: every shared passage of W + K - 1 words is found
+    /// [default: 8]
+    #[arg(long, value_name = "W", requires = "containment")]
+    window: Option<u16>,
+    /// Keep one in S shingles in place of windows: less space, and no passage is sure to be found
+    #[arg(
+        long,
+        value_name = "S",
+        requires = "containment",
+        conflicts_with = "window"
+    )]
+    scaled: Option<u32>,
     /// Explicit permuted tables: groups of S blocks of which any R lead, such as 5,2 for ten tables, or
     /// 3,2+2,2+2,2. Without --distance, it is as far as their whole buckets find all fingerprints
     #[arg(long, value_name = "S,R+...")]
@@ -204,6 +221,9 @@ impl SchemaOptions {
             let usage = format!("{option} needs --simhash 32, 64 or 128, or --fingerprints");
             return Err(Failure::usage(usage));
         }
+        if let Some(containment) = self.containment() {
+            schema = schema.containment(containment);
+        }
         if let Some(number) = self.expected {
             schema = schema.expected_documents(number);
         }
@@ -225,8 +245,18 @@ impl SchemaOptions {
         Ok(schema.build()?)
     }
 
+    fn containment(&self) -> Option<Containment> {
+        let containment = Containment::new(self.containment?);
+        Some(match (self.window, self.scaled) {
+            (Some(window), _) => containment.window(window),
+            (None, Some(scale)) => containment.scaled(scale),
+            (None, None) => containment,
+        })
+    }
+
     fn minhash_options(&self, bounds: &BoundOptions) -> Result<Option<MinHash>> {
-        if self.minhash.is_none() && self.simhash.or(self.fingerprints).is_some() {
+        let has_other = self.simhash.or(self.fingerprints).is_some() || self.containment.is_some();
+        if self.minhash.is_none() && has_other {
             let needs_minhash = [
                 ("--minhash-kind", self.minhash_kind.is_some()),
                 ("--permutations", self.permutations.is_some()),
@@ -237,7 +267,8 @@ impl SchemaOptions {
             ];
             return match needs_minhash.iter().find(|(_, is_given)| *is_given) {
                 Some((name, _)) => Err(Failure::usage(format!(
-                    "{name} needs MinHash: add --minhash K, or leave --simhash and --fingerprints out"
+                    "{name} needs MinHash: add --minhash K, or leave --simhash, --fingerprints and --containment \
+                     out"
                 ))),
                 None => Ok(None),
             };
@@ -303,6 +334,11 @@ impl SchemaOptions {
                 self.tables.as_ref().map(|TableGroups(groups)| {
                     simhash.is_some_and(|s| s.design().groups() == groups)
                 }),
+            ),
+            (
+                "--containment",
+                self.containment()
+                    .map(|own| schema.is_some_and(|s| s.containment() == Some(own))),
             ),
             ("--expected", self.expected.map(|_| false)),
             (

@@ -497,7 +497,7 @@ mod tests {
             ),
             (Value::Hashes(&[]), "", "[]"),
             (
-                Value::Fingerprint(Some((255, 64))),
+                Value::Fingerprint(Some(255_u64.into())),
                 "00000000000000ff",
                 "\"00000000000000ff\"",
             ),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use resemblance::{BulkEstimate, BulkOptions, Schema};
+use resemblance::{BulkEstimate, BulkOptions, Schema, Signature};
 
 use super::context::Context;
 use crate::failure::Result;
@@ -23,6 +23,7 @@ pub(crate) struct BuildForecaster {
     started: Instant,
     total_bytes: Option<u64>,
     stored_bytes: u64,
+    kept_hashes: u64,
     documents: u64,
 }
 
@@ -37,17 +38,18 @@ impl BuildForecaster {
                 total_bytes()
             },
             stored_bytes: 0,
+            kept_hashes: 0,
             documents: 0,
         }
     }
 
-    /// Takes note of a document that is stored with so many bytes of key and payload, until enough
+    /// Takes note of a document that is stored with so many bytes of key and payload and this signature, until enough
     /// is known: then says once what to expect, if it is much. `read_bytes`: of the corpus.
     pub(crate) fn document(
         &mut self,
         context: &Context,
         (schema, options): (&Schema, &BulkOptions),
-        stored_bytes: usize,
+        (stored_bytes, signature): (usize, &Signature),
         read_bytes: u64,
     ) -> Result<()> {
         let Some(total_bytes) = self.total_bytes else {
@@ -55,6 +57,9 @@ impl BuildForecaster {
         };
         self.documents += 1;
         self.stored_bytes += stored_bytes as u64;
+        self.kept_hashes += signature
+            .kept_hashes()
+            .map_or(0, |hashes| hashes.len() as u64);
         if !self.documents.is_multiple_of(64) || self.started.elapsed() < SAMPLE {
             return Ok(());
         }
@@ -62,6 +67,7 @@ impl BuildForecaster {
         let sample = BuildSample {
             documents: self.documents,
             stored_bytes: self.stored_bytes,
+            kept_hashes: self.kept_hashes,
             read_bytes,
             total_bytes,
             time: self.started.elapsed(),
@@ -78,6 +84,7 @@ impl BuildForecaster {
 struct BuildSample {
     documents: u64,
     stored_bytes: u64,
+    kept_hashes: u64,
     read_bytes: u64,
     total_bytes: u64,
     time: Duration,
@@ -89,6 +96,8 @@ impl BuildSample {
             self.total_bytes as f64 / self.read_bytes.clamp(1, self.total_bytes.max(1)) as f64;
         let documents = (self.documents as f64 * share) as u64;
         let stored_bytes = self.stored_bytes / self.documents.max(1);
+        let kept = self.kept_hashes.div_ceil(self.documents.max(1));
+        let options = options.clone().kept_hashes(kept);
         let needs = options.estimate(schema, documents, stored_bytes, 0)?;
         let tables = schema
             .simhash()
@@ -96,7 +105,7 @@ impl BuildSample {
         let bands = schema
             .minhash()
             .map_or(0, |minhash| usize::from(minhash.bands()));
-        let postings = documents.saturating_mul((1 + bands + tables) as u64);
+        let postings = documents.saturating_mul((1 + bands + tables) as u64 + kept);
         let writing = Duration::from_nanos(postings.saturating_mul(NANOSECONDS_PER_POSTING))
             + Duration::from_secs(needs.store_bytes / BYTES_PER_SECOND);
         Ok(BuildForecast {
@@ -163,6 +172,7 @@ mod tests {
         let sample = BuildSample {
             documents: 1_000,
             stored_bytes: 20_000,
+            kept_hashes: 0,
             read_bytes: 4 << 20,
             total_bytes: 40 << 30,
             time: Duration::from_secs(1),

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::vec;
 
-use resemblance::Document;
 use resemblance::pipeline::{BatchLimits, Pipeline};
+use resemblance::{Document, Signature, Sketcher};
 
 use super::context::Context;
 use super::in_flight::{HeldBytes, InFlight};
@@ -437,4 +437,15 @@ fn must_be_readable(corpus: &Corpus) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The signatures of some documents.
+pub(crate) fn sketch_documents(
+    sketcher: &Sketcher,
+    documents: &[CorpusDocument<'_>],
+) -> Result<Vec<Signature>> {
+    let signatures = documents
+        .iter()
+        .map(|document| Ok(document.content.sketch(sketcher, false)?.signature));
+    signatures.collect()
 }

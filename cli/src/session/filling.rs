@@ -48,9 +48,10 @@ pub(crate) fn fill<S: DocumentSink>(
         };
         let kind = (schema, building.options());
         let stored_bytes = document.key.len() + document.payload.len();
-        forecaster.document(context, kind, stored_bytes, documents.read_bytes())?;
-        let position = || corpus.position(source, line);
         let signature = &document.value.signature;
+        let stored = (stored_bytes, signature);
+        forecaster.document(context, kind, stored, documents.read_bytes())?;
+        let position = || corpus.position(source, line);
         match building.insert(document.to_store(), signature, position) {
             Ok(id) => {
                 tally.kept += 1;

@@ -33,7 +33,7 @@ pub(crate) use context::Context;
 pub(crate) use copying::{copy_records, spool_sources};
 pub(crate) use documents::{
     CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, ReadDocument, WorkedDocument,
-    resolve_corpus, resolve_corpus_to_store,
+    resolve_corpus, resolve_corpus_to_store, sketch_documents,
 };
 pub(crate) use filling::fill;
 pub(crate) use interrupt::Interrupt;

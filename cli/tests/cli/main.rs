@@ -12,6 +12,7 @@ mod add;
 mod backup;
 mod batches;
 mod budget;
+mod contain;
 #[cfg(unix)]
 mod contents;
 mod corpora;

@@ -51,9 +51,9 @@ impl Ran {
 }
 
 /// The verbs that print rows.
-const ROW_VERBS: [&str; 13] = [
-    "backup", "check", "clusters", "compact", "eval", "evict", "get", "pairs", "query", "reband",
-    "repair", "stats", "tune",
+const ROW_VERBS: [&str; 14] = [
+    "backup", "check", "clusters", "compact", "contain", "eval", "evict", "get", "pairs", "query",
+    "reband", "repair", "stats", "tune",
 ];
 
 /// A temporary folder in which the tool runs.

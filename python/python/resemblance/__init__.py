@@ -62,10 +62,10 @@ from .corpus import (
 )
 from .errors import *  # noqa: F403
 from .errors import __all__ as _error_names
-from .reports import Progress, progress_bar
-from .schema import MinHash, SimHash, Text
+from .reports import Overlap, Overlaps, Progress, progress_bar
+from .schema import Containment, MinHash, SimHash, Text
 
-for _class in (Cluster, Clusters, Matches, Signatures):
+for _class in (Cluster, Clusters, Matches, Overlaps, Signatures):
     _Sequence.register(_class)
 
 __all__ = [
@@ -73,6 +73,7 @@ __all__ = [
     "BulkBuild",
     "Cluster",
     "Clusters",
+    "Containment",
     "Dedup",
     "Deduplicator",
     "Duplicate",
@@ -81,6 +82,8 @@ __all__ = [
     "Matches",
     "MinHash",
     "Novelty",
+    "Overlap",
+    "Overlaps",
     "Pair",
     "Pairs",
     "Progress",

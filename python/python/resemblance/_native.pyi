@@ -21,6 +21,7 @@ from .reports import (
     ExportReport,
     ImportReport,
     LeftOut,
+    Overlaps,
     Progress,
     RebandReport,
     RepairReport,
@@ -28,7 +29,7 @@ from .reports import (
     StoredDocument,
     TableChoice,
 )
-from .schema import MinHash, SimHash, Text
+from .schema import Containment, MinHash, SimHash, Text
 
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -60,6 +61,7 @@ class Schema:
         text: Text | None = None,
         minhash: MinHash | None = None,
         simhash: SimHash | None = None,
+        containment: Containment | None = None,
         near: Literal["any", "both"] = "any",
         seed: int | None = None,
         expected_documents: int | None = None,
@@ -81,6 +83,8 @@ class Schema:
     def minhash(self) -> MinHash | None: ...
     @property
     def simhash(self) -> SimHash | None: ...
+    @property
+    def containment(self) -> Containment | None: ...
     @property
     def near(self) -> Literal["any", "both"]: ...
     @property
@@ -414,6 +418,66 @@ class _Reads:
 class Snapshot(_Reads):
     """The store at one moment. Later writes do not change it."""
 
+    def contained_in(
+        self,
+        document: _Document,
+        /,
+        *,
+        min_share: float | None = None,
+        min_shared: int | None = None,
+        limit: int | None = None,
+        max_document_frequency: int | None = None,
+    ) -> Overlaps: ...
+    def contained_in_many(
+        self,
+        documents: _Documents,
+        *,
+        min_share: float | None = None,
+        min_shared: int | None = None,
+        limit: int | None = None,
+        max_document_frequency: int | None = None,
+        threads: int | None = None,
+    ) -> list[Overlaps]: ...
+    def contents_of(
+        self,
+        document: _Document,
+        /,
+        *,
+        min_share: float | None = None,
+        min_shared: int | None = None,
+        limit: int | None = None,
+        max_document_frequency: int | None = None,
+    ) -> Overlaps: ...
+    def contents_of_many(
+        self,
+        documents: _Documents,
+        *,
+        min_share: float | None = None,
+        min_shared: int | None = None,
+        limit: int | None = None,
+        max_document_frequency: int | None = None,
+        threads: int | None = None,
+    ) -> list[Overlaps]: ...
+    def overlaps(
+        self,
+        document: _Document,
+        /,
+        *,
+        min_share: float | None = None,
+        min_shared: int | None = None,
+        limit: int | None = None,
+        max_document_frequency: int | None = None,
+    ) -> Overlaps: ...
+    def overlaps_many(
+        self,
+        documents: _Documents,
+        *,
+        min_share: float | None = None,
+        min_shared: int | None = None,
+        limit: int | None = None,
+        max_document_frequency: int | None = None,
+        threads: int | None = None,
+    ) -> list[Overlaps]: ...
     def candidates(self, document: _Document) -> list[int]: ...
     def get_id(self, id: int) -> Record | None: ...
 

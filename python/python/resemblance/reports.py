@@ -53,6 +53,48 @@ def progress_bar(**options: Any) -> Iterator[Callable[[Progress], None]]:
 
 
 @dataclass(frozen=True)
+class Overlap:
+    """A document that shares passages with a query, as the kept hashes of both tell it.
+
+    `query_share` and `document_share` are estimates of the shares of the query's and of the document's
+    shingles that the other has. `longest_run` is about the length of the longest passage, in shingles of
+    the query; `None` if the query comes from a store. `query_share_variance` is `None` for windows.
+    """
+
+    id: int
+    key: str | None
+    stamp: int
+    query_share: float
+    document_share: float
+    shared_hashes: int
+    document_hashes: int
+    longest_run: int | None
+    query_share_variance: float | None
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """Documents that share passages with a query, those that share most first.
+
+    `capped_hashes` of the query's `query_hashes` were left out because more documents than
+    `max_document_frequency` have them: passages of these alone are not found.
+    """
+
+    overlaps: list[Overlap]
+    query_hashes: int
+    capped_hashes: int
+
+    def __len__(self) -> int:
+        return len(self.overlaps)
+
+    def __iter__(self) -> Iterator[Overlap]:
+        return iter(self.overlaps)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.overlaps[index]
+
+
+@dataclass(frozen=True)
 class Problem:
     """A part of a store that is not as it should be: the number of the invariant, where, and what."""
 

@@ -94,3 +94,18 @@ class SimHash(_Part):
     max_distance: int | None = None
     tables: tuple[tuple[int, int], ...] | None = None
     external: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class Containment(_Part):
+    """Keeps hashes of shingles, so that shared passages are found: *is this paragraph in that page?*
+
+    `shingle` is how many units (words, characters or tokens, as the schema's `Text` says) a shingle has.
+    Of each `window` shingles that follow each other the hash of one is kept (8 if it is `None`): every
+    passage of `shingle + window - 1` units that two documents share is found. `scaled` keeps one in so
+    many shingles instead, and promises no passage.
+    """
+
+    shingle: int
+    window: int | None = None
+    scaled: int | None = None

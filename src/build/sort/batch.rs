@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::error::Result;
 use crate::format::Posting;
 use crate::index::sort_by_number;
-use crate::invariant::OrBug;
+use crate::invariant::{OrBug, at_mut};
+use crate::lanes::LaneCode;
 use crate::sync::IgnorePoison;
 use crate::threads::named;
 
@@ -231,14 +232,27 @@ impl Column {
     }
 }
 
-/// Doubles the capacity, up to `max` entries.
+/// Doubles the capacity, up to `max` entries. The last document of a batch may have postings beyond that.
 #[inline]
 fn reserve<T>(entries: &mut Vec<T>, max: usize) {
     if entries.len() == entries.capacity() {
         // A vector that grows by itself may double beyond `max`, and the plan has no memory for that.
-        let more = entries.len().max(1024).min(max - entries.len().min(max));
-        entries.reserve_exact(more.max(1));
+        let length = entries.len();
+        let more = match max.checked_sub(length) {
+            None | Some(0) => length / 64 + 1024,
+            Some(left) => length.max(1024).min(left),
+        };
+        entries.reserve_exact(more);
     }
+}
+
+/// The limits of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SortLimits {
+    pub(crate) documents: u64,
+    /// Number of postings in the last lane from which on no document is added, where documents have any
+    /// number of postings there; `None` where they have at most one in each lane.
+    pub(crate) kept_postings: Option<usize>,
 }
 
 /// Documents with ascending ids.
@@ -246,48 +260,51 @@ fn reserve<T>(entries: &mut Vec<T>, max: usize) {
 pub(super) struct SortBatch {
     first_id: u64,
     documents: u64,
-    max_documents: u64,
+    limits: SortLimits,
     /// Offsets from the first id are below.
     max_offsets: u64,
     columns: Vec<Column>,
 }
 
 impl SortBatch {
-    /// Makes a batch for documents from `first_id` on, up to a maximum number.
-    pub(crate) fn new(layouts: &[Layout], first_id: u64, max_documents: u64) -> Self {
+    /// Makes a batch for documents from `first_id` on.
+    pub(crate) fn new(layouts: &[Layout], first_id: u64, limits: SortLimits) -> Self {
         let max_offsets = layouts.iter().map(|layout| layout.max_documents());
         Self {
             first_id,
             documents: 0,
-            max_documents,
+            limits,
             max_offsets: max_offsets.min().unwrap_or(MAX_DOCUMENTS),
             columns: layouts.iter().copied().map(Column::new).collect(),
         }
     }
 
-    /// Adds a document for which there is room: its code, or none, in each lane. Returns the number of
-    /// its postings.
-    pub(crate) fn push(&mut self, id: u64, codes: &[Option<u64>]) -> u64 {
-        debug_assert_eq!(codes.len(), self.columns.len());
+    /// Adds a document for which there is room, with its codes.
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) for a code in a lane that is not there.
+    pub(crate) fn push(&mut self, id: u64, codes: &[LaneCode]) -> Result<()> {
         debug_assert!(self.has_room_for(id));
         let offset = id - self.first_id;
-        let mut postings = 0;
-        let max = usize::try_from(self.max_documents).unwrap_or(usize::MAX);
-        for (column, code) in self.columns.iter_mut().zip(codes) {
-            if let Some(code) = *code {
-                column.push(code, offset, max);
-                postings += 1;
-            }
+        let last = self.columns.len().saturating_sub(1);
+        let max = usize::try_from(self.limits.documents).unwrap_or(usize::MAX);
+        for LaneCode { lane, code } in codes {
+            let lane = usize::from(*lane);
+            let of_kept = self.limits.kept_postings.filter(|_| lane == last);
+            let column = at_mut(&mut self.columns, lane)?;
+            column.push(*code, offset, of_kept.unwrap_or(max));
         }
         self.documents += 1;
-        postings
+        Ok(())
     }
 
     /// Returns true if the document with this id, which is above all others here, may be added.
     pub(super) fn has_room_for(&self, id: u64) -> bool {
         let offset = id.checked_sub(self.first_id);
         let fits = offset.is_some_and(|offset| offset < self.max_offsets);
-        fits && self.documents < self.max_documents
+        let kept = self.columns.last().map_or(0, Column::len);
+        let is_full = self.limits.kept_postings.is_some_and(|max| kept >= max);
+        fits && self.documents < self.limits.documents && !is_full
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -355,7 +372,11 @@ mod tests {
         assert_eq!(layouts[2], Layout::Narrow { offset_bits: 32 });
         assert_eq!(layouts[4], Layout::Wide);
         for threads in [1, 3] {
-            let mut batch = SortBatch::new(&layouts, 77, 2_000);
+            let limits = SortLimits {
+                documents: 2_000,
+                kept_postings: None,
+            };
+            let mut batch = SortBatch::new(&layouts, 77, limits);
             let mut expected = vec![Vec::new(); bits.len()];
             for offset in 0..2_000u64 {
                 assert!(batch.has_room_for(77 + offset));
@@ -364,7 +385,10 @@ mod tests {
                     let code = [u64::MAX, mixed(offset), mixed(offset % 7)][offset as usize % 3];
                     (offset % 11 != u64::from(bits) % 11).then_some(code >> (64 - bits))
                 });
-                batch.push(77 + offset, &codes);
+                let row = (0..)
+                    .zip(codes)
+                    .filter_map(|(lane, code)| code.map(|code| LaneCode { lane, code }));
+                batch.push(77 + offset, &row.collect::<Vec<_>>()).unwrap();
                 for (lane, code) in expected.iter_mut().zip(codes) {
                     lane.extend(code.map(|code| Posting {
                         code,

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use crate::build::sort::batch::{Column, Layout, MAX_DOCUMENTS, SortBatch};
+use crate::build::sort::batch::{Column, Layout, MAX_DOCUMENTS, SortBatch, SortLimits};
 use crate::build::sort::merge::Sorted;
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::invariant::{OrBug, invariant};
+use crate::lanes::LaneCode;
 use crate::sync::{HomeProcess, IgnorePoison};
 use crate::threads::spawn;
 use crate::types::{Phase, Watch};
@@ -15,7 +16,7 @@ use crate::types::{Phase, Watch};
 /// The postings of a build.
 pub(crate) struct Sorter {
     layouts: Vec<Layout>,
-    batch_documents: u64,
+    limits: SortLimits,
     threads: usize,
     spill: Arc<Spill>,
     batch: SortBatch,
@@ -63,12 +64,18 @@ impl Drop for Job {
 
 /// The division of memory among batches and their sort, for lanes of given layouts.
 pub(crate) struct MemoryPlan {
-    pub(crate) batch_documents: u64,
+    pub(crate) limits: SortLimits,
     chunk_postings: usize,
 }
 
 impl MemoryPlan {
-    pub(crate) fn new(layouts: &[Layout], memory_bytes: u64, threads: usize) -> Self {
+    /// `has_kept_lane` says whether documents have any number of postings in the last lane.
+    pub(crate) fn new(
+        layouts: &[Layout],
+        has_kept_lane: bool,
+        memory_bytes: u64,
+        threads: usize,
+    ) -> Self {
         // Two batches, and on each thread room to sort a lane.
         let lanes = layouts.iter().map(|layout| layout.memory_bytes());
         let rooms = threads.min(layouts.len()) as u64;
@@ -78,16 +85,25 @@ impl MemoryPlan {
         // Of hundreds of batches each lane is read in such pieces at the end.
         let chunk = usize::try_from(memory_bytes / 16_384).unwrap_or(usize::MAX);
         Self {
-            batch_documents: fitting.clamp(1, max.unwrap_or(MAX_DOCUMENTS)),
+            limits: SortLimits {
+                documents: fitting.clamp(1, max.unwrap_or(MAX_DOCUMENTS)),
+                kept_postings: layouts.last().filter(|_| has_kept_lane).map(|layout| {
+                    // Two batches and the room to sort share the memory, most of which is this lane's.
+                    let postings = memory_bytes / (4 * layout.memory_bytes());
+                    usize::try_from(postings).unwrap_or(usize::MAX).max(1)
+                }),
+            },
             chunk_postings: chunk.clamp(64, 8192),
         }
     }
 }
 
 impl Sorter {
-    /// Makes a sorter for lanes whose codes have these numbers of bits.
+    /// Makes a sorter for lanes whose codes have these numbers of bits. `has_kept_lane` says whether
+    /// documents have any number of postings in the last one.
     pub(crate) fn new(
         code_bits: &[u32],
+        has_kept_lane: bool,
         memory_bytes: u64,
         threads: usize,
         folder: &std::path::Path,
@@ -97,10 +113,10 @@ impl Sorter {
             .copied()
             .map(Layout::for_code_bits)
             .collect();
-        let plan = MemoryPlan::new(&layouts, memory_bytes, threads);
+        let plan = MemoryPlan::new(&layouts, has_kept_lane, memory_bytes, threads);
         Self {
-            batch: SortBatch::new(&layouts, 0, plan.batch_documents),
-            batch_documents: plan.batch_documents,
+            batch: SortBatch::new(&layouts, 0, plan.limits),
+            limits: plan.limits,
             spill: Arc::new(Spill::new(folder, plan.chunk_postings)),
             layouts,
             threads,
@@ -110,10 +126,8 @@ impl Sorter {
         }
     }
 
-    /// Adds a document whose id is above all before: its code, or none, in each lane.
-    pub(crate) fn push(&mut self, id: u64, codes: &[Option<u64>]) -> Result<()> {
-        let (found, lanes) = (codes.len(), self.layouts.len());
-        invariant!(found == lanes, "found {found} codes for {lanes} lanes");
+    /// Adds a document whose id is above all before, with its codes.
+    pub(crate) fn push(&mut self, id: u64, codes: &[LaneCode]) -> Result<()> {
         if !self.batch.has_room_for(id) {
             if self.batch.is_empty() {
                 self.batch.restart(id);
@@ -121,8 +135,8 @@ impl Sorter {
                 self.spill_batch(id)?;
             }
         }
-        self.pushed += self.batch.push(id, codes);
-        Ok(())
+        self.pushed += codes.len() as u64;
+        self.batch.push(id, codes)
     }
 
     /// Sends the full batch away and begins one from document `next_id` on.
@@ -130,7 +144,7 @@ impl Sorter {
         // The memory is planned for two batches: before this one goes, the one before it has to be done.
         let mut empty = match self.wait()? {
             Some(batch) => batch,
-            None => SortBatch::new(&self.layouts, next_id, self.batch_documents),
+            None => SortBatch::new(&self.layouts, next_id, self.limits),
         };
         empty.restart(next_id);
         let full = std::mem::replace(&mut self.batch, empty);
@@ -239,8 +253,8 @@ mod tests {
                 .unwrap();
             for shift in [20, 24, 28, 40, 60] {
                 for threads in [1, 2, 64] {
-                    let plan = MemoryPlan::new(&layouts, 1 << shift, threads);
-                    let documents = plan.batch_documents;
+                    let plan = MemoryPlan::new(&layouts, false, 1 << shift, threads);
+                    let documents = plan.limits.documents;
                     assert!((1..=most).contains(&documents));
                     let rooms = threads.min(layouts.len()) as u64;
                     let used = documents * (2 * all + rooms * largest);
@@ -256,7 +270,7 @@ mod tests {
     #[test]
     fn ids_that_lie_far_apart_begin_new_batches() {
         let folder = tempfile::tempdir().unwrap();
-        let mut sorter = Sorter::new(&[64, 40], 1 << 20, 2, folder.path());
+        let mut sorter = Sorter::new(&[64, 40], false, 1 << 20, 2, folder.path());
         let ids = [
             5_000_000_000,
             5_000_000_001,
@@ -265,7 +279,7 @@ mod tests {
             1 << 40,
         ];
         for id in ids {
-            sorter.push(id, &[None, Some(7)]).unwrap();
+            sorter.push(id, &[LaneCode { lane: 1, code: 7 }]).unwrap();
         }
         sorter.finish(&mut Watch::new("a test")).unwrap();
         assert_eq!((sorter.spills(), sorter.postings()), (3, 5));

@@ -162,19 +162,25 @@ impl SpillFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::sort::batch::SortBatch;
+    use crate::build::sort::batch::{SortBatch, SortLimits};
+    use crate::lanes::LaneCode;
 
     fn sorted_batch(documents: u64) -> SortBatch {
-        let mut batch = SortBatch::new(&[64, 40].map(Layout::for_code_bits), 9, documents);
+        let limits = SortLimits {
+            documents,
+            kept_postings: None,
+        };
+        let mut batch = SortBatch::new(&[64, 40].map(Layout::for_code_bits), 9, limits);
         for document in 0..documents {
             let code = document.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            batch.push(
-                9 + document,
-                &[
-                    Some(code),
-                    (!document.is_multiple_of(3)).then_some(code >> 24),
-                ],
-            );
+            let first = LaneCode { lane: 0, code };
+            let second = LaneCode {
+                lane: 1,
+                code: code >> 24,
+            };
+            let count = if document.is_multiple_of(3) { 1 } else { 2 };
+            let codes = &[first, second][..count];
+            batch.push(9 + document, codes).unwrap();
         }
         batch.sort(1, |_, _| {});
         batch

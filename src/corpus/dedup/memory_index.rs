@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::format::{DocumentRow, Posting};
 use crate::index::{BucketMap, CodeRange, ProbeControl, ProbeRange, SweepControl, VisitProbe};
 use crate::invariant::{at_mut, bug};
-use crate::lanes::hash_key;
+use crate::lanes::{LaneCode, hash_key};
 use crate::options::StoreOptions;
 use crate::read::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
 use crate::schema::Schema;
@@ -28,7 +28,7 @@ pub(super) struct MemoryIndex {
     threads: NonZeroUsize,
     /// The codes of one document, kept to be filled again.
     codes: Vec<u64>,
-    row: Vec<Option<u64>>,
+    row: Vec<LaneCode>,
 }
 
 impl MemoryIndex {
@@ -103,10 +103,9 @@ impl BatchTarget<SyncAskCaller<'_>> for MemoryIndex {
         let (codes, row) = (&mut self.codes, &mut self.row);
         document_codes(&self.context, key_code, signature, codes, row)?;
         let lanes = &self.context.lanes;
-        for (lane, code) in (0..).zip(&self.row) {
-            let Some(code) = *code else {
-                continue;
-            };
+        // Nothing here asks for shared passages, so that kept hashes need no postings.
+        let asked = |code: &&LaneCode| code.lane < lanes.single_count();
+        for &LaneCode { lane, code } in self.row.iter().filter(asked) {
             let map = at_mut(&mut self.lanes, usize::from(lane))?;
             let low_code = |code| lanes.bucket_range(lane, code).0;
             if !map.push(Posting { code, id }, low_code) {

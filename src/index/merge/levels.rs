@@ -3,6 +3,8 @@
 //! Tiers of four: up to three runs of a level stand beside each other, and the fourth makes one of
 //! the next level of them. n flushes rewrite a posting about log₄ n times and leave about 3 log₄ n runs.
 
+use crate::options::StoreOptions;
+
 /// The properties of a run that the choice of merges depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunShape {
@@ -142,7 +144,7 @@ fn most_dead(runs: &[RunShape]) -> Option<MergePlan> {
 
 /// The level of a run that was written in one piece: how often a run of `flush_after` documents grows
 /// fourfold until it is as large.
-pub(crate) fn level_of(documents: u64, flush_after: u64) -> u8 {
+fn level_of(documents: u64, flush_after: u64) -> u8 {
     let mut level = 0;
     let mut size = flush_after.max(1);
     while let Some(larger) = size.checked_mul(FAN_IN as u64)
@@ -152,6 +154,13 @@ pub(crate) fn level_of(documents: u64, flush_after: u64) -> u8 {
         level += 1;
     }
     level
+}
+
+/// Returns the level that a run of so many documents, which have so many kept hashes together, would have
+/// reached by merges.
+pub(crate) fn whole_level(options: &StoreOptions, documents: u64, kept: u64) -> u8 {
+    let by_documents = level_of(documents, options.flush_after_documents);
+    by_documents.max(level_of(kept, options.flush_after_kept_hashes()))
 }
 
 #[cfg(test)]

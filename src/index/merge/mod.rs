@@ -7,5 +7,5 @@ mod levels;
 mod pipeline;
 
 pub(crate) use lane_merge::LaneMerge;
-pub(crate) use levels::{MergePlan, Pace, RunShape, level_of, plan};
+pub(crate) use levels::{MergePlan, Pace, RunShape, plan, whole_level};
 pub(crate) use pipeline::MergeBudget;

@@ -12,7 +12,7 @@ use crate::engine::{DEAD, EQUAL, EngineResult, ReadableTable, ReadableTableMetad
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, SignatureRow};
 use crate::index::lane_iter_owned;
-use crate::lanes::{LaneRole, hash_key};
+use crate::lanes::{LaneCode, LaneRole, hash_key};
 use crate::maintain::check::filters::{FilterCheck, check_pieces};
 use crate::maintain::check::pages::{check_bookkeeping, check_pages};
 use crate::options::StoreOptions;
@@ -265,13 +265,9 @@ impl<'a, 'w> Check<'a, 'w> {
         let runs = &committed.runs;
         let run = (id < committed.state.sealed_below)
             .then(|| runs.position_of(id).unwrap_or(runs.standing.len()));
-        for (code, lane) in row.into_iter().zip(0u16..) {
-            if let Some(code) = code {
-                self.expected
-                    .entry((run, lane))
-                    .or_default()
-                    .add(Posting { code, id });
-            }
+        for LaneCode { lane, code } in row {
+            let expected = self.expected.entry((run, lane)).or_default();
+            expected.add(Posting { code, id });
         }
         Ok(())
     }

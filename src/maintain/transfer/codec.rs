@@ -68,6 +68,9 @@ impl Signature {
             let width = bytes.len() + 16_usize.saturating_sub(usize::from(fingerprint.bits() / 8));
             bytes.resize(width, 0);
         }
+        for hash in self.kept_hashes().into_iter().flatten() {
+            bytes.extend(hash.to_le_bytes());
+        }
         xxh3_128(&bytes)
     }
 }

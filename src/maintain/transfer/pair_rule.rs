@@ -59,7 +59,7 @@ impl PairRule {
     pub fn lanes(&self) -> Range<usize> {
         let bands = self.bands();
         let start = if self.bounds.probes_bands() { 0 } else { bands };
-        let tables = usize::from(self.context.lanes.count()) - 1 - bands;
+        let tables = usize::from(self.context.lanes.table_count());
         let end = bands
             + if self.bounds.probes_tables() {
                 tables

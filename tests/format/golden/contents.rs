@@ -44,6 +44,10 @@ fn document(text: &mut String, record: &Record) {
     if let Some(fingerprint) = signature.simhash() {
         writeln!(text, "  simhash {fingerprint:x}").unwrap();
     }
+    if let Some(hashes) = signature.kept_hashes() {
+        let hashes: Vec<String> = hashes.iter().map(|hash| format!("{hash:x}")).collect();
+        writeln!(text, "  kept {}", hashes.join(" ")).unwrap();
+    }
 }
 
 fn near(text: &mut String, snapshot: &Snapshot, record: &Record) {
@@ -54,6 +58,16 @@ fn near(text: &mut String, snapshot: &Snapshot, record: &Record) {
     });
     let found: Vec<String> = found.collect();
     writeln!(text, "near {}: {}", record.id().get(), found.join(" ")).unwrap();
+}
+
+fn overlapping(text: &mut String, snapshot: &Snapshot, record: &Record) {
+    let found = snapshot.overlaps(record.signature()).run().unwrap();
+    let found = found.iter().map(|found| {
+        let (shared, of) = (found.shared_hashes(), found.document_hashes());
+        format!("{}:{shared}:{of}", found.id().get())
+    });
+    let found: Vec<String> = found.collect();
+    writeln!(text, "overlap {}: {}", record.id().get(), found.join(" ")).unwrap();
 }
 
 /// Numbers only: how a schema is printed is no part of a format either.
@@ -79,6 +93,11 @@ fn schema(schema: &Schema) -> String {
         let groups = simhash.design().groups();
         writeln!(text, "schema simhash {bits} within {distance}, {groups:?}").unwrap();
     }
+    if let Some(containment) = schema.containment() {
+        let units = containment.shingle_units();
+        let (window, scale) = (containment.window_shingles(), containment.scale());
+        writeln!(text, "schema containment {units} {window:?} {scale:?}").unwrap();
+    }
     text
 }
 
@@ -96,6 +115,14 @@ pub(crate) fn of(store: &Store) -> String {
     let records: Vec<Record> = snapshot.iter().map(Result::unwrap).collect();
     for record in &records {
         document(&mut text, record);
+    }
+    if store.schema().containment().is_some() {
+        for record in records.iter().step_by(5) {
+            overlapping(&mut text, &snapshot, record);
+        }
+    }
+    if store.schema().minhash().is_none() && store.schema().simhash().is_none() {
+        return text;
     }
     for record in records.iter().step_by(5) {
         near(&mut text, &snapshot, record);

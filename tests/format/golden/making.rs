@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use resemblance::{
-    BulkOptions, Document, DocumentFrequencies, DocumentId, EmptyDocuments, MinHash, MinHashKind,
-    Near, Permutations, Rebanding, Schema, Signature, SimHash, Store, StoreOptions, Text,
+    BulkOptions, Containment, Document, DocumentFrequencies, DocumentId, EmptyDocuments, MinHash,
+    MinHashKind, Near, Permutations, Rebanding, Schema, Signature, SimHash, Store, StoreOptions,
+    Text,
 };
 
 use crate::common::Random;
 
 type Make = fn(&Path);
 
-pub(crate) const STORES: [(&str, Make); 19] = [
+pub(crate) const STORES: [(&str, Make); 21] = [
     ("empty", |path| drop(Store::create(path, words()).unwrap())),
     ("one-document", |path| {
         let store = Store::create(path, words()).unwrap();
@@ -72,6 +73,18 @@ pub(crate) const STORES: [(&str, Make); 19] = [
     }),
     ("external", |path| {
         filled(path, of(MinHash::external(32).value_bits(8).banding(8, 3)));
+    }),
+    ("containment", |path| {
+        let builder = Schema::builder().text(Text::words(2)).minhash(minhash());
+        let containment = Containment::new(3).window(4);
+        filled(path, builder.containment(containment).build().unwrap());
+    }),
+    ("scaled", |path| {
+        let containment = Containment::new(1).scaled(3);
+        filled(
+            path,
+            Schema::builder().containment(containment).build().unwrap(),
+        );
     }),
     ("built", built),
     ("rebanded", |path| {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use resemblance::{
-    Document, DocumentId, EmptyDocuments, MinHash, Rebanding, Schema, Signature, SimHash, Store,
-    StoreOptions,
+    Containment, Document, DocumentId, EmptyDocuments, MinHash, Rebanding, Schema, Signature,
+    SimHash, Store, StoreOptions,
 };
 
 use crate::spec::minhash::{Features, Kind};
@@ -149,6 +149,25 @@ fn stores_with_new_bands() {
         let simhash = SimHash::bits64().max_distance(1);
         let schema = Schema::builder().minhash(minhash).simhash(simhash);
         check_rebanded(schema.build().unwrap(), &all);
+    }
+}
+
+#[test]
+fn stores_of_kept_hashes() {
+    for containment in [
+        Containment::new(1).window(1),
+        Containment::new(9).window(7),
+        Containment::new(3).scaled(4),
+    ] {
+        check(Schema::builder().containment(containment).build().unwrap());
+        let beside = Schema::builder().containment(containment).seed(5);
+        let beside = beside.minhash(MinHash::new(16).banding(3, 3));
+        check(
+            beside
+                .simhash(SimHash::bits64().max_distance(1))
+                .build()
+                .unwrap(),
+        );
     }
 }
 

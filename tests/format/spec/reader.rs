@@ -212,11 +212,9 @@ impl Store {
             let codes = self
                 .schema
                 .codes(document.key.as_deref(), &document.signature);
-            let filed = codes
-                .iter()
-                .zip(0..)
-                .filter_map(|(code, lane)| Some((lane, (*code)?)));
-            postings.extend(filed.map(|(lane, code)| (lane, (code, *id))));
+            for (lane, codes) in (0..).zip(codes) {
+                postings.extend(codes.into_iter().map(|code| (lane, (code, *id))));
+            }
         }
         postings.sort_unstable();
         postings
@@ -245,7 +243,9 @@ fn read_frequencies(mut bytes: Bytes<'_>) -> (u64, BTreeMap<u64, u64>) {
 
 fn read_lanes(tables: &Tables, schema: &Schema) -> Vec<&'static str> {
     let mut lanes = Vec::new();
-    let mut counts = [0u16; 3];
+    let mut counts = [0u16; 4];
+    let tables_of = ["keys", "bands", "permuted", "bands"];
+    let mut kinds = Vec::new();
     for (expected, (key, value)) in (0..).zip(&tables["lanes"]) {
         assert_eq!(number::<2>(key), expected);
         let mut bytes = Bytes::open("lanes", key, value);
@@ -255,13 +255,13 @@ fn read_lanes(tables: &Tables, schema: &Schema) -> Vec<&'static str> {
         assert_eq!(bytes.u32(), 0, "generation");
         assert!(bytes.rest().is_empty());
         counts[kind] += 1;
-        lanes.push(["keys", "bands", "permuted"][kind]);
+        kinds.push(kind);
+        lanes.push(tables_of[kind]);
     }
-    assert!(
-        lanes.is_sorted_by_key(|name| ["keys", "bands", "permuted"].iter().position(|n| n == name))
-    );
+    assert!(kinds.is_sorted());
     let bands = schema.minhash.map_or(0, |minhash| minhash.bands);
-    assert_eq!(counts, [1, bands, schema.tables().len() as u16]);
+    let kept = u16::from(schema.recipe.containment.is_some());
+    assert_eq!(counts, [1, bands, schema.tables().len() as u16, kept]);
     lanes
 }
 

@@ -1,6 +1,8 @@
 //! From a document to its signature, written from `format-spec.md` alone: nothing here calls the
 //! library.
 
+use std::collections::BTreeSet;
+
 use unicode_normalization::UnicodeNormalization;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -127,6 +129,16 @@ pub(crate) struct Recipe {
     pub(crate) minhash: Option<(Kind, u16)>,
     /// 0 without SimHash.
     pub(crate) simhash_bits: u16,
+    pub(crate) containment: Option<Containment>,
+}
+
+/// Which shingles are kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Containment {
+    pub(crate) units: u16,
+    /// By windows of so many, or one in so many.
+    pub(crate) is_scaled: bool,
+    pub(crate) number: u32,
 }
 
 /// What is made of a document, or stored of it.
@@ -138,6 +150,7 @@ pub(crate) struct Signature {
     pub(crate) hashes: Vec<u64>,
     pub(crate) fingerprint: Option<u128>,
     pub(crate) empty: bool,
+    pub(crate) kept: Option<Vec<u64>>,
 }
 
 impl Recipe {
@@ -153,12 +166,53 @@ impl Recipe {
         bytes.extend(values.to_le_bytes());
         bytes.extend(self.simhash_bits.to_le_bytes());
         bytes.extend(self.minhash.map(|(kind, _)| kind as u8));
+        if let Some(containment) = self.containment {
+            bytes.extend(b"containment");
+            bytes.extend(containment.units.to_le_bytes());
+            bytes.push(containment.is_scaled.into());
+            bytes.extend(containment.number.to_le_bytes());
+        }
         xxh3_64(&bytes)
     }
 
     pub(crate) fn text(&self, text: &str) -> Signature {
         let shingles = self.text.map(|s| s.of(text)).unwrap_or_default();
-        self.features(shingles.iter().map(String::as_bytes))
+        let mut signature = self.features(shingles.iter().map(String::as_bytes));
+        if let Some(containment) = self.containment {
+            let of_kept = Shingles {
+                n: containment.units,
+                ..self.text.unwrap()
+            };
+            let hashes = of_kept
+                .of(text)
+                .into_iter()
+                .map(|shingle| xxh3_64(shingle.as_bytes()));
+            signature.kept = self.kept(&hashes.collect::<Vec<_>>());
+        }
+        signature
+    }
+
+    /// The kept hashes of shingles in their order.
+    fn kept(&self, hashes: &[u64]) -> Option<Vec<u64>> {
+        let containment = self.containment?;
+        let key = derive(self.seed, 7);
+        let mixed: Vec<u64> = hashes.iter().map(|hash| mix64(hash ^ key)).collect();
+        let kept: BTreeSet<u64> = if containment.is_scaled {
+            let limit = u64::MAX / u64::from(containment.number);
+            mixed.into_iter().filter(|mixed| *mixed <= limit).collect()
+        } else {
+            let window = (containment.number as usize).min(mixed.len()).max(1);
+            // Equal hashes are of equal shingles: which of them is kept shows in positions alone.
+            let windows = mixed.windows(window);
+            windows
+                .map(|window| *window.iter().min().unwrap())
+                .collect()
+        };
+        let stored: BTreeSet<u64> = kept
+            .into_iter()
+            .map(|mixed| mix64(mixed.wrapping_add(GAMMA)) >> 20)
+            .collect();
+        Some(stored.into_iter().collect())
     }
 
     pub(crate) fn features<'a>(&self, features: impl IntoIterator<Item = &'a [u8]>) -> Signature {
@@ -167,22 +221,30 @@ impl Recipe {
 
     pub(crate) fn hashes(&self, hashes: impl IntoIterator<Item = u64>) -> Signature {
         let mut counted = Features::new();
-        for hash in hashes {
+        let hashes: Vec<u64> = hashes.into_iter().collect();
+        for &hash in &hashes {
             *counted.entry(hash).or_default() += 65_536;
         }
         let alike = counted.keys().map(|hash| (*hash, 1)).collect();
-        self.sketch(&counted, &alike)
+        Signature {
+            kept: self.kept(&hashes),
+            ..self.sketch(&counted, &alike)
+        }
     }
 
     pub(crate) fn weighted(&self, features: impl IntoIterator<Item = (u64, f64)>) -> Signature {
-        let mut summed = Features::new();
+        let (mut summed, mut present) = (Features::new(), Vec::new());
         for (hash, weight) in features {
             let steps = (weight * 65_536.0).round_ties_even() as u64;
             if steps > 0 {
                 *summed.entry(hash).or_default() += steps;
+                present.push(hash);
             }
         }
-        self.sketch(&summed, &summed)
+        Signature {
+            kept: self.kept(&present),
+            ..self.sketch(&summed, &summed)
+        }
     }
 
     /// Of the same features with the weights for MinHash and those for SimHash.
@@ -199,6 +261,7 @@ impl Recipe {
             hashes,
             fingerprint: (self.simhash_bits > 0).then(|| self.simhash(projected)),
             empty: features.is_empty(),
+            kept: None,
         }
     }
 
@@ -263,6 +326,8 @@ impl Recipe {
                     .flat_map(|value| value.to_le_bytes()),
             );
             bytes.extend(signature.hashes.iter().flat_map(|hash| hash.to_le_bytes()));
+            let kept = signature.kept.iter().flatten();
+            bytes.extend(kept.flat_map(|hash| hash.to_le_bytes()));
             let fingerprint = signature.fingerprint.unwrap_or(0).to_le_bytes();
             let length = match self.simhash_bits {
                 0 => 8,

@@ -5,7 +5,7 @@ use resemblance::{EmptyDocuments, Schema, Store, Text};
 use crate::spec::code_block;
 use crate::spec::minhash::Kind;
 use crate::spec::reader;
-use crate::spec::recipe::{Recipe, Shingles, Unit};
+use crate::spec::recipe::{Containment, Recipe, Shingles, Unit};
 use crate::spec::signatures::{minhash_of, simhash_of};
 use crate::spec::vectors::{check, number, string, text_of};
 
@@ -24,7 +24,22 @@ fn parse_recipe(input: &str) -> Recipe {
         alike: field(input, "empty") == "alike",
         minhash: minhash.map(|(kind, values)| (Kind::named(kind), values.parse().unwrap())),
         simhash_bits: field(input, "simhash").parse().unwrap(),
+        containment: containment_of(input),
     }
+}
+
+/// Written as the other fields, if there is any: `containment=5/8`, `containment=5:100`.
+fn containment_of(input: &str) -> Option<Containment> {
+    let fields = input
+        .split(' ')
+        .find_map(|field| field.strip_prefix("containment="))?;
+    let is_scaled = fields.contains(':');
+    let (units, number) = fields.split_once([':', '/']).unwrap();
+    Some(Containment {
+        units: units.parse().unwrap(),
+        is_scaled,
+        number: number.parse().unwrap(),
+    })
 }
 
 fn schema_of(recipe: &Recipe, text: Option<Text>) -> Schema {
@@ -40,6 +55,14 @@ fn schema_of(recipe: &Recipe, text: Option<Text>) -> Schema {
     }
     if recipe.simhash_bits > 0 {
         schema = schema.simhash(simhash_of(recipe.simhash_bits));
+    }
+    if let Some(containment) = recipe.containment {
+        let (units, number) = (containment.units, containment.number);
+        let new = resemblance::Containment::new(units);
+        schema = schema.containment(match containment.is_scaled {
+            true => new.scaled(number),
+            false => new.window(number.try_into().unwrap()),
+        });
     }
     schema.build().unwrap()
 }
@@ -114,7 +137,35 @@ fn of_steps(input: &str) -> Recipe {
         alike: false,
         minhash: Some((Kind::PairMultiply, 128)),
         simhash_bits: 0,
+        containment: None,
     }
+}
+
+/// Containment and seed: hashes -> kept hashes.
+#[test]
+fn kept_hashes() {
+    check("kept", |input| {
+        let (of, hashes) = input.rsplit_once(':').unwrap();
+        let hashes: Vec<u64> = match hashes.split_once(" to ") {
+            Some((first, last)) => (number(first.trim())..=number(last)).collect(),
+            None => hashes.split_whitespace().map(number).collect(),
+        };
+        let recipe = Recipe {
+            text: None,
+            seed: number(field(of, "seed")),
+            alike: false,
+            minhash: None,
+            simhash_bits: 0,
+            containment: containment_of(of),
+        };
+        let own = recipe.hashes(hashes.iter().copied()).kept.unwrap();
+        let found = schema_of(&recipe, None).sketcher().hashes(hashes).unwrap();
+        assert_eq!(found.kept_hashes().unwrap(), own, "{input}");
+        own.iter()
+            .map(|hash| format!("{hash:011x}"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    });
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::spec::bytes::Bytes;
 use crate::spec::codes;
 use crate::spec::filters;
 use crate::spec::minhash::{self, Kind};
-use crate::spec::recipe::{Recipe, Shingles, Signature, Unit};
+use crate::spec::recipe::{Containment, Recipe, Shingles, Signature, Unit};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MinHash {
@@ -55,6 +55,7 @@ impl Schema {
             },
             minhash: bytes.option(|bytes| (decode_kind(bytes), bytes.u16())),
             simhash_bits: bytes.option(Bytes::u16).unwrap_or(0),
+            containment: bytes.option(decode_containment),
         };
         assert_eq!(bytes.take(3), [17, 0, 0]);
         let minhash = bytes.option(|bytes| MinHash {
@@ -109,19 +110,21 @@ impl Schema {
         signature
     }
 
-    /// The code of a stored signature in each lane, `None` where the document is not filed.
-    pub(crate) fn codes(&self, key: Option<&[u8]>, signature: &Signature) -> Vec<Option<u64>> {
+    /// The codes of a stored signature in each lane, none where the document is not filed.
+    pub(crate) fn codes(&self, key: Option<&[u8]>, signature: &Signature) -> Vec<Vec<u64>> {
         let filed = !signature.empty || self.recipe.alike;
-        let mut codes = vec![key.map(codes::key_code)];
+        let one = |code: Option<u64>| code.into_iter().collect::<Vec<u64>>();
+        let mut codes = vec![one(key.map(codes::key_code))];
         if let Some(minhash) = &self.minhash {
             let bands = minhash.codes(signature).into_iter();
-            codes.extend(bands.map(|code| filed.then_some(code)));
+            codes.extend(bands.map(|code| one(filed.then_some(code))));
         }
         let tables = self.tables();
         codes.extend(tables.iter().map(|(order, _)| {
             let fingerprint = signature.fingerprint.unwrap();
-            filed.then(|| codes::permute(order, fingerprint))
+            one(filed.then(|| codes::permute(order, fingerprint)))
         }));
+        codes.extend(signature.kept.clone());
         codes
     }
 
@@ -137,6 +140,7 @@ impl Schema {
                 .iter()
                 .map(|(_, prefix)| filters::Kind::Table(*prefix)),
         );
+        kinds.extend(self.recipe.containment.map(|_| filters::Kind::Band(44)));
         kinds
     }
 
@@ -175,8 +179,51 @@ impl Schema {
                 .rfold(0, |number, byte| number << 8 | u128::from(*byte))
         };
         signature.fingerprint = (fingerprint_bytes > 0).then(number);
+        signature.kept = self.recipe.containment.map(|_| decode_kept(bytes));
         (key_code, signature)
     }
+}
+
+fn decode_containment(bytes: &mut Bytes<'_>) -> Containment {
+    let units = bytes.u16();
+    let is_scaled = match bytes.u32() {
+        0 => false,
+        1 => true,
+        other => panic!("{other}"),
+    };
+    Containment {
+        units,
+        is_scaled,
+        number: if is_scaled {
+            bytes.u32()
+        } else {
+            bytes.u16().into()
+        },
+    }
+}
+
+/// The kept hashes, section 2.4.
+fn decode_kept(bytes: &mut Bytes<'_>) -> Vec<u64> {
+    let count = bytes.u32() as usize;
+    if count == 0 {
+        return Vec::new();
+    }
+    let low = 44 - count.ilog2() as usize;
+    let lower = bytes.take((count * low).div_ceil(8));
+    let upper = bytes.take((count + (1 << (44 - low))).div_ceil(8));
+    let is_set = |bytes: &[u8], bit: usize| bytes[bit / 8] >> (bit % 8) & 1 == 1;
+    let ones: Vec<usize> = (0..upper.len() * 8)
+        .filter(|bit| is_set(upper, *bit))
+        .collect();
+    assert_eq!(ones.len(), count);
+    let hash = |(index, one): (usize, &usize)| {
+        let bits = (0..low).filter(|bit| is_set(lower, index * low + bit));
+        let low_part = bits.fold(0, |part, bit| part | 1 << bit);
+        ((one - index) as u64) << low | low_part
+    };
+    let hashes: Vec<u64> = ones.iter().enumerate().map(hash).collect();
+    assert!(hashes.is_sorted_by(|a, b| a < b) && hashes[count - 1] >> 44 == 0);
+    hashes
 }
 
 fn decode_text(bytes: &mut Bytes<'_>) -> Shingles {

@@ -41,6 +41,7 @@ fn recipe(seed: u64, kind: Kind, values: u16, simhash_bits: u16) -> Recipe {
         alike: false,
         minhash: Some((kind, values)),
         simhash_bits,
+        containment: None,
     }
 }
 

@@ -136,7 +136,7 @@ fn check_postings(store: &Store, model: &Model, seen: &mut Seen) {
         let key = document.key.as_deref();
         let codes = store.schema.codes(key, &document.signature);
         for (lane, code) in (0..).zip(codes) {
-            expected.extend(code.map(|code| (*id, lane, code)));
+            expected.extend(code.into_iter().map(|code| (*id, lane, code)));
         }
     }
     assert!(found == expected, "documents have other postings");

@@ -331,7 +331,8 @@ impl DedupPlan<'_> {
             };
             let sketched = document.sketched;
             let kind = (&schema, building.options());
-            forecaster.document(context, kind, key.len(), documents.read_bytes())?;
+            let stored = (key.len(), &sketched.signature);
+            forecaster.document(context, kind, stored, documents.read_bytes())?;
             let stored = Document::without_key().payload(&key).stamp(number);
             let place = || self.corpus.position(source, line);
             let id = building.insert(stored, &sketched.signature, place)?;

@@ -1,0 +1,163 @@
+//! The verb `contain`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use resemblance::{ContainmentQuery, Overlap, Overlaps, Signature, Snapshot};
+
+use crate::corpus::ContentRule;
+use crate::failure::{Outcome, Result};
+use crate::options::{CorpusOptions, FormatOptions, PassageOptions};
+use crate::output::{Column, Results, Value};
+use crate::session::{
+    Context, CorpusDocuments, DocumentTally, open_to_read, resolve_corpus, sketch_documents,
+};
+
+/// Which documents of the store are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// Those that contain the text
+    Containing,
+    /// Those that the text contains
+    Contained,
+    /// Those that share any passage with it
+    Overlapping,
+}
+
+/// Find the documents of a store that contain a text, are contained in it, or share a passage with it
+///
+/// The store must keep hashes of shingles: create it, or build it, with --containment K. Every document
+/// that shares a passage of W + K - 1 words or characters with a text is found, for certain, unless
+/// --max-frequency leaves its hashes out. tsv columns: query (the key of the text), key,
+/// query_share_estimate (the share of the text that the document has; six decimals; from hashes),
+/// document_share_estimate, shared_hashes, longest_run_estimate (of the text, in shingles); those that
+/// share most first. jsonl has the id as well.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance build pages.rsm pages.jsonl --containment 5 --window 8
+  resemblance contain --in pages.rsm --query paragraphs.jsonl
+  resemblance contain --in pages.rsm --query tests.jsonl --which overlapping --min-shared 3
+  resemblance contain --in tests.rsm --query pages.jsonl --which contained --min-share 0.9")]
+pub(crate) struct ContainArguments {
+    /// The store
+    #[arg(long = "in", value_name = "STORE")]
+    pub(crate) store: PathBuf,
+    /// The texts: JSON Lines files, folders of text files, or - (see resemblance --help)
+    #[arg(long, value_name = "CORPUS", num_args = 1.., required = true)]
+    query: Vec<PathBuf>,
+    /// Which documents of the store are asked for
+    #[arg(long, value_name = "WHICH", default_value = "containing")]
+    which: Which,
+    /// At least this share of the text, 0 to 1; with --which contained, of the document [default: 0.8; 0
+    /// with --which overlapping]
+    #[arg(long, value_name = "S")]
+    min_share: Option<f64>,
+    /// At most N documents for each text, those that share most
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    #[command(flatten)]
+    passages: PassageOptions,
+    #[command(flatten)]
+    options: CorpusOptions,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+/// What is asked about every text.
+#[derive(Clone, Copy)]
+struct PassageQuestion {
+    which: Which,
+    min_share: Option<f64>,
+    limit: Option<usize>,
+    passages: PassageOptions,
+}
+
+impl PassageQuestion {
+    fn run(self, snapshot: &Snapshot, signatures: &[Signature]) -> Result<Vec<Overlaps>> {
+        let query: ContainmentQuery<'_, Vec<Overlaps>> = match self.which {
+            Which::Containing => snapshot.contained_in(signatures),
+            Which::Contained => snapshot.contents_of(signatures),
+            Which::Overlapping => snapshot.overlaps(signatures),
+        };
+        let mut query = self.passages.apply(query, self.min_share).threads(1);
+        if let Some(limit) = self.limit {
+            query = query.limit(limit);
+        }
+        Ok(query.run()?)
+    }
+}
+
+pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result<Outcome> {
+    let store = open_to_read(context, &arguments.store)?;
+    let snapshot = store.snapshot()?;
+    let question = PassageQuestion {
+        which: arguments.which,
+        min_share: arguments.min_share,
+        limit: arguments.limit,
+        passages: arguments.passages,
+    };
+    // What cannot be asked is told before the corpus is read.
+    question.run(&snapshot, &[])?;
+    let content = ContentRule::new(store.schema(), false);
+    let corpus = resolve_corpus(context, &arguments.query, &arguments.options, content)?;
+    let corpus = Arc::new(corpus);
+    let sketcher = store.sketcher().clone();
+    let mut items =
+        CorpusDocuments::start_together(context, "querying", &corpus, move |documents| {
+            let signatures = sketch_documents(&sketcher, documents)?;
+            let answers = question.run(&snapshot, &signatures)?;
+            let empty = signatures.iter().map(Signature::is_empty);
+            Ok(empty.zip(answers).collect())
+        });
+    let columns = [
+        "query",
+        "key",
+        "query_share_estimate",
+        "document_share_estimate",
+        "shared_hashes",
+        "longest_run_estimate",
+    ];
+    let columns = columns.map(Column::new).into();
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    let (mut tally, mut capped) = (DocumentTally::default(), 0_u64);
+    while let Some(item) = items.next()? {
+        let taken = item.take(context, &corpus, &mut tally, arguments.options.skip_bad)?;
+        let Some(document) = taken else {
+            continue;
+        };
+        let (is_empty, overlaps): (bool, Overlaps) = document.value;
+        tally.empty += u64::from(is_empty);
+        tally.kept += u64::from(!overlaps.is_empty());
+        capped += u64::from(overlaps.capped_hashes() > 0);
+        for overlap in &overlaps {
+            results.row(&row(&document.key, overlap))?;
+        }
+    }
+    results.finish()?;
+    let totals = items.end(context, &tally)?;
+    if capped > 0 {
+        context.messages.note(format!(
+            "--max-frequency left hashes of {capped} texts out: more documents may share passages with them"
+        ));
+    }
+    context
+        .messages
+        .note(tally.summary("with documents", totals));
+    Ok(Outcome::found(tally.kept > 0))
+}
+
+fn row<'v>(query: &'v [u8], overlap: &'v Overlap) -> [Value<'v>; 6] {
+    [
+        Value::Key(query),
+        Value::Document {
+            id: overlap.id().get(),
+            key: overlap.key(),
+        },
+        Value::Similarity(Some(overlap.query_share())),
+        Value::Similarity(Some(overlap.document_share())),
+        Value::Count(overlap.shared_hashes().into()),
+        Value::Count(overlap.longest_run().unwrap_or(0)),
+    ]
+}

@@ -1,0 +1,252 @@
+//! The verb `decontaminate`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use resemblance::{Containment, Overlap, Overlaps, Schema, Snapshot, Store, Text};
+
+use crate::corpus::{ContentRule, Corpus, ReadTotals, is_store};
+use crate::failure::{Failure, Outcome, Result};
+use crate::options::{CorpusOptions, PassageOptions};
+use crate::output::{Destination, OutputTarget, Sink, escape};
+use crate::session::{
+    BitList, Context, CorpusDocuments, DocumentTally, ScratchStore, StoreBuilding, copy_records,
+    fill, open_to_read, resolve_corpus, resolve_corpus_to_store, sketch_documents, spool_sources,
+};
+
+/// Words of a shingle, and shingles of a window, with which every passage of 13 words is found.
+const SHINGLE_WORDS: u16 = 8;
+const WINDOW_SHINGLES: u16 = 6;
+
+/// Write a corpus without the documents that share passages with test sets
+///
+/// A document is left out if it shares a passage with a test document: with the defaults every one that
+/// shares 13 consecutive words is, and none that shares fewer than 8 (letter case and punctuation do not
+/// count). --min-share leaves a document out only if it has that share of a test document. Kept lines pass
+/// through byte for byte, as with dedup.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance decontaminate train.jsonl.gz --against tests.jsonl -o clean.jsonl.gz --report dropped.tsv
+  resemblance decontaminate train/ --against gsm8k.jsonl mmlu.jsonl -o clean/ --min-share 0.5
+  resemblance decontaminate more.jsonl --against tests.rsm -o clean.jsonl")]
+pub(crate) struct DecontaminateArguments {
+    /// JSON Lines files, folders of text files, or - (see resemblance --help)
+    #[arg(required = true)]
+    corpus: Vec<PathBuf>,
+    /// The test sets: corpora, or one store that was made with --containment
+    #[arg(long, value_name = "CORPUS|STORE", num_args = 1.., required = true)]
+    pub(crate) against: Vec<PathBuf>,
+    /// A file (its name tells the compression), - for standard output, or a folder, which gets the
+    /// input's file names and compression (if it exists, or ends in /, or texts are written)
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Write a line for each document that is left out: dropped, test (the test document that shares most
+    /// with it), test_share_estimate (the share of the test document that it has), shared_hashes,
+    /// longest_run_estimate (in shingles of the document that is left out); tab-separated
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Leave out the first line of the report, which has the names of the columns
+    #[arg(long, requires = "report")]
+    no_header: bool,
+    /// Leave a document out only if it has at least this share of a test document, 0 to 1
+    #[arg(long, value_name = "S")]
+    min_share: Option<f64>,
+    /// Words of a shingle, of test sets that are corpora [default: 8]
+    #[arg(long, value_name = "K")]
+    containment: Option<u16>,
+    /// Shingles of a window, of test sets that are corpora: every passage of W + K - 1 words is found
+    /// [default: 6]
+    #[arg(long, value_name = "W")]
+    window: Option<u16>,
+    /// Overwrite existing output, but never a store
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    passages: PassageOptions,
+    #[command(flatten)]
+    options: CorpusOptions,
+}
+
+impl DecontaminateArguments {
+    /// The answer for each document of the corpus: the test document that shares most with it.
+    fn ask(
+        &self,
+    ) -> impl Fn(&Snapshot, &[resemblance::Signature]) -> Result<Vec<Overlaps>> + Send + Sync + 'static
+    {
+        let (passages, min_share) = (self.passages, self.min_share);
+        move |snapshot, signatures| {
+            let query = match min_share {
+                Some(_) => snapshot.contents_of(signatures),
+                None => snapshot.overlaps(signatures),
+            };
+            let query = passages.apply(query, min_share).limit(1).threads(1);
+            Ok(query.run()?)
+        }
+    }
+}
+
+pub(crate) fn decontaminate(
+    context: &Context,
+    arguments: &DecontaminateArguments,
+) -> Result<Outcome> {
+    let (scratch, opened);
+    let store = match &arguments.against[..] {
+        [path] if is_store(path) => {
+            must_leave_schema(arguments)?;
+            opened = open_to_read(context, path)?;
+            &opened
+        }
+        corpora => {
+            scratch = read_tests(context, arguments, corpora)?;
+            scratch.store()
+        }
+    };
+    // What cannot be asked is told before the corpus is read.
+    arguments.ask()(&store.snapshot()?, &[])?;
+    let content = ContentRule::new(store.schema(), false);
+    let (inputs, force) = (&arguments.corpus, arguments.force);
+    let mut corpus = resolve_corpus(context, inputs, &arguments.options, content)?;
+    let target = OutputTarget::choose(&arguments.output, inputs, &corpus, force)?;
+    let mut report = None;
+    if let Some(path) = &arguments.report {
+        target.must_not_meet("the report", path, &corpus)?;
+        let report = report.insert(Destination::create(path, force)?);
+        if !arguments.no_header {
+            report.write(HEADER)?;
+        }
+    }
+    let sink = Sink::create(&target, force)?;
+    spool_sources(context, &mut corpus)?;
+    let corpus = Arc::new(corpus);
+    let compared = compare(context, arguments, store, &corpus, report.as_mut())?;
+    copy_records(
+        context,
+        &corpus,
+        compared.totals,
+        vec![(compared.kept, sink)],
+    )?;
+    if let Some(report) = report {
+        report.finish()?;
+    }
+    if compared.capped > 0 {
+        context.messages.note(format!(
+            "--max-frequency left hashes of {} documents out: kept ones may share passages with tests",
+            compared.capped
+        ));
+    }
+    let summary = compared.tally.summary("kept", compared.totals);
+    context.messages.note(summary);
+    Ok(Outcome::Done)
+}
+
+/// What became of the documents.
+struct Compared {
+    kept: BitList,
+    tally: DocumentTally,
+    totals: ReadTotals,
+    /// Those of which hashes were left out.
+    capped: u64,
+}
+
+/// Compares each document with the tests, and reports those that share passages with them.
+fn compare(
+    context: &Context,
+    arguments: &DecontaminateArguments,
+    store: &Store,
+    corpus: &Arc<Corpus>,
+    mut report: Option<&mut Destination>,
+) -> Result<Compared> {
+    let (snapshot, ask) = (store.snapshot()?, arguments.ask());
+    let sketcher = store.sketcher().clone();
+    let mut items =
+        CorpusDocuments::start_together(context, "comparing", corpus, move |documents| {
+            let signatures = sketch_documents(&sketcher, documents)?;
+            ask(&snapshot, &signatures)
+        });
+    let (mut kept, mut tally) = (BitList::default(), DocumentTally::default());
+    let mut capped = 0;
+    while let Some(item) = items.next()? {
+        let taken = item.take(context, corpus, &mut tally, arguments.options.skip_bad)?;
+        let Some(document) = taken else {
+            kept.push(false);
+            continue;
+        };
+        let overlaps: Overlaps = document.value;
+        capped += u64::from(overlaps.capped_hashes() > 0);
+        kept.push(overlaps.is_empty());
+        let Some(overlap) = overlaps.first() else {
+            tally.kept += 1;
+            continue;
+        };
+        tally.dropped += 1;
+        if let Some(report) = &mut report {
+            report.write(line(&document.key, overlap).as_bytes())?;
+        }
+    }
+    let totals = items.end(context, &tally)?;
+    Ok(Compared {
+        kept,
+        tally,
+        totals,
+        capped,
+    })
+}
+
+/// A store has its own rule for shingles.
+fn must_leave_schema(arguments: &DecontaminateArguments) -> Result<()> {
+    for (option, is_given) in [
+        ("--containment", arguments.containment.is_some()),
+        ("--window", arguments.window.is_some()),
+    ] {
+        if is_given {
+            return Err(Failure::usage(format!(
+                "{option} is for test sets that are corpora: a store has its own schema"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Reads test sets into a store that goes away with this run.
+fn read_tests(
+    context: &Context,
+    arguments: &DecontaminateArguments,
+    corpora: &[PathBuf],
+) -> Result<ScratchStore> {
+    let words = arguments.containment.unwrap_or(SHINGLE_WORDS);
+    let window = arguments.window.unwrap_or(WINDOW_SHINGLES);
+    let schema = Schema::builder().text(Text::words(words));
+    let schema = schema
+        .containment(Containment::new(words).window(window))
+        .build()?;
+    let content = ContentRule::new(&schema, false);
+    let corpus = resolve_corpus_to_store(context, corpora, &arguments.options, content, None)?;
+    let corpus = Arc::new(corpus);
+    let (scratch, filled) = ScratchStore::build_unnamed(context, |path| {
+        let (folder, skip_bad) = (&context.temp_dir, arguments.options.skip_bad);
+        let building = StoreBuilding::begin(context, path, folder, &schema, skip_bad)?;
+        fill(context, &corpus, building, &schema, None)
+    })?;
+    context
+        .messages
+        .note(filled.tally.summary("test documents", filled.totals));
+    Ok(scratch)
+}
+
+const HEADER: &[u8] = b"dropped\ttest\ttest_share_estimate\tshared_hashes\tlongest_run_estimate\n";
+
+fn line(dropped: &[u8], overlap: &Overlap) -> String {
+    let test = match overlap.key() {
+        Some(key) => escape::key(key).into_owned(),
+        None => escape::without_key(overlap.id().get()),
+    };
+    format!(
+        "{}\t{test}\t{:.6}\t{}\t{}\n",
+        escape::key(dropped),
+        overlap.document_share(),
+        overlap.shared_hashes(),
+        overlap.longest_run().unwrap_or(0)
+    )
+}

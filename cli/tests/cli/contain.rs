@@ -1,0 +1,213 @@
+//! contain and decontaminate.
+
+use crate::support::{Folder, line};
+
+/// So many words that nothing else has, from a number on.
+fn words(from: u32, count: u32) -> String {
+    let words = (from..from + count).map(|word| format!("word{word}"));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A store of three pages, of which each has the 20 words at its number times 1,000, and a fourth that
+/// shares all of them with the third.
+fn pages() -> Folder {
+    let folder = Folder::new();
+    let page = |number: u32| {
+        let quoted = words(number.min(3) * 1_000, 20);
+        let (before, after) = (words(number * 100, 15), words(number * 100 + 50, 15));
+        line(
+            &format!("page {number}"),
+            &format!("{before} {quoted} {after}"),
+        )
+    };
+    folder.write("pages.jsonl", (1..=4).map(page).collect::<String>());
+    let build = [
+        "build",
+        "pages.rsm",
+        "pages.jsonl",
+        "--containment",
+        "5",
+        "--window",
+        "4",
+    ];
+    folder.run(&build).expect(0);
+    folder
+}
+
+#[test]
+fn paragraphs_are_found_in_pages() {
+    let folder = pages();
+    let paragraphs = [
+        line("in one", &words(1_000, 20)),
+        line("in two", &words(3_000, 20)),
+        line("in none", &words(9_000, 20)),
+    ];
+    folder.write("paragraphs.jsonl", paragraphs.concat());
+    let contain = [
+        "contain",
+        "--in",
+        "pages.rsm",
+        "--query",
+        "paragraphs.jsonl",
+    ];
+    let ran = folder.run(&contain).expect(0);
+    let found: Vec<Vec<&str>> = ran
+        .lines()
+        .iter()
+        .map(|line| line.split('\t').collect())
+        .collect();
+    let keys: Vec<[&str; 3]> = found.iter().map(|row| [row[0], row[1], row[2]]).collect();
+    let expected = [
+        ["in one", "page 1", "1.000000"],
+        ["in two", "page 3", "1.000000"],
+        ["in two", "page 4", "1.000000"],
+    ];
+    assert_eq!(keys, expected, "{}", ran.stdout);
+    assert!(found.iter().all(|row| row[5].parse::<u32>().unwrap() > 8));
+    ran.says(&["read 3, with documents 2"]);
+
+    let capped = [&contain[..], &["--max-frequency", "1", "--format", "jsonl"]].concat();
+    let ran = folder.run(&capped).expect(0);
+    let rows: Vec<serde_json::Value> = ran
+        .lines()
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(
+        (&rows[0]["id"], &rows[0]["key"]),
+        (&0.into(), &"page 1".into())
+    );
+    assert!(
+        ran.stderr.contains("left hashes of 1 texts out"),
+        "{}",
+        ran.stderr
+    );
+
+    // The other way round: each page contains a paragraph.
+    let build = [
+        "build",
+        "tests.rsm",
+        "paragraphs.jsonl",
+        "--containment",
+        "5",
+        "--window",
+        "4",
+    ];
+    folder.run(&build).expect(0);
+    let contained = [
+        "contain",
+        "--in",
+        "tests.rsm",
+        "--query",
+        "pages.jsonl",
+        "--which",
+    ];
+    let ran = folder
+        .run(&[&contained[..], &["contained"]].concat())
+        .expect(0);
+    let first = |line: &&str| line.split('\t').take(2).collect::<Vec<_>>().join(": ");
+    let found: Vec<String> = ran.lines().iter().map(first).collect();
+    let expected = ["page 1: in one", "page 3: in two", "page 4: in two"];
+    assert_eq!(found, expected, "{}", ran.stdout);
+    let overlapping = [&contained[..], &["overlapping", "--min-shared", "1000"]].concat();
+    folder.run(&overlapping).expect(1);
+}
+
+#[test]
+fn a_corpus_without_documents_that_share_passages_with_tests() {
+    let folder = Folder::new();
+    let tests = [
+        line("t1", &words(5_000, 40)),
+        line("t2", &format!("{} {}", words(6_000, 13), words(6_900, 20))),
+    ];
+    folder.write("tests.jsonl", tests.concat());
+    let around = |from: u32, passage: &str| {
+        format!("{} {passage} {}", words(from, 30), words(from + 500, 30))
+    };
+    let corpus = [
+        line("clean", &words(1, 80)),
+        line("all of t1", &around(10_000, &words(5_000, 40))),
+        line("13 words of t2", &around(20_000, &words(6_000, 13))),
+        line("7 words of t1", &around(30_000, &words(5_000, 7))),
+    ];
+    folder.write("corpus.jsonl", corpus.concat());
+    let out = [
+        "decontaminate",
+        "corpus.jsonl",
+        "-o",
+        "clean.jsonl",
+        "--report",
+        "r.tsv",
+    ];
+    let against = [&out[..], &["--against", "tests.jsonl"]].concat();
+    folder
+        .run(&against)
+        .expect(0)
+        .says(&["read 4, kept 2, dropped 2"]);
+    assert_eq!(
+        folder.read_text("clean.jsonl"),
+        [&*corpus[0], &corpus[3]].concat()
+    );
+    let report = folder.read_text("r.tsv");
+    let rows: Vec<Vec<&str>> = report
+        .lines()
+        .map(|line| line.split('\t').collect())
+        .collect();
+    assert_eq!(rows[0][..2], ["dropped", "test"]);
+    assert_eq!(rows[1][..3], ["all of t1", "t1", "1.000000"]);
+    assert_eq!(rows[2][..2], ["13 words of t2", "t2"]);
+    assert_eq!(rows.len(), 3);
+
+    // As a share of the tests, and against a store of them.
+    let share = [&against[..], &["--force", "--min-share", "0.9"]].concat();
+    folder.run(&share).expect(0).says(&["kept 3, dropped 1"]);
+    let build = [
+        "build",
+        "tests.rsm",
+        "tests.jsonl",
+        "--containment",
+        "8",
+        "--window",
+        "6",
+    ];
+    folder.run(&build).expect(0);
+    let store = [&out[..], &["--force", "--against", "tests.rsm"]].concat();
+    folder.run(&store).expect(0).says(&["kept 2, dropped 2"]);
+    assert_eq!(folder.read_text("r.tsv"), report);
+    let own = [&store[..], &["--window", "3"]].concat();
+    folder.run(&own).expect(2).says(&["--window", "own schema"]);
+}
+
+#[test]
+fn stores_without_kept_hashes_are_told() {
+    let folder = pages();
+    folder.run(&["build", "near.rsm", "pages.jsonl"]).expect(0);
+    let contain = ["contain", "--in", "near.rsm", "--query", "pages.jsonl"];
+    folder.run(&contain).expect(2).says(&["containment"]);
+    folder
+        .run(&["pairs", "pages.rsm"])
+        .expect(2)
+        .says(&["containment alone"]);
+    folder
+        .run(&["query", "pages.rsm", "some text"])
+        .expect(2)
+        .says(&["containment alone"]);
+    let both = [
+        "create",
+        "both.rsm",
+        "--containment",
+        "9",
+        "--scaled",
+        "100",
+        "--minhash",
+        "64",
+    ];
+    let ran = folder.run(&both).expect(0);
+    assert!(
+        ran.stderr.contains("shingles of 9, one in 100"),
+        "{}",
+        ran.stderr
+    );
+    folder.run(&["create", "x.rsm", "--window", "4"]).expect(2);
+}

@@ -1,0 +1,122 @@
+//! Questions about shared passages.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use resemblance::{ContainmentQuery, Overlap, Overlaps, Signature};
+
+use crate::batches::{Batches, in_shares, sketch_batch, threads_or_all};
+use crate::keys::optional_key;
+use crate::python::{fields, object};
+use crate::schema::Schema;
+use crate::waiting::released;
+
+/// Which documents are asked for.
+#[derive(Clone, Copy)]
+pub(crate) enum Which {
+    /// Those that contain the query.
+    Containing,
+    /// Those that the query contains.
+    Contained,
+    /// Those that share any passage with it.
+    Overlapping,
+}
+
+/// What such a question is told besides its documents.
+#[derive(Clone, Copy)]
+pub(crate) struct PassageFields {
+    pub(crate) which: Which,
+    pub(crate) min_share: Option<f64>,
+    pub(crate) min_shared: Option<u32>,
+    pub(crate) limit: Option<usize>,
+    pub(crate) max_document_frequency: Option<u64>,
+}
+
+impl PassageFields {
+    fn ask(
+        self,
+        snapshot: &resemblance::Snapshot,
+        signatures: &[Signature],
+    ) -> resemblance::Result<Vec<Overlaps>> {
+        let mut query: ContainmentQuery<'_, Vec<Overlaps>> = match self.which {
+            Which::Containing => snapshot.contained_in(signatures),
+            Which::Contained => snapshot.contents_of(signatures),
+            Which::Overlapping => snapshot.overlaps(signatures),
+        };
+        if let Some(share) = self.min_share {
+            query = query.min_share(share);
+        }
+        if let Some(hashes) = self.min_shared {
+            query = query.min_shared(hashes);
+        }
+        if let Some(limit) = self.limit {
+            query = query.limit(limit);
+        }
+        if let Some(documents) = self.max_document_frequency {
+            query = query.max_document_frequency(documents);
+        }
+        query.threads(1).run()
+    }
+
+    /// The answer for one document.
+    pub(crate) fn one<'py>(
+        self,
+        py: Python<'py>,
+        snapshot: &resemblance::Snapshot,
+        signature: Signature,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let answers = released(py, || self.ask(snapshot, &[signature]))?;
+        let answer = answers.first();
+        let answer = answer.ok_or_else(|| PyRuntimeError::new_err("a query without an answer"))?;
+        overlaps_object(py, answer)
+    }
+
+    /// The answers for many.
+    pub(crate) fn many<'py>(
+        self,
+        py: Python<'py>,
+        (snapshot, schema): (&resemblance::Snapshot, &Py<Schema>),
+        documents: &Bound<'_, PyAny>,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let threads = threads_or_all(py, threads)?;
+        let mut batches = Batches::new(documents)?;
+        let mut all = Vec::new();
+        while let Some(batch) = batches.next()? {
+            let signatures = sketch_batch(py, &schema.get().parts.sketcher, &batch, threads)?;
+            // Fewer are not worth a thread.
+            let threads = threads.min(signatures.len() / 256 + 1);
+            let ask = |signatures: &[Signature]| self.ask(snapshot, signatures);
+            let answers = released(py, || in_shares(&signatures, threads, ask))?;
+            for answer in &answers {
+                all.push(overlaps_object(py, answer)?);
+            }
+            py.check_signals()?;
+        }
+        Ok(all)
+    }
+}
+
+fn overlaps_object<'py>(py: Python<'py>, answer: &Overlaps) -> PyResult<Bound<'py, PyAny>> {
+    let overlaps = answer.iter().map(|overlap| overlap_object(py, overlap));
+    let fields = fields!(py,
+        overlaps: overlaps.collect::<PyResult<Vec<_>>>()?,
+        query_hashes: answer.query_hashes(),
+        capped_hashes: answer.capped_hashes(),
+    );
+    object(py, "reports", "Overlaps", &fields)
+}
+
+fn overlap_object<'py>(py: Python<'py>, overlap: &Overlap) -> PyResult<Bound<'py, PyAny>> {
+    let fields = fields!(py,
+        id: overlap.id().get(),
+        key: optional_key(py, overlap.key())?,
+        stamp: overlap.stamp(),
+        query_share: overlap.query_share(),
+        document_share: overlap.document_share(),
+        shared_hashes: overlap.shared_hashes(),
+        document_hashes: overlap.document_hashes(),
+        longest_run: overlap.longest_run(),
+        query_share_variance: overlap.query_share_variance(),
+    );
+    object(py, "reports", "Overlap", &fields)
+}

@@ -1,0 +1,65 @@
+"""Shared passages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import resemblance as rs
+
+
+def words(first: int, count: int) -> str:
+    return " ".join(f"word{number}" for number in range(first, first + count))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> rs.Store:
+    schema = rs.Schema(text=rs.Text.words(3), containment=rs.Containment(3, window=4))
+    store = rs.Store.create(tmp_path / "pages.rsm", schema)
+    for page in range(20):
+        quoted = words(1_000 * page, 30)
+        store.insert(f"page {page}", f"{words(100 * page, 40)} {quoted} the end of all pages")
+    return store
+
+
+def test_a_paragraph_is_found_in_its_page(store: rs.Store) -> None:
+    paragraph = words(7_000, 30)
+    found = store.snapshot().contained_in(paragraph)
+    assert [overlap.key for overlap in found] == ["page 7"]
+    overlap = found[0]
+    assert overlap.query_share == 1.0
+    assert 0 < overlap.document_share < 1
+    assert overlap.longest_run is not None and overlap.longest_run > 20
+    assert overlap.query_share_variance is None
+    assert (found.query_hashes, found.capped_hashes) == (overlap.shared_hashes, 0)
+    assert len(store.snapshot().contained_in(words(90_000, 30))) == 0
+
+
+def test_many_are_answered_as_one_by_one(store: rs.Store) -> None:
+    snapshot = store.snapshot()
+    texts = [f"{words(1_000 * page, 30)} the end of all pages" for page in range(20)]
+    for one, many in [
+        (snapshot.contained_in, snapshot.contained_in_many),
+        (snapshot.contents_of, snapshot.contents_of_many),
+        (snapshot.overlaps, snapshot.overlaps_many),
+    ]:
+        assert many(texts) == [one(text) for text in texts]
+    limited = snapshot.overlaps(texts[0], limit=2, max_document_frequency=5)
+    assert [overlap.key for overlap in limited] == ["page 0"]
+    assert limited.capped_hashes > 0
+    pages = [record.signature for record in snapshot.records()]
+    assert snapshot.contents_of(pages[3])[0].document_share == 1.0
+    assert snapshot.contents_of(pages[3])[0].longest_run is None
+
+
+def test_mistakes_name_the_parameter(store: rs.Store, tmp_path: Path) -> None:
+    with pytest.raises(rs.InvalidParameterError, match="min_share"):
+        store.snapshot().overlaps("some text", min_share=2.0)
+    with pytest.raises(rs.InvalidParameterError, match="containment alone"):
+        store.query("some text")
+    with pytest.raises(rs.InvalidParameterError, match="scaled"):
+        rs.Schema(containment=rs.Containment(5, window=3, scaled=2))
+    near = rs.Store.create(tmp_path / "near.rsm", rs.Schema(text=rs.Text.words(3), minhash=rs.MinHash(64)))
+    with pytest.raises(rs.InvalidParameterError, match="containment"):
+        near.snapshot().overlaps("some text")

@@ -1,0 +1,159 @@
+//! The kept hashes that queries share with documents, found by one sweep of their lane.
+
+use crate::error::Result;
+use crate::index::{ProbeRange, SweepControl};
+use crate::invariant::{OrBug, at, at_mut};
+use crate::read::{PostingTable, ReadView};
+use crate::sketch::Signature;
+
+/// So many postings are held together, unless a single query has more: 16 bytes each.
+const PIECE_POSTINGS: usize = if cfg!(test) { 200 } else { 1 << 24 };
+
+/// A posting that was found: the position of its code in the codes, and the document.
+type FoundPosting = (u32, u64);
+
+/// The documents that have each kept hash of some queries.
+pub(super) struct SharedHashes {
+    /// The hashes, ascending, each once.
+    codes: Vec<u64>,
+    /// Ascending by code, then by id.
+    found: Vec<FoundPosting>,
+    /// The end of each code's postings in `found`.
+    ends: Vec<usize>,
+    /// Whether more documents have the code than may.
+    is_capped: Vec<bool>,
+}
+
+impl SharedHashes {
+    /// Looks the hashes of `signatures` up. Those that more than `max_frequency` documents have are capped.
+    /// Returns `None` if there are so many postings that the signatures must be halved.
+    pub(super) fn find(
+        view: &dyn ReadView,
+        lane: u16,
+        signatures: &[&Signature],
+        max_frequency: u64,
+    ) -> Result<Option<Self>> {
+        let hashes = signatures
+            .iter()
+            .flat_map(|signature| signature.kept_hashes());
+        let mut codes: Vec<u64> = hashes.flatten().copied().collect();
+        codes.sort_unstable();
+        codes.dedup();
+        let mut shared = Self {
+            is_capped: vec![false; codes.len()],
+            ends: Vec::with_capacity(codes.len()),
+            found: Vec::new(),
+            codes,
+        };
+        if !shared.sweep(view, lane, signatures.len() > 1, max_frequency)? {
+            return Ok(None);
+        }
+        shared.found.sort_unstable();
+        shared.leave_removed_out(view)?;
+        shared.index(max_frequency)?;
+        Ok(Some(shared))
+    }
+
+    /// Reads the postings of all codes. Returns false if they are too many to hold.
+    fn sweep(
+        &mut self,
+        view: &dyn ReadView,
+        lane: u16,
+        can_be_halved: bool,
+        max_frequency: u64,
+    ) -> Result<bool> {
+        let ranges = (0..)
+            .zip(&self.codes)
+            .map(|(query_index, &code)| ProbeRange {
+                low_code: code,
+                high_code: code,
+                query_index,
+            });
+        let ranges: Vec<ProbeRange> = ranges.collect();
+        view.context().reads.add_lanes(ranges.len());
+        let sealed_below = view.sealed_below();
+        let mut frequencies = vec![0_u64; self.codes.len()];
+        let (found, is_capped) = (&mut self.found, &mut self.is_capped);
+        let mut fits = true;
+        let mut visit = |index: u32, posting: crate::format::Posting| {
+            if *at(is_capped, index as usize)? {
+                return Ok(SweepControl::SkipRange);
+            }
+            if view.is_dead(posting.id) {
+                return Ok(SweepControl::GoOn);
+            }
+            // Documents that are in no run may have been removed and keep their postings all the same: they
+            // are counted once their rows have been looked for.
+            if posting.id < sealed_below {
+                let frequency = at_mut(&mut frequencies, index as usize)?;
+                *frequency += 1;
+                if *frequency > max_frequency {
+                    *at_mut(is_capped, index as usize)? = true;
+                    return Ok(SweepControl::SkipRange);
+                }
+            }
+            found.push((index, posting.id));
+            fits = !can_be_halved || found.len() <= PIECE_POSTINGS;
+            Ok(if fits {
+                SweepControl::GoOn
+            } else {
+                SweepControl::End
+            })
+        };
+        view.sweep(PostingTable::Bands, lane, &ranges, &mut visit)?;
+        Ok(fits)
+    }
+
+    /// Leaves documents out that are in no run and were removed.
+    fn leave_removed_out(&mut self, view: &dyn ReadView) -> Result<()> {
+        let sealed_below = view.sealed_below();
+        let unsealed = self.found.iter().map(|(_, id)| *id);
+        let mut ids: Vec<u64> = unsealed.filter(|id| *id >= sealed_below).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut live = Vec::with_capacity(ids.len());
+        view.signature_rows(&ids, &mut |id, row| {
+            live.extend(row.map(|_| id));
+            Ok(())
+        })?;
+        if live.len() < ids.len() {
+            let is_live = |id: u64| id < sealed_below || live.binary_search(&id).is_ok();
+            self.found.retain(|(_, id)| is_live(*id));
+        }
+        Ok(())
+    }
+
+    /// Notes where the postings of each code end, and which codes are capped.
+    fn index(&mut self, max_frequency: u64) -> Result<()> {
+        let mut start = 0;
+        for index in 0..self.codes.len() {
+            let rest = self.found.get(start..).or_bug("postings by their codes")?;
+            let count = rest.iter().take_while(|(code, _)| *code as usize == index);
+            let count = count.count();
+            if count as u64 > max_frequency {
+                *at_mut(&mut self.is_capped, index)? = true;
+            }
+            start += count;
+            self.ends.push(start);
+        }
+        Ok(())
+    }
+
+    /// Visits the documents that have a kept hash, ascending by id. Returns false if the hash is capped.
+    pub(super) fn documents(&self, hash: u64, visit: &mut dyn FnMut(u64)) -> Result<bool> {
+        let index = self.codes.binary_search(&hash).ok();
+        let index = index.or_bug("a hash that was looked for")?;
+        if *at(&self.is_capped, index)? {
+            return Ok(false);
+        }
+        let start = match index.checked_sub(1) {
+            Some(before) => *at(&self.ends, before)?,
+            None => 0,
+        };
+        let found = self.found.get(start..*at(&self.ends, index)?);
+        for (_, id) in found.or_bug("the postings of a hash")? {
+            visit(*id);
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,196 @@
+//! Documents that share passages with a query.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use crate::id::DocumentId;
+use crate::types::document::Document;
+use crate::types::key_text::key_text;
+
+/// A document that shares passages with a query, by the hashes that are kept of both.
+///
+/// ```
+/// # use resemblance::{Containment, Document, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// let containment = Containment::new(2).window(1); // keeps all shingles
+/// let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+/// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let page = store.sketch_text("one two three four five six seven eight nine")?;
+/// store.insert(Document::new("page").stamp(7), &page)?;
+/// let query = store.sketch_text("six seven eight nine and then ten")?;
+/// let found = store.snapshot()?.overlaps(&query).run()?;
+/// let overlap = &found[0];
+/// assert_eq!((overlap.id().get(), overlap.key()), (0, Some(&b"page"[..])));
+/// assert_eq!((overlap.key_str().as_deref(), overlap.stamp()), (Some("page"), 7));
+/// assert_eq!((overlap.shared_hashes(), overlap.document_hashes()), (3, 8));
+/// assert_eq!((overlap.query_share(), overlap.document_share()), (0.5, 0.375));
+/// assert_eq!(overlap.longest_run(), Some(3)); // "six seven", "seven eight", "eight nine"
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overlap {
+    pub(crate) id: DocumentId,
+    pub(crate) document: Document<'static>,
+    pub(crate) shared: u32,
+    /// Kept hashes of the query, those that are capped left out.
+    pub(crate) query_hashes: u32,
+    pub(crate) document_hashes: u32,
+    pub(crate) longest_run: Option<u64>,
+    pub(crate) scale: Option<u32>,
+}
+
+impl Overlap {
+    /// Returns the id.
+    #[must_use]
+    pub fn id(&self) -> DocumentId {
+        self.id
+    }
+
+    /// Returns the key; `None` if the document has none.
+    #[must_use]
+    pub fn key(&self) -> Option<&[u8]> {
+        self.document.key()
+    }
+
+    /// Returns the key as text for people, as [`key_text`] does.
+    #[must_use]
+    pub fn key_str(&self) -> Option<Cow<'_, str>> {
+        self.key().map(key_text)
+    }
+
+    /// Returns the stamp; 0 if none was given.
+    #[must_use]
+    pub fn stamp(&self) -> u64 {
+        self.document.stamp
+    }
+
+    /// Returns the number of kept hashes that the document and the query share.
+    #[must_use]
+    pub fn shared_hashes(&self) -> u32 {
+        self.shared
+    }
+
+    /// Returns the number of kept hashes of the document.
+    #[must_use]
+    pub fn document_hashes(&self) -> u32 {
+        self.document_hashes
+    }
+
+    /// Returns the share of the query's different shingles that the document has, 0 to 1: an estimate, the
+    /// share of its kept hashes without those that are capped. Of a query that is as a whole in the document
+    /// it is 1 if the query has a window of shingles. Of [scaled](crate::Containment::scaled) hashes it is
+    /// unbiased, given that the query has any kept hash.
+    #[must_use]
+    pub fn query_share(&self) -> f64 {
+        f64::from(self.shared) / f64::from(self.query_hashes)
+    }
+
+    /// Returns the share of the document's different shingles that the query has, 0 to 1: an estimate as
+    /// [`query_share`](Self::query_share), except that capped hashes count as not shared.
+    #[must_use]
+    pub fn document_share(&self) -> f64 {
+        f64::from(self.shared) / f64::from(self.document_hashes)
+    }
+
+    /// Returns about the variance of [`query_share`](Self::query_share) for
+    /// [scaled](crate::Containment::scaled) hashes: that of a sample of m of s × m shingles, which is
+    /// c (1 − c) / m × (1 − 1 / s) for a share of c and m kept hashes. `None` for windows, which are no
+    /// random sample.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let schema = Schema::builder().containment(Containment::new(1).scaled(10)).build()?;
+    /// let store = Store::create(folder.path().join("sets.rsm"), schema)?;
+    /// store.insert("set", &store.sketcher().hashes(0..6_000)?)?;
+    /// let query = store.sketcher().hashes(3_000..9_000)?;
+    /// let found = store.snapshot()?.overlaps(&query).run()?;
+    /// let deviation = found[0].query_share_variance().unwrap().sqrt();
+    /// assert!((found[0].query_share() - 0.5).abs() < 4.0 * deviation && deviation < 0.03);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn query_share_variance(&self) -> Option<f64> {
+        let (share, scale) = (self.query_share(), f64::from(self.scale?));
+        let of_sample = share * (1.0 - share) / f64::from(self.query_hashes);
+        Some(of_sample * (1.0 - 1.0 / scale))
+    }
+
+    /// Returns the length of the longest passage of the query that the document seems to have, in shingles:
+    /// from the first to the last of consecutive kept shingles of the query whose hashes the document has.
+    /// An estimate: the passage may reach further on both sides by less than a window, and the document may
+    /// have its parts in different places. `None` if the query comes from a store, which does not keep the
+    /// order of its shingles.
+    #[must_use]
+    pub fn longest_run(&self) -> Option<u64> {
+        self.longest_run
+    }
+}
+
+/// The answer to a question about shared passages: documents, those that share most first (ties by id).
+///
+/// ```
+/// # use resemblance::{Containment, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let containment = Containment::new(2).window(1);
+/// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for (key, text) in [("a", "all rights reserved here"), ("b", "all rights reserved there")] {
+///     store.insert(key, &store.sketch_text(text)?)?;
+/// }
+/// let query = store.sketch_text("all rights reserved there too")?;
+/// let found = store.snapshot()?.overlaps(&query).max_document_frequency(1).run()?;
+/// // "all rights" and "rights reserved" are in two documents, more than one.
+/// assert_eq!((found.query_hashes(), found.capped_hashes()), (4, 2));
+/// assert_eq!((found.len(), found[0].shared_hashes()), (1, 1));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overlaps {
+    pub(crate) overlaps: Vec<Overlap>,
+    pub(crate) query_hashes: usize,
+    pub(crate) capped_hashes: usize,
+}
+
+impl Overlaps {
+    /// Returns the number of kept hashes of the query.
+    #[must_use]
+    pub fn query_hashes(&self) -> usize {
+        self.query_hashes
+    }
+
+    /// Returns the number of the query's kept hashes that more documents have than the
+    /// [cap](crate::ContainmentQuery::max_document_frequency) allows, and that were not looked for: a shared
+    /// passage all of whose kept hashes are capped is not found. 0 says that none is missing, if hashes are
+    /// kept by windows and the passage is at least as long as these promise.
+    #[must_use]
+    pub fn capped_hashes(&self) -> usize {
+        self.capped_hashes
+    }
+}
+
+impl Deref for Overlaps {
+    type Target = [Overlap];
+
+    fn deref(&self) -> &[Overlap] {
+        &self.overlaps
+    }
+}
+
+impl IntoIterator for Overlaps {
+    type Item = Overlap;
+    type IntoIter = std::vec::IntoIter<Overlap>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.overlaps.into_iter()
+    }
+}
+
+impl<'m> IntoIterator for &'m Overlaps {
+    type Item = &'m Overlap;
+    type IntoIter = std::slice::Iter<'m, Overlap>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.overlaps.iter()
+    }
+}
