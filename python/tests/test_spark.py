@@ -182,7 +182,7 @@ def test_both_families_and_estimates(spark: SparkSession, tmp_path: Path, near: 
     schema = rs.Schema(
         text=rs.Text.words(2),
         minhash=rs.MinHash(64, threshold=0.6),
-        simhash=rs.SimHash(64, max_distance=6),
+        simhash=rs.SimHash(64, max_distance=3),
         near=near,
         empty_documents="alike",
     )
@@ -190,7 +190,7 @@ def test_both_families_and_estimates(spark: SparkSession, tmp_path: Path, near: 
     given = frame(spark, documents, 3, 4)
     result = rss.pairs(given, schema, work=str(tmp_path / "work"), key="key", exact=exact)
     expected = pair_lines(documents, schema, exact=exact)
-    assert lines(result) == expected and len(expected) > 10
+    assert lines(result) == expected and len(expected) > (10 if exact else 3)
     result = rss.dedup(given, schema, work=str(tmp_path / "work"), exact=exact)
     assert dropped(result) == dropped_rows(documents, schema, "first", exact=exact)
 

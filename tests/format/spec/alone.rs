@@ -77,14 +77,14 @@ fn signatures_that_share_a_bucket_are_candidates_of_each_other() {
 #[test]
 fn pairs_by_codes_and_rule_are_those_of_a_join() {
     let minhash = MinHash::new(64).threshold(0.5);
-    let simhash = SimHash::bits64().max_distance(8);
+    let simhash = SimHash::bits64().max_distance(3);
     let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
     let schema = builder.simhash(simhash).build().unwrap();
     let (codec, sketcher) = (Codec::new(&schema).unwrap(), schema.sketcher());
     let folder = tempfile::tempdir().unwrap();
     let store = resemblance::Store::create(folder.path().join("store.rsm"), schema).unwrap();
     let texts = (0..90).map(|n: u32| {
-        let words = (0..30).map(|k| format!("w{}", (n / 5) * 40 + k + n % 5 * 3));
+        let words = (0..30).map(|k| format!("w{}", (n / 5) * 40 + k + n % 5 / 2 * 3));
         words.collect::<Vec<_>>().join(" ")
     });
     let signatures: Vec<_> = texts.map(|text| sketcher.text(&text).unwrap()).collect();
