@@ -240,17 +240,22 @@ fn without_nulls<T>(py: Python<'_>, what: &'static str, value: Option<T>) -> PyR
     value.ok_or_else(|| invalid(py, what, "null", "a value in each row"))
 }
 
-fn texts<'a>(py: Python<'_>, array: &'a ArrayRef) -> PyResult<Vec<&'a str>> {
-    let text = |value| without_nulls(py, "texts", value);
+/// The strings of an Arrow column, `None` for a null.
+pub(crate) fn optional_texts(array: &ArrayRef) -> PyResult<Vec<Option<&str>>> {
     match array.data_type() {
-        DataType::Utf8 => array.as_string::<i32>().iter().map(text).collect(),
-        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(text).collect(),
-        DataType::Utf8View => array.as_string_view().iter().map(text).collect(),
+        DataType::Utf8 => Ok(array.as_string::<i32>().iter().collect()),
+        DataType::LargeUtf8 => Ok(array.as_string::<i64>().iter().collect()),
+        DataType::Utf8View => Ok(array.as_string_view().iter().collect()),
         other => {
             let text = format!("texts are an Arrow column of strings, and not of {other}");
             Err(PyTypeError::new_err(text))
         }
     }
+}
+
+fn texts<'a>(py: Python<'_>, array: &'a ArrayRef) -> PyResult<Vec<&'a str>> {
+    let texts = optional_texts(array)?.into_iter();
+    texts.map(|text| without_nulls(py, "texts", text)).collect()
 }
 
 /// The strings, or the byte strings, of an Arrow column.

@@ -3,11 +3,12 @@
 //!
 //! Files import from those above them in this list: `errors`, `python`, `waiting`, `keys`, `schema`,
 //! `signature`, `batches`, `answers`, `progress`, `joins`, `passages`, `snapshot`, `transaction`, `tickets`,
-//! `store`, `maintain`, `corpus`, `exact`.
+//! `store`, `maintain`, `corpus`, `exact`, `distributed`.
 
 mod answers;
 mod batches;
 mod corpus;
+mod distributed;
 mod errors;
 mod exact;
 mod joins;
@@ -37,6 +38,10 @@ mod _native {
     use crate::corpus::{
         BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, evaluate_sample, merge,
         table_choice,
+    };
+    #[pymodule_export]
+    use crate::distributed::{
+        BucketPairs, Components, FirstKept, PairRule, shard_numbers, table_lines,
     };
     #[pymodule_export]
     use crate::exact::{similarity_of_sets, similarity_of_weights};

@@ -500,6 +500,12 @@ impl Schema {
         self.parts.schema.recipe_fingerprint()
     }
 
+    /// The digest of the signatures of fixed documents, which tells builds apart that hash differently.
+    #[getter]
+    fn self_test(&self, py: Python<'_>) -> PyResult<u64> {
+        self.parts.codec.self_test().or_raise(py)
+    }
+
     /// Returns the schema as bytes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.bytes(py)

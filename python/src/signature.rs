@@ -68,7 +68,9 @@ impl Signature {
             Err(_) => {
                 let width = usize::from(bits.unwrap_or(64) / 4);
                 let format = py.import("builtins")?.getattr("format")?;
-                format.call1((fingerprint, format!("0{width}x")))?.extract()?
+                format
+                    .call1((fingerprint, format!("0{width}x")))?
+                    .extract()?
             }
         };
         let expected = bits.map_or("8, 16, 32 or 64 digits".into(), |bits| {

@@ -97,6 +97,8 @@ class Schema:
     def is_weighted(self) -> bool: ...
     @property
     def recipe_fingerprint(self) -> int: ...
+    @property
+    def self_test(self) -> int: ...
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -805,3 +807,68 @@ def evaluate_sample(
     max_missed: int = 100,
     progress: _Callback | None = None,
 ) -> Evaluation: ...
+
+@final
+class PairRule:
+    """Which documents are compared, and which of them are pairs: the bounds of a join, for an engine that
+    finds the candidates. Columns of Arrow come in and go out.
+    """
+
+    def __new__(
+        cls,
+        schema: Schema,
+        *,
+        threshold: float | None = None,
+        max_distance: int | None = None,
+        by: _By | None = None,
+        accept_lower_recall: bool = False,
+    ) -> PairRule: ...
+    @property
+    def lanes(self) -> tuple[int, int]: ...
+    def sketch_batch(
+        self, texts: _ArrowArray, *, exact: bool, threads: int | None = None
+    ) -> list[_ArrowArray]: ...
+    def compare_batch(
+        self, signatures: _ArrowArray, a: _ArrowArray, b: _ArrowArray, shares_band: _ArrowArray
+    ) -> list[_ArrowArray]: ...
+    def exact_batch(
+        self,
+        texts: _ArrowArray,
+        a: _ArrowArray,
+        b: _ArrowArray,
+        shares_band: _ArrowArray,
+        *,
+        threads: int | None = None,
+    ) -> list[_ArrowArray]: ...
+
+@final
+class BucketPairs(Iterator[list[_ArrowArray]]):
+    """The pairs to compare of sorted postings."""
+
+    def __new__(cls, *, max_bucket: int | None = None) -> BucketPairs: ...
+    def push(self, lane: _ArrowArray, code: _ArrowArray, document: _ArrowArray) -> None: ...
+    def __iter__(self) -> BucketPairs: ...
+    def __next__(self) -> list[_ArrowArray]: ...
+
+@final
+class Components:
+    """Connected components of links, in memory."""
+
+    def __new__(cls) -> Components: ...
+    def push(self, a: _ArrowArray, b: _ArrowArray) -> None: ...
+    def finish(self) -> list[_ArrowArray]: ...
+
+@final
+class FirstKept:
+    """Which documents of whole components go, if one goes that is near an earlier one that stays."""
+
+    def __new__(cls) -> FirstKept: ...
+    def push(self, a: _ArrowArray, b: _ArrowArray) -> _ArrowArray: ...
+
+def shard_numbers(keys: _ArrowArray, shards: int) -> _ArrowArray: ...
+def table_lines(
+    a: _ArrowArray,
+    b: _ArrowArray,
+    similarity: _ArrowArray | None = None,
+    distance: _ArrowArray | None = None,
+) -> _ArrowArray: ...

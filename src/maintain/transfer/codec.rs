@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::{checksum, decode_plain_signature};
+use crate::lanes::TableDesign;
+use crate::maintain::transfer::pair_rule::PairRule;
 use crate::options::StoreOptions;
+use crate::query::Bounds;
 use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
@@ -170,6 +173,37 @@ impl Codec {
         let similarity = schema.minhash().map(|_| signature.jaccard(&other));
         let distance = schema.simhash().map(|_| signature.hamming(&other));
         Ok((similarity.transpose()?, distance.transpose()?))
+    }
+
+    /// Returns the rule by which two signatures with a bucket in common are a pair within bounds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for bounds that the schema does not allow, and for a distance at which two
+    /// need not share a bucket.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, Codec, MinHash, Schema};
+    /// # let schema = Schema::builder().minhash(MinHash::new(64).threshold(0.8)).build()?;
+    /// let codec = Codec::new(&schema)?;
+    /// assert!(codec.pair_rule(Bounds::new().min_similarity(0.9)).is_ok());
+    /// assert!(codec.pair_rule(Bounds::new().max_distance(3)).is_err()); // there are no fingerprints
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn pair_rule(&self, bounds: Bounds) -> Result<PairRule> {
+        let bounds = bounds.resolve(&self.context.schema, false)?;
+        let proven = self
+            .context
+            .lanes
+            .design()
+            .map(TableDesign::bucket_distance);
+        if let (Some(distance), Some(proven)) = (bounds.max_distance, proven)
+            && distance > u32::from(proven)
+        {
+            let expected = format!("at most {proven}: within it two share the bucket of a table");
+            return Err(Error::invalid("max_distance", distance, expected));
+        }
+        Ok(PairRule::new(&self.context, bounds))
     }
 
     /// Returns the digest of the signatures of fixed documents, which tells builds apart that hash

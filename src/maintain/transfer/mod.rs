@@ -3,9 +3,11 @@
 mod codec;
 mod export;
 mod import;
+mod pair_rule;
 mod schema_bytes;
 
 pub use codec::Codec;
 pub use export::ExportReport;
 pub(crate) use export::export;
 pub use import::{ExistingKeys, Import, ImportReport};
+pub use pair_rule::PairRule;

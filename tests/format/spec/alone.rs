@@ -1,6 +1,6 @@
 //! Schemas and signatures by themselves: section 14.
 
-use resemblance::{Codec, MinHash, Schema, SimHash, Text};
+use resemblance::{Bounds, By, Codec, MinHash, Schema, SimHash, Text};
 
 use super::{code_block, hex};
 
@@ -71,6 +71,65 @@ fn signatures_that_share_a_bucket_are_candidates_of_each_other() {
             .unwrap()
             .is_empty()
     );
+}
+
+/// As a job on many machines finds pairs: candidates by codes, then the rule.
+#[test]
+fn pairs_by_codes_and_rule_are_those_of_a_join() {
+    let minhash = MinHash::new(64).threshold(0.5);
+    let simhash = SimHash::bits64().max_distance(3);
+    let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
+    let schema = builder.simhash(simhash).build().unwrap();
+    let (codec, sketcher) = (Codec::new(&schema).unwrap(), schema.sketcher());
+    let folder = tempfile::tempdir().unwrap();
+    let store = resemblance::Store::create(folder.path().join("store.rsm"), schema).unwrap();
+    let texts = (0..90).map(|n: u32| {
+        let words = (0..30).map(|k| format!("w{}", (n / 5) * 40 + k + n % 5 / 2 * 3));
+        words.collect::<Vec<_>>().join(" ")
+    });
+    let signatures: Vec<_> = texts.map(|text| sketcher.text(&text).unwrap()).collect();
+    for (number, signature) in signatures.iter().enumerate() {
+        store.insert(number.to_string(), signature).unwrap();
+    }
+    let codes: Vec<_> = signatures
+        .iter()
+        .map(|signature| codec.bucket_codes(signature).unwrap())
+        .collect();
+    let exact = |a: usize, b: usize| 1.0 - (a + b) as f64 / 400.0;
+    for (by, is_exact) in [By::MinHash, By::SimHash, By::Any, By::Both]
+        .into_iter()
+        .flat_map(|by| [(by, false), (by, true)])
+    {
+        let bounds = Bounds::new().by(by);
+        let rule = codec.pair_rule(bounds).unwrap();
+        let mut expected = Vec::new();
+        for b in 0..signatures.len() {
+            for a in 0..b {
+                let shares = |lane: &usize| codes[a][*lane] == codes[b][*lane];
+                let shared: Vec<usize> = rule.lanes().filter(shares).collect();
+                let shares_band = shared.iter().any(|lane| *lane < rule.bands());
+                let exact = is_exact.then(|| exact(a, b));
+                let score = rule.score(&signatures[a], &signatures[b], exact, shares_band);
+                expected.extend(score.filter(|_| !shared.is_empty()).map(|s| ((a, b), s)));
+            }
+        }
+        let mut join = store.snapshot().unwrap().pairs().bounds(bounds);
+        if is_exact {
+            join = join.verify(move |a, b| Ok(Some(exact(a.get() as usize, b.get() as usize))));
+        }
+        let found = join.run().unwrap().map(|pair| pair.unwrap());
+        let mut found: Vec<_> = found
+            .map(|p| {
+                (
+                    (p.a.get() as usize, p.b.get() as usize),
+                    (p.similarity, p.distance),
+                )
+            })
+            .collect();
+        found.sort_by_key(|(ids, _)| (ids.1, ids.0));
+        assert_eq!(found, expected, "{by:?}, exact: {is_exact}");
+        assert!(found.len() > 20, "{by:?}: {}", found.len());
+    }
 }
 
 #[test]
