@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::join::lane_source::LaneSource;
+use crate::join::join_lanes::JoinLanes;
 use crate::join::live::LiveDocuments;
 use crate::join::source::{JoinSource, LanePostings};
 use crate::lanes::LaneSet;
@@ -20,7 +20,7 @@ pub(super) struct BucketStream {
 impl BucketStream {
     pub(crate) fn open(
         source: &Arc<dyn JoinSource>,
-        lanes: &Arc<LaneSource>,
+        lanes: &Arc<JoinLanes>,
         lane: u16,
     ) -> Result<Self> {
         let mut postings = lanes.open(source, lane)?;

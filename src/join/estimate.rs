@@ -89,7 +89,7 @@ fn estimate_with(source: &Arc<dyn JoinSource>, settings: &Settings) -> Result<Jo
         ..JoinEstimate::default()
     };
     let (mut signatures, mut pairs, mut largest) = (0.0, 0.0, 0);
-    let bands_end = 1 + settings.lane_source.set().band_count();
+    let bands_end = 1 + settings.join_lanes.set().band_count();
     let lanes = &settings.lanes;
     for lanes in [
         lanes.start..lanes.end.min(bands_end),
@@ -100,7 +100,7 @@ fn estimate_with(source: &Arc<dyn JoinSource>, settings: &Settings) -> Result<Jo
         }
         let postings = lanes
             .clone()
-            .map(|lane| settings.lane_source.postings(&**source, lane));
+            .map(|lane| settings.join_lanes.postings(&**source, lane));
         let postings = postings.fold(0, u64::saturating_add);
         let sample = sample(source, settings, &live, lanes.start)?;
         let scale = postings as f64 / sample.postings.max(1) as f64;
@@ -140,11 +140,11 @@ fn sample(
     live: &LiveDocuments,
     lane: u16,
 ) -> Result<Sample> {
-    let mut stream = BucketStream::open(source, &settings.lane_source, lane)?;
+    let mut stream = BucketStream::open(source, &settings.join_lanes, lane)?;
     let mut bucket = Vec::new();
     let mut sample = Sample::default();
-    let is_table = settings.lane_source.is_table(lane);
-    let lanes = settings.lane_source.set();
+    let is_table = settings.join_lanes.is_table(lane);
+    let lanes = settings.join_lanes.set();
     let mut signatures = SAMPLE_SIGNATURES;
     while sample.postings < SAMPLE_POSTINGS && stream.read(lanes, live, &mut bucket)? {
         let documents = bucket.len();

@@ -107,7 +107,7 @@ impl Gatherer {
         let stream = match self.opening.take() {
             Some(opening) => Some(opening.join().map_err(|_| stopped())??),
             None => match self.lanes.next() {
-                Some(lane) => Some(BucketStream::open(source, &settings.lane_source, lane)?),
+                Some(lane) => Some(BucketStream::open(source, &settings.join_lanes, lane)?),
                 None => None,
             },
         };
@@ -115,7 +115,7 @@ impl Gatherer {
             && let Some(lane) = self.lanes.next()
         {
             let source = Arc::clone(source);
-            let lanes = Arc::clone(&settings.lane_source);
+            let lanes = Arc::clone(&settings.join_lanes);
             let open = move || {
                 let context = source.context();
                 context.run_checked(|| BucketStream::open(&source, &lanes, lane))
@@ -132,7 +132,7 @@ impl Gatherer {
         mut stream: BucketStream,
         batch: &mut JoinBatch,
     ) -> Result<()> {
-        let lanes = settings.lane_source.set();
+        let lanes = settings.join_lanes.set();
         let lane = stream.lane();
         let mut bucket = std::mem::take(&mut self.bucket);
         while stream.read(lanes, &self.live, &mut bucket)? {
@@ -216,7 +216,7 @@ impl Gatherer {
             }
         }
         if let Some((groups, members, code)) = bucket_start {
-            let low_code = settings.lane_source.set().bucket_range(lane, code).0;
+            let low_code = settings.join_lanes.set().bucket_range(lane, code).0;
             let start = (groups, members);
             if let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, start) {
                 batch.pieces.push(piece);

@@ -9,7 +9,7 @@ mod compare;
 mod disjoint_sets;
 mod estimate;
 mod gather;
-mod lane_source;
+mod join_lanes;
 mod linker;
 mod live;
 mod noted;

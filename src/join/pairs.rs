@@ -237,7 +237,7 @@ impl Pairs {
             self.batch.read_piece(source, piece, with_codes, threads)?;
         }
         let comparer = Comparer {
-            lanes: settings.lane_source.set(),
+            lanes: settings.join_lanes.set(),
             settings,
             cut: &gatherer.cut,
             batch: &self.batch,

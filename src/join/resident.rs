@@ -44,11 +44,11 @@ fn documents_with_partners(
     most: u64,
 ) -> Result<Option<Vec<u64>>> {
     let live = source.live()?;
-    let lanes = settings.lane_source.set();
+    let lanes = settings.join_lanes.set();
     let (mut ids, mut room) = (Vec::new(), MIN_ROOM);
     let mut bucket = Vec::new();
     for lane in settings.lanes.clone() {
-        let mut stream = BucketStream::open(source, &settings.lane_source, lane)?;
+        let mut stream = BucketStream::open(source, &settings.join_lanes, lane)?;
         while stream.read(lanes, &live, &mut bucket)? {
             if bucket.len() < 2 {
                 continue;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::join::lane_source::LaneSource;
+use crate::join::join_lanes::JoinLanes;
 use crate::join::options::JoinOptions;
 use crate::join::signature_batch::SignatureBatch;
 use crate::join::source::JoinSource;
@@ -27,7 +27,7 @@ pub(super) struct Settings {
     pub(super) verifies: bool,
     /// The lanes that are read.
     pub(super) lanes: Range<u16>,
-    pub(super) lane_source: Arc<LaneSource>,
+    pub(super) join_lanes: Arc<JoinLanes>,
     /// True if the codes alone do not tell the similarity or distance, so that signatures are read.
     pub(super) reads_signatures: bool,
     pub(super) has_fingerprints: bool,
@@ -56,14 +56,14 @@ impl Settings {
         let shape = source.context().shape();
         // Of documents without features only the signature says that they have none.
         let has_empty = schema.empty_documents() == EmptyDocuments::Alike;
-        let lane_source = LaneSource::new(source, &bounds)?;
-        let design = lane_source.set().design();
+        let join_lanes = JoinLanes::new(source, &bounds)?;
+        let design = join_lanes.set().design();
         let codes_are_exact = design.is_none_or(TableDesign::codes_are_exact);
         let with_codes = bounds.probes_bands();
         let document_bytes = SignatureBatch::document_bytes(source.context());
         Ok(Self {
-            lanes: lanes_read(lane_source.set(), &bounds),
-            lane_source: Arc::new(lane_source),
+            lanes: lanes_read(join_lanes.set(), &bounds),
+            join_lanes: Arc::new(join_lanes),
             bounds,
             options,
             links_only,
@@ -87,7 +87,7 @@ impl Settings {
 
     /// Returns the table of a lane, `None` for a band.
     pub(super) fn table(&self, lane: u16) -> Option<TableLane<'_>> {
-        let lanes = self.lane_source.set();
+        let lanes = self.join_lanes.set();
         let number = usize::from(lane.checked_sub(1 + lanes.band_count())?);
         Some(TableLane {
             design: lanes.design()?,

@@ -101,19 +101,18 @@ fn filled(schema: Schema, seed: u64) -> (tempfile::TempDir, Snapshot) {
 fn schemas() -> Vec<Schema> {
     let whole = MinHash::new(16).value_bits(32);
     let minhash = || whole.threshold(0.75).banding(8, 2);
-    let simhash = || SimHash::bits64().max_distance(3);
-    // More documents expected, more tables.
+    // Whole buckets prove the distance 3: a join beyond that has tables of its own.
+    let simhash = |groups: &[(u8, u8)]| SimHash::bits64().tables(groups);
+    let few: &[(u8, u8)] = &[(3, 2), (2, 2), (2, 2)];
+    let many: &[(u8, u8)] = &[(4, 3), (4, 3)];
     let builders = [
         Schema::builder().minhash(minhash()),
-        Schema::builder().simhash(simhash()),
-        Schema::builder()
-            .simhash(simhash())
-            .expected_documents(1 << 33),
-        Schema::builder().minhash(minhash()).simhash(simhash()),
+        Schema::builder().simhash(simhash(few)),
+        Schema::builder().simhash(simhash(many)),
+        Schema::builder().minhash(minhash()).simhash(simhash(few)),
         Schema::builder()
             .minhash(minhash())
-            .simhash(simhash())
-            .expected_documents(100_000_000)
+            .simhash(simhash(many))
             .near(Near::Both),
     ];
     let policies = [EmptyDocuments::Distinct, EmptyDocuments::Alike];

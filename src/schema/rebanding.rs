@@ -324,7 +324,7 @@ mod tests {
             (both(), new().banding(65, 1), "banding"),
             (both(), new().banding(0, 1), "bands"),
             (both(), new().code_bits(31), "code_bits"),
-            (both(), new().max_distance(9), "max_distance"),
+            (both(), new().max_distance(64), "max_distance"),
             (minhash, new().max_distance(2), "max_distance"),
             (simhash.clone(), new().threshold(0.5), "threshold"),
             (simhash.clone(), new().recall(0.5), "recall"),

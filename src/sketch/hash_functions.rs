@@ -55,7 +55,7 @@ impl HashFunctions {
             let expected = "a ready-made signature: the schema's MinHash values are external";
             return Err(Error::invalid("document", "features", expected));
         }
-        if self.minhash.is_none() && self.simhash.is_none() {
+        if self.recipe.is_made_elsewhere() {
             let expected = "a ready-made signature: the schema's fingerprints are external";
             return Err(Error::invalid("document", "features", expected));
         }

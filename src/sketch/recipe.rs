@@ -208,9 +208,7 @@ impl Recipe {
         if let Some(containment) = self.containment {
             self.validate_containment(&containment)?;
         }
-        let makes_none =
-            self.minhash.is_none() && self.simhash_bits.is_none() && self.containment.is_none();
-        if makes_none && self.text.is_some() {
+        if self.is_made_elsewhere() && self.text.is_some() {
             let expected = "none: external fingerprints are made elsewhere";
             return Err(Error::invalid("text", "a text recipe", expected));
         }
@@ -224,6 +222,12 @@ impl Recipe {
             return Err(Error::invalid("containment", containment, expected));
         }
         self.kept_text().map_or(Ok(()), |text| text.validate())
+    }
+
+    /// Returns true if it makes no part of a signature: fingerprints are given.
+    pub(super) fn is_made_elsewhere(&self) -> bool {
+        let parts = (self.minhash, self.simhash_bits, self.containment);
+        matches!(parts, (None, None, None))
     }
 
     /// Returns true if MinHash values are given, and not made here.

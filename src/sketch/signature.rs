@@ -44,7 +44,8 @@ pub struct Signature {
     recipe: Option<RecipeMark>,
 }
 
-/// Signatures are equal if their values and kept hashes are: one that a sketcher made equals the same one made of parts.
+/// Signatures are equal if their values and kept hashes are: one that a sketcher made equals the same one
+/// made of parts.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
         (

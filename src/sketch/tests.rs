@@ -151,7 +151,15 @@ fn recipes_out_of_range_are_refused() {
         },
         "minhash values",
     );
-    refused(recipe(0, None, None), "signature");
+    // Of fingerprints that are made elsewhere.
+    let made = Sketcher::new(recipe(0, None, None)).unwrap().hashes([1]);
+    assert!(matches!(
+        made,
+        Err(Error::InvalidParameter {
+            parameter: "document",
+            ..
+        })
+    ));
     refused(
         Recipe {
             text: Some(Text::words(0)),

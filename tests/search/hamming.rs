@@ -311,11 +311,7 @@ fn duplicates_are_found_beyond_whole_buckets() {
                 .take(batch)
                 .map(|n: usize| n.to_string())
                 .collect();
-            let documents: Vec<_> = keys
-                .iter()
-                .map(|key| Document::new(key))
-                .zip(signatures)
-                .collect();
+            let documents: Vec<_> = keys.iter().map(Document::new).zip(signatures).collect();
             let mut transaction = store.begin_write().unwrap();
             novelties.extend(transaction.insert_many_if_new(&documents).unwrap());
             transaction.commit().unwrap();

@@ -191,7 +191,7 @@ fn few_tables_are_chosen() {
         (design.table_count(), first, last)
     };
     assert_eq!(chosen(64, 3, 1_000_000), (4, 16, 16));
-    assert_eq!(chosen(64, 3, 10_000_000), (4, 16, 16));
+    assert_eq!(chosen(64, 3, 10_000_000), (3, 21, 22));
     assert_eq!(chosen(64, 3, 1_000_000_000), (2, 32, 32));
     assert_eq!(chosen(64, 8, 1_000_000).0, 5);
     for bits in [32, 64, 128, 256] {

@@ -15,13 +15,13 @@ use crate::read::PostingTable;
 const SHARE_POSTINGS: usize = if cfg!(test) { 50 } else { 1 << 20 };
 
 /// The lanes that a join reads.
-pub(super) struct LaneSource {
+pub(super) struct JoinLanes {
     lanes: LaneSet,
     /// True if the tables are the join's own, made of the fingerprints: the stored ones would miss pairs.
     has_own_tables: bool,
 }
 
-impl LaneSource {
+impl JoinLanes {
     /// Chooses the lanes for these bounds.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl LaneSource {
 /// The postings of a table of a join's own: the least first, as many as fit into memory, then the next ones.
 struct OwnTable {
     source: Arc<dyn JoinSource>,
-    lanes: Arc<LaneSource>,
+    lanes: Arc<JoinLanes>,
     table: usize,
     share: std::vec::IntoIter<Posting>,
     /// The least posting that may follow the share; `None` if there is none.
