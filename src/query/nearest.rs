@@ -23,10 +23,10 @@ use crate::types::{DocumentId, Matches};
 /// with the probability [`min_recall`](Self::min_recall):
 ///
 /// 1. the buckets of a [query](crate::Snapshot::query);
-/// 2. [short buckets](Scope::ShortBuckets): the documents that share the first two rows of a band, or the
+/// 2. [short buckets](crate::Scope::ShortBuckets): the documents that share the first two rows of a band, or the
 ///    first blocks of a table's prefix. The lanes are the same, so the stage takes no space. It is passed
 ///    over where more than a sixteenth of the store would have to be looked up;
-/// 3. a [scan](Scope::Scan) of all signatures, which finds the `n` nearest with certainty.
+/// 3. a [scan](crate::Scope::Scan) of all signatures, which finds the `n` nearest with certainty.
 ///
 /// ```
 /// # use resemblance::{By, MinHash, Schema, Store, Text};
