@@ -209,7 +209,7 @@ fn designs_are_those_of_schemas() {
         assert_eq!(schema.simhash().unwrap().design(), &design);
     }
     assert!(TableDesign::by_expected_documents(64, 0, 1).is_err());
-    assert!(TableDesign::by_expected_documents(64, 9, 1).is_err());
+    assert!(TableDesign::by_expected_documents(64, 11, 1).is_err());
     assert!(TableDesign::by_expected_documents(63, 3, 1).is_err());
 }
 

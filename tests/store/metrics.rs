@@ -128,7 +128,7 @@ fn queries_and_what_they_compare_are_counted() {
     // What is refused is no question that was answered.
     snapshot
         .query(&signatures[0])
-        .max_distance(99)
+        .min_similarity(2.0)
         .run()
         .unwrap_err();
     let metrics = store.metrics();

@@ -305,8 +305,9 @@ mod tests {
         ] {
             assert!(svg.contains(name), "{name}");
         }
-        // The point without a value is left out, and nothing has a place that is no number.
-        assert_eq!(svg.matches("<circle").count(), 2);
+        // The point without a value is left out, and nothing has a place that is no number. Three more stand
+        // before the names.
+        assert_eq!(svg.matches("<circle").count(), 2 + 3);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
         assert_eq!(svg, chart().svg().unwrap());
     }

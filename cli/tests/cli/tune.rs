@@ -172,8 +172,8 @@ fn mistakes_are_named() {
         (&["--recall", "1"], "recall"),
         (&["--values", "8"], "16 to 1,024"),
         (&["--background", "2"], "--background"),
-        (&["--simhash", "64", "--distance", "9"], "1 to 8"),
-        (&["--simhash", "128", "--distance", "17"], "1 to 16"),
+        (&["--simhash", "64", "--distance", "11"], "1 to 10"),
+        (&["--simhash", "128", "--distance", "21"], "1 to 20"),
         (&["--simhash", "96"], "32, 64 or 128"),
         (&["--simhash", "64", "--threshold", "0.8"], "--threshold"),
         (&["--threshold", "0.001"], "--values"),
@@ -273,14 +273,14 @@ fn tables_that_are_given_are_shown_and_made() {
         "--simhash",
         "64",
         "--tables",
-        "5,3",
+        "1,1",
         "--distance",
-        "3",
+        "4",
     ];
     folder
         .run(&wrong)
         .expect(2)
-        .says(&["within distance 2 only"]);
+        .says(&["at most 65536 buckets"]);
     folder.write("c.jsonl", mixed());
     let create = [
         "build",

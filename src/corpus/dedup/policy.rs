@@ -14,7 +14,8 @@ use crate::types::DocumentId;
 /// use resemblance::dedup::{DedupPolicy, Deduplicator, Preference};
 /// use resemblance::{BulkOptions, Document, MinHash, Schema, StoreOptions, Text};
 ///
-/// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(256)).build()?;
+/// let minhash = MinHash::new(256).threshold(0.6);
+/// let schema = Schema::builder().text(Text::words(1)).minhash(minhash).build()?;
 /// let (folder, sketcher) = (std::env::temp_dir(), schema.sketcher());
 /// let mut collection = Collection::new(&folder, schema.clone(), &BulkOptions::new())?;
 /// // Each is like the next, but the first is not like the last.
@@ -33,9 +34,9 @@ use crate::types::DocumentId;
 ///     (DedupPolicy::Representative(deduplicator()?), vec![0, 2]),
 /// ];
 /// for (policy, expected) in policies {
-///     let join = collected.clusters().min_similarity(0.6);
-///     let dropped = join.duplicates(policy, &Preference::Earliest, None)?;
-///     let dropped: Vec<u64> = dropped.map(|d| Ok(d?.document.id().get())).collect::<resemblance::Result<_>>()?;
+///     let found = collected.clusters().duplicates(policy, &Preference::Earliest, None)?;
+///     let dropped = found.map(|duplicate| Ok(duplicate?.document.id().get()));
+///     let dropped: Vec<u64> = dropped.collect::<resemblance::Result<_>>()?;
 ///     assert_eq!(dropped, expected);
 /// }
 /// # Ok::<(), resemblance::Error>(())
