@@ -301,9 +301,9 @@ fn tables_that_are_given_are_shown_and_made() {
         .expect(0);
     assert!(made.stderr.contains("(4,3): 4 tables"), "{}", made.stderr);
     folder.run(&["check", "a.rsm"]).expect(0);
-    let unfit = ["reband", "a.rsm", "--tables", "4,3", "--distance", "2"];
+    let unfit = ["reband", "a.rsm", "--tables", "1,1", "--distance", "5"];
     folder
         .run(&unfit)
         .expect(2)
-        .says(&["within distance 1 only"]);
+        .says(&["at most 65536 buckets"]);
 }
