@@ -25,8 +25,8 @@ mod formats;
 mod full;
 mod histories;
 mod ids;
-#[cfg(unix)]
 mod keep;
+#[cfg(unix)]
 mod kills;
 mod kinds;
 #[cfg(unix)]
