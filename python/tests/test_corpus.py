@@ -222,10 +222,11 @@ def _tool() -> str:
     for name in (os.environ.get("RESEMBLANCE_TOOL"), shutil.which("resemblance")):
         if name and Path(name).exists():
             return name
-    for profile in ("release", "debug"):
-        built = root / "target" / profile / "resemblance"
-        if built.exists():
-            return str(built)
+    found = [root / "target" / profile / "resemblance" for profile in ("release", "debug")]
+    built = [path for path in found if path.exists()]
+    if built:
+        # An old one may not know what is tested.
+        return str(max(built, key=lambda path: path.stat().st_mtime))
     pytest.skip("the command-line tool is not built")
 
 
