@@ -145,8 +145,8 @@ pub use lanes::{Banding, TableDesign};
 pub use maintain::{
     Backup, BackupReport, BucketSample, BucketStats, Codec, CompactReport, EvictPolicy,
     EvictReport, Eviction, ExistingKeys, ExportReport, IdRange, Import, ImportReport, LaneStats,
-    MergeStats, PairRule, Repair, RepairReport, RunStats, ShardMerge, Stats, StoredDocument,
-    TableStats,
+    MergeStats, PairRule, PairScore, Repair, RepairReport, RunStats, ShardMerge, Stats,
+    StoredDocument, TableStats,
 };
 pub use observe::{Latencies, Metrics, Reads};
 pub use options::StoreOptions;

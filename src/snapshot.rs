@@ -216,7 +216,7 @@ impl Snapshot {
         signatures: &'a Q,
         n: usize,
     ) -> Nearest<'a, Q::Answer> {
-        Nearest::new(self.view.view(), self.len(), signatures.signatures(), n)
+        Nearest::new(self.view.view(), signatures.signatures(), n)
     }
 
     /// Returns a document within the distance `factor` · `radius` of a signature, or none if there is none

@@ -448,7 +448,7 @@ impl WriteTransaction {
         n: usize,
     ) -> Nearest<'a, Q::Answer> {
         let view = self.transaction.view();
-        Nearest::new(view, self.len(), signatures.signatures(), n)
+        Nearest::new(view, signatures.signatures(), n)
     }
 
     /// Makes the changes durable and visible. When it returns, they survive a crash.

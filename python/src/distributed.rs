@@ -14,7 +14,7 @@ use arrow_array::{
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
 use resemblance::exact::jaccard_of_sorted;
-use resemblance::{Codec, Error, Signature, Sketcher, key_text};
+use resemblance::{Codec, Error, PairScore, Signature, Sketcher, key_text};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::batches::{in_shares, optional_texts, threads_or_all};
@@ -41,14 +41,6 @@ struct SketchedRow {
     is_empty: bool,
     signature: Vec<u8>,
     codes: Vec<u64>,
-}
-
-/// How near two documents are, and whether they are a pair.
-#[derive(Clone, Copy)]
-struct PairScore {
-    is_pair: bool,
-    similarity: Option<f64>,
-    distance: Option<u32>,
 }
 
 /// Two documents of a batch, by their positions in it, and whether they share the bucket of a band.
@@ -206,12 +198,7 @@ impl PairRule {
         let score = |pair: &PairRow| {
             let (a, b) = signatures.get(pair.a).zip(signatures.get(pair.b))?;
             let exact = exact(pair.a, pair.b);
-            let (similarity, distance) = self.rule.nearness(a, b, exact);
-            Some(PairScore {
-                is_pair: self.rule.score(a, b, exact, pair.shares_band).is_some(),
-                similarity,
-                distance,
-            })
+            Some(self.rule.compare(a, b, exact, pair.shares_band))
         };
         // Positions were checked.
         pairs.iter().filter_map(score).collect()
@@ -257,7 +244,7 @@ fn sketched_columns(rows: &[Option<SketchedRow>]) -> Vec<ArrayRef> {
 fn score_columns(scores: &[PairScore]) -> Vec<PyArray> {
     let is_pair = scores.iter().map(|score| Some(score.is_pair));
     let similarity = scores.iter().map(|score| score.similarity);
-    // A fingerprint has 128 bits at most.
+    // A fingerprint has 256 bits at most.
     let distance = scores.iter().map(|score| score.distance.map(|d| d as i32));
     let columns: [ArrayRef; 3] = [
         Arc::new(is_pair.collect::<BooleanArray>()),

@@ -9,7 +9,7 @@ const COUNT_BYTES: usize = size_of::<u32>();
 /// The low bits that are stored of each hash: as many as leave about as many different upper parts as there
 /// are hashes.
 fn low_bits(count: u32) -> u32 {
-    u32::from(KEPT_HASH_BITS) - count.checked_ilog2().unwrap_or(0)
+    u32::from(KEPT_HASH_BITS) - count.max(1).ilog2()
 }
 
 /// Bytes of `count` fields of `width` bits.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::invariant::invariant;
+use crate::invariant::OrBug;
 use crate::join::source::{JoinSource, LanePostings};
 use crate::lanes::{LaneSet, TableDesign};
 use crate::query::ResolvedBounds;
@@ -78,7 +78,7 @@ impl JoinLanes {
         Ok(Box::new(OwnTable {
             source: Arc::clone(source),
             lanes: Arc::clone(self),
-            table: usize::from(lane - 1 - self.lanes.band_count()),
+            lane,
             share: Vec::new().into_iter(),
             next: Some(Posting::lowest_of(0)),
         }))
@@ -89,7 +89,7 @@ impl JoinLanes {
 struct OwnTable {
     source: Arc<dyn JoinSource>,
     lanes: Arc<JoinLanes>,
-    table: usize,
+    lane: u16,
     share: std::vec::IntoIter<Posting>,
     /// The least posting that may follow the share; `None` if there is none.
     next: Option<Posting>,
@@ -103,16 +103,11 @@ impl OwnTable {
         };
         let mut share: Vec<Posting> = Vec::new();
         let mut end = None;
-        let mut codes = Vec::new();
-        let (lanes, table) = (&self.lanes.lanes, self.table);
+        let table = self.lanes.set().table(self.lane);
+        let table = table.or_bug("the table of a lane")?;
         self.source.fingerprints(&mut |id, fingerprint| {
-            codes.clear();
-            lanes.table_codes(fingerprint, &mut codes);
-            invariant!(table < codes.len(), "no code in table {table}");
-            let posting = Posting {
-                code: codes.get(table).copied().unwrap_or(0),
-                id,
-            };
+            let code = table.permute(fingerprint);
+            let posting = Posting { code, id };
             if posting < start || end.is_some_and(|end| posting >= end) {
                 return Ok(());
             }

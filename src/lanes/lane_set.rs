@@ -221,7 +221,7 @@ impl LaneSet {
     }
 
     /// The table of a lane; `None` for the lanes of keys, bands and kept hashes.
-    fn table(&self, lane: u16) -> Option<&PermutedTable> {
+    pub(crate) fn table(&self, lane: u16) -> Option<&PermutedTable> {
         let number = lane.checked_sub(1 + self.band_count())?;
         self.design.as_ref()?.tables().get(usize::from(number))
     }

@@ -27,7 +27,6 @@ const COMPARED_NANOSECONDS: f64 = 2.0;
 /// How many bits of a prefix may differ in the buckets that a search reads.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProbeRadii {
-    /// One for each table.
     by_table: Vec<u8>,
     /// Number of buckets in all tables together.
     pub(crate) buckets: u64,
@@ -45,8 +44,9 @@ impl ProbeRadii {
         }
     }
 
-    pub(crate) fn of_table(&self, table: usize) -> u8 {
-        self.by_table.get(table).copied().unwrap_or(0)
+    /// One for each table.
+    pub(crate) fn by_table(&self) -> &[u8] {
+        &self.by_table
     }
 
     /// Returns true if comparing so many fingerprints with each of so many documents takes less time.

@@ -20,7 +20,7 @@
 //! candidates, and of the designs with equally many tables the one with the fewest candidates is
 //! best for every `n`: a short list to choose from.
 
-use super::radii::near_prefixes;
+use super::radii::{ProbeRadii, near_prefixes};
 use super::tables::{TableDesign, binomial, choices, cut};
 use crate::error::{Error, Result};
 use crate::invariant::OrBug;
@@ -153,14 +153,13 @@ impl TableDesign {
     #[must_use]
     pub fn candidates(&self, documents: u64) -> f64 {
         let radii = self.probe_radii(self.max_distance().into(), documents);
-        let tables = self.table_prefix_bits().enumerate();
-        let share: f64 = tables
-            .map(|(table, bits)| {
-                let radius = radii.as_ref().map_or(0, |radii| radii.of_table(table));
-                near_prefixes(bits, radius) as f64 * 2_f64.powi(-i32::from(bits))
-            })
-            .sum();
-        documents as f64 * share
+        // A design is refused where this takes too many buckets.
+        let radii = radii.unwrap_or_else(|| ProbeRadii::zero(self.table_count()));
+        let tables = self.table_prefix_bits().zip(radii.by_table());
+        let share = tables.map(|(bits, radius)| {
+            near_prefixes(bits, *radius) as f64 * 2_f64.powi(-i32::from(bits))
+        });
+        documents as f64 * share.sum::<f64>()
     }
 
     /// The number of buckets that a probe within the greatest distance reads among this many documents: those of

@@ -22,4 +22,4 @@ pub use repair::{IdRange, Repair, RepairReport};
 pub(crate) use stats::stats;
 pub use stats::{BucketSample, BucketStats, LaneStats, MergeStats, RunStats, Stats, TableStats};
 pub(crate) use transfer::export;
-pub use transfer::{Codec, ExistingKeys, ExportReport, Import, ImportReport, PairRule};
+pub use transfer::{Codec, ExistingKeys, ExportReport, Import, ImportReport, PairRule, PairScore};

@@ -6,14 +6,14 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
-use crate::invariant::{OrBug, at};
+use crate::invariant::{OrBug, at, at_mut};
 use crate::query::in_threads::in_threads;
 use crate::query::request::{check_signatures, check_threads};
 use crate::query::shared_hashes::SharedHashes;
 use crate::query::sweep::for_each_piece;
 use crate::read::ReadView;
 use crate::sketch::Signature;
-use crate::types::{DocumentId, Overlap, Overlaps};
+use crate::types::{Document, DocumentId, Overlap, Overlaps};
 
 /// The least share where a query is to be contained, or to contain, and no bound is given.
 const DEFAULT_MIN_SHARE: f64 = 0.8;
@@ -292,7 +292,7 @@ impl ContainmentBounds {
         for of_document in hits.chunk_by(|a, b| a.0 == b.0) {
             let overlap = Overlap {
                 id: DocumentId::new(at(of_document, 0)?.0),
-                document: crate::types::Document::without_key(),
+                document: Document::without_key(),
                 shared: u32::try_from(of_document.len()).unwrap_or(u32::MAX),
                 query_hashes: asked,
                 document_hashes: 0,
@@ -371,7 +371,7 @@ impl KeptOrder {
         for (place, (_, hash)) in shingles.iter().enumerate() {
             let index = hashes.binary_search(hash).ok();
             let index = index.or_bug("a kept shingle without its hash")?;
-            crate::invariant::at_mut(&mut of_hash, index)?.push(place);
+            at_mut(&mut of_hash, index)?.push(place);
         }
         Ok(Some(Self {
             positions: shingles.iter().map(|(position, _)| *position).collect(),

@@ -54,7 +54,6 @@ use crate::types::{DocumentId, Matches};
 #[must_use = "a question does nothing until it is run"]
 pub struct Nearest<'a, A = Matches> {
     view: &'a dyn ReadView,
-    documents: u64,
     signatures: &'a [Signature],
     n: usize,
     by: Option<By>,
@@ -80,16 +79,9 @@ impl<A> fmt::Debug for Nearest<'_, A> {
 }
 
 impl<'a, A> Nearest<'a, A> {
-    /// The question about signatures in a view of so many documents.
-    pub(crate) fn new(
-        view: &'a dyn ReadView,
-        documents: u64,
-        signatures: &'a [Signature],
-        n: usize,
-    ) -> Self {
+    pub(crate) fn new(view: &'a dyn ReadView, signatures: &'a [Signature], n: usize) -> Self {
         Self {
             view,
-            documents,
             signatures,
             n,
             by: None,
@@ -141,7 +133,6 @@ impl<'a, A> Nearest<'a, A> {
             move |index, id, _: f64| outside.ask(|| verify(index, DocumentId::new(id)))
         });
         let question = StagedQuestion {
-            documents: self.documents,
             family,
             goal,
             min_recall: self.min_recall,

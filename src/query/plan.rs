@@ -1,6 +1,7 @@
 //! What a search asks of the lanes: the codes of one signature or of many.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::index::{CodeRange, ProbeRange};
@@ -53,16 +54,17 @@ impl Families {
     }
 
     /// Chooses how far the prefixes that are read may be from a fingerprint's own. `None` if no table is asked.
-    fn radii(self, context: &SharedContext, documents: u64) -> Result<Option<ProbeRadii>> {
-        let lanes = &context.lanes;
+    fn radii(self, context: &SharedContext, documents: u64) -> Result<Option<Arc<ProbeRadii>>> {
+        let whole_buckets = || ProbeRadii::zero(context.lanes.table_count().into());
         match self.tables {
             AskedTables::None => Ok(None),
-            AskedTables::Buckets => Ok(Some(ProbeRadii::zero(lanes.table_count().into()))),
-            AskedTables::Within(distance) => match lanes.probe_radii(distance, documents) {
+            AskedTables::Buckets => Ok(Some(Arc::new(whole_buckets()))),
+            AskedTables::Within(distance) => match context.probe_radii(distance, documents) {
                 Some(radii) => Ok(Some(radii)),
                 None => {
                     let expected = "less: these tables would take more than a million buckets; more tables \
-                                    find it with fewer, and a query compares with every document instead";
+                                    find it with fewer, and a query without a budget that nobody verifies \
+                                    compares with every document instead";
                     Err(Error::invalid("max_distance", distance, expected))
                 }
             },
@@ -155,12 +157,17 @@ impl ProbePlan {
             }));
         }
         if let Some(radii) = families.radii(context, documents)? {
-            let tables = 0..usize::from(context.lanes.table_count());
+            let (radii, tables) = (radii.by_table(), context.lanes.table_count());
+            invariant!(
+                radii.len() == usize::from(tables),
+                "{} radii for {tables} tables",
+                radii.len()
+            );
             let first = 1 + context.lanes.band_count();
-            lanes.extend((first..).zip(tables).map(|(lane, table)| ProbedLane {
+            lanes.extend((first..).zip(radii).map(|(lane, radius)| ProbedLane {
                 table: PostingTable::Permuted,
                 lane,
-                radius: radii.of_table(table),
+                radius: *radius,
             }));
         }
         let mut plan = Self {

@@ -310,7 +310,8 @@ impl<'a, A> Query<'a, A> {
     /// Compares at most so many of the documents that share a bucket with the signature: those that
     /// share the most buckets with it, of such as share equally many the ones that were inserted first.
     /// No limit if not given. A budget bounds what a query costs where buckets are hot, and it can change
-    /// the answer: [`Matches::beyond_budget`] then says so.
+    /// the answer: [`Matches::beyond_budget`] then says so. A query with a budget never chooses to compare
+    /// with every document.
     ///
     /// Of each bucket at most as many postings are read as the budget has documents, and 1,024 at
     /// least, of each run and each piece of the index in memory: those of the documents that were

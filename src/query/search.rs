@@ -228,18 +228,19 @@ impl<'q> Search<'q> {
 
     /// Returns true if so many signatures are better compared with every document: their distance is beyond
     /// the one that whole buckets prove, and the buckets near theirs would cost more. A caller who
-    /// verifies is not asked about every document.
+    /// verifies is not asked about every document, and a budget is not exceeded.
     fn is_scan_cheaper(&self, signatures: usize) -> bool {
-        let lanes = &self.view.context().lanes;
+        let context = self.view.context();
         let distance = self.bounds.and_then(|bounds| bounds.max_distance);
-        let (Some(distance), Some(design), None) = (distance, lanes.design(), self.verify) else {
+        let (Some(distance), Some(design)) = (distance, context.lanes.design()) else {
             return false;
         };
-        if distance <= design.bucket_distance().into() {
+        let is_bounded = self.verify.is_some() || self.budget.is_some();
+        if is_bounded || distance <= design.bucket_distance().into() {
             return false;
         }
         let documents = self.view.documents();
-        let radii = design.probe_radii(distance, documents);
+        let radii = context.probe_radii(distance, documents);
         radii.is_none_or(|radii| radii.cost_more_than_scan(signatures, documents))
     }
 
@@ -262,11 +263,20 @@ impl<'q> Search<'q> {
         let context = self.view.context();
         let mut answers = Vec::with_capacity(signatures.len());
         for piece in signatures.chunks(SCAN_SIGNATURES) {
-            for (signature, mut found) in piece.iter().zip(self.everywhere(piece)?) {
+            let filed = piece.iter().copied().filter(|one| context.is_filed(one));
+            let filed: Vec<&Signature> = filed.collect();
+            let mut all = match filed.is_empty() {
+                true => Vec::new(),
+                false => self.everywhere(&filed)?,
+            }
+            .into_iter();
+            for signature in piece {
                 if !context.is_filed(signature) {
                     answers.push(Matches::none(Scope::Scan));
                     continue;
                 }
+                let found = all.next();
+                let mut found = found.or_bug("what was found for a signature")?;
                 self.settle(answers.len(), &mut found)?;
                 let subject = Subject::new(signature);
                 let scope = Scope::Scan;

@@ -1,6 +1,7 @@
 //! The kept hashes that queries share with documents, found by one sweep of their lane.
 
 use crate::error::Result;
+use crate::format::Posting;
 use crate::index::{ProbeRange, SweepControl};
 use crate::invariant::{OrBug, at, at_mut};
 use crate::read::{PostingTable, ReadView};
@@ -75,7 +76,7 @@ impl SharedHashes {
         let mut frequencies = vec![0_u64; self.codes.len()];
         let (found, is_capped) = (&mut self.found, &mut self.is_capped);
         let mut fits = true;
-        let mut visit = |index: u32, posting: crate::format::Posting| {
+        let mut visit = |index: u32, posting: Posting| {
             if *at(is_capped, index as usize)? {
                 return Ok(SweepControl::SkipRange);
             }

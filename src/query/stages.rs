@@ -88,8 +88,6 @@ struct StagedAnswer {
 /// What is asked about each signature.
 #[derive(Clone, Copy)]
 pub(super) struct StagedQuestion {
-    /// How many documents the view has.
-    pub(super) documents: u64,
     pub(super) family: By,
     pub(super) goal: Goal,
     pub(super) min_recall: f64,
@@ -209,8 +207,8 @@ impl StagedSearch<'_> {
     fn scanned_together(&self) -> usize {
         let limit = self.question.goal.limit() as u64;
         let held = match self.verify {
-            None => limit.saturating_mul(2).min(self.question.documents),
-            Some(_) => self.question.documents,
+            None => limit.saturating_mul(2).min(self.view.documents()),
+            Some(_) => self.view.documents(),
         };
         (MAX_HELD / held.max(1)).max(1) as usize
     }
@@ -374,7 +372,7 @@ impl StagedSearch<'_> {
     /// As [`in_short_buckets`](Self::in_short_buckets), ascending.
     fn ids_in_short_buckets(&self, plan: &ProbePlan, dropped: u8) -> Result<Option<Vec<u64>>> {
         let view = self.view;
-        let max_postings = (self.question.documents / SCANNED_PER_LOOKUP).max(MIN_POSTINGS);
+        let max_postings = (self.view.documents() / SCANNED_PER_LOOKUP).max(MIN_POSTINGS);
         let lanes: Vec<(ProbedLane, u64)> = plan.row(0).collect();
         let table = lanes
             .first()

@@ -1,5 +1,6 @@
 //! The shared context of a store's handles, which never changes, and the store's health.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -7,12 +8,15 @@ use crate::engine::{catch_panic, is_of_page};
 use crate::error::{Error, Result};
 use crate::format::{Shape, encode_signature};
 use crate::index::RunCache;
-use crate::lanes::LaneSet;
+use crate::lanes::{LaneSet, ProbeRadii};
 use crate::observe::{ReadCounters, SharedCounters};
 use crate::options::StoreOptions;
 use crate::schema::Schema;
 use crate::sketch::{EmptyDocuments, RecipeMark, Signature, Sketcher};
 use crate::sync::{HomeProcess, IgnorePoison};
+
+/// Radii by distance and number of documents; none where buckets are too many.
+type ChosenRadii = BTreeMap<(u32, u64), Option<Arc<ProbeRadii>>>;
 
 /// Path, schema, options and counters of an open store. Everything but counters and health is fixed.
 pub(crate) struct SharedContext {
@@ -29,6 +33,7 @@ pub(crate) struct SharedContext {
     pub(crate) cache: RunCache,
     pub(crate) reads: ReadCounters,
     pub(crate) counters: Arc<SharedCounters>,
+    radii: Mutex<ChosenRadii>,
 }
 
 impl SharedContext {
@@ -45,8 +50,21 @@ impl SharedContext {
             cache: RunCache::new(options.run_cache_bytes(), options.filter_cache_bytes()),
             reads: ReadCounters::default(),
             counters: Arc::default(),
+            radii: Mutex::default(),
             options,
         })
+    }
+
+    /// The radii by which a search finds every fingerprint within a distance among about so many documents: see
+    /// [`LaneSet::probe_radii`]. Choosing them takes longer than many a search, so that they are chosen once for
+    /// each power of two.
+    pub(crate) fn probe_radii(&self, distance: u32, documents: u64) -> Option<Arc<ProbeRadii>> {
+        let distance = distance.min(self.shape.fingerprint_bits.into());
+        let documents = documents.checked_next_power_of_two().unwrap_or(u64::MAX);
+        let mut chosen = self.radii.lock().ignore_poison();
+        let radii = chosen.entry((distance, documents));
+        let choose = || self.lanes.probe_radii(distance, documents).map(Arc::new);
+        radii.or_insert_with(choose).clone()
     }
 
     /// Returns the layout of this store's signature rows.

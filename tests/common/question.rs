@@ -127,11 +127,13 @@ pub(crate) fn any_question(random: &mut Random) -> Question {
     }
     if random.below(5) == 0 {
         question.verify = Some(random.below(3));
-        // Tables answer a caller who verifies, whatever that costs, and beyond this they may not.
-        question.max_distance = question.max_distance.map(|distance| distance.min(8));
     }
     if random.below(3) == 0 {
         question.budget = Some(random.pick(&[0, 1, 2, 3, 5, 8, 20, 1_000]));
+    }
+    if question.verify.is_some() || question.budget.is_some() {
+        // Tables answer these, whatever that costs, and beyond this distance they may not.
+        question.max_distance = question.max_distance.map(|distance| distance.min(8));
     }
     if random.below(3) == 0 {
         question.limit = Some(random.below(5) as usize);

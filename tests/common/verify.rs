@@ -161,7 +161,8 @@ pub(crate) fn query_like(
     }
 }
 
-/// Where whole buckets do not answer, a query may compare with all documents instead, without a budget.
+/// Where whole buckets do not answer, a query that nothing bounds may compare with all documents
+/// instead.
 fn is_own_scan(
     model: &Model,
     answer: &Matches,
@@ -173,9 +174,9 @@ fn is_own_scan(
         return false;
     }
     assert!(model.is_beyond_buckets(question) && question.verify.is_none());
+    assert!(question.budget.is_none(), "{question:?}");
     let scan = Question {
         scan: true,
-        budget: None,
         ..*question
     };
     let expected = model.query(signature, &scan, exclude).unwrap();

@@ -222,6 +222,38 @@ fn every_distance_is_answered_as_brute_force_does() {
     }
 }
 
+/// A budget is kept beyond whole buckets, where a scan would compare with all; and where only a scan could answer,
+/// that is told. A signature that is indexed nowhere is compared with nothing.
+#[test]
+fn a_budget_is_no_reason_to_scan() {
+    let case = case(64, 10, &[(1, 1); 4]);
+    let place = Place::new();
+    let mut random = Random(5);
+    let store = Store::create(place.store(), case.schema()).unwrap();
+    let held = fill(&case, &store, &mut random);
+    let snapshot = store.snapshot().unwrap();
+    let asked = case.signature(held[0].1);
+    let query = || snapshot.query(&asked).max_distance(10);
+    let all = query().run().unwrap();
+    assert_eq!((all.scope(), all.candidates()), (Scope::Scan, held.len()));
+    let few = query().probe_budget(3).run().unwrap();
+    assert_eq!(few.scope(), Scope::Candidates);
+    assert!(
+        few.candidates() <= 3 && few.beyond_budget().is_some(),
+        "{few:?}"
+    );
+
+    let empty = case.schema().sketcher().hashes([]).unwrap();
+    let scanned = snapshot
+        .query(&empty)
+        .max_distance(10)
+        .scan()
+        .run()
+        .unwrap();
+    assert_eq!((scanned.scope(), scanned.candidates()), (Scope::Scan, 0));
+    assert_eq!(store.metrics().candidates, 3 + held.len() as u64);
+}
+
 /// Pairs and clusters within distances that the stored tables prove, and within others.
 #[test]
 fn joins_find_the_pairs_of_every_distance() {

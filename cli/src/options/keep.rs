@@ -68,15 +68,12 @@ impl KeepRule {
         }
     }
 
-    /// The rule for documents with these scores, in the order of their ids.
-    pub(crate) fn preference(&self, scores: Vec<Option<f64>>) -> Preference {
+    /// The rule for documents with these scores, in the order of their ids; no number where there is none.
+    pub(crate) fn preference(&self, scores: Vec<f64>) -> Preference {
         match self {
             Self::First => Preference::Earliest,
             Self::Last => Preference::Latest,
-            Self::Longest | Self::Field { .. } => {
-                let scores = scores.into_iter();
-                Preference::Highest(scores.map(|score| score.unwrap_or(f64::NAN)).collect())
-            }
+            Self::Longest | Self::Field { .. } => Preference::Highest(scores),
         }
     }
 }

@@ -20,7 +20,7 @@ mod terminal;
 mod text_plot;
 
 pub(crate) use chart::{Chart, ChartAxis, ChartMark, ChartSeries};
-pub(crate) use columns::{document_value, nearness_columns};
+pub(crate) use columns::{document_value, longest_run, nearness_columns};
 pub(crate) use destination::Destination;
 pub(crate) use messages::{Messages, tell_failure, tell_help, tell_usage};
 pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};

@@ -9,7 +9,7 @@ use resemblance::{ContainmentQuery, Overlap, Overlaps, Signature, Snapshot};
 use crate::corpus::ContentRule;
 use crate::failure::{Outcome, Result};
 use crate::options::{CorpusOptions, FormatOptions, PassageOptions};
-use crate::output::{Column, Results, Value};
+use crate::output::{Column, Results, Value, longest_run};
 use crate::session::{
     Context, CorpusDocuments, DocumentTally, open_to_read, resolve_corpus, sketch_documents,
 };
@@ -132,7 +132,7 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
         tally.kept += u64::from(!overlaps.is_empty());
         capped += u64::from(overlaps.capped_hashes() > 0);
         for overlap in &overlaps {
-            results.row(&row(&document.key, overlap))?;
+            results.row(&row(&document.key, overlap)?)?;
         }
     }
     results.finish()?;
@@ -148,8 +148,8 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
     Ok(Outcome::found(tally.kept > 0))
 }
 
-fn row<'v>(query: &'v [u8], overlap: &'v Overlap) -> [Value<'v>; 6] {
-    [
+fn row<'v>(query: &'v [u8], overlap: &'v Overlap) -> Result<[Value<'v>; 6]> {
+    Ok([
         Value::Key(query),
         Value::Document {
             id: overlap.id().get(),
@@ -158,6 +158,6 @@ fn row<'v>(query: &'v [u8], overlap: &'v Overlap) -> [Value<'v>; 6] {
         Value::Similarity(Some(overlap.query_share())),
         Value::Similarity(Some(overlap.document_share())),
         Value::Count(overlap.shared_hashes().into()),
-        Value::Count(overlap.longest_run().unwrap_or(0)),
-    ]
+        Value::Count(longest_run(overlap)?),
+    ])
 }

@@ -9,7 +9,7 @@ use resemblance::{Containment, Overlap, Overlaps, Schema, Snapshot, Store, Text}
 use crate::corpus::{ContentRule, Corpus, ReadTotals, is_store};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, PassageOptions};
-use crate::output::{Destination, OutputTarget, Sink, escape};
+use crate::output::{Destination, OutputTarget, Sink, escape, longest_run};
 use crate::session::{
     BitList, Context, CorpusDocuments, DocumentTally, ScratchStore, StoreBuilding, copy_records,
     fill, open_to_read, resolve_corpus, resolve_corpus_to_store, sketch_documents, spool_sources,
@@ -182,7 +182,7 @@ fn compare(
         };
         tally.dropped += 1;
         if let Some(report) = &mut report {
-            report.write(line(&document.key, overlap).as_bytes())?;
+            report.write(line(&document.key, overlap)?.as_bytes())?;
         }
     }
     let totals = items.end(context, &tally)?;
@@ -237,16 +237,16 @@ fn read_tests(
 
 const HEADER: &[u8] = b"dropped\ttest\ttest_share_estimate\tshared_hashes\tlongest_run_estimate\n";
 
-fn line(dropped: &[u8], overlap: &Overlap) -> String {
+fn line(dropped: &[u8], overlap: &Overlap) -> Result<String> {
     let test = match overlap.key() {
         Some(key) => escape::key(key).into_owned(),
         None => escape::without_key(overlap.id().get()),
     };
-    format!(
+    Ok(format!(
         "{}\t{test}\t{:.6}\t{}\t{}\n",
         escape::key(dropped),
         overlap.document_share(),
         overlap.shared_hashes(),
-        overlap.longest_run().unwrap_or(0)
-    )
+        longest_run(overlap)?
+    ))
 }

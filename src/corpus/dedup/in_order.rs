@@ -6,7 +6,7 @@ use crate::corpus::dedup::deduplicator::Deduplicator;
 use crate::corpus::dedup::policy::Preference;
 use crate::corpus::verification::{FeatureSets, SketchedText};
 use crate::error::{Error, Result};
-use crate::invariant::OrBug;
+use crate::invariant::{OrBug, at_mut};
 use crate::join::{Join, JoinSource, LeftOut, Pairs};
 use crate::query::Bounds;
 use crate::types::{Document, DocumentId, Phase, Watch};
@@ -163,9 +163,8 @@ pub(super) fn count_neighbours(
             if counts.len() <= index {
                 counts.resize(index + 1, 0);
             }
-            if let Some(count) = counts.get_mut(index) {
-                *count = count.saturating_add(1);
-            }
+            let count = at_mut(&mut counts, index)?;
+            *count = count.saturating_add(1);
         }
         if pairs.lanes_read().0 != lanes_read {
             lanes_read = pairs.lanes_read().0;

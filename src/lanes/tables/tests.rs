@@ -363,15 +363,15 @@ fn radii_hide_nothing_within_the_distance() {
                         .zip(&blocks)
                         .all(|(count, block)| *count <= block.bits);
                     let is_found = || {
-                        let mut tables = design.tables().iter().enumerate();
-                        tables.any(|(number, table)| {
+                        let mut tables = design.tables().iter().zip(radii.by_table());
+                        tables.any(|(table, radius)| {
                             let leading = blocks.iter().zip(counts).filter(|(block, _)| {
                                 let bit = u32::from(bits) - 1 - block.first;
                                 let word = &table.words[(bit / 64) as usize];
                                 word.leading >> (bit % 64) & 1 == 1
                             });
                             let differing: u32 = leading.map(|(_, count)| *count).sum();
-                            differing <= radii.of_table(number).into()
+                            differing <= u32::from(*radius)
                         })
                     };
                     assert!(!fits || is_found(), "{design} at {distance}: {counts:?}");

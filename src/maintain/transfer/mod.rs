@@ -10,4 +10,4 @@ pub use codec::Codec;
 pub use export::ExportReport;
 pub(crate) use export::export;
 pub use import::{ExistingKeys, Import, ImportReport};
-pub use pair_rule::PairRule;
+pub use pair_rule::{PairRule, PairScore};

@@ -11,7 +11,7 @@ use crate::state::SharedContext;
 /// sort signatures into buckets on many machines: made by
 /// [`Codec::pair_rule`](crate::Codec::pair_rule). A clone is cheap, and all threads may use it.
 ///
-/// The pairs of a corpus are those that [`score`](Self::score) returns, of all that agree in one of the
+/// The pairs of a corpus are those that [`compare`](Self::compare) calls so, of all that agree in one of the
 /// [`lanes`](Self::lanes) of their bucket codes.
 ///
 /// ```
@@ -26,15 +26,38 @@ use crate::state::SharedContext;
 /// let codes = [codec.bucket_codes(&a)?, codec.bucket_codes(&b)?];
 /// let shares_band = rule.lanes().any(|lane| codes[0][lane] == codes[1][lane]);
 /// assert!(shares_band);
-/// assert_eq!(rule.score(&a, &b, None, shares_band), Some((Some(1.0), None)));
+/// let score = rule.compare(&a, &b, None, shares_band);
+/// assert_eq!((score.is_pair, score.similarity, score.distance), (true, Some(1.0), None));
 /// // The texts themselves may tell that two are less alike than they seem.
-/// assert_eq!(rule.score(&a, &b, Some(0.5), shares_band), None);
+/// assert!(!rule.compare(&a, &b, Some(0.5), shares_band).is_pair);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct PairRule {
     context: Arc<SharedContext>,
     bounds: ResolvedBounds,
+}
+
+/// How near two documents are by a [`PairRule`].
+///
+/// ```
+/// # use resemblance::{Bounds, Codec, Fingerprint, Schema, Signature, SimHash};
+/// let schema = Schema::builder().simhash(SimHash::external(256)).build()?;
+/// let rule = Codec::new(&schema)?.pair_rule(Bounds::new().max_distance(1))?;
+/// let [a, b] = [[0_u8; 32], [1; 32]].map(Signature::from_fingerprint);
+/// let score = rule.compare(&a, &b, None, false);
+/// assert_eq!((score.is_pair, score.distance), (false, Some(32)));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PairScore {
+    /// Whether they are within the bounds.
+    pub is_pair: bool,
+    /// Their similarity, 0 to 1: the exact one that was given, or the estimate; `None` where there is neither.
+    pub similarity: Option<f64>,
+    /// Their Hamming distance in bits, if the schema has SimHash.
+    pub distance: Option<u32>,
 }
 
 impl std::fmt::Debug for PairRule {
@@ -83,58 +106,38 @@ impl PairRule {
         self.context.lanes.band_count().into()
     }
 
-    /// Returns the similarity, if the schema has MinHash or `exact` is given, and the distance, if it has
-    /// SimHash, of two candidates; `None` if they are not within the bounds. `exact` is their exact
-    /// similarity, 0 to 1, which then decides in place of the estimate. `shares_band` says that one of the
-    /// buckets that they share is a band's: two that only tables bring together are no pair beyond the
-    /// distance.
+    /// Tells how near two candidates are, and whether they are a pair. `exact` is their exact similarity, 0 to
+    /// 1, which then decides in place of the estimate. `shares_band` says that one of the buckets that they
+    /// share is a band's: two that only tables bring together are no pair beyond the distance.
     ///
     /// Both must be signatures of the schema, as [`Codec::decode`](crate::Codec::decode) returns them.
     #[must_use]
-    pub fn score(
+    pub fn compare(
         &self,
         a: &Signature,
         b: &Signature,
         exact: Option<f64>,
         shares_band: bool,
-    ) -> Option<(Option<f64>, Option<u32>)> {
-        let is_filed = self.context.is_filed(a) && a.is_empty() == b.is_empty();
-        let nearness = self.nearness(a, b, exact);
-        let distance = nearness.1.map_or(0, |distance| distance);
-        let is_far = self.bounds.max_distance.is_some_and(|max| distance > max);
-        if !is_filed || is_far && !shares_band {
-            return None;
-        }
-        let scored = Scored {
-            id: 0,
-            similarity: nearness.0.map_or(0.0, |similarity| similarity),
-            is_exact: exact.is_some(),
-            distance,
-        };
-        scored.is_within(&self.bounds).then_some(nearness)
-    }
-
-    /// Returns what [`score`](Self::score) does, whatever the bounds are.
-    ///
-    /// ```
-    /// # use resemblance::{Bounds, Codec, MinHash, Schema, Text};
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// let rule = Codec::new(&schema)?.pair_rule(Bounds::new())?;
-    /// let (a, b) = (schema.sketcher().text("a b c")?, schema.sketcher().text("x y z")?);
-    /// assert_eq!(rule.nearness(&a, &b, None), (Some(0.0), None));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    #[must_use]
-    pub fn nearness(
-        &self,
-        a: &Signature,
-        b: &Signature,
-        exact: Option<f64>,
-    ) -> (Option<f64>, Option<u32>) {
+    ) -> PairScore {
         let layout = self.context.shape().values;
         let estimate = layout.map(|layout| layout.similarity(a.agreement(layout, b)));
-        let fingerprints = a.simhash().zip(b.simhash());
-        let distance = fingerprints.map(|(a, b)| (a ^ b).count_ones());
-        (exact.or(estimate), distance)
+        let similarity = exact.or(estimate);
+        let fingerprints = a.fingerprint().zip(b.fingerprint());
+        let distance = fingerprints.map(|(a, b)| a.distance(&b));
+        let is_filed = self.context.is_filed(a) && a.is_empty() == b.is_empty();
+        let bounded = distance.zip(self.bounds.max_distance);
+        let is_near = bounded.is_none_or(|(distance, max)| distance <= max);
+        // What the schema does not have is in no bound.
+        let scored = Scored {
+            id: 0,
+            similarity: similarity.unwrap_or(0.0),
+            is_exact: exact.is_some(),
+            distance: distance.unwrap_or(0),
+        };
+        PairScore {
+            is_pair: is_filed && (is_near || shares_band) && scored.is_within(&self.bounds),
+            similarity,
+            distance,
+        }
     }
 }

@@ -109,8 +109,10 @@ fn pairs_by_codes_and_rule_are_those_of_a_join() {
                 let shared: Vec<usize> = rule.lanes().filter(shares).collect();
                 let shares_band = shared.iter().any(|lane| *lane < rule.bands());
                 let exact = is_exact.then(|| exact(a, b));
-                let score = rule.score(&signatures[a], &signatures[b], exact, shares_band);
-                expected.extend(score.filter(|_| !shared.is_empty()).map(|s| ((a, b), s)));
+                let score = rule.compare(&signatures[a], &signatures[b], exact, shares_band);
+                if score.is_pair && !shared.is_empty() {
+                    expected.push(((a, b), (score.similarity, score.distance)));
+                }
             }
         }
         let mut join = store.snapshot().unwrap().pairs().bounds(bounds);

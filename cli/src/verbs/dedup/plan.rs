@@ -315,8 +315,8 @@ impl DedupPlan<'_> {
         })
     }
 
-    /// Collects all documents that are to be decided, and their scores.
-    fn collect(&mut self) -> Result<(Collected, Vec<Option<f64>>, ReadTotals)> {
+    /// Collects all documents that are to be decided, and their scores, if they have any.
+    fn collect(&mut self) -> Result<(Collected, Vec<f64>, ReadTotals)> {
         let schema = self.schema.clone();
         let context = self.context;
         let mut building = Building::collect(context, &schema, false)?;
@@ -341,7 +341,7 @@ impl DedupPlan<'_> {
             }
             if has_scores {
                 unscored += u64::from(document.score.is_none());
-                scores.push(document.score);
+                scores.push(document.score.unwrap_or(f64::NAN));
             }
             self.kept.push(true);
             self.dropped.push(false);
