@@ -45,6 +45,7 @@ impl Corpus {
                 folder::list(argument, &settings, &mut sources)?;
             } else {
                 let origin = SourceOrigin::Path(argument.clone());
+                let kind = form::of_argument(argument, &settings);
                 sources.push(CorpusSource::new(kind, origin, file_name(argument)?));
             }
         }
@@ -107,7 +108,11 @@ impl Corpus {
                 score: None,
             });
         }
-        let fields = line::parse(&record.bytes, &self.settings)?;
+        let settings = &self.settings;
+        let fields = match &record.names {
+            None => line::parse(&record.bytes, settings)?,
+            Some(names) => line::parse(&names.json(&record.bytes)?, settings)?.into_owned(),
+        };
         Ok(CorpusDocument {
             has_own_id: fields.key.is_some(),
             key: match fields.key {

@@ -146,6 +146,8 @@ fn expected(bytes: &[u8]) -> Vec<CorpusRecord> {
             line,
             has_mark: rest.is_some(),
             bytes: bytes::Bytes::copy_from_slice(rest.unwrap_or(whole)),
+            names: None,
+            table_rows: None,
             problem: None,
         }
     });

@@ -27,8 +27,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod agreement;
 mod bad_document;
 mod bounded;
+mod columns;
 mod compression;
 mod content;
 mod documents;
@@ -40,14 +42,21 @@ mod form;
 #[doc(hidden)]
 pub mod fuzzing;
 mod line;
+#[cfg(feature = "tables")]
+mod tables;
+#[cfg(not(feature = "tables"))]
+#[path = "no_tables.rs"]
+mod tables;
 mod opened;
 mod reader;
 mod record;
+mod separated;
 mod settings;
 mod source;
 mod stamp;
 mod store_file;
 
+pub use agreement::must_fit_one_file;
 pub use bad_document::BadDocument;
 pub use bounded::read_bounded;
 pub use compression::{Compression, Encoder};
@@ -55,12 +64,15 @@ pub use content::{Content, ContentRule};
 pub use documents::Corpus;
 pub use error::CorpusError;
 pub use fields::FieldPath;
+pub use form::named_kind;
 pub use reader::CorpusRecords;
 pub use record::{CorpusDocument, CorpusRecord, ReadTotals};
 pub use settings::{CorpusSettings, IdRule, SourceKind};
 pub use source::{CorpusSource, SourceOrigin};
 pub use stamp::parse_time;
+pub use separated::ColumnNames;
 pub use store_file::{is_store, only_store};
+pub use tables::{TableError, TableWriter};
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ mod columns;
 mod destination;
 pub(crate) mod escape;
 mod messages;
+mod output_file;
 mod pair_sorter;
 mod progress;
 mod report;
