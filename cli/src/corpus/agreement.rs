@@ -10,17 +10,24 @@ use super::settings::SourceKind;
 use super::source::CorpusSource;
 use super::tables::{TableColumns, TableFile};
 
-/// An error unless all sources are of one kind, and tables among them have the same columns. It names two
-/// that do not go together. What cannot be read twice is not looked at.
-pub fn must_fit_one_file(corpus: &Corpus) -> Result<(), CorpusError> {
-    let mut sources = corpus.sources.iter().filter(|source| source.problem.is_none());
+/// Why the sources cannot go into one file: they do if all are of one kind, and tables among them have the
+/// same columns. It names two that do not go together. What cannot be read twice is not looked at.
+///
+/// # Errors
+///
+/// A source cannot be read.
+pub fn not_for_one_file(corpus: &Corpus) -> Result<Option<String>, CorpusError> {
+    let mut sources = corpus
+        .sources
+        .iter()
+        .filter(|source| source.problem.is_none());
     let Some(first) = sources.next() else {
-        return Ok(());
+        return Ok(None);
     };
     for other in sources {
         if other.kind != first.kind {
             let kinds = format!("{} and {}", first.kind.name(), other.kind.name());
-            return Err(apart(first, other, &format!("are {kinds}")));
+            return Ok(Some(apart(first, other, &format!("are {kinds}"))));
         }
     }
     if first.kind.is_columnar() {
@@ -28,16 +35,14 @@ pub fn must_fit_one_file(corpus: &Corpus) -> Result<(), CorpusError> {
     } else if matches!(first.kind, SourceKind::Csv | SourceKind::Tsv) {
         same_headers(corpus)
     } else {
-        Ok(())
+        Ok(None)
     }
 }
 
-fn apart(first: &CorpusSource, other: &CorpusSource, what: &str) -> CorpusError {
+fn apart(first: &CorpusSource, other: &CorpusSource, what: &str) -> String {
     let (first, other) = (first.name(), other.name());
     let names = format!("{} and {}", first.display(), other.display());
-    CorpusError::bad(format!(
-        "{names} {what}, and cannot go into one file; a folder after -o gets a file for each"
-    ))
+    format!("{names} {what}, and cannot go into one file; a folder after -o gets a file for each")
 }
 
 /// Sources that can be read now and again.
@@ -46,27 +51,28 @@ fn at_hand(corpus: &Corpus) -> impl Iterator<Item = &CorpusSource> {
     sources.filter(|source| source.problem.is_none() && source.is_rereadable())
 }
 
-fn same_tables(corpus: &Corpus) -> Result<(), CorpusError> {
+fn same_tables(corpus: &Corpus) -> Result<Option<String>, CorpusError> {
     let mut first: Option<(&CorpusSource, TableColumns)> = None;
     for source in at_hand(corpus) {
         let columns = TableColumns::of(&TableFile::open(source)?)?;
         match &first {
             None => first = Some((source, columns)),
             Some((known, expected)) if *expected != columns => {
-                return Err(apart(known, source, "have different columns"));
+                return Ok(Some(apart(known, source, "have different columns")));
             }
             Some(_) => {}
         }
     }
-    Ok(())
+    Ok(None)
 }
 
-fn same_headers(corpus: &Corpus) -> Result<(), CorpusError> {
+fn same_headers(corpus: &Corpus) -> Result<Option<String>, CorpusError> {
     let mut first = None;
     for source in at_hand(corpus) {
         let alone = Corpus {
             sources: vec![source.clone()],
             settings: corpus.settings.clone(),
+            notes: Vec::new(),
         };
         let mut records = CorpusRecords::new(Arc::new(alone), Arc::new(AtomicU64::new(0)));
         // The first record is behind the header, if there is one.
@@ -77,10 +83,10 @@ fn same_headers(corpus: &Corpus) -> Result<(), CorpusError> {
         match &first {
             None => first = Some((source, names)),
             Some((known, expected)) if !names.agree_with(expected) => {
-                return Err(apart(known, source, "have different columns"));
+                return Ok(Some(apart(known, source, "have different columns")));
             }
             Some(_) => {}
         }
     }
-    Ok(())
+    Ok(None)
 }

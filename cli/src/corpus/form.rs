@@ -193,7 +193,9 @@ pub fn named_kind(name: &Path) -> Option<SourceKind> {
 fn readable(kind: SourceKind) -> Result<SourceKind, BadDocument> {
     if kind.is_columnar() && !cfg!(feature = "tables") {
         let bad = BadDocument::new(format!("{}, which this build does not read", kind.name()));
-        return Err(bad.with_advice("cargo install --path cli --features tables makes one that does"));
+        return Err(
+            bad.with_advice("cargo install --path cli --features tables makes one that does")
+        );
     }
     Ok(kind)
 }

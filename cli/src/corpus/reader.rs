@@ -347,13 +347,18 @@ impl LineReader {
         if header.problem.is_some() {
             return Ok(Err(header));
         }
-        Ok(match ColumnNames::parse(&header.bytes, separator, settings) {
-            Ok(names) => {
-                self.names = Some(Arc::new(names));
-                Ok(CorpusRecord { names: self.names.clone(), ..header })
-            }
-            Err(bad) => Err(self.problem(header.line, bad)),
-        })
+        Ok(
+            match ColumnNames::parse(&header.bytes, separator, settings) {
+                Ok(names) => {
+                    self.names = Some(Arc::new(names));
+                    Ok(CorpusRecord {
+                        names: self.names.clone(),
+                        ..header
+                    })
+                }
+                Err(bad) => Err(self.problem(header.line, bad)),
+            },
+        )
     }
 
     fn next(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {

@@ -101,7 +101,10 @@ impl fmt::Display for ReadTotals {
             let (files, name) = (counted(totals.files, "file"), kind.name());
             match kind {
                 SourceKind::Text => format!("{files} as {name}"),
-                _ => format!("{files} as {name} ({})", counted(totals.documents, "document")),
+                _ => format!(
+                    "{files} as {name} ({})",
+                    counted(totals.documents, "document")
+                ),
             }
         };
         let forms: Vec<_> = read.map(form).collect();

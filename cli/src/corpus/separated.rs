@@ -297,13 +297,25 @@ mod tests {
         for (row, expected) in [
             ("7,a b,x,1.5,\n", r#"{"id":7,"text":"a b","score":1.5}"#),
             ("007,,,,", r#"{"id":"007","text":""}"#),
-            ("\"\",\"a\n\"\"b\"\"\",,nan,\"[1]\"\r\n", r#"{"text":"a\n\"b\"","score":"nan","features":[1]}"#),
-            ("1 ,2,,- 1,x", r#"{"id":"1 ","text":"2","score":"- 1","features":"x"}"#),
+            (
+                "\"\",\"a\n\"\"b\"\"\",,nan,\"[1]\"\r\n",
+                r#"{"text":"a\n\"b\"","score":"nan","features":[1]}"#,
+            ),
+            (
+                "1 ,2,,- 1,x",
+                r#"{"id":"1 ","text":"2","score":"- 1","features":"x"}"#,
+            ),
         ] {
             assert_eq!(json(row).as_deref(), Ok(expected), "{row}");
         }
-        assert_eq!(json("a,b").unwrap_err(), "2 columns, expected 5 as in the first row");
-        assert_eq!(json("\"a\"b,c,d,e,f").unwrap_err(), "text behind the quotes of column 1");
+        assert_eq!(
+            json("a,b").unwrap_err(),
+            "2 columns, expected 5 as in the first row"
+        );
+        assert_eq!(
+            json("\"a\"b,c,d,e,f").unwrap_err(),
+            "text behind the quotes of column 1"
+        );
         let none = ColumnNames::parse(b"id,body", b',', &settings).unwrap_err();
         assert_eq!(none.reason, "there is no column \"text\"");
         assert!(none.advice.unwrap().contains("\"id\", \"body\""));

@@ -10,9 +10,7 @@ use super::output_file::OutputFile;
 use super::staging::{self, cannot_write};
 use super::target::OutputTarget;
 use crate::bug::bug;
-use crate::corpus::{
-    Compression, Corpus, CorpusRecord, CorpusRecords, CorpusSource, SourceKind,
-};
+use crate::corpus::{Compression, Corpus, CorpusRecord, CorpusRecords, CorpusSource, SourceKind};
 use crate::failure::Result;
 
 /// A target that is being written to.

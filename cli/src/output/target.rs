@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::destination::is_special;
 use super::staging::{self, FORCE};
 use crate::corpus::{
-    Compression, Corpus, CorpusSource, SourceKind, is_store, must_fit_one_file, named_kind,
+    Compression, Corpus, CorpusSource, SourceKind, is_store, named_kind, not_for_one_file,
 };
 use crate::failure::{Failure, Result};
 
@@ -58,7 +58,9 @@ impl OutputTarget {
                 text.name().display()
             )));
         }
-        must_fit_one_file(corpus)?;
+        if let Some(reason) = not_for_one_file(corpus)? {
+            return Err(Failure::usage(reason));
+        }
         must_be_named_for(path, corpus)?;
         if path.as_os_str() == "-" {
             return Ok(Self::Standard);

@@ -29,7 +29,7 @@ Examples:
   resemblance clusters corpus.jsonl --verify exact
   resemblance clusters corpus.jsonl.zst --threshold 0.9 --format jsonl")]
 pub(crate) struct ClustersArguments {
-    /// One store (told by its content), or JSON Lines files, folders, - (see resemblance --help)
+    /// One store (told by its content), or files of JSON Lines or tables, folders, - (see resemblance --help)
     #[arg(required = true, value_name = "STORE|CORPUS")]
     pub(crate) inputs: Vec<PathBuf>,
     #[command(flatten)]

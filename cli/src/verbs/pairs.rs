@@ -34,7 +34,7 @@ Examples:
   resemblance pairs corpus.jsonl --verify estimate --no-header
   resemblance pairs texts/ --include '*.md'")]
 pub(crate) struct PairsArguments {
-    /// One store (told by its content), or JSON Lines files, folders, - (see resemblance --help)
+    /// One store (told by its content), or files of JSON Lines or tables, folders, - (see resemblance --help)
     #[arg(required = true, value_name = "STORE|CORPUS")]
     pub(crate) inputs: Vec<PathBuf>,
     #[command(flatten)]

@@ -59,7 +59,9 @@ fn next_head(input: &mut impl Read) -> Result<Option<u64>, ArrowError> {
         input.read_exact(&mut length)?;
     }
     // Older streams have no such mark; the end of a stream, and of what is streamed of a file, is 0.
-    Ok(u64::try_from(i32::from_le_bytes(length)).ok().filter(|length| *length > 0))
+    Ok(u64::try_from(i32::from_le_bytes(length))
+        .ok()
+        .filter(|length| *length > 0))
 }
 
 /// The batches of a file or stream.

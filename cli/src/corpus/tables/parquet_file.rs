@@ -61,7 +61,9 @@ pub(super) fn batches(
     let columns: Vec<usize> = columns.map(|(index, _)| index).collect();
     let groups = metadata.metadata().row_groups().iter();
     let batch_rows = groups.map(|group| {
-        let chunks = columns.iter().filter_map(|index| group.columns().get(*index));
+        let chunks = columns
+            .iter()
+            .filter_map(|index| group.columns().get(*index));
         let bytes = chunks.map(|chunk| count(chunk.uncompressed_size())).sum();
         rows_together(bytes, count(group.num_rows()))
     });
@@ -97,7 +99,10 @@ pub(super) fn writer<W: Write + Send>(
 }
 
 /// The properties with those of one column, as it stands in the first row group.
-fn like(properties: WriterPropertiesBuilder, chunk: &ColumnChunkMetaData) -> WriterPropertiesBuilder {
+fn like(
+    properties: WriterPropertiesBuilder,
+    chunk: &ColumnChunkMetaData,
+) -> WriterPropertiesBuilder {
     let path = chunk.column_path();
     let has_dictionary = chunk.dictionary_page_offset().is_some();
     let statistics = match (chunk.statistics(), chunk.column_index_offset()) {
@@ -142,7 +147,8 @@ pub(super) fn copy<W: Write + Send, E>(
     for number in 0..input.num_row_groups() {
         let group = input.get_row_group(number).map_err(CopyError::Input)?;
         let rows = count(group.metadata().num_rows());
-        let kept: std::result::Result<Vec<bool>, E> = (first..first + rows).map(&mut is_kept).collect();
+        let kept: std::result::Result<Vec<bool>, E> =
+            (first..first + rows).map(&mut is_kept).collect();
         let kept = kept.map_err(CopyError::Choice)?;
         first += rows;
         if kept.contains(&true) {

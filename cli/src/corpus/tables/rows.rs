@@ -90,7 +90,8 @@ impl TableRows {
         }
         let paths = line::paths(settings);
         let is_wanted = |name: &str| {
-            let is_of = |path: &&str| *path == name || path.split_once('.').is_some_and(|(n, _)| n == name);
+            let is_of =
+                |path: &&str| *path == name || path.split_once('.').is_some_and(|(n, _)| n == name);
             paths.iter().any(is_of)
         };
         let batches = file.decode(|| IpcBatches::open(&file.file, is_file, is_wanted))?;
@@ -141,8 +142,11 @@ impl TableRows {
         self.decoded_rows += rows as u64;
         let share = u128::from(self.decoded_rows) * u128::from(self.file.length);
         let bytes = share / u128::from(self.rows.max(1));
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX).min(self.file.length);
-        self.bytes_read.fetch_add(bytes - self.counted_bytes, Ordering::Relaxed);
+        let bytes = u64::try_from(bytes)
+            .unwrap_or(u64::MAX)
+            .min(self.file.length);
+        self.bytes_read
+            .fetch_add(bytes - self.counted_bytes, Ordering::Relaxed);
         self.counted_bytes = bytes;
     }
 }

@@ -65,7 +65,10 @@ impl TableFile {
         let mut identity = [0; 24];
         let parts = self.length.to_le_bytes().into_iter();
         let parts = parts.chain(self.modified.to_le_bytes());
-        identity.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
+        identity
+            .iter_mut()
+            .zip(parts)
+            .for_each(|(to, from)| *to = from);
         identity
     }
 
@@ -81,7 +84,10 @@ impl TableFile {
     /// True if the file begins so.
     pub(super) fn begins_with(&self, magic: &[u8]) -> Result<bool, CorpusError> {
         let mut start = Vec::new();
-        let read = self.rewound()?.take(magic.len() as u64).read_to_end(&mut start);
+        let read = self
+            .rewound()?
+            .take(magic.len() as u64)
+            .read_to_end(&mut start);
         read.map_err(|e| CorpusError::read(&self.name, false, &e))?;
         Ok(start == magic)
     }
@@ -101,6 +107,8 @@ impl TableFile {
     /// What a decoder says of the file.
     pub(super) fn damaged(&self, error: &dyn std::fmt::Display) -> CorpusError {
         let (name, kind) = (self.name.display(), self.kind.name());
-        CorpusError::bad(format!("{name} is no {kind}, or damaged or cut short: {error}"))
+        CorpusError::bad(format!(
+            "{name} is no {kind}, or damaged or cut short: {error}"
+        ))
     }
 }

@@ -136,7 +136,9 @@ impl<W: Write + Send> TableWriter<W> {
                         let kept = BooleanArray::from(kept);
                         let filter = || arrow_select::filter::filter_record_batch(&batch, &kept);
                         let rows = file.decode(filter)?;
-                        output.write(&rows).map_err(|e| TableError::Output(of_arrow(e)))?;
+                        output
+                            .write(&rows)
+                            .map_err(|e| TableError::Output(of_arrow(e)))?;
                     }
                 }
                 Ok(())
