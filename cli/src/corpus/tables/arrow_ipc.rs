@@ -13,8 +13,8 @@ use arrow_schema::{ArrowError, Schema};
 /// The bytes at the beginning of a file; a stream has none of its own.
 pub(super) const FILE_MAGIC: &[u8] = b"ARROW1";
 
-/// A file begins with its magic bytes, padded.
-const FILE_START_BYTES: u64 = 8;
+/// With the padding that every file has.
+const PADDED_MAGIC_BYTES: u64 = 8;
 
 /// What the heads of the messages of a file tell.
 #[derive(Default)]
@@ -28,8 +28,10 @@ impl IpcOutline {
     pub(super) fn read(file: File, is_file: bool) -> Result<Self, ArrowError> {
         let mut outline = Self::default();
         let mut input = BufReader::new(file);
-        let start = if is_file { FILE_START_BYTES } else { 0 };
-        input.seek(SeekFrom::Start(start))?;
+        input.rewind()?;
+        if is_file {
+            skip_start(&mut input)?;
+        }
         while let Some(length) = next_head(&mut input)? {
             let mut head = Vec::new();
             input.by_ref().take(length).read_to_end(&mut head)?;
@@ -45,6 +47,16 @@ impl IpcOutline {
         }
         Ok(outline)
     }
+}
+
+/// Goes behind the magic bytes of a file and zeros, of which writers put more or fewer.
+fn skip_start(input: &mut BufReader<File>) -> Result<(), ArrowError> {
+    input.seek(SeekFrom::Start(PADDED_MAGIC_BYTES))?;
+    let mut word = [0; 4];
+    while word == [0; 4] {
+        input.read_exact(&mut word)?;
+    }
+    Ok(input.seek_relative(-4)?)
 }
 
 /// The length of the next message's head, unless there is none.

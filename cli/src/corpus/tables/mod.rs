@@ -4,6 +4,7 @@
 //! document that such a line is. Writing copies rows of a file with all their columns.
 
 mod arrow_ipc;
+mod json;
 mod parquet_file;
 mod projection;
 mod rows;

@@ -4,7 +4,9 @@ use arrow_schema::{DataType, Field, Fields, Schema};
 
 use super::super::bad_document::BadDocument;
 use super::super::columns;
+use super::super::line;
 use super::super::settings::CorpusSettings;
+use super::json;
 
 /// Rows that are decoded together take about so many bytes, and are at most so many.
 const BATCH_BYTES: u64 = 4 << 20;
@@ -22,6 +24,14 @@ pub(super) fn check(schema: &Schema, settings: &CorpusSettings) -> Result<(), Ba
     let mut names = Vec::new();
     list_names("", schema.fields(), &mut names);
     columns::must_be_there(&names, settings)?;
+    for path in line::paths(settings) {
+        let field = find(schema.fields(), path);
+        let field = field.filter(|field| !json::is_written(field.data_type()));
+        if let Some(data_type) = field.map(Field::data_type) {
+            let reason = format!("column {path:?} is {data_type}, which is not read");
+            return Err(BadDocument::new(reason).with_advice("cast it to strings or numbers"));
+        }
+    }
     if !settings.content.takes_texts {
         return Ok(());
     }
@@ -70,13 +80,11 @@ fn list_names(before: &str, fields: &Fields, names: &mut Vec<String>) {
 }
 
 fn must_be_text(path: &str, field: &Field) -> Result<(), BadDocument> {
-    let data_type = match field.data_type() {
-        DataType::Dictionary(_, values) => values,
-        other => other,
-    };
+    let data_type = field.data_type();
     let advice = match data_type {
         // A column of nulls has this type.
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => return Ok(()),
+        DataType::Null => return Ok(()),
+        _ if json::is_text(data_type) => return Ok(()),
         DataType::Struct(inner) => {
             let names = inner.iter().map(|field| format!("{path}.{}", field.name()));
             let names: Vec<_> = names.collect();

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
-use arrow_json::WriterBuilder;
-use arrow_json::writer::LineDelimited;
 use arrow_schema::{ArrowError, Schema};
 use bytes::Bytes;
 
@@ -14,12 +12,10 @@ use super::super::error::CorpusError;
 use super::super::line;
 use super::super::settings::{CorpusSettings, SourceKind};
 use super::arrow_ipc::{self, IpcBatches, IpcOutline};
+use super::json;
 use super::parquet_file;
 use super::projection::{self, rows_together};
 use super::table_file::TableFile;
-
-/// How times without a time zone are written: they count as UTC.
-const TIME_FORMAT: &str = "%Y-%m-%dT%H:%M:%S%.fZ";
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
@@ -112,7 +108,7 @@ impl TableRows {
             let Some(batch) = self.next_batch()? else {
                 return Ok(None);
             };
-            self.lines = self.file.decode(|| json(&batch))?.into();
+            self.lines = self.file.decode(|| json::lines(&batch))?.into();
             self.count(batch.num_rows());
         }
     }
@@ -149,15 +145,4 @@ impl TableRows {
             .fetch_add(bytes - self.counted_bytes, Ordering::Relaxed);
         self.counted_bytes = bytes;
     }
-}
-
-/// A line for each row; a null is a field that is not there.
-fn json(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
-    let mut writer = WriterBuilder::new()
-        .with_explicit_nulls(false)
-        .with_timestamp_format(TIME_FORMAT.into())
-        .build::<_, LineDelimited>(Vec::new());
-    writer.write(batch)?;
-    writer.finish()?;
-    Ok(writer.into_inner())
 }
