@@ -13,7 +13,9 @@ use super::folder::path_bytes;
 /// why there is none. `*` stands for a part of a name, `**` for any folders.
 pub(super) fn matching(argument: &Path, missing: io::Error) -> Result<Vec<PathBuf>, CorpusError> {
     let name = argument.display();
-    let text = argument.to_str().unwrap_or("");
+    let Some(text) = argument.to_str() else {
+        return Err(CorpusError::open(argument, missing));
+    };
     if let Some((scheme, _)) = text.split_once("://") {
         let advice = match scheme {
             "hf" => "hf download --repo-type dataset NAME --local-dir FOLDER fetches a data set",
@@ -31,10 +33,11 @@ pub(super) fn matching(argument: &Path, missing: io::Error) -> Result<Vec<PathBu
     if missing.kind() != io::ErrorKind::NotFound || !is_pattern(argument) {
         return Err(CorpusError::open(argument, missing));
     }
-    let glob = GlobBuilder::new(text).literal_separator(true).build();
-    let glob = glob
-        .map_err(|e| CorpusError::bad(format!("{name}: {e}")))?
-        .compile_matcher();
+    let Ok(glob) = GlobBuilder::new(text).literal_separator(true).build() else {
+        // A name that is no pattern either.
+        return Err(CorpusError::open(argument, missing));
+    };
+    let glob = glob.compile_matcher();
     let root: PathBuf = argument
         .components()
         .take_while(|part| !is_pattern(part.as_ref()))

@@ -165,7 +165,7 @@ fn values(row: &str, separator: u8) -> Result<Vec<Cow<'_, str>>, BadDocument> {
             Some(quoted) => unquoted(quoted)?,
             None => {
                 let end = rest.find(separator).unwrap_or(rest.len());
-                let (value, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+                let (value, after) = rest.split_at(end);
                 (value.into(), after)
             }
         };

@@ -40,7 +40,9 @@ impl IpcOutline {
             if message.header_type() == MessageHeader::RecordBatch
                 && let Some(batch) = message.header_as_record_batch()
             {
-                outline.rows += u64::try_from(batch.length()).unwrap_or(0);
+                let rows = u64::try_from(batch.length());
+                let rows = rows.map_err(|_| ArrowError::ParseError("a batch of no size".into()))?;
+                outline.rows = outline.rows.saturating_add(rows);
                 outline.compression = batch.compression().map(|compression| compression.codec());
             }
             input.seek_relative(message.bodyLength())?;

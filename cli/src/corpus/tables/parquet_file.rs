@@ -18,7 +18,7 @@ use parquet::data_type::{
     Int64Type, Int96Type,
 };
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{
@@ -31,6 +31,7 @@ use super::projection::{self, rows_together};
 pub(super) fn load(file: &File) -> Result<(ArrowReaderMetadata, Arc<Schema>)> {
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let metadata = ArrowReaderMetadata::load(file, options)?;
+    check_counts(metadata.metadata())?;
     let schema = Arc::clone(metadata.schema());
     Ok((metadata, schema))
 }
@@ -38,12 +39,34 @@ pub(super) fn load(file: &File) -> Result<(ArrowReaderMetadata, Arc<Schema>)> {
 /// Number of rows.
 pub(super) fn rows(metadata: &ParquetMetaData) -> u64 {
     let groups = metadata.row_groups().iter();
-    groups.map(|group| count(group.num_rows())).sum()
+    groups.fold(0, |rows, group| {
+        count(group.num_rows()).saturating_add(rows)
+    })
 }
 
-/// A count in a file's metadata; damage that makes one negative is met when its pages are read.
+/// A file whose columns can be copied.
+pub(super) fn open(file: File) -> Result<SerializedFileReader<File>> {
+    let input = SerializedFileReader::new(file)?;
+    check_counts(input.metadata())?;
+    Ok(input)
+}
+
+/// An error if a number of rows or bytes is negative.
+fn check_counts(metadata: &ParquetMetaData) -> Result<()> {
+    let groups = metadata.row_groups().iter();
+    let is_damaged = |group: &RowGroupMetaData| {
+        let mut chunks = group.columns().iter();
+        group.num_rows() < 0 || chunks.any(|chunk| chunk.uncompressed_size() < 0)
+    };
+    if groups.clone().any(is_damaged) {
+        return Err(ParquetError::General("a count below zero".into()));
+    }
+    Ok(())
+}
+
+/// A count, which [`check_counts`] has found not to be negative.
 fn count(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
+    number.unsigned_abs()
 }
 
 /// Batches of the columns on these paths.
@@ -64,7 +87,9 @@ pub(super) fn batches(
         let chunks = columns
             .iter()
             .filter_map(|index| group.columns().get(*index));
-        let bytes = chunks.map(|chunk| count(chunk.uncompressed_size())).sum();
+        let bytes = chunks.fold(0, |bytes, chunk| {
+            count(chunk.uncompressed_size()).saturating_add(bytes)
+        });
         rows_together(bytes, count(group.num_rows()))
     });
     let batch_rows = batch_rows.min().unwrap_or(1);

@@ -15,8 +15,8 @@ const MAX_BATCH_ROWS: u64 = 1024;
 /// How many of so many rows, which take so many bytes, are decoded together.
 pub(super) fn rows_together(bytes: u64, rows: u64) -> usize {
     let row_bytes = (bytes / rows.max(1)).max(1);
-    let together = (BATCH_BYTES / row_bytes).clamp(1, MAX_BATCH_ROWS);
-    usize::try_from(together).unwrap_or(1)
+    // No more than `MAX_BATCH_ROWS`.
+    (BATCH_BYTES / row_bytes).clamp(1, MAX_BATCH_ROWS) as usize
 }
 
 /// An error unless the schema has the columns that are asked for, and texts are strings.

@@ -106,6 +106,11 @@ impl TableRows {
                 return Ok(Some(self.lines.split_to(end + 1)));
             }
             let Some(batch) = self.next_batch()? else {
+                let (found, told) = (self.decoded_rows, self.rows);
+                if found != told {
+                    let message = format!("{found} rows were found, {told} expected");
+                    return Err(self.file.damaged(&message));
+                }
                 return Ok(None);
             };
             self.lines = self.file.decode(|| json::lines(&batch))?.into();

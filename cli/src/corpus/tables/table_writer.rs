@@ -161,7 +161,7 @@ impl<W: Write + Send> TableWriter<W> {
 
 fn open_parquet(file: &TableFile) -> Result<SerializedFileReader<std::fs::File>, CorpusError> {
     let input = file.rewound()?;
-    file.decode(|| SerializedFileReader::new(input))
+    file.decode(|| parquet_file::open(input))
 }
 
 /// The error of the writer below.
