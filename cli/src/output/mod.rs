@@ -4,12 +4,18 @@
 //! It knows no options and no verbs; a part imports only parts that are simpler than itself.
 
 mod chart;
+mod column_kind;
 mod columns;
 mod destination;
 pub(crate) mod escape;
 mod messages;
 mod output_file;
 mod pair_sorter;
+#[cfg(feature = "tables")]
+mod parquet_rows;
+#[cfg(not(feature = "tables"))]
+#[path = "no_parquet_rows.rs"]
+mod parquet_rows;
 mod progress;
 mod report;
 mod results;
@@ -21,6 +27,7 @@ mod terminal;
 mod text_plot;
 
 pub(crate) use chart::{Chart, ChartAxis, ChartMark, ChartSeries};
+pub(crate) use column_kind::ColumnKind;
 pub(crate) use columns::{document_value, longest_run, nearness_columns};
 pub(crate) use destination::Destination;
 pub(crate) use messages::{Messages, tell_failure, tell_help, tell_usage};

@@ -8,9 +8,12 @@ use resemblance::{Clusters, LeftOut, SuspiciousCluster};
 use crate::bug::bug;
 use crate::failure::{Outcome, Result};
 use crate::options::{
-    BoundOptions, ByOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
+    BoundOptions, ByOptions, CorpusOptions, JoinLimits, SchemaOptions, TypedFormatOptions,
+    VerifyOptions,
 };
-use crate::output::{Column, PairSorter, Results, SortedPairs, UnsortedPair, document_value};
+use crate::output::{
+    Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, document_value,
+};
 use crate::session::{
     Context, JoinProduct, Subject, SubjectOptions, announce_join, limited, pair_sorter,
     tell_left_out, tell_suspicious,
@@ -45,7 +48,7 @@ pub(crate) struct ClustersArguments {
     #[command(flatten)]
     options: CorpusOptions,
     #[command(flatten)]
-    format: FormatOptions,
+    format: TypedFormatOptions,
 }
 
 struct FoundClusters {
@@ -88,7 +91,10 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
         sort(clusters, sorter)
     })?;
 
-    let columns = vec![Column::new("cluster_key"), Column::new("key")];
+    let columns = vec![
+        Column::of("cluster_key", ColumnKind::Document),
+        Column::of("key", ColumnKind::Document),
+    ];
     let mut results = Results::new(arguments.format.layout(), columns)?;
     for row in found.rows {
         let row = row?;

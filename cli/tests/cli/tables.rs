@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::{Int32Builder, ListBuilder, MapBuilder, StringBuilder};
-use arrow_array::types::Int8Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int8Type, UInt64Type};
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray, StructArray,
-    TimestampMicrosecondArray, UInt64Array,
+    Array, ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray,
+    StructArray, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow_ipc::CompressionType;
 use arrow_ipc::reader::{FileReader, StreamReader};
@@ -515,4 +516,61 @@ fn mistakes_with_tables_are_told() {
         .stdout;
     assert_eq!(pairs, "n.parquet:1\tn.parquet:3\t1.000000\n");
     assert_eq!(batch.num_rows(), 10);
+}
+
+#[test]
+fn results_are_tables_too() {
+    let folder = Folder::new();
+    write_all(&folder);
+    folder.run(&["build", "a.rsm", "c.parquet"]).expect(0);
+    let cases: [(&[&str], usize); 4] = [
+        (&["pairs", "c.jsonl"], 5),
+        (&["clusters", "c.jsonl"], 7),
+        (&["query", "a.rsm", "--corpus", "c.jsonl"], 20),
+        (&["pairs", "c.jsonl", "--threshold", "1"], 0),
+    ];
+    for (arguments, rows) in cases {
+        let results = |format| {
+            let output = folder
+                .command(&[arguments, &["--format", format]].concat())
+                .output();
+            output.unwrap().stdout
+        };
+        folder.write("results.parquet", results("parquet"));
+        let table = read_parquet(&folder.path("results.parquet"));
+        let lines = String::from_utf8(results("jsonl")).unwrap();
+        let lines: Vec<serde_json::Value> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(
+            (table.num_rows(), lines.len()),
+            (rows, rows),
+            "{arguments:?}"
+        );
+        for (index, field) in table.schema().fields().iter().enumerate() {
+            let column = table.column(index);
+            for (row, line) in lines.iter().enumerate() {
+                let value = &line[field.name()];
+                let is_same = match field.data_type() {
+                    _ if value.is_null() => column.is_null(row),
+                    DataType::Utf8 => value == column.as_string::<i32>().value(row),
+                    DataType::UInt64 => value == column.as_primitive::<UInt64Type>().value(row),
+                    _ => {
+                        // The parser of JSON may round the last digit in another way.
+                        let number = column.as_primitive::<Float64Type>().value(row);
+                        (value.as_f64().unwrap() - number).abs() < 1e-12
+                    }
+                };
+                assert!(is_same, "{arguments:?}: {} of {line}", field.name());
+            }
+        }
+    }
+    // Verbs without columns of types have no such form.
+    folder
+        .run(&["stats", "a.rsm", "--format", "parquet"])
+        .expect(2);
+    folder
+        .run(&["list", "a.rsm", "--format", "parquet"])
+        .expect(2);
 }
