@@ -210,6 +210,7 @@ impl CorpusRecords {
         if let Some(separator) = source.kind.separator() {
             match lines.header(separator, settings)? {
                 Ok(header) => {
+                    self.hasher.update(&header.bytes);
                     self.headers.insert(number, header);
                 }
                 Err(problem) => return Ok(Some(problem)),
@@ -339,10 +340,15 @@ impl LineReader {
         separator: u8,
         settings: &CorpusSettings,
     ) -> Result<Result<CorpusRecord, CorpusRecord>, CorpusError> {
-        self.names = None;
-        let Some(header) = self.row(separator)? else {
-            let bad = BadDocument::new("an empty file, expected a row with the names of columns");
-            return Ok(Err(self.problem(0, bad)));
+        let header = loop {
+            match self.row(separator)? {
+                None => {
+                    let reason = "an empty file, expected a row with the names of columns";
+                    return Ok(Err(self.problem(0, BadDocument::new(reason))));
+                }
+                Some(row) if row.is_blank() => {}
+                Some(row) => break row,
+            }
         };
         if header.problem.is_some() {
             return Ok(Err(header));

@@ -68,7 +68,7 @@ fn several_files_have_one_header_in_one_output() {
     folder.write("a.tsv", format!("id\ttext\n{}{}", row("1", 1), row("2", 2)));
     folder.write(
         "b.tsv",
-        format!("\"id\"\ttext\n{}{}", row("3", 2), row("4", 4)),
+        format!("\n\r\n\"id\"\ttext\n{}{}", row("3", 2), row("4", 4)),
     );
     folder.write("empty.tsv", "id\ttext\n");
     folder.write("other.tsv", "text\tid\n");

@@ -523,11 +523,12 @@ fn results_are_tables_too() {
     let folder = Folder::new();
     write_all(&folder);
     folder.run(&["build", "a.rsm", "c.parquet"]).expect(0);
+    folder.write("one.jsonl", line("one", &text(1)));
     let cases: [(&[&str], usize); 4] = [
         (&["pairs", "c.jsonl"], 5),
         (&["clusters", "c.jsonl"], 7),
         (&["query", "a.rsm", "--corpus", "c.jsonl"], 20),
-        (&["pairs", "c.jsonl", "--threshold", "1"], 0),
+        (&["pairs", "one.jsonl"], 0),
     ];
     for (arguments, rows) in cases {
         let results = |format| {
