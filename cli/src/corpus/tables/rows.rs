@@ -23,8 +23,8 @@ type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 pub(in crate::corpus) struct TableRows {
     file: TableFile,
     batches: Batches,
-    /// What is left of the batch that was decoded last.
-    batch: Option<RecordBatch>,
+    /// What is left of the batch that was decoded last, and how many rows of it are taken together.
+    batch: Option<(RecordBatch, usize)>,
     /// Lines that were made and not taken.
     lines: Bytes,
     rows: u64,
@@ -120,20 +120,22 @@ impl TableRows {
 
     /// The next rows, of which few are made into lines at a time.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, CorpusError> {
-        let batch = match self.batch.take() {
-            Some(batch) => batch,
+        let (batch, together) = match self.batch.take() {
+            Some(left) => left,
             None => {
                 let batches = &mut self.batches;
-                match self.file.decode(|| batches.next().transpose())? {
-                    Some(batch) => batch,
-                    None => return Ok(None),
-                }
+                let Some(batch) = self.file.decode(|| batches.next().transpose())? else {
+                    return Ok(None);
+                };
+                // The parts of a batch share its memory, and would count all of it.
+                let bytes = batch.get_array_memory_size() as u64;
+                let together = rows_together(bytes, batch.num_rows() as u64);
+                (batch, together)
             }
         };
         let rows = batch.num_rows();
-        let together = rows_together(batch.get_array_memory_size() as u64, rows as u64);
         if rows > together {
-            self.batch = Some(batch.slice(together, rows - together));
+            self.batch = Some((batch.slice(together, rows - together), together));
         }
         Ok(Some(batch.slice(0, together.min(rows))))
     }
