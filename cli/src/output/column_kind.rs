@@ -15,6 +15,13 @@ pub(crate) enum ColumnKind {
 
 /// A value of a result, as forms with types take it.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(feature = "tables"),
+    allow(
+        dead_code,
+        reason = "Parquet is the form with types, which such a build has not"
+    )
+)]
 pub(super) enum TypedValue<'a> {
     Document(u64, Option<&'a [u8]>),
     Text(&'a [u8]),
