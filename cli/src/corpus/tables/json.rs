@@ -13,7 +13,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 use jiff::Timestamp;
 
-type Result<T> = std::result::Result<T, ArrowError>;
+type ArrowResult<T> = Result<T, ArrowError>;
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 
@@ -61,9 +61,9 @@ pub(super) fn is_text(data_type: &DataType) -> bool {
 }
 
 /// A line of JSON for each row; a null is a field that is not there.
-pub(super) fn lines(batch: &RecordBatch) -> Result<Vec<u8>> {
+pub(super) fn lines(batch: &RecordBatch) -> ArrowResult<Vec<u8>> {
     let columns = batch.columns().iter().map(without_dictionary);
-    let columns = columns.collect::<Result<Vec<_>>>()?;
+    let columns = columns.collect::<ArrowResult<Vec<_>>>()?;
     let schema = batch.schema();
     let mut json = Vec::new();
     for row in 0..batch.num_rows() {
@@ -75,7 +75,7 @@ pub(super) fn lines(batch: &RecordBatch) -> Result<Vec<u8>> {
 }
 
 /// The values themselves of a column that numbers them.
-fn without_dictionary(column: &ArrayRef) -> Result<ArrayRef> {
+fn without_dictionary(column: &ArrayRef) -> ArrowResult<ArrayRef> {
     match column.as_any_dictionary_opt() {
         Some(numbered) => arrow_select::take::take(numbered.values(), numbered.keys(), None),
         None => Ok(column.clone()),
@@ -86,7 +86,7 @@ fn push_object<'a>(
     json: &mut Vec<u8>,
     fields: impl Iterator<Item = (&'a str, &'a ArrayRef)>,
     row: usize,
-) -> Result<()> {
+) -> ArrowResult<()> {
     json.push(b'{');
     let mut is_first = true;
     for (name, column) in fields.filter(|(_, column)| !column.is_null(row)) {
@@ -102,7 +102,7 @@ fn push_object<'a>(
     Ok(())
 }
 
-fn push_value(json: &mut Vec<u8>, column: &dyn Array, row: usize) -> Result<()> {
+fn push_value(json: &mut Vec<u8>, column: &dyn Array, row: usize) -> ArrowResult<()> {
     if column.is_null(row) {
         json.extend_from_slice(b"null");
         return Ok(());
@@ -139,7 +139,7 @@ fn push_value(json: &mut Vec<u8>, column: &dyn Array, row: usize) -> Result<()> 
 }
 
 /// A number, a truth value or a time.
-fn push_scalar(json: &mut Vec<u8>, column: &dyn Array, row: usize) -> Result<()> {
+fn push_scalar(json: &mut Vec<u8>, column: &dyn Array, row: usize) -> ArrowResult<()> {
     match column.data_type() {
         DataType::Boolean => write!(json, "{}", column.as_boolean().value(row))?,
         DataType::Int8 => write!(json, "{}", number::<Int8Type>(column, row))?,
@@ -197,18 +197,18 @@ fn nanoseconds(column: &dyn Array, unit: TimeUnit, row: usize) -> i128 {
 }
 
 /// A time in UTC, which one without a zone counts as.
-fn push_time(json: &mut Vec<u8>, nanoseconds: i128) -> Result<()> {
+fn push_time(json: &mut Vec<u8>, nanoseconds: i128) -> ArrowResult<()> {
     let time = Timestamp::from_nanosecond(nanoseconds);
     let time = time.map_err(|e| ArrowError::ParseError(e.to_string()))?;
     Ok(write!(json, "\"{time}\"")?)
 }
 
 /// A number as JSON has it; null for those that it does not have.
-fn push_float(json: &mut Vec<u8>, value: f64) -> Result<()> {
+fn push_float(json: &mut Vec<u8>, value: f64) -> ArrowResult<()> {
     serde_json::to_writer(json, &value).map_err(not_written)
 }
 
-fn push_string(json: &mut Vec<u8>, text: &str) -> Result<()> {
+fn push_string(json: &mut Vec<u8>, text: &str) -> ArrowResult<()> {
     serde_json::to_writer(json, text).map_err(not_written)
 }
 
@@ -223,7 +223,7 @@ fn push_bytes(json: &mut Vec<u8>, bytes: &[u8]) {
     json.push(b'"');
 }
 
-fn push_list(json: &mut Vec<u8>, elements: &dyn Array) -> Result<()> {
+fn push_list(json: &mut Vec<u8>, elements: &dyn Array) -> ArrowResult<()> {
     json.push(b'[');
     for index in 0..elements.len() {
         if index > 0 {
@@ -236,7 +236,7 @@ fn push_list(json: &mut Vec<u8>, elements: &dyn Array) -> Result<()> {
 }
 
 /// An object of the keys and values of a map.
-fn push_map(json: &mut Vec<u8>, entries: &StructArray) -> Result<()> {
+fn push_map(json: &mut Vec<u8>, entries: &StructArray) -> ArrowResult<()> {
     let [keys, values] = entries.columns() else {
         return Err(ArrowError::SchemaError(
             "a map without keys and values".into(),
