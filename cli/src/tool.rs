@@ -98,6 +98,7 @@ enum Verb {
     Pairs(verbs::PairsArguments),
     Clusters(verbs::ClustersArguments),
     Dedup(verbs::DedupArguments),
+    Explain(verbs::ExplainArguments),
     Contain(verbs::ContainArguments),
     Decontaminate(verbs::DecontaminateArguments),
     Stats(verbs::StatsArguments),
@@ -122,6 +123,7 @@ impl Verb {
             | Self::Build(_)
             | Self::Tune(_)
             | Self::Eval(_)
+            | Self::Explain(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
             Self::Add(arguments) => Some(&arguments.store),
@@ -197,6 +199,7 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Pairs(arguments) => verbs::pairs(context, &arguments),
         Verb::Clusters(arguments) => verbs::clusters(context, &arguments),
         Verb::Dedup(arguments) => verbs::dedup(context, &arguments),
+        Verb::Explain(arguments) => verbs::explain(context, &arguments),
         Verb::Contain(arguments) => verbs::contain(context, &arguments),
         Verb::Decontaminate(arguments) => verbs::decontaminate(context, &arguments),
         Verb::Stats(arguments) => verbs::stats(context, &arguments),

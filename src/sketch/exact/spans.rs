@@ -246,3 +246,246 @@ fn run_hashes(hashes: &[u64], length: usize) -> impl Iterator<Item = u64> {
     });
     first.into_iter().chain(others)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// A splitmix64 of the tests' own.
+    struct SplitMix(u64);
+
+    impl SplitMix {
+        fn next(&mut self, below: usize) -> usize {
+            self.0 = self.0.wrapping_add(crate::sketch::hash::GOLDEN_GAMMA);
+            (crate::sketch::hash::mix64(self.0) % below as u64) as usize
+        }
+    }
+
+    /// Two texts that share runs of words and letters of several scripts.
+    fn random_pair(random: &mut SplitMix) -> [String; 2] {
+        const PIECES: [&str; 16] = [
+            "the ",
+            "Cat ",
+            "cat, ",
+            "a ",
+            "b ",
+            "été ",
+            "e\u{301}te\u{301} ",
+            "日本",
+            "語 ",
+            "ΣΑΣ ",
+            "x-y ",
+            "😀",
+            "\n\n",
+            "— ",
+            "か\u{3099} ",
+            "to be ",
+        ];
+        [0, 1].map(|_| {
+            let count = random.next(50);
+            (0..count)
+                .map(|_| PIECES[random.next(PIECES.len())])
+                .collect()
+        })
+    }
+
+    fn naive_shingles(text: Text, document: &str) -> Vec<String> {
+        let mut shingles = Vec::new();
+        text.for_each_shingle(document, |shingle| shingles.push(shingle.to_owned()));
+        shingles
+    }
+
+    fn recipes(n: u16) -> [Text; 5] {
+        [
+            Text::words(n),
+            Text::words(n).unordered(),
+            Text::code(n),
+            Text::characters(n),
+            Text::characters(n).remove_spaces(),
+        ]
+    }
+
+    #[test]
+    fn counts_are_those_of_the_sets_of_shingles() {
+        let mut random = SplitMix(1);
+        for _ in 0..100 {
+            let [a, b] = random_pair(&mut random);
+            for text in [1, 2, 5].into_iter().flat_map(recipes) {
+                let set = |of| BTreeSet::from_iter(naive_shingles(text, of));
+                let (set_a, set_b) = (set(&a), set(&b));
+                let shared = set_a.intersection(&set_b).count();
+                let found = shared_spans(&text, &a, &b).unwrap();
+                let counts = (found.shingles_a, found.shingles_b, found.shared);
+                assert_eq!(
+                    counts,
+                    (set_a.len(), set_b.len(), shared),
+                    "{text} {a:?} {b:?}"
+                );
+                let ratio = |of: usize| {
+                    if of == 0 {
+                        1.0
+                    } else {
+                        shared as f64 / of as f64
+                    }
+                };
+                let union = set_a.len() + set_b.len() - shared;
+                let shares = [found.jaccard, found.share_of_a, found.share_of_b];
+                assert_eq!(shares, [union, set_a.len(), set_b.len()].map(ratio));
+            }
+        }
+    }
+
+    /// The units of a text that needs no normalisation, with their places: split where `is_between`.
+    fn naive_units(text: Text, document: &str) -> Vec<(String, Range<usize>)> {
+        let mut units: Vec<(String, Range<usize>)> = Vec::new();
+        let mut is_open = false;
+        for (start, c) in document.char_indices() {
+            let place = start..start + c.len_utf8();
+            let lower = c.to_lowercase().to_string();
+            match text.unit() {
+                crate::text::ShingleUnit::Characters if c.is_whitespace() => {
+                    if is_open {
+                        units.push((" ".into(), place));
+                    }
+                    is_open = false;
+                }
+                crate::text::ShingleUnit::Characters => {
+                    units.push((lower, place));
+                    is_open = true;
+                }
+                _ if !c.is_alphanumeric() => is_open = false,
+                _ => match units.last_mut().filter(|_| is_open) {
+                    Some((unit, last)) => {
+                        unit.push_str(&lower);
+                        last.end = place.end;
+                    }
+                    None => {
+                        units.push((lower, place));
+                        is_open = true;
+                    }
+                },
+            }
+        }
+        if units.last().is_some_and(|(unit, _)| unit == " ") {
+            units.pop();
+        }
+        units
+    }
+
+    fn naive_spans(text: Text, document: &str, other: &str) -> Vec<Range<usize>> {
+        let units = naive_units(text, document);
+        let shingles_of = |units: &[(String, Range<usize>)]| {
+            let size = usize::from(text.length()).min(units.len()).max(1);
+            let joined = |run: &[(String, Range<usize>)]| {
+                run.iter()
+                    .map(|(unit, _)| format!("{unit}\0"))
+                    .collect::<String>()
+            };
+            let shingles = units.windows(size).map(joined);
+            (size, shingles.collect::<Vec<_>>())
+        };
+        let others: BTreeSet<String> = shingles_of(&naive_units(text, other))
+            .1
+            .into_iter()
+            .collect();
+        let (size, shingles) = shingles_of(&units);
+        let mut is_covered = vec![false; units.len()];
+        for (first, shingle) in shingles.iter().enumerate() {
+            if others.contains(shingle) {
+                is_covered[first..first + size].fill(true);
+            }
+        }
+        let covered: Vec<(bool, &Range<usize>)> = is_covered
+            .into_iter()
+            .zip(units.iter().map(|(_, place)| place))
+            .collect();
+        let runs = covered.chunk_by(|a, b| a.0 == b.0).filter(|run| run[0].0);
+        runs.map(|run| run[0].1.start..run[run.len() - 1].1.end)
+            .collect()
+    }
+
+    #[test]
+    fn spans_are_the_runs_of_units_that_shared_shingles_cover() {
+        let mut random = SplitMix(2);
+        let mut spans = 0;
+        for _ in 0..300 {
+            let [a, b] =
+                random_pair(&mut random).map(|text| text.replace(['\u{301}', '\u{3099}'], ""));
+            for n in [1, 2, 3, 7, 200] {
+                for text in [Text::words(n), Text::characters(n)] {
+                    let found = shared_spans(&text, &a, &b).unwrap();
+                    assert_eq!(
+                        found.spans_a,
+                        naive_spans(text, &a, &b),
+                        "{text} {a:?} {b:?}"
+                    );
+                    assert_eq!(
+                        found.spans_b,
+                        naive_spans(text, &b, &a),
+                        "{text} {b:?} {a:?}"
+                    );
+                    spans += found.spans_a.len();
+                }
+            }
+        }
+        assert!(spans > 3_000, "{spans}");
+    }
+
+    #[test]
+    fn spans_of_any_text_have_shared_shingles_alone() {
+        let mut random = SplitMix(3);
+        for _ in 0..200 {
+            let [a, b] = random_pair(&mut random);
+            for text in [Text::words(2), Text::words(3).unordered(), Text::code(2)] {
+                let found = shared_spans(&text, &a, &b).unwrap();
+                let others = BTreeSet::from_iter(naive_shingles(text, &b));
+                let mut inside = 0;
+                for span in &found.spans_a {
+                    let shingles = naive_shingles(text, &a[span.clone()]);
+                    inside += shingles
+                        .iter()
+                        .filter(|shingle| others.contains(*shingle))
+                        .count();
+                }
+                let shingles = naive_shingles(text, &a);
+                let shared = shingles
+                    .iter()
+                    .filter(|shingle| others.contains(*shingle))
+                    .count();
+                assert_eq!(inside, shared, "{text} {a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_passage_is_the_longest_common_run_of_shingles() {
+        let mut random = SplitMix(4);
+        for _ in 0..300 {
+            let [a, b] = random_pair(&mut random);
+            for text in [1, 3].into_iter().flat_map(recipes) {
+                let (in_a, in_b) = (naive_shingles(text, &a), naive_shingles(text, &b));
+                let common = |i: usize, j: usize| {
+                    let pairs = in_a[i..].iter().zip(&in_b[j..]);
+                    pairs.take_while(|(a, b)| a == b).count()
+                };
+                let starts = (0..in_b.len()).flat_map(|j| (0..in_a.len()).map(move |i| (i, j)));
+                let longest = starts.map(|(i, j)| common(i, j)).max().unwrap_or(0);
+                let found = longest_shared_passage(&text, &a, &b).unwrap();
+                assert_eq!(found.as_ref().map_or(0, |found| found.shingles), longest);
+                if let Some(found) = found.filter(|_| text == Text::words(3)) {
+                    let cut = |of: &str, place: Range<usize>| naive_shingles(text, &of[place]);
+                    assert_eq!(cut(&a, found.a.clone()), cut(&b, found.b));
+                    assert_eq!(cut(&a, found.a).len(), longest);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_recipe_is_refused() {
+        assert!(shared_spans(&Text::words(0), "a", "a").is_err());
+        assert!(longest_shared_passage(&Text::words(0), "a", "a").is_err());
+    }
+}

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::*;
 
 /// Sequences that are normalised by themselves, whatever stands before and after them.
-const SEQUENCES: [&str; 34] = [
+const SEQUENCES: [&str; 35] = [
     "a",
     "B",
     "z",
@@ -36,7 +36,8 @@ const SEQUENCES: [&str; 34] = [
     "½",
     "ﷺ",
     "😀",
-    "👩\u{200d}👩",
+    "👩",
+    "\u{200d}",
     "𐐀",
     "\u{378}",
     "ж\u{301}",
@@ -90,7 +91,7 @@ fn located(text: Text, document: &str) -> (Vec<String>, Vec<Range<usize>>) {
 #[test]
 fn located_shingles_are_the_shingles_of_the_text() {
     let mut random = SplitMix(5);
-    for round in 0..300 {
+    for round in 0..120 {
         let length = random.next(if round % 50 == 0 { 9_000 } else { 60 });
         let document = random_text(&mut random, length);
         for text in [1, 3, 9, 256].into_iter().flat_map(all_recipes) {
@@ -170,7 +171,7 @@ fn is_kept(_: Text, _: String) -> bool {
 #[test]
 fn places_are_those_of_the_units_that_shingles_are_made_of() {
     let mut random = SplitMix(6);
-    for _ in 0..400 {
+    for _ in 0..200 {
         let count = random.next(40);
         let mut sequences: Vec<&str> = Vec::new();
         for _ in 0..count {
