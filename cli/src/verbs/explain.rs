@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -178,11 +180,16 @@ fn reported_pairs(
     arguments: &ExplainArguments,
     path: &Path,
 ) -> Result<Vec<[Vec<u8>; 2]>> {
-    let file = (path.as_os_str() != "-").then_some(path);
-    let report = read_text(context, file, u64::MAX)?;
-    let has_header = |line: &&str| HEADERS.iter().any(|header| line.starts_with(header));
+    let cannot_read = |e| Failure::io(format!("cannot read {}", path.display()), &e);
+    let report: Box<dyn BufRead> = match path.as_os_str() == "-" {
+        true => Box::new(std::io::stdin().lock()),
+        false => Box::new(BufReader::new(File::open(path).map_err(cannot_read)?)),
+    };
+    let has_header = |line: &str| HEADERS.iter().any(|header| line.starts_with(header));
     let (mut pairs, mut others) = (Vec::new(), 0_u64);
     for (number, line) in (1_u64..).zip(report.lines()) {
+        context.interrupt.check()?;
+        let line = line.map_err(cannot_read)?;
         if line.is_empty() || number == 1 && has_header(&line) {
             continue;
         }
