@@ -12,7 +12,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; m
 h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.2rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
 table { border-collapse: collapse; margin: .5rem 0; } th, td { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; border-bottom: 1px solid #ddd; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-td.bar { width: 24rem; } .bar span { display: block; height: .9rem; min-width: 1px; background: #0072b2; }
+td.bar { width: 24rem; } .bar span { display: block; height: .9rem; min-width: 1px; background: #0072b2; } pre { white-space: pre-wrap; }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; }
 .text { border: 1px solid #ccc; padding: .6rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .9rem; }
 .shared { background: #d5efe6; } .alone { background: #fbe3d3; text-decoration: underline; text-decoration-color: #d55e00; }
@@ -78,6 +78,7 @@ impl HtmlTable {
                 HtmlCell::Number(number) => {
                     write!(self.html, "<td class=\"number\">{}</td>", text(&number))
                 }
+                HtmlCell::Bar(0.0) => write!(self.html, "<td class=\"bar\"></td>"),
                 HtmlCell::Bar(share) => write!(
                     self.html,
                     "<td class=\"bar\"><span style=\"width: {:.1}%\"></span></td>",
