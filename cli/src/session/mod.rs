@@ -49,6 +49,6 @@ pub(crate) use scratch_store::ScratchStore;
 pub(crate) use store_texts::NamedStore;
 pub(crate) use subject::{JoinedDocuments, Subject, SubjectOptions};
 pub(crate) use tally::DocumentTally;
-pub(crate) use texts::{must_be_rereadable, read_text, read_texts_of};
+pub(crate) use texts::{KnownTexts, must_be_rereadable, read_text, read_texts_of};
 pub(crate) use watched::Watched;
 pub(crate) use weighing::with_tf_idf;

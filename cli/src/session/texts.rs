@@ -1,8 +1,11 @@
 //! Texts that are looked at themselves: those of files, and some of a corpus.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use resemblance::exact::{SharedPassage, longest_shared_passage};
+use resemblance::{Overlap, Schema, Text};
 
 use super::context::Context;
 use super::documents::{CorpusDocuments, resolve_corpus};
@@ -86,5 +89,72 @@ pub(crate) fn must_be_rereadable(
             "{} can be read once, and the corpus is read twice: give a file",
             source.name().display()
         ))),
+    }
+}
+
+/// Texts in memory, by the keys of their documents.
+pub(crate) struct KnownTexts {
+    texts: HashMap<Vec<u8>, Box<str>>,
+    /// How passages are cut into shingles.
+    text: Text,
+}
+
+/// What a text takes besides its bytes, about.
+const ENTRY_BYTES: u64 = 100;
+
+/// All texts together take at most this part of the memory.
+const TEXTS_SHARE: u64 = 2;
+
+impl KnownTexts {
+    /// Reads the texts of these corpora, and says of how many there is no room.
+    pub(crate) fn read(
+        context: &Context,
+        inputs: &[PathBuf],
+        options: &CorpusOptions,
+        schema: &Schema,
+    ) -> Result<Self> {
+        let text = schema.containment_text().ok_or_else(|| {
+            Failure::usage("positions are those of texts, and the schema has no rule for texts")
+        })?;
+        let corpus = resolve_corpus(context, inputs, options, ContentRule::default())?;
+        let corpus = Arc::new(corpus);
+        let work = |document: &crate::corpus::CorpusDocument<'_>| {
+            Ok(document.content.text().map(Box::<str>::from))
+        };
+        let mut documents = CorpusDocuments::start(context, "reading texts", &corpus, 0, work);
+        let (mut texts, mut tally) = (HashMap::new(), DocumentTally::default());
+        let (mut room, mut left_out) = (context.memory_bytes / TEXTS_SHARE, 0_u64);
+        while let Some(read) = documents.next()? {
+            let Some(document) = read.take(context, &corpus, &mut tally, options.skip_bad)? else {
+                continue;
+            };
+            let Some(text) = document.value else {
+                continue;
+            };
+            let bytes = (document.key.len() + text.len()) as u64 + ENTRY_BYTES;
+            match room.checked_sub(bytes) {
+                Some(left) => {
+                    room = left;
+                    texts.entry(document.key).or_insert(text);
+                }
+                None => left_out += 1,
+            }
+        }
+        if left_out > 0 {
+            context.messages.note(format!(
+                "{left_out} texts do not fit into --memory: passages shared with them have no positions"
+            ));
+        }
+        Ok(Self { texts, text })
+    }
+
+    /// The longest passage that a text shares with a document that was found; `None` if the document's text is
+    /// not here.
+    pub(crate) fn passage(&self, text: &str, found: &Overlap) -> Result<Option<SharedPassage>> {
+        let known = found.key().and_then(|key| self.texts.get(key));
+        match known {
+            Some(known) => Ok(longest_shared_passage(&self.text, text, known)?),
+            None => Ok(None),
+        }
     }
 }

@@ -32,7 +32,8 @@ fn what_two_texts_share_is_marked() {
     ];
     let ran = folder.run(&explain).expect(0);
     assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
-    let marked = "--- a\n⟦It was the best of⟧ times; ⟦it was the WORST of times⟧ — <b>Charles";
+    let marked =
+        "--- b\n⟦It was the worst of times, it was the best of⟧ days — <⟦b>Charles & Dickens</b⟧>!";
     assert!(ran.stdout.contains(marked), "{}", ran.stdout);
 
     let json = folder
@@ -226,7 +227,8 @@ fn a_report_is_one_page_that_tells_what_the_other_verbs_tell() {
 #[test]
 fn a_browser_shows_the_report() {
     let is_there = |name: &&str| {
-        let asked = Command::new(name)
+        let mut asked = Command::new(name);
+        asked
             .arg("--version")
             .stdout(Stdio::null())
             .stderr(Stdio::null());
