@@ -13,8 +13,8 @@ use crate::options::{CorpusOptions, PassageOptions};
 use crate::output::{Destination, OutputTarget, Sink, escape, longest_run};
 use crate::session::{
     BitList, Context, CorpusDocuments, DocumentTally, KnownTexts, ScratchStore, StoreBuilding,
-    copy_records, fill, open_to_read, resolve_corpus, resolve_corpus_to_store, sketch_documents,
-    spool_sources,
+    copy_records, fill, must_be_rereadable, open_to_read, resolve_corpus, resolve_corpus_to_store,
+    sketch_documents, spool_sources,
 };
 
 /// Words of a shingle, and shingles of a window, with which every passage of 13 words is found.
@@ -111,6 +111,9 @@ pub(crate) fn decontaminate(
             &opened
         }
         corpora => {
+            if arguments.spans {
+                must_be_rereadable(context, corpora, &arguments.options)?;
+            }
             scratch = read_tests(context, arguments, corpora)?;
             scratch.store()
         }
