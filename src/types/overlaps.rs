@@ -194,3 +194,16 @@ impl<'m> IntoIterator for &'m Overlaps {
         self.overlaps.iter()
     }
 }
+
+/// A passage of a text that many documents have: see
+/// [`ContainmentQuery::frequent_passages`](crate::ContainmentQuery::frequent_passages), which has an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FrequentPassage {
+    /// The number of its first kept shingle among all shingles of the text, from 0.
+    pub first_shingle: u64,
+    /// The number of its last kept shingle.
+    pub last_shingle: u64,
+    /// The number of documents that have the rarest of its kept shingles.
+    pub documents: u64,
+}

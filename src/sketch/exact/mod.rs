@@ -21,4 +21,6 @@ pub use sets::{
     FeatureSet, WeightedSet, containment, cosine, dice, jaccard, jaccard_of_sorted, overlap,
     probability_jaccard, weighted_cosine, weighted_jaccard,
 };
-pub use spans::{SharedPassage, SharedSpans, longest_shared_passage, shared_spans};
+pub use spans::{
+    SharedPassage, SharedSpans, longest_shared_passage, shared_spans, span_of_shingles,
+};

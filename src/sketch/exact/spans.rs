@@ -158,8 +158,8 @@ pub fn longest_shared_passage(text: &Text, a: &str, b: &str) -> Result<Option<Sh
         return Ok(None);
     };
     Ok(Some(SharedPassage {
-        a: place_of_run(text, a, in_a, shingles)?,
-        b: place_of_run(text, b, in_b, shingles)?,
+        a: place_of_run(text, a, in_a, shingles)?.or_bug(READ_BEFORE)?,
+        b: place_of_run(text, b, in_b, shingles)?.or_bug(READ_BEFORE)?,
         shingles,
     }))
 }
@@ -174,25 +174,51 @@ fn shingle_list(text: &Text, document: &str) -> Result<Vec<u64>> {
     Ok(hashes)
 }
 
-/// The place of so many shingles, from one on.
+const READ_BEFORE: &str = "shingles that were read before";
+
+/// Where consecutive shingles stand in a text: those with these numbers, from 0 on in the order of the text.
+/// Returns a byte range of the text as it was given, between two scalar values; `None` if there are not as
+/// many shingles, or the numbers are none.
+///
+/// # Errors
+///
+/// As [`Text::validate`].
+///
+/// ```
+/// use resemblance::Text;
+/// use resemblance::exact::span_of_shingles;
+/// let text = "To be, or not to be";
+/// let span = span_of_shingles(&Text::words(2), text, 1..3)?.unwrap();
+/// assert_eq!(&text[span], "be, or not");
+/// assert_eq!(span_of_shingles(&Text::words(2), text, 1..6)?, None);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub fn span_of_shingles(
+    text: &Text,
+    document: &str,
+    shingles: Range<usize>,
+) -> Result<Option<Range<usize>>> {
+    place_of_run(text, document, shingles.start, shingles.len())
+}
+
+/// The place of so many shingles, from one on; `None` if there are not as many.
 fn place_of_run(
     text: &Text,
     document: &str,
     first: usize,
     shingles: usize,
-) -> Result<Range<usize>> {
+) -> Result<Option<Range<usize>>> {
     let (mut start, mut end, mut number) = (None, None, 0);
     text.for_each_located_shingle(document, |LocatedShingle { place, .. }| {
         if number == first {
             start = Some(place.start);
         }
         number += 1;
-        if number == first + shingles {
+        if shingles > 0 && number == first + shingles {
             end = Some(place.end);
         }
     })?;
-    let start = start.or_bug("a shingle that was there before")?;
-    Ok(start..end.or_bug("a shingle that was there before")?)
+    Ok(start.zip(end).map(|(start, end)| start..end))
 }
 
 /// Where the longest common run begins in both, and its length.

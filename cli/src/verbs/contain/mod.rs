@@ -1,5 +1,7 @@
 //! The verb `contain`.
 
+mod boilerplate;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,6 +9,7 @@ use clap::{Args, ValueEnum};
 use resemblance::exact::SharedPassage;
 use resemblance::{ContainmentQuery, Overlap, Overlaps, Signature, Snapshot};
 
+use self::boilerplate::list_boilerplate;
 use crate::corpus::ContentRule;
 use crate::failure::{Outcome, Result};
 use crate::options::{CorpusOptions, FormatOptions, PassageOptions};
@@ -44,7 +47,8 @@ Examples:
   resemblance contain --in pages.rsm --query paragraphs.jsonl
   resemblance contain --in pages.rsm --query paragraphs.jsonl --texts pages.jsonl
   resemblance contain --in pages.rsm --query tests.jsonl --which overlapping --min-shared 3
-  resemblance contain --in tests.rsm --query pages.jsonl --which contained --min-share 0.9")]
+  resemblance contain --in tests.rsm --query pages.jsonl --which contained --min-share 0.9
+  resemblance contain --in pages.rsm --query pages.jsonl --boilerplate 1000")]
 pub(crate) struct ContainArguments {
     /// The store
     #[arg(long = "in", value_name = "STORE")]
@@ -66,6 +70,11 @@ pub(crate) struct ContainArguments {
     /// At most N documents for each text, those that share most
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// List the passages of the texts that more than N documents of the store have, such as menus and
+    /// licences, each once, in place of documents: query (the first text that has it), start, end (bytes
+    /// there), documents, shingles, passage. --max-frequency N leaves them out where documents are asked for
+    #[arg(long, value_name = "N", conflicts_with_all = ["which", "min_share", "limit", "texts", "min_shared", "max_frequency"])]
+    boilerplate: Option<u64>,
     #[command(flatten)]
     passages: PassageOptions,
     #[command(flatten)]
@@ -118,6 +127,9 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
     let content = ContentRule::new(store.schema(), false);
     let corpus = resolve_corpus(context, &arguments.query, &arguments.options, content)?;
     let corpus = Arc::new(corpus);
+    if let Some(documents) = arguments.boilerplate {
+        return list_boilerplate(context, arguments, &store, &corpus, documents);
+    }
     let sketcher = store.sketcher().clone();
     let mut items =
         CorpusDocuments::start_together(context, "querying", &corpus, move |documents| {
