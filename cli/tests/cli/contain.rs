@@ -223,6 +223,44 @@ fn a_corpus_without_documents_that_share_passages_with_tests() {
 }
 
 #[test]
+fn passages_that_many_documents_have_are_listed_once() {
+    let folder = Folder::new();
+    let menu = words(1, 15);
+    let pages = (2..=9).map(|page| {
+        let own = words(1_000 * page, 20);
+        let menu = if page < 9 { &*menu } else { "" };
+        line(
+            &format!("page {page}"),
+            &format!("{own}. {menu} {}", words(1_000 * page + 500, 9)),
+        )
+    });
+    folder.write("pages.jsonl", pages.collect::<String>());
+    let build = [
+        "build",
+        "pages.rsm",
+        "pages.jsonl",
+        "--containment",
+        "4",
+        "--window",
+        "1",
+    ];
+    folder.run(&build).expect(0);
+    let contain = ["contain", "--in", "pages.rsm", "--query", "pages.jsonl"];
+    let list = |more: &str| folder.run(&[&contain[..], &["--boilerplate", more]].concat());
+    let ran = list("6").expect(0);
+    let start = words(2_000, 20).len() + 2;
+    let expected = format!("page 2\t{start}\t{}\t7\t12\t{menu}", start + menu.len());
+    assert_eq!(ran.lines(), [&*expected]);
+    assert!(
+        ran.stderr.contains("1 different passages"),
+        "{}",
+        ran.stderr
+    );
+    list("7").expect(1);
+    list("0").expect(2);
+}
+
+#[test]
 fn stores_without_kept_hashes_are_told() {
     let folder = pages();
     folder.run(&["build", "near.rsm", "pages.jsonl"]).expect(0);
