@@ -102,11 +102,6 @@ pub(crate) fn decontaminate(
     let store = match &arguments.against[..] {
         [path] if is_store(path) => {
             must_leave_schema(arguments)?;
-            if arguments.spans {
-                return Err(Failure::usage(
-                    "--spans needs the texts of the tests, and a store has none: give their corpora",
-                ));
-            }
             opened = open_to_read(context, path)?;
             &opened
         }
@@ -129,12 +124,7 @@ pub(crate) fn decontaminate(
         target.must_not_meet("the report", path, &corpus)?;
         let report = report.insert(Destination::create(path, force)?);
         if !arguments.no_header {
-            let positions = if arguments.spans {
-                POSITIONS_HEADER
-            } else {
-                ""
-            };
-            report.write(format!("{HEADER}{positions}\n").as_bytes())?;
+            report.write(header(arguments.spans).as_bytes())?;
         }
     }
     let sink = Sink::create(&target, force)?;
@@ -233,7 +223,7 @@ fn compare(
     })
 }
 
-/// A store has its own rule for shingles.
+/// A store has its own rule for shingles, and no texts.
 fn must_leave_schema(arguments: &DecontaminateArguments) -> Result<()> {
     for (option, is_given) in [
         ("--containment", arguments.containment.is_some()),
@@ -244,6 +234,11 @@ fn must_leave_schema(arguments: &DecontaminateArguments) -> Result<()> {
                 "{option} is for test sets that are corpora: a store has its own schema"
             )));
         }
+    }
+    if arguments.spans {
+        return Err(Failure::usage(
+            "--spans needs the texts of the tests, and a store has none: give their corpora",
+        ));
     }
     Ok(())
 }
@@ -274,8 +269,14 @@ fn read_tests(
     Ok(scratch)
 }
 
-const HEADER: &str = "dropped\ttest\ttest_share_estimate\tshared_hashes\tlongest_run_estimate";
-const POSITIONS_HEADER: &str = "\tlongest_run\tstart\tend\ttest_start\ttest_end";
+/// The names of the columns of the report.
+fn header(has_positions: bool) -> String {
+    let positions = match has_positions {
+        true => "\tlongest_run\tstart\tend\ttest_start\ttest_end",
+        false => "",
+    };
+    format!("dropped\ttest\ttest_share_estimate\tshared_hashes\tlongest_run_estimate{positions}\n")
+}
 
 /// The columns of a passage; empty where the text of the test is not at hand.
 fn positions(passage: Option<&SharedPassage>) -> String {

@@ -9,6 +9,16 @@ use crate::sketch::hash::feature_hash;
 use crate::text::{LocatedShingle, Text};
 
 /// What two texts share, as [`shared_spans`] finds it.
+///
+/// ```
+/// use resemblance::Text;
+/// use resemblance::exact::shared_spans;
+/// let (old, new) = ("the price is 10 euros today", "the price is 12 euros today");
+/// let shared = shared_spans(&Text::words(2), old, new)?;
+/// let same: Vec<&str> = shared.spans_b.iter().map(|span| &new[span.clone()]).collect();
+/// assert_eq!(same, ["the price is", "euros today"]);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SharedSpans {
@@ -120,6 +130,14 @@ fn covered_spans(
 }
 
 /// The longest passage of two texts, as [`longest_shared_passage`] finds it.
+///
+/// ```
+/// use resemblance::Text;
+/// use resemblance::exact::longest_shared_passage;
+/// let passage = longest_shared_passage(&Text::characters(3), "seashell", "a shell")?.unwrap();
+/// assert_eq!((passage.a, passage.b, passage.shingles), (3..8, 2..7, 3));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SharedPassage {

@@ -10,7 +10,7 @@ use resemblance::exact::SharedPassage;
 use resemblance::{ContainmentQuery, Overlap, Overlaps, Signature, Snapshot};
 
 use self::boilerplate::list_boilerplate;
-use crate::corpus::ContentRule;
+use crate::corpus::{ContentRule, CorpusDocument};
 use crate::failure::{Outcome, Result};
 use crate::options::{CorpusOptions, FormatOptions, PassageOptions};
 use crate::output::{Column, Results, Value, longest_run};
@@ -137,33 +137,11 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
             let answers = question.run(&snapshot, &signatures)?;
             let answered = documents.iter().zip(signatures).zip(answers);
             let answered = answered.map(|((document, signature), overlaps)| {
-                let text = known.as_ref().zip(document.content.text());
-                let passage = |overlap| match text {
-                    Some((known, text)) => known.passage(text, overlap),
-                    None => Ok(None),
-                };
-                Ok(AnsweredText {
-                    is_empty: signature.is_empty(),
-                    passages: overlaps.iter().map(passage).collect::<Result<_>>()?,
-                    overlaps,
-                })
+                AnsweredText::new(document, &signature, overlaps, known.as_ref())
             });
             answered.collect()
         });
-    let columns = [
-        "query",
-        "key",
-        "query_share_estimate",
-        "document_share_estimate",
-        "shared_hashes",
-        "longest_run_estimate",
-    ];
-    let positions = ["longest_run", "query_start", "query_end", "start", "end"];
-    let columns = columns
-        .into_iter()
-        .chain(positions.into_iter().filter(|_| has_positions));
-    let columns = columns.map(Column::new).collect();
-    let mut results = Results::new(arguments.format.layout(), columns)?;
+    let mut results = Results::new(arguments.format.layout(), columns(has_positions))?;
     let (mut tally, mut capped) = (DocumentTally::default(), 0_u64);
     while let Some(item) = items.next()? {
         let taken = item.take(context, &corpus, &mut tally, arguments.options.skip_bad)?;
@@ -200,6 +178,44 @@ struct AnsweredText {
     overlaps: Overlaps,
     /// The longest passage shared with each of the documents, where both texts are at hand.
     passages: Vec<Option<SharedPassage>>,
+}
+
+impl AnsweredText {
+    fn new(
+        document: &CorpusDocument<'_>,
+        signature: &Signature,
+        overlaps: Overlaps,
+        known: Option<&KnownTexts>,
+    ) -> Result<Self> {
+        let text = known.zip(document.content.text());
+        let passage = |overlap| match text {
+            Some((known, text)) => known.passage(text, overlap),
+            None => Ok(None),
+        };
+        Ok(Self {
+            is_empty: signature.is_empty(),
+            passages: overlaps.iter().map(passage).collect::<Result<_>>()?,
+            overlaps,
+        })
+    }
+}
+
+fn columns(has_positions: bool) -> Vec<Column> {
+    let columns = [
+        "query",
+        "key",
+        "query_share_estimate",
+        "document_share_estimate",
+        "shared_hashes",
+        "longest_run_estimate",
+    ];
+    let positions = ["longest_run", "query_start", "query_end", "start", "end"];
+    let positions = positions.into_iter().filter(|_| has_positions);
+    columns
+        .into_iter()
+        .chain(positions)
+        .map(Column::new)
+        .collect()
 }
 
 /// The length of a passage, and where it stands in both texts.
