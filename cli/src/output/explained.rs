@@ -18,6 +18,8 @@ pub(crate) struct ExplainedPair {
     longest: Option<SharedPassage>,
     /// By the MinHash values, if the schema has any.
     pub(crate) estimate: Option<f64>,
+    /// True if the estimate is one of a weighted similarity, which is another than that of the sets.
+    is_weighted: bool,
     /// Of the fingerprints, if the schema has any.
     pub(crate) distance: Option<u32>,
 }
@@ -41,6 +43,7 @@ impl ExplainedPair {
             spans: shared_spans(text, a, b)?,
             longest: longest_shared_passage(text, a, b)?,
             estimate: estimate.transpose()?,
+            is_weighted: schema.minhash().is_some_and(|it| it.kind().is_weighted()),
             distance: distance.transpose()?,
             labels,
             texts,
@@ -56,10 +59,12 @@ impl ExplainedPair {
             ..
         } = self.spans;
         let mut facts = vec![format!("similarity {:.6} (exact)", self.spans.jaccard)];
-        facts.extend(
-            self.estimate
-                .map(|s| format!("similarity_estimate {s:.6} (from signatures)")),
-        );
+        let of_what = match self.is_weighted {
+            true => "from signatures, of the weighted similarity",
+            false => "from signatures",
+        };
+        let estimate = self.estimate;
+        facts.extend(estimate.map(|s| format!("similarity_estimate {s:.6} ({of_what})")));
         facts.extend(
             self.distance
                 .map(|d| format!("distance {d} (of fingerprints)")),
@@ -116,6 +121,7 @@ impl ExplainedPair {
             "b": b,
             "similarity": self.spans.jaccard,
             "similarity_estimate": self.estimate,
+            "estimate_is_weighted": self.is_weighted,
             "distance": self.distance,
             "shingles_a": self.spans.shingles_a,
             "shingles_b": self.spans.shingles_b,

@@ -49,8 +49,8 @@ pub struct SharedSpans {
 /// between are covered. What the text leaves out, such as punctuation, marks and stop words, is in a
 /// span if it stands between its units. A letter is in a span with its marks.
 ///
-/// Shingles count as equal if their hashes of 64 bits are, as everywhere in this crate. It takes 8 bytes of memory
-/// for each distinct shingle, and the spans.
+/// Shingles count as equal if their hashes of 64 bits are, as everywhere in this crate. It takes at most
+/// 16 bytes of memory for each distinct shingle, and the spans.
 ///
 /// # Errors
 ///
