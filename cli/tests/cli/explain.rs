@@ -295,7 +295,7 @@ fn must_be_well_formed(page: &str) {
     let mut pieces = body.split('<');
     assert_eq!(pieces.next().unwrap().trim(), "");
     for piece in pieces {
-        let (tag, text) = piece.split_once('>').expect("a tag has an end");
+        let (tag, text) = piece.split_once('>').unwrap();
         let is_entity = |rest: &str| {
             let name = rest.split(';').next().unwrap();
             ["amp", "lt", "gt", "quot", "apos"].contains(&name) || name.starts_with('#')
