@@ -98,6 +98,8 @@ enum Verb {
     Pairs(verbs::PairsArguments),
     Clusters(verbs::ClustersArguments),
     Dedup(verbs::DedupArguments),
+    Explain(verbs::ExplainArguments),
+    Report(verbs::ReportArguments),
     Contain(verbs::ContainArguments),
     Decontaminate(verbs::DecontaminateArguments),
     Stats(verbs::StatsArguments),
@@ -122,6 +124,8 @@ impl Verb {
             | Self::Build(_)
             | Self::Tune(_)
             | Self::Eval(_)
+            | Self::Explain(_)
+            | Self::Report(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
             Self::Add(arguments) => Some(&arguments.store),
@@ -197,6 +201,8 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Pairs(arguments) => verbs::pairs(context, &arguments),
         Verb::Clusters(arguments) => verbs::clusters(context, &arguments),
         Verb::Dedup(arguments) => verbs::dedup(context, &arguments),
+        Verb::Explain(arguments) => verbs::explain(context, &arguments),
+        Verb::Report(arguments) => verbs::report(context, &arguments),
         Verb::Contain(arguments) => verbs::contain(context, &arguments),
         Verb::Decontaminate(arguments) => verbs::decontaminate(context, &arguments),
         Verb::Stats(arguments) => verbs::stats(context, &arguments),

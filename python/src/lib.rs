@@ -44,7 +44,9 @@ mod _native {
         BucketPairs, Components, FirstKept, PairRule, shard_numbers, table_lines,
     };
     #[pymodule_export]
-    use crate::exact::{similarity_of_sets, similarity_of_weights};
+    use crate::exact::{
+        passage_of_texts, similarity_of_sets, similarity_of_weights, spans_of_texts,
+    };
     #[pymodule_export]
     use crate::joins::{Cluster, Clusters, Pair, Pairs};
     #[pymodule_export]

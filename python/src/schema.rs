@@ -47,7 +47,7 @@ impl Schema {
 
 /// The fields of `resemblance.Text`.
 #[derive(FromPyObject)]
-struct TextFields {
+pub(crate) struct TextFields {
     unit: String,
     length: i64,
     nfkc: bool,
@@ -142,7 +142,7 @@ fn language(py: Python<'_>, parameter: &'static str, code: &str) -> PyResult<Lan
 }
 
 impl TextFields {
-    fn build(&self, py: Python<'_>) -> PyResult<resemblance::Text> {
+    pub(crate) fn build(&self, py: Python<'_>) -> PyResult<resemblance::Text> {
         let length = number(py, "length", self.length)?;
         let mut text = match choice(py, "unit", &self.unit, &UNITS)? {
             ShingleUnit::Words => resemblance::Text::words(length),

@@ -124,6 +124,8 @@ pub(crate) enum Value<'a> {
     Key(&'a [u8]),
     Text(&'a str),
     Count(u64),
+    /// A place in a text, in bytes, or a length; nothing where there is none.
+    Position(Option<usize>),
     Number(f64),
     /// A number that may be very small or large: four significant digits.
     Significant(f64),
@@ -306,6 +308,7 @@ fn json_field(line: &mut String, name: &str, value: Value<'_>) {
         }
         Value::Text(text) => json_string(text),
         Value::Count(count) => count.to_string(),
+        Value::Position(position) => number(position.map(|position| position.to_string())),
         Value::Number(value) | Value::Significant(value) => {
             number(serde_json::to_string(&value).ok())
         }
@@ -344,6 +347,7 @@ impl Value<'_> {
         matches!(
             self,
             Self::Count(_)
+                | Self::Position(_)
                 | Self::Number(_)
                 | Self::Significant(_)
                 | Self::Similarity(_)
@@ -358,6 +362,7 @@ impl Value<'_> {
             Self::Document { key: Some(key), .. } | Self::Key(key) => escape::key(key),
             Self::Text(text) => escape::key(text.as_bytes()),
             Self::Count(count) => count.to_string().into(),
+            Self::Position(position) => position.map(|p| p.to_string()).unwrap_or_default().into(),
             Self::Number(value) => format!("{value:.2}").into(),
             Self::Significant(value) => significant(*value).into(),
             Self::Similarity(value) => value.map(|v| format!("{v:.6}")).unwrap_or_default().into(),
@@ -485,6 +490,8 @@ mod tests {
                 "\"\\u007f\\u009b\\u202e\\u001b\"",
             ),
             (Value::Count(7), "7", "7"),
+            (Value::Position(Some(7)), "7", "7"),
+            (Value::Position(None), "", "null"),
             (Value::Number(1.5), "1.50", "1.5"),
             (Value::Similarity(Some(1.0)), "1.000000", "1.0"),
             (Value::Similarity(None), "", "null"),

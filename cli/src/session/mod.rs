@@ -23,6 +23,7 @@ mod scratch_store;
 mod store_texts;
 mod subject;
 mod tally;
+mod texts;
 mod watched;
 mod weighing;
 
@@ -46,7 +47,8 @@ pub(crate) use panics::{contain_panics, silence_panics};
 pub(crate) use sampling::{SampleSource, read_sample};
 pub(crate) use scratch_store::ScratchStore;
 pub(crate) use store_texts::NamedStore;
-pub(crate) use subject::{Subject, SubjectOptions};
+pub(crate) use subject::{JoinedDocuments, Subject, SubjectOptions};
 pub(crate) use tally::DocumentTally;
+pub(crate) use texts::{KnownTexts, must_be_rereadable, read_text, read_texts_of};
 pub(crate) use watched::Watched;
 pub(crate) use weighing::with_tf_idf;

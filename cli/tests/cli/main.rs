@@ -18,6 +18,7 @@ mod contents;
 mod corpora;
 mod dedup;
 mod eval;
+mod explain;
 mod features;
 mod folders;
 mod formats;
