@@ -17,6 +17,7 @@ mod contain;
 mod contents;
 mod corpora;
 mod dedup;
+mod defaults;
 mod eval;
 mod features;
 mod folders;
