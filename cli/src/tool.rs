@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -16,6 +16,9 @@ use crate::options::CommonOptions;
 use crate::output::{tell_failure, tell_help, tell_usage};
 use crate::session::{Context, Interrupt, contain_panics, silence_panics};
 use crate::verbs;
+
+/// A run of this length tells how long it was.
+const LONG_RUN: Duration = Duration::from_secs(10);
 
 const CORPUS_HELP: &str = "\
 A CORPUS is
@@ -177,11 +180,7 @@ pub fn run() -> ExitCode {
                 .detail(format_args!("defaults of options are in {config}"));
         }
         let outcome = dispatch(&context, arguments.verb);
-        context.messages.detail(format_args!(
-            "took {:.1} s with up to {} threads",
-            started.elapsed().as_secs_f64(),
-            context.threads
-        ));
+        tell_time(&context, started.elapsed());
         outcome
     });
     let outcome = outcome.map_err(|failure| match &store {
@@ -197,6 +196,17 @@ pub fn run() -> ExitCode {
             }
             ExitCode::from(failure.exit_code())
         }
+    }
+}
+
+/// Says how long a run took: after a long one to everybody.
+fn tell_time(context: &Context, took: Duration) {
+    let (seconds, threads) = (took.as_secs_f64(), context.threads);
+    let text = format!("took {seconds:.1} s with up to {threads} threads");
+    if took >= LONG_RUN {
+        context.messages.note(text);
+    } else {
+        context.messages.detail(text);
     }
 }
 
