@@ -30,6 +30,7 @@ mod keep;
 #[cfg(unix)]
 mod kills;
 mod kinds;
+mod levels;
 #[cfg(unix)]
 mod locks;
 mod messages;

@@ -17,6 +17,14 @@ const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
 const HASH_BYTES: u64 = 28;
 
 /// The parts of a text that are dropped if they were there before.
+///
+/// ```
+/// use resemblance::dedup::TextPart;
+///
+/// let page = "Home\nAbout\n\nNews\n";
+/// assert_eq!(TextPart::Paragraph.without(page, &[0]), "News\n");
+/// assert_eq!(TextPart::Line.without(page, &[0, 2]), "About\nNews\n");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextPart {
     /// Lines up to the next blank one.
@@ -45,6 +53,14 @@ impl TextPart {
         }
         places
     }
+
+    /// Returns a text without the parts of these indexes, which ascend.
+    #[must_use]
+    pub fn without(self, text: &str, dropped: &[usize]) -> String {
+        let parts = self.places(text).into_iter().enumerate();
+        let kept = parts.filter(|(index, _)| dropped.binary_search(index).is_err());
+        kept.filter_map(|(_, place)| text.get(place)).collect()
+    }
 }
 
 /// A text in parts, with a hash of what stands in each. Any thread can make it.
@@ -56,6 +72,7 @@ impl TextPart {
 /// let page = "Home | About\n\nNews of the day\n";
 /// let parts = TextParts::new(TextPart::Line, &Text::words(5), page)?;
 /// assert_eq!((parts.text(), parts.len()), (page, 3));
+/// assert!(!parts.is_empty());
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -120,13 +137,16 @@ impl TextParts {
 /// use resemblance::dedup::{RepeatedParts, TextPart, TextParts};
 ///
 /// let mut repeated = RepeatedParts::new();
+/// assert!(repeated.is_empty());
 /// let mut trim = |text: &str| -> resemblance::Result<_> {
 ///     let parts = TextParts::new(TextPart::Line, &Text::words(5), text)?;
 ///     let trimmed = repeated.trim(&parts)?;
-///     Ok((trimmed.text.into_owned(), trimmed.dropped_parts))
+///     Ok((trimmed.text.into_owned(), trimmed.dropped))
 /// };
-/// assert_eq!(trim("Home | About\nNews of the day\n")?.1, 0);
-/// assert_eq!(trim("HOME, ABOUT\nOther news\n")?, ("Other news\n".into(), 1));
+/// let page = "Home | About\nNews of the day\n";
+/// assert_eq!(trim(page)?, (page.into(), vec![]));
+/// assert_eq!(trim("HOME, ABOUT\nOther news\n")?, ("Other news\n".into(), vec![0]));
+/// assert_eq!(repeated.len(), 3);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -136,13 +156,24 @@ pub struct RepeatedParts {
 }
 
 /// A text without the parts that were there before.
+///
+/// ```
+/// # use resemblance::Text;
+/// # use resemblance::dedup::{RepeatedParts, TextPart, TextParts};
+/// let parts = TextParts::new(TextPart::Paragraph, &Text::words(5), "News\n\nNews\n")?;
+/// let mut repeated = RepeatedParts::new();
+/// let trimmed = repeated.trim(&parts)?;
+/// assert_eq!((&*trimmed.text, trimmed.is_emptied), ("News\n\n", false));
+/// assert!(repeated.trim(&parts)?.is_emptied);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trimmed<'t> {
     /// What is left: the text itself if nothing was dropped.
     pub text: Cow<'t, str>,
-    /// Number of parts that were dropped.
-    pub dropped_parts: usize,
+    /// Indexes of the parts that were dropped, ascending.
+    pub dropped: Vec<usize>,
     /// True if no part with a word is left, but there was one.
     pub is_emptied: bool,
 }
@@ -164,6 +195,15 @@ impl RepeatedParts {
     }
 
     /// Memory that the hashes of parts may take, in bytes, 28 for each.
+    ///
+    /// ```
+    /// # use resemblance::Text;
+    /// # use resemblance::dedup::{RepeatedParts, TextPart, TextParts};
+    /// let mut repeated = RepeatedParts::new().memory_bytes(28);
+    /// let parts = TextParts::new(TextPart::Line, &Text::words(1), "one\ntwo\n")?;
+    /// assert!(repeated.is_empty() && repeated.trim(&parts).is_err());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
@@ -190,27 +230,27 @@ impl RepeatedParts {
     /// allows for: which parts are new could not be told any more.
     pub fn trim<'t>(&mut self, parts: &'t TextParts) -> Result<Trimmed<'t>> {
         let text = parts.text();
-        let (mut kept, mut dropped_parts, mut kept_parts) = (Vec::new(), 0, 0);
-        for (place, hash) in &parts.parts {
+        let (mut kept, mut dropped, mut has_words) = (Vec::new(), Vec::new(), false);
+        for (index, (place, hash)) in parts.parts.iter().enumerate() {
             let is_new = match hash {
                 Some(hash) => self.note(*hash)?,
                 None => true,
             };
-            kept_parts += usize::from(is_new && hash.is_some());
-            dropped_parts += usize::from(!is_new);
             if is_new {
+                has_words |= hash.is_some();
                 let part = text.get(place.clone());
                 kept.push(part.or_bug("a part of a text")?);
+            } else {
+                dropped.push(index);
             }
         }
-        let text = match dropped_parts {
-            0 => Cow::Borrowed(text),
-            _ => Cow::Owned(kept.concat()),
-        };
         Ok(Trimmed {
-            text,
-            dropped_parts,
-            is_emptied: dropped_parts > 0 && kept_parts == 0,
+            text: match dropped.as_slice() {
+                [] => Cow::Borrowed(text),
+                _ => Cow::Owned(kept.concat()),
+            },
+            is_emptied: !dropped.is_empty() && !has_words,
+            dropped,
         })
     }
 
@@ -299,11 +339,12 @@ mod tests {
                 let parts = TextParts::new(part, &Text::words(3), text.as_str()).unwrap();
                 let trimmed = repeated.trim(&parts).unwrap();
                 assert_eq!(trimmed.text, expected.concat(), "{text:?}");
-                assert_eq!(parts.len(), expected.len() + trimmed.dropped_parts);
+                assert_eq!(parts.len(), expected.len() + trimmed.dropped.len());
+                assert_eq!(part.without(&text, &trimmed.dropped), trimmed.text);
                 let has_words = |text: &str| !words(text).is_empty();
                 let is_emptied = has_words(&text) && !has_words(&trimmed.text);
                 assert_eq!(trimmed.is_emptied, is_emptied, "{text:?}");
-                dropped += trimmed.dropped_parts;
+                dropped += trimmed.dropped.len();
             }
             assert_eq!(repeated.len(), seen.len());
             assert!(dropped > 100);
@@ -315,7 +356,7 @@ mod tests {
         let mut repeated = RepeatedParts::new().memory_bytes(2 * HASH_BYTES);
         let mut trim = |text: &str| {
             let parts = TextParts::new(TextPart::Line, &Text::words(1), text).unwrap();
-            repeated.trim(&parts).map(|trimmed| trimmed.dropped_parts)
+            repeated.trim(&parts).map(|trimmed| trimmed.dropped.len())
         };
         assert_eq!(trim("a\nb\na\n").unwrap(), 1);
         assert!(matches!(trim("c"), Err(Error::InvalidParameter { .. })));
