@@ -149,7 +149,7 @@ pub use maintain::{
     MergeStats, PairRule, PairScore, Repair, RepairReport, RunStats, ShardMerge, Stats,
     StoredDocument, TableStats,
 };
-pub use observe::{Latencies, Metrics, Reads};
+pub use observe::{Latencies, Metrics};
 pub use options::StoreOptions;
 pub use query::{Bounds, By, ContainmentQuery, Earlier, Nearest, OneOrMany, Query};
 pub use read::Records;

@@ -108,6 +108,7 @@ fn read(name: &str, bytes: &[u8]) -> (Vec<CorpusRecord>, Result<(), CorpusError>
     let corpus = Corpus {
         sources: vec![source],
         settings,
+        trims: None,
     };
     let mut reader = CorpusRecords::new(Arc::new(corpus), Arc::new(AtomicU64::new(0)));
     let mut records = Vec::new();

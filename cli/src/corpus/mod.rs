@@ -47,6 +47,7 @@ mod settings;
 mod source;
 mod stamp;
 mod store_file;
+mod trims;
 
 pub use bad_document::BadDocument;
 pub use bounded::read_bounded;
@@ -61,6 +62,7 @@ pub use settings::{CorpusSettings, IdRule, SourceKind};
 pub use source::{CorpusSource, SourceOrigin};
 pub use stamp::parse_time;
 pub use store_file::{is_store, only_store};
+pub use trims::TextTrims;
 
 #[cfg(test)]
 mod tests;

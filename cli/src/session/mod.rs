@@ -24,6 +24,7 @@ mod store_texts;
 mod subject;
 mod tally;
 mod texts;
+mod trimming;
 mod watched;
 mod weighing;
 
@@ -31,7 +32,7 @@ pub(crate) use bit_list::BitList;
 pub(crate) use build_forecast::BuildForecaster;
 pub(crate) use building::{Building, StoreBuilding, bulk_options, temporary_name};
 pub(crate) use context::Context;
-pub(crate) use copying::{copy_records, spool_sources};
+pub(crate) use copying::{CopiedRecords, copy_records, must_be_same, spool_sources};
 pub(crate) use documents::{
     CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, ReadDocument, WorkedDocument,
     resolve_corpus, resolve_corpus_to_store, sketch_documents,
@@ -50,5 +51,6 @@ pub(crate) use store_texts::NamedStore;
 pub(crate) use subject::{JoinedDocuments, Subject, SubjectOptions};
 pub(crate) use tally::DocumentTally;
 pub(crate) use texts::{KnownTexts, must_be_rereadable, read_text, read_texts_of};
+pub(crate) use trimming::{TrimmedCorpus, trim_corpus};
 pub(crate) use watched::Watched;
 pub(crate) use weighing::with_tf_idf;

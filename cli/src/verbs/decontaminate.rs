@@ -12,9 +12,9 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, PassageOptions};
 use crate::output::{Destination, OutputTarget, Sink, escape, longest_run};
 use crate::session::{
-    BitList, Context, CorpusDocuments, DocumentTally, KnownTexts, ScratchStore, StoreBuilding,
-    copy_records, fill, must_be_rereadable, open_to_read, resolve_corpus, resolve_corpus_to_store,
-    sketch_documents, spool_sources,
+    BitList, Context, CopiedRecords, CorpusDocuments, DocumentTally, KnownTexts, ScratchStore,
+    StoreBuilding, copy_records, fill, must_be_rereadable, open_to_read, resolve_corpus,
+    resolve_corpus_to_store, sketch_documents, spool_sources,
 };
 
 /// Words of a shingle, and shingles of a window, with which every passage of 13 words is found.
@@ -136,12 +136,12 @@ pub(crate) fn decontaminate(
     spool_sources(context, &mut corpus)?;
     let corpus = Arc::new(corpus);
     let compared = compare(context, arguments, (store, known), &corpus, report.as_mut())?;
-    copy_records(
-        context,
-        &corpus,
-        compared.totals,
-        vec![(compared.kept, sink)],
-    )?;
+    let kept = CopiedRecords {
+        wanted: compared.kept,
+        sink,
+        are_trimmed: false,
+    };
+    copy_records(context, &corpus, compared.totals, vec![kept])?;
     if let Some(report) = report {
         report.finish()?;
     }

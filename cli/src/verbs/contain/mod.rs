@@ -30,7 +30,7 @@ enum Which {
     Overlapping,
 }
 
-/// Find the documents of a store that contain a text, are contained in it, or share a passage with it
+/// Find the documents of a store that share passages with a text
 ///
 /// The store must keep hashes of shingles: create it, or build it, with --containment K. Every document
 /// that shares a passage of W + K - 1 words or characters with a text is found, for certain, unless
