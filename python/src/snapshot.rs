@@ -294,6 +294,7 @@ pub(crate) fn no_such_key(py: Python<'_>, key: Option<Key>) -> PyErr {
 
 #[pymethods]
 impl Snapshot {
+    /// The schema of the store.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> Bound<'py, Schema> {
         self.schema.bind(py).clone()

@@ -242,6 +242,8 @@ def test_ordinals_are_the_places_of_rows_or_their_ranks(spark: SparkSession, tmp
     assert ranked.agg({"ordinal": "max"}).collect()[0][0] == 99
     with pytest.raises(ValueError, match="tell all rows apart"):
         rss.number(given.union(given), "key", work=work)
+    with pytest.raises(ValueError, match="found null among .* in 2 rows"):
+        rss.number(given.selectExpr("key", "NULLIF(text, '') AS text"), ["key", "text"], work=work)
 
 
 def test_what_is_wrong_with_the_rows_is_said(spark: SparkSession, tmp_path: Path) -> None:
@@ -258,7 +260,7 @@ def test_what_is_wrong_with_the_rows_is_said(spark: SparkSession, tmp_path: Path
     with pytest.raises(ValueError, match="columns"):
         rss.pairs(given, SCHEMA, work=work, text="body")
     # Most of these partitions are empty.
-    few = ["", *corpus(8), "", "."]
+    few = ["", *texts(8), *texts(3), "", "."]
     found = rss.pairs(frame(spark, few, 31, 1), SCHEMA, work=work, key="key")
     assert lines(found) == pair_lines(few, SCHEMA) and found.manifest["counts"]["empty"] == 3
     nothing = rss.clusters(given.where("ordinal > 9"), SCHEMA, work=work, key="key")
@@ -286,54 +288,6 @@ def test_the_union_of_shards_answers_as_one_store(spark: SparkSession, tmp_path:
     assert rs.merge(merged, sorted(shards.glob("*.rsm"))).documents == 150
     # A second run gives the same files their names again.
     rss.build_shards(given, SCHEMA, path=str(shards), shards=3, work=work)
-
-
-def test_new_documents_are_compared_with_shards_and_added(spark: SparkSession, tmp_path: Path) -> None:
-    documents, names = corpus(220), keys(corpus(220))
-    old, new = documents[:80], documents[80:]
-    work, one = str(tmp_path / "work"), tmp_path / "one.rsm"
-    folders = [str(tmp_path / "shards" / name) for name in ("1", "2")]
-    rss.build_shards(frame(spark, old, 5, 2), SCHEMA, path=folders[0], shards=3, work=work)
-    rs.bulk_build(one, list(zip(names, old)), SCHEMA)
-    rows = frame(spark, documents, 31, 3).where("ordinal >= 80")
-    given = rows.withColumn("ordinal", rows["ordinal"] - 80)
-    with rs.Store.open(one) as store:
-        result = rss.dedup(given, against=folders[0], key="key", work=work)
-        assert result.dropped is not None
-        found = result.dropped.orderBy("ordinal").collect()
-        columns = ("ordinal", "survivor", "similarity", "distance", "key_ordinal", "key_survivor")
-        expected = rs.dedup(list(zip(names[80:], new)), against=store)
-        assert [tuple(row[name] for name in columns) for row in found] == [
-            (d.position, d.survivor, d.similarity, d.distance, d.key, d.survivor_key)
-            for d in expected.duplicates
-        ]
-        added = kept(result)
-        assert added == expected.positions.tolist()
-        known = {row["ordinal"] for row in found if row["stored_key"] is not None}
-        assert known == {n for n, answer in enumerate(store.query_many(new)) if answer}
-        assert result.manifest["counts"]["known"] == len(known) > 5 and len(found) > len(known) + 5
-        manifest = rss.add_to_shards(result.frame, path=folders[0], to=folders[1], work=work)
-        store.insert_many([new[n] for n in added], [names[80 + n] for n in added])
-        assert manifest["counts"]["documents"] == len(store) == 80 + len(added)
-        assert manifest["next_stamp"] == 80 + added[-1] + 1
-        answers: dict[int, list[Any]] = {n: [] for n in range(len(documents))}
-        found = rss.query(frame(spark, documents, 4, 1), path=folders[1], limit=4).collect()
-        for row in sorted(found, key=lambda row: (row["query"], row["rank"])):
-            answers[row["query"]].append((row["key"], row["similarity"]))
-        for n, text in enumerate(documents):
-            assert answers[n] == [(match.key, match.similarity) for match in store.query(text, limit=4)]
-    # A repeated task does the same, because what it begins with is still there.
-    again = rss.add_to_shards(result.frame, path=folders[0], to=folders[1], work=work)
-    assert again["shards"] == manifest["shards"]
-    with pytest.raises(ValueError, match="expected another one"):
-        rss.add_to_shards(result.frame, path=folders[0], to=folders[0], work=work)
-    with pytest.raises(Exception, match="KeyExistsError"):
-        rss.add_to_shards(result.frame, path=folders[1], to=str(tmp_path / "3"), work=work)
-    with pytest.raises(ValueError, match="another than that of the shards"):
-        rss.dedup(given, rs.Schema(simhash=rs.SimHash(64)), against=folders[0], work=work)
-    next(Path(folders[1]).glob("*.rsm")).unlink()
-    with pytest.raises(ValueError, match="found 2 files"):
-        rss.query(given, path=folders[1])
 
 
 def tool() -> Path | None:
