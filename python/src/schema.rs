@@ -9,7 +9,7 @@ use resemblance::{
     Sketcher,
 };
 
-use crate::batches::{Batches, sketch, sketch_batch, threads_or_all};
+use crate::batches::{Batches, sketch};
 use crate::errors::{OrRaise, invalid};
 use crate::python::{choice, fields, number, object};
 use crate::signature::{Signature, Signatures};
@@ -290,7 +290,7 @@ impl Schema {
     fn with_weights(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut frequencies = resemblance::DocumentFrequencies::new();
         let plain = &self.parts.sketcher;
-        let mut batches = Batches::new(texts)?;
+        let mut batches = Batches::new(texts, None)?;
         while let Some(batch) = batches.next()? {
             for text in batch.texts(py)? {
                 frequencies = released(py, || {
@@ -318,11 +318,10 @@ impl Schema {
         threads: Option<usize>,
     ) -> PyResult<Signatures> {
         let (py, sketcher) = (slf.py(), &slf.get().parts.sketcher);
-        let threads = threads_or_all(py, threads)?;
         let mut signatures = Vec::new();
-        let mut batches = Batches::new(texts)?;
+        let mut batches = Batches::new(texts, threads)?;
         while let Some(batch) = batches.next()? {
-            signatures.extend(sketch_batch(py, sketcher, &batch, threads)?);
+            signatures.extend(batches.sketch(py, sketcher, &batch)?);
             py.check_signals()?;
         }
         Ok(Signatures::new(signatures, slf.clone().unbind()))
