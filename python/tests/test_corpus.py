@@ -188,14 +188,14 @@ def test_all_policies_against_a_store_are_those_of_the_tool(tmp_path: Path) -> N
                     lengths = [len(text) for text in documents[60:]]
                     by_length = rs.dedup(new, against=store, policy=policy, keep=lengths)
                     assert by_length.duplicates == found.duplicates
-            rows = [
+            reported = [
                 f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}\t"
                 + ("exact" if d.is_exact else "estimate")
                 for d in found.duplicates
             ]
-            assert rows == report.read_text().splitlines()
+            assert reported == report.read_text().splitlines()
             assert sum(d.survivor is None for d in found.duplicates) > 10
-            told.add(tuple(rows))
+            told.add(tuple(reported))
     assert len(told) > 3
 
 

@@ -370,19 +370,22 @@ def test_the_rule_that_says_which_stays_as_the_tool_applies_it(
     longer = [text + " too" * (n % 3) for n, text in enumerate(documents)]
     file = write_lines(tmp_path / "corpus.jsonl", list(zip(keys(longer), longer)))
     read = rss.read_lines(spark, str(file)).withColumnRenamed("ordinal", "place")
-    for rule, score, policy in (
+    rules: list[tuple[str, str, Any]] = [
         ("longest", "-length(text)", "first"),
         ("quality:max", "-get_json_object(line, '$.quality')", "cluster"),
-    ):
+    ]
+    for rule, score, policy in rules:
         scored = read.selectExpr("*", f"CAST({score} AS double) AS rank")
         ranked = rss.number(scored, by=["rank", "place"], work=str(tmp_path / "order"))
         options: dict[str, Any] = {"policy": policy, "key": "key", "work": str(tmp_path / "work")}
         result = rss.dedup(ranked, SCHEMA, **options)
         report = tmp_path / "report.tsv"
         ran = subprocess.run(
-            [binary, "dedup", file, "-o", "-", "--keep", rule, "--policy", policy, "-q", "--force"]
-            + ["--report", report, "--no-header", "--words", "2", "--minhash", "64"]
-            + ["--threshold", "0.6"],
+            [
+                *(str(binary), "dedup", str(file), "-o", "-", "--keep", rule, "--policy", policy),
+                *("-q", "--force", "--report", str(report), "--no-header"),
+                *("--words", "2", "--minhash", "64", "--threshold", "0.6"),
+            ],
             stdout=subprocess.PIPE,
             check=True,
         )

@@ -131,10 +131,11 @@ class KillOnce:
     """Makes signatures, and kills the executor that it runs in, the first time."""
 
     rule: _recipe.Rule
+    keeps_signatures: bool
     marker: str
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        yield from _steps.Sketch(self.rule)(batches)
+        yield from _steps.Sketch(self.rule, self.keeps_signatures)(batches)
         try:
             Path(self.marker).touch(exist_ok=False)
         except FileExistsError:
@@ -150,7 +151,7 @@ def test_a_killed_executor_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     documents, marker = corpus(120), tmp_path / "killed"
-    monkeypatch.setattr(_job, "Sketch", lambda rule: KillOnce(rule, str(marker)))
+    monkeypatch.setattr(_job, "Sketch", lambda rule, keeps: KillOnce(rule, keeps, str(marker)))
     given = frame(spark, documents, 6, 3)
     result = rss.pairs(given, SCHEMA, work=str(tmp_path / "work"), key="key")
     assert marker.exists()

@@ -71,7 +71,8 @@ class _Build:
     def _insert(self, target: BulkBuild | Store, schema: Schema, rows: pa.RecordBatch) -> int:
         """Inserts rows, and returns the last stamp."""
         signatures = Signatures.from_bytes(schema, rows.column("signature").to_pylist())
-        stamps = [self.first_stamp + ordinal for ordinal in rows.column("ordinal").to_pylist()]
+        ordinals: list[int] = rows.column("ordinal").to_pylist()
+        stamps = [self.first_stamp + ordinal for ordinal in ordinals]
         target.insert_many(signatures, rows.column("key"), stamps=stamps, threads=1)
         return stamps[-1]
 
