@@ -78,6 +78,8 @@ def main() -> None:
         alone = rs.clusters(corpus, schema, threads=1)
         print(f"one process, one thread: clusters {time.monotonic() - begun:.1f} s, {len(alone)} clusters")
     with tempfile.TemporaryDirectory() as folder:
+        events = Path(folder) / "events"
+        events.mkdir()
         begun = time.monotonic()
         spark = (
             SparkSession.builder.master(options.master)
@@ -88,7 +90,7 @@ def main() -> None:
             .config("spark.eventLog.enabled", "true")
             .config("spark.eventLog.rolling.enabled", "false")
             .config("spark.eventLog.compress", "false")
-            .config("spark.eventLog.dir", Path(folder).as_uri())
+            .config("spark.eventLog.dir", events.as_uri())
             .getOrCreate()
         )
         spark.sparkContext.setLogLevel("ERROR")
@@ -111,7 +113,7 @@ def main() -> None:
         stages = manifest["stages"]
         print(json.dumps(manifest["counts"]))
         spark.stop()
-        log = next(file for file in Path(folder).iterdir() if file.is_file())
+        log = next(file for file in events.iterdir() if file.is_file())
         written = shuffled(log)
     print(f"{'stage':<14}{'rows':>10}{'seconds':>10}{'shuffled bytes a document':>28}")
     for stage in stages:
