@@ -28,7 +28,8 @@ mod waiting;
 use pyo3::prelude::*;
 
 /// Classes and functions that `resemblance` gives names to.
-#[pymodule]
+// An interpreter without a global lock turns it on when it imports this: nobody has tried it without.
+#[pymodule(gil_used = true)]
 mod _native {
     #[pymodule_export]
     use crate::answers::{Match, Matches, Novelty, Record, Upserted};

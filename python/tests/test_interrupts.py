@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import textwrap
 import threading
 import time
@@ -168,6 +169,14 @@ def test_other_threads_run_during_calls(store: rs.Store) -> None:
     finally:
         stop.set()
         thread.join()
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter always has its lock"
+)
+def test_a_free_threaded_interpreter_is_told_to_lock() -> None:
+    # It warns when it imports the module, and threads take turns from then on.
+    assert getattr(sys, "_is_gil_enabled")()
 
 
 FORK = textwrap.dedent(
