@@ -43,7 +43,8 @@
 //! - [`Sketcher`] makes [`Signature`]s of texts and features, in any thread, with or without a store.
 //! - [`Snapshot::query`], [`Snapshot::pairs`] and [`Snapshot::clusters`] find near-duplicates.
 //! - [`exact`] computes the similarities that signatures estimate; [`Query::verify`] and
-//!   [`Join::verify`] put exact ones in the place of estimates.
+//!   [`Join::verify`] put exact ones in the place of estimates. [`exact::shared_spans`] shows where two texts
+//!   are alike.
 //! - [`dedup`] keeps the documents of a stream that are new, [`verification`] the features of texts for
 //!   exact similarities, [`pipeline`] sketches on all cores; [`tune`] and [`eval`] compare schemas.
 //! - [`Store::touch`] renews a document, [`Store::evict`] forgets what was not; [`Revision`] says what a document is to its last version.
@@ -148,7 +149,7 @@ pub use maintain::{
     MergeStats, PairRule, PairScore, Repair, RepairReport, RunStats, ShardMerge, Stats,
     StoredDocument, TableStats,
 };
-pub use observe::{Latencies, Metrics, Reads};
+pub use observe::{Latencies, Metrics};
 pub use options::StoreOptions;
 pub use query::{Bounds, By, ContainmentQuery, Earlier, Nearest, OneOrMany, Query};
 pub use read::Records;
@@ -165,8 +166,8 @@ pub use store::Store;
 pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 pub use transaction::WriteTransaction;
 pub use types::{
-    BeyondBudget, CheckReport, Document, Match, Matches, Novelty, Operation, Overlap, Overlaps,
-    Phase, Problem, Progress, Record, Revision, Scope, Upserted, key_text,
+    BeyondBudget, CheckReport, Document, FrequentPassage, Match, Matches, Novelty, Operation,
+    Overlap, Overlaps, Phase, Problem, Progress, Record, Revision, Scope, Upserted, key_text,
 };
 
 /// The examples of the README, held to be true.

@@ -727,7 +727,6 @@ impl Store {
     pub fn metrics(&self) -> Metrics {
         let context = &self.store().context;
         Metrics {
-            reads: context.reads.get(),
             filter_cache_bytes: context.cache.filter_bytes(),
             block_cache_bytes: context.cache.block_bytes(),
             ..context.counters.get()

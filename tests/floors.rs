@@ -58,7 +58,8 @@ const LIBRARY_FLOORS: &[&str] = &[
 
 /// The tool's rooms from the bottom up.
 const TOOL_FLOORS: &[&str] = &[
-    "bug", "corpus", "failure", "output", "options", "session", "verbs", "tool", "lib", "main",
+    "bug", "corpus", "failure", "defaults", "help", "output", "options", "session", "verbs",
+    "tool", "lib", "main",
 ];
 
 /// Types that only the crate's root may name: they call rooms, and no room knows them.

@@ -5,13 +5,15 @@
 //!
 //! # Floors
 //!
-//! A floor imports only those below it: `tool`, `verbs`, `session`, `options`, `output`, `failure`; then
-//! [`corpus`], which does not know the command line. What is done with documents (deduplication, exact
+//! A floor imports only those below it: `tool`, `verbs`, `session`, `options`, `output`, `help`, `defaults`,
+//! `failure`; then [`corpus`], which does not know the command line. What is done with documents (deduplication, exact
 //! verification, evaluation, the choice of a schema, sketching on all cores) is in the library.
 
 mod bug;
 pub mod corpus;
+mod defaults;
 mod failure;
+mod help;
 mod options;
 mod output;
 mod session;

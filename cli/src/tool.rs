@@ -3,17 +3,22 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::corpus::only_store;
+use crate::defaults::{DEFAULTS_HELP, with_defaults};
 use crate::failure::{EXIT_CODES, Failure, FailureKind, Outcome, Result};
+use crate::help::shaped;
 use crate::options::CommonOptions;
 use crate::output::{tell_failure, tell_help, tell_usage};
 use crate::session::{Context, Interrupt, contain_panics, silence_panics};
 use crate::verbs;
+
+/// A run of this length tells how long it was.
+const LONG_RUN: Duration = Duration::from_secs(10);
 
 const CORPUS_HELP: &str = "\
 A CORPUS is
@@ -52,7 +57,7 @@ and they can be removed once no other run works there.";
 
 fn after_help() -> String {
     format!(
-        "{CORPUS_HELP}\n\n{KILLED_HELP}\n\n{EXIT_CODES}\n\n\
+        "{CORPUS_HELP}\n\n{DEFAULTS_HELP}\n\n{KILLED_HELP}\n\n{EXIT_CODES}\n\n\
 Examples:
   resemblance dedup corpus.jsonl.gz -o unique.jsonl.gz --report dropped.tsv
   resemblance pairs corpus.jsonl --threshold 0.9
@@ -103,6 +108,8 @@ enum Verb {
     Pairs(verbs::PairsArguments),
     Clusters(verbs::ClustersArguments),
     Dedup(verbs::DedupArguments),
+    Explain(verbs::ExplainArguments),
+    Report(verbs::ReportArguments),
     Contain(verbs::ContainArguments),
     Decontaminate(verbs::DecontaminateArguments),
     Stats(verbs::StatsArguments),
@@ -127,6 +134,8 @@ impl Verb {
             | Self::Build(_)
             | Self::Tune(_)
             | Self::Eval(_)
+            | Self::Explain(_)
+            | Self::Report(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
             Self::Add(arguments) => Some(&arguments.store),
@@ -155,21 +164,32 @@ impl Verb {
 
 /// Runs the tool with the arguments of the process, and returns the exit code of the process.
 pub fn run() -> ExitCode {
-    let arguments = match ToolArguments::try_parse() {
+    let command = command();
+    let (arguments, config) = match with_defaults(&command, std::env::args_os().collect()) {
+        Ok(with) => with,
+        Err(failure) => {
+            tell_failure(&failure);
+            return ExitCode::from(failure.exit_code());
+        }
+    };
+    let matches = command.try_get_matches_from(arguments);
+    let arguments = match matches.and_then(|matches| ToolArguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
-        Err(error) => return explain_usage(&error),
+        Err(error) => return explain_usage(&error, config.as_deref()),
     };
     silence_panics();
     let store = arguments.verb.store().map(Path::to_path_buf);
     let outcome = contain_panics(|| {
         let context = Context::new(&arguments.common, Interrupt::install()?);
         let started = Instant::now();
+        if let Some(config) = &config {
+            let config = config.display();
+            context
+                .messages
+                .detail(format_args!("defaults of options are in {config}"));
+        }
         let outcome = dispatch(&context, arguments.verb);
-        context.messages.detail(format_args!(
-            "took {:.1} s with up to {} threads",
-            started.elapsed().as_secs_f64(),
-            context.threads
-        ));
+        tell_time(&context, started.elapsed());
         outcome
     });
     let outcome = outcome.map_err(|failure| match &store {
@@ -188,6 +208,17 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// Says how long a run took: after a long one to everybody.
+fn tell_time(context: &Context, took: Duration) {
+    let (seconds, threads) = (took.as_secs_f64(), context.threads);
+    let text = format!("took {seconds:.1} s with up to {threads} threads");
+    if took >= LONG_RUN {
+        context.messages.note(text);
+    } else {
+        context.messages.detail(text);
+    }
+}
+
 fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
     match verb {
         Verb::Create(arguments) => verbs::create(context, &arguments),
@@ -202,6 +233,8 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Pairs(arguments) => verbs::pairs(context, &arguments),
         Verb::Clusters(arguments) => verbs::clusters(context, &arguments),
         Verb::Dedup(arguments) => verbs::dedup(context, &arguments),
+        Verb::Explain(arguments) => verbs::explain(context, &arguments),
+        Verb::Report(arguments) => verbs::report(context, &arguments),
         Verb::Contain(arguments) => verbs::contain(context, &arguments),
         Verb::Decontaminate(arguments) => verbs::decontaminate(context, &arguments),
         Verb::Stats(arguments) => verbs::stats(context, &arguments),
@@ -214,13 +247,17 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Backup(arguments) => verbs::backup(context, &arguments),
         Verb::Export(arguments) => verbs::export(context, &arguments),
         Verb::Import(arguments) => verbs::import(context, &arguments),
-        Verb::Completions(arguments) => verbs::completions(&arguments, ToolArguments::command()),
-        Verb::Man(arguments) => verbs::man(&arguments, ToolArguments::command()),
+        Verb::Completions(arguments) => verbs::completions(&arguments, command()),
+        Verb::Man(arguments) => verbs::man(&arguments, command()),
     }
 }
 
+fn command() -> Command {
+    shaped(ToolArguments::command())
+}
+
 /// Help and version go to standard output; a mistake is told in the words of the tool.
-fn explain_usage(error: &clap::Error) -> ExitCode {
+fn explain_usage(error: &clap::Error, config: Option<&Path>) -> ExitCode {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
@@ -240,16 +277,33 @@ fn explain_usage(error: &clap::Error) -> ExitCode {
         return ExitCode::from(2);
     }
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    tell_usage(text.trim_end());
+    let defaults = config.map(|path| format!("\n\nDefaults of options are in {}.", path.display()));
+    tell_usage(&format!(
+        "{}{}",
+        text.trim_end(),
+        defaults.unwrap_or_default()
+    ));
     ExitCode::from(2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::help::GROUPS;
 
     #[test]
     fn the_command_line_is_consistent() {
-        ToolArguments::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_is_in_one_group_of_the_help() {
+        let grouped = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied());
+        let mut grouped: Vec<&str> = grouped.collect();
+        grouped.sort_unstable();
+        let command = command();
+        let mut verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        verbs.sort_unstable();
+        assert_eq!(grouped, verbs);
     }
 }

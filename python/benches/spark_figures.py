@@ -1,6 +1,7 @@
 """Seconds and shuffled bytes of each stage of a job on Spark, beside one process.
 
     python python/benches/spark_figures.py --documents 60000 [--words 60] [--master 'local-cluster[2,1,1024]']
+        [--verb pairs|clusters|dedup|build]
 
 Texts are made: a third of them is like an earlier one. Bytes are those that Spark notes as written for
 shuffles, from its event log.
@@ -62,16 +63,23 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=60_000)
     parser.add_argument("--words", type=int, default=60)
     parser.add_argument("--master", default="local-cluster[2,1,1024]")
-    parser.add_argument("--verb", choices=("pairs", "clusters", "dedup"), default="clusters")
+    parser.add_argument("--verb", choices=("pairs", "clusters", "dedup", "build"), default="clusters")
     options = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     corpus = texts(options.documents, options.words)
     schema = rs.Schema(text=rs.Text.words(3), minhash=rs.MinHash(128, threshold=0.7))
     begun = time.monotonic()
-    alone = rs.clusters(corpus, schema, threads=1)
-    print(f"one process, one thread: clusters {time.monotonic() - begun:.1f} s, {len(alone)} clusters")
+    if options.verb == "build":
+        with tempfile.TemporaryDirectory() as folder:
+            rs.bulk_build(f"{folder}/one.rsm", corpus, schema, threads=1)
+        print(f"one process: build {time.monotonic() - begun:.1f} s")
+    else:
+        alone = rs.clusters(corpus, schema, threads=1)
+        print(f"one process, one thread: clusters {time.monotonic() - begun:.1f} s, {len(alone)} clusters")
     with tempfile.TemporaryDirectory() as folder:
+        events = Path(folder) / "events"
+        events.mkdir()
         begun = time.monotonic()
         spark = (
             SparkSession.builder.master(options.master)
@@ -82,23 +90,30 @@ def main() -> None:
             .config("spark.eventLog.enabled", "true")
             .config("spark.eventLog.rolling.enabled", "false")
             .config("spark.eventLog.compress", "false")
-            .config("spark.eventLog.dir", Path(folder).as_uri())
+            .config("spark.eventLog.dir", events.as_uri())
             .getOrCreate()
         )
         spark.sparkContext.setLogLevel("ERROR")
         path = f"{folder}/corpus"
-        rows = ((n, text) for n, text in enumerate(corpus))
-        given = spark.createDataFrame(spark.sparkContext.parallelize(rows, 8), "ordinal long, text string")
+        rows = ((n, f"page/{n}", text) for n, text in enumerate(corpus))
+        columns = "ordinal long, key string, text string"
+        given = spark.createDataFrame(spark.sparkContext.parallelize(rows, 8), columns)
         given.write.parquet(path)
         print(f"start and corpus: {time.monotonic() - begun:.1f} s")
         begun = time.monotonic()
-        verb = {"pairs": rss.pairs, "clusters": rss.clusters, "dedup": rss.dedup}[options.verb]
-        result = verb(spark.read.parquet(path), schema, work=f"{folder}/work")
+        documents, work = spark.read.parquet(path), f"{folder}/work"
+        if options.verb == "build":
+            manifest = rss.build_shards(
+                documents, schema, path=f"{folder}/shards", shards=8, work=work
+            )
+        else:
+            verb = {"pairs": rss.pairs, "clusters": rss.clusters, "dedup": rss.dedup}[options.verb]
+            manifest = verb(documents, schema, work=work).manifest
         print(f"{options.verb} on {options.master}: {time.monotonic() - begun:.1f} s")
-        stages = result.manifest["stages"]
-        print(json.dumps(result.manifest["counts"]))
+        stages = manifest["stages"]
+        print(json.dumps(manifest["counts"]))
         spark.stop()
-        log = next(file for file in Path(folder).iterdir() if file.is_file())
+        log = next(file for file in events.iterdir() if file.is_file())
         written = shuffled(log)
     print(f"{'stage':<14}{'rows':>10}{'seconds':>10}{'shuffled bytes a document':>28}")
     for stage in stages:

@@ -16,41 +16,49 @@ pub(crate) struct Match(pub(crate) resemblance::Match);
 
 #[pymethods]
 impl Match {
+    /// The id of the stored document.
     #[getter]
     fn id(&self) -> u64 {
         self.0.id().get()
     }
 
+    /// Its key, `None` if it has none. Bytes that are no UTF-8 are surrogates.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         optional_key(py, self.0.key())
     }
 
+    /// Its key as bytes, `None` if it has none.
     #[getter]
     fn key_bytes<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.0.key().map(|key| PyBytes::new(py, key))
     }
 
+    /// Its similarity, from 0 to 1: an estimate unless `is_exact`; `None` without MinHash.
     #[getter]
     fn similarity(&self) -> Option<f64> {
         self.0.similarity()
     }
 
+    /// Whether the similarity was computed from features, and not estimated from signatures.
     #[getter]
     fn is_exact(&self) -> bool {
         self.0.is_exact()
     }
 
+    /// The number of bits in which the fingerprints differ; `None` without SimHash.
     #[getter]
     fn distance(&self) -> Option<u32> {
         self.0.distance()
     }
 
+    /// The stamp of the stored document.
     #[getter]
     fn stamp(&self) -> u64 {
         self.0.stamp()
     }
 
+    /// Its payload, `None` unless the query asked for `payloads`.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.0.payload().map(|payload| PyBytes::new(py, payload))
@@ -101,6 +109,7 @@ impl Matches {
         }
     }
 
+    /// The number of stored documents that were compared.
     #[getter]
     fn candidates(&self) -> usize {
         self.0.candidates()
@@ -153,6 +162,7 @@ pub(crate) struct Novelty(pub(crate) resemblance::Novelty);
 
 #[pymethods]
 impl Novelty {
+    /// Whether the document was inserted.
     #[getter]
     fn is_new(&self) -> bool {
         self.0.is_new()
@@ -181,6 +191,7 @@ impl Novelty {
         }
     }
 
+    /// Candidates that were not compared, because of a budget; `None` if all were.
     #[getter]
     fn beyond_budget(&self) -> Option<u64> {
         documents(self.0.beyond_budget())
@@ -214,11 +225,13 @@ pub(crate) struct Upserted(pub(crate) resemblance::Upserted);
 
 #[pymethods]
 impl Upserted {
+    /// The id of the document.
     #[getter]
     fn id(&self) -> u64 {
         self.0.id.get()
     }
 
+    /// The id of the document that it replaced, `None` if there was none.
     #[getter]
     fn replaced(&self) -> Option<u64> {
         self.0.replaced.map(|id| id.get())
@@ -266,31 +279,37 @@ impl Record {
 
 #[pymethods]
 impl Record {
+    /// The id of the document.
     #[getter]
     fn id(&self) -> u64 {
         self.record.id().get()
     }
 
+    /// Its key, `None` if it has none. Bytes that are no UTF-8 are surrogates.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         optional_key(py, self.record.key())
     }
 
+    /// Its key as bytes, `None` if it has none.
     #[getter]
     fn key_bytes<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.record.key().map(|key| PyBytes::new(py, key))
     }
 
+    /// Its signature.
     #[getter]
     fn signature(&self, py: Python<'_>) -> Signature {
         Signature::new(self.record.signature().clone(), self.schema.clone_ref(py))
     }
 
+    /// Its stamp.
     #[getter]
     fn stamp(&self) -> u64 {
         self.record.stamp()
     }
 
+    /// Its payload.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.record.payload())

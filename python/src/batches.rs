@@ -3,6 +3,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
+use std::thread::ScopedJoinHandle;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray, LargeBinaryArray};
@@ -32,8 +33,18 @@ const PIECE_BYTES: usize = 8 << 20;
 /// Texts that a thread takes at least, so that it is worth starting.
 const THREAD_BYTES: usize = 32 << 10;
 
-/// Documents, given batch by batch.
-pub(crate) enum Batches<'py> {
+/// Documents, given batch by batch, and the threads that work on one.
+pub(crate) struct Batches<'py> {
+    source: Source<'py>,
+    threads: usize,
+    batch_documents: usize,
+    batch_bytes: usize,
+    /// The batch that was gathered while others were worked on.
+    ahead: Option<PyResult<Option<Batch<'py>>>>,
+}
+
+/// Where documents come from.
+enum Source<'py> {
     Items(Bound<'py, PyIterator>),
     Arrow {
         arrays: Arrays,
@@ -123,7 +134,120 @@ impl ArrowBatches {
 }
 
 impl<'py> Batches<'py> {
-    pub(crate) fn new(documents: &Bound<'py, PyAny>) -> PyResult<Self> {
+    /// Batches for some threads, by default one for each core.
+    pub(crate) fn new(documents: &Bound<'py, PyAny>, threads: Option<usize>) -> PyResult<Self> {
+        Ok(Self {
+            source: Source::new(documents)?,
+            threads: threads_or_all(documents.py(), threads)?,
+            batch_documents: BATCH_DOCUMENTS,
+            batch_bytes: BATCH_BYTES,
+            ahead: None,
+        })
+    }
+
+    /// Makes batches so large that each thread has as much to do as one alone.
+    pub(crate) fn by_threads(self) -> Self {
+        Self {
+            batch_documents: self.batch_documents.saturating_mul(self.threads),
+            batch_bytes: self.batch_bytes.saturating_mul(self.threads),
+            ..self
+        }
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Returns the next documents, `None` after the last.
+    pub(crate) fn next(&mut self) -> PyResult<Option<Batch<'py>>> {
+        match self.ahead.take() {
+            Some(next) => next,
+            None => self.gather(),
+        }
+    }
+
+    fn gather(&mut self) -> PyResult<Option<Batch<'py>>> {
+        self.source.next(self.batch_documents, self.batch_bytes)
+    }
+
+    /// Makes the signatures of a batch.
+    pub(crate) fn sketch(
+        &mut self,
+        py: Python<'_>,
+        sketcher: &Sketcher,
+        batch: &Batch<'_>,
+    ) -> PyResult<Vec<Signature>> {
+        let items = batch.items(py)?;
+        if let [Item::Text(text)] = items.as_slice() {
+            return Ok(vec![sketch(py, sketcher, text)?]);
+        }
+        self.map(py, &items, |item| match item {
+            Item::Text(text) => sketcher.text(text),
+            Item::Ready(signature) => Ok((*signature).clone()),
+        })
+    }
+
+    /// Makes the signatures of texts, and their features for exact similarities if `with_features`.
+    pub(crate) fn sketch_texts(
+        &mut self,
+        py: Python<'_>,
+        sketcher: &Sketcher,
+        batch: &Batch<'_>,
+        with_features: bool,
+    ) -> PyResult<Vec<SketchedText>> {
+        self.map(py, &batch.items(py)?, |item| match item {
+            Item::Text(text) => SketchedText::new(sketcher, with_features, text),
+            Item::Ready(signature) if !with_features => Ok(SketchedText {
+                signature: (*signature).clone(),
+                features: Arc::default(),
+            }),
+            Item::Ready(_) => Err(Error::InvalidParameter {
+                parameter: "documents",
+                found: "a signature".into(),
+                expected: "texts, which exact similarities are computed from".into(),
+            }),
+        })
+    }
+
+    /// Does the same with each document, on several threads if that is worth it. These need no
+    /// interpreter, so the caller's thread gathers the next batch meanwhile.
+    fn map<T: Send>(
+        &mut self,
+        py: Python<'_>,
+        items: &[Item<'_>],
+        work: impl Fn(&Item<'_>) -> Result<T, Error> + Sync,
+    ) -> PyResult<Vec<T>> {
+        let bytes: usize = items.iter().map(Item::bytes).sum();
+        let threads = self.threads.min(bytes / THREAD_BYTES + 1);
+        let all = |items: &[Item<'_>]| items.iter().map(&work).collect::<Result<Vec<T>, Error>>();
+        if threads <= 1 || items.len() < 2 {
+            return released(py, || all(items));
+        }
+        std::thread::scope(|scope| {
+            let shares = items.chunks(items.len().div_ceil(threads));
+            let shares: Vec<_> = shares.map(|share| scope.spawn(|| all(share))).collect();
+            if self.ahead.is_none() {
+                self.ahead = Some(self.gather());
+            }
+            released(py, || joined(shares))
+        })
+    }
+}
+
+/// The results of threads, in their order.
+fn joined<'a, T: Send + 'a>(
+    shares: impl IntoIterator<Item = ScopedJoinHandle<'a, Result<Vec<T>, Error>>>,
+) -> Result<Vec<T>, Error> {
+    let mut all = Vec::new();
+    for share in shares {
+        let share = share.join();
+        all.extend(share.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+    }
+    Ok(all)
+}
+
+impl<'py> Source<'py> {
+    fn new(documents: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Ok(all) = documents.cast::<signature::Signatures>() {
             return Ok(Self::Signatures {
                 all: all.clone(),
@@ -140,16 +264,16 @@ impl<'py> Batches<'py> {
         Ok(Self::Items(documents.try_iter()?))
     }
 
-    /// Returns the next documents, `None` after the last.
-    pub(crate) fn next(&mut self) -> PyResult<Option<Batch<'py>>> {
+    /// Returns some documents at most, or as many as have some bytes.
+    fn next(&mut self, documents: usize, bytes: usize) -> PyResult<Option<Batch<'py>>> {
         match self {
             Self::Items(items) => {
-                let (mut batch, mut bytes) = (Vec::new(), 0);
-                while batch.len() < BATCH_DOCUMENTS && bytes < BATCH_BYTES {
+                let (mut batch, mut gathered_bytes) = (Vec::new(), 0);
+                while batch.len() < documents && gathered_bytes < bytes {
                     let Some(item) = items.next() else { break };
                     let item = item?;
                     if let Ok(text) = item.cast::<PyString>() {
-                        bytes += text.len()?;
+                        gathered_bytes += text.len()?;
                     }
                     batch.push(item);
                 }
@@ -166,7 +290,7 @@ impl<'py> Batches<'py> {
                 if array.is_empty() {
                     continue;
                 }
-                let count = arrow_batch(&array);
+                let count = arrow_batch(&array, documents, bytes);
                 if count < array.len() {
                     *rest = Some(array.slice(count, array.len() - count));
                 }
@@ -174,7 +298,7 @@ impl<'py> Batches<'py> {
             },
             Self::Signatures { all, next } => {
                 let all = all.get().all();
-                let end = (*next + BATCH_DOCUMENTS).min(all.len());
+                let end = (*next + documents).min(all.len());
                 let batch = all.get(*next..end).map(<[Signature]>::to_vec);
                 *next = end;
                 Ok(batch
@@ -186,11 +310,9 @@ impl<'py> Batches<'py> {
 }
 
 /// The number of documents at the start of an array that make a batch.
-fn arrow_batch(array: &ArrayRef) -> usize {
-    let bytes = array.get_array_memory_size() / array.len().max(1);
-    (BATCH_BYTES / bytes.max(1))
-        .clamp(1, BATCH_DOCUMENTS)
-        .min(array.len())
+fn arrow_batch(array: &ArrayRef, documents: usize, bytes: usize) -> usize {
+    let each = array.get_array_memory_size() / array.len().max(1);
+    (bytes / each.max(1)).clamp(1, documents).min(array.len())
 }
 
 impl Batch<'_> {
@@ -398,58 +520,6 @@ pub(crate) fn sketch(py: Python<'_>, sketcher: &Sketcher, text: &str) -> PyResul
     Ok(stream.finish())
 }
 
-/// Makes the signatures of a batch, on several threads if that is worth it.
-pub(crate) fn sketch_batch(
-    py: Python<'_>,
-    sketcher: &Sketcher,
-    batch: &Batch<'_>,
-    threads: usize,
-) -> PyResult<Vec<Signature>> {
-    let items = batch.items(py)?;
-    if let [Item::Text(text)] = items.as_slice() {
-        return Ok(vec![sketch(py, sketcher, text)?]);
-    }
-    map_items(py, &items, threads, |item| match item {
-        Item::Text(text) => sketcher.text(text),
-        Item::Ready(signature) => Ok((*signature).clone()),
-    })
-}
-
-/// Makes the signatures of texts, and their features for exact similarities if `with_features`.
-pub(crate) fn sketch_texts(
-    py: Python<'_>,
-    sketcher: &Sketcher,
-    batch: &Batch<'_>,
-    with_features: bool,
-    threads: usize,
-) -> PyResult<Vec<SketchedText>> {
-    map_items(py, &batch.items(py)?, threads, |item| match item {
-        Item::Text(text) => SketchedText::new(sketcher, with_features, text),
-        Item::Ready(signature) if !with_features => Ok(SketchedText {
-            signature: (*signature).clone(),
-            features: Arc::default(),
-        }),
-        Item::Ready(_) => Err(Error::InvalidParameter {
-            parameter: "documents",
-            found: "a signature".into(),
-            expected: "texts, which exact similarities are computed from".into(),
-        }),
-    })
-}
-
-/// Does the same with each document, on several threads if that is worth it.
-fn map_items<T: Send>(
-    py: Python<'_>,
-    items: &[Item<'_>],
-    threads: usize,
-    work: impl Fn(&Item<'_>) -> Result<T, Error> + Sync,
-) -> PyResult<Vec<T>> {
-    let bytes: usize = items.iter().map(Item::bytes).sum();
-    let threads = threads.min(bytes / THREAD_BYTES + 1);
-    let all = |items: &[Item<'_>]| items.iter().map(&work).collect::<Result<Vec<T>, Error>>();
-    released(py, || in_shares(items, threads, all))
-}
-
 /// Works on a share of many in each of some threads; the results are in order.
 pub(crate) fn in_shares<I: Sync, T: Send>(
     items: &[I],
@@ -467,13 +537,7 @@ pub(crate) fn in_shares<I: Sync, T: Send>(
             .map(|share| scope.spawn(move || work(share)))
             .collect();
         let mut all = own.map_or(Ok(Vec::new()), work)?;
-        for other in others {
-            all.extend(
-                other
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?,
-            );
-        }
+        all.extend(joined(others)?);
         Ok(all)
     })
 }

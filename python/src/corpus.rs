@@ -13,7 +13,7 @@ use resemblance::verification::FeatureSets;
 use resemblance::{BulkOptions, Document, DuplicateKeys, Error, StoreOptions};
 
 use crate::answers::Match;
-use crate::batches::{Batches, Beside, sketch_texts, threads_or_all};
+use crate::batches::{Batches, Beside, threads_or_all};
 use crate::errors::{OrRaise, invalid};
 use crate::joins::{BY, BoundFields, Clusters, JoinSettings, Pairs};
 use crate::keys::{Key, optional_key};
@@ -261,9 +261,8 @@ impl Deduplicator {
         stamps: Option<&Bound<'py, PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let mut batches = Batches::new(documents)?;
+        let mut batches = Batches::new(documents, threads)?;
         let (mut keys, mut stamps) = (Beside::keys(keys)?, Beside::values("stamps", stamps)?);
-        let threads = threads_or_all(py, threads)?;
         self.home.check(py)?;
         let answers = PyList::empty(py);
         let sketcher = &self.schema.get().parts.sketcher;
@@ -271,7 +270,7 @@ impl Deduplicator {
             py.check_signals()?;
             let (own_keys, own_stamps) =
                 (keys.next(py, batch.len())?, stamps.next(py, batch.len())?);
-            let sketched = sketch_texts(py, sketcher, &batch, self.is_exact, threads)?;
+            let sketched = batches.sketch_texts(py, sketcher, &batch, self.is_exact)?;
             let documents: Vec<_> = sketched
                 .iter()
                 .enumerate()
@@ -415,13 +414,12 @@ impl TemporaryCorpus {
         keys: Option<&Bound<'_, PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<()> {
-        let (mut batches, mut keys) = (Batches::new(documents)?, Beside::keys(keys)?);
-        let threads = threads_or_all(py, threads)?;
+        let (mut batches, mut keys) = (Batches::new(documents, threads)?, Beside::keys(keys)?);
         let sketcher = &self.schema.get().parts.sketcher;
         while let Some(batch) = batches.next()? {
             py.check_signals()?;
             let own_keys = keys.next(py, batch.len())?;
-            let sketched = sketch_texts(py, sketcher, &batch, self.is_exact, threads)?;
+            let sketched = batches.sketch_texts(py, sketcher, &batch, self.is_exact)?;
             let inserted = py.detach(|| {
                 let mut state = lock(&self.state);
                 let CorpusState::Building(build, features) = &mut *state else {
@@ -702,7 +700,7 @@ pub(crate) fn evaluate_sample<'py>(
     let text = text.ok_or_else(|| invalid(py, "schema", "no text", "one that takes texts"))?;
     let sketcher = Some(parts.sketcher.clone());
     let mut sampler = Sampler::new(text, sketcher, SampleLimits::default()).or_raise(py)?;
-    let (mut batches, mut keys) = (Batches::new(documents)?, Beside::keys(keys)?);
+    let (mut batches, mut keys) = (Batches::new(documents, None)?, Beside::keys(keys)?);
     let mut read = 0;
     while let Some(batch) = batches.next()? {
         py.check_signals()?;

@@ -101,28 +101,33 @@ impl Pair {
         self.pair.b.get()
     }
 
+    /// The key of the earlier document, `None` if it has none, or with `keys=False`.
     #[getter]
     fn key_a<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let [key, _] = &self.keys;
         optional_key(py, key.as_deref())
     }
 
+    /// The key of the later document, `None` if it has none, or with `keys=False`.
     #[getter]
     fn key_b<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let [_, key] = &self.keys;
         optional_key(py, key.as_deref())
     }
 
+    /// Their similarity, from 0 to 1: an estimate unless `is_exact`; `None` without MinHash.
     #[getter]
     fn similarity(&self) -> Option<f64> {
         self.pair.similarity
     }
 
+    /// Whether the similarity was computed from features, and not estimated from signatures.
     #[getter]
     fn is_exact(&self) -> bool {
         self.pair.is_exact
     }
 
+    /// The number of bits in which their fingerprints differ; `None` without SimHash.
     #[getter]
     fn distance(&self) -> Option<u32> {
         self.pair.distance
@@ -428,6 +433,7 @@ impl Clusters {
         self.suspicious.clone()
     }
 
+    /// What was not compared because buckets were cut short.
     #[getter]
     fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         left_out_object(py, self.left_out)

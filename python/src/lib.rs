@@ -28,7 +28,8 @@ mod waiting;
 use pyo3::prelude::*;
 
 /// Classes and functions that `resemblance` gives names to.
-#[pymodule]
+// An interpreter without a global lock turns it on when it imports this: nobody has tried it without.
+#[pymodule(gil_used = true)]
 mod _native {
     #[pymodule_export]
     use crate::answers::{Match, Matches, Novelty, Record, Upserted};
@@ -44,7 +45,9 @@ mod _native {
         BucketPairs, Components, FirstKept, PairRule, shard_numbers, table_lines,
     };
     #[pymodule_export]
-    use crate::exact::{similarity_of_sets, similarity_of_weights};
+    use crate::exact::{
+        passage_of_texts, similarity_of_sets, similarity_of_weights, spans_of_texts,
+    };
     #[pymodule_export]
     use crate::joins::{Cluster, Clusters, Pair, Pairs};
     #[pymodule_export]

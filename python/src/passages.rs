@@ -4,7 +4,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use resemblance::{ContainmentQuery, Overlap, Overlaps, Signature};
 
-use crate::batches::{Batches, in_shares, sketch_batch, threads_or_all};
+use crate::batches::{Batches, in_shares};
 use crate::keys::optional_key;
 use crate::python::{fields, object};
 use crate::schema::Schema;
@@ -78,13 +78,12 @@ impl PassageFields {
         documents: &Bound<'_, PyAny>,
         threads: Option<usize>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let threads = threads_or_all(py, threads)?;
-        let mut batches = Batches::new(documents)?;
+        let mut batches = Batches::new(documents, threads)?.by_threads();
         let mut all = Vec::new();
         while let Some(batch) = batches.next()? {
-            let signatures = sketch_batch(py, &schema.get().parts.sketcher, &batch, threads)?;
+            let signatures = batches.sketch(py, &schema.get().parts.sketcher, &batch)?;
             // Fewer are not worth a thread.
-            let threads = threads.min(signatures.len() / 256 + 1);
+            let threads = batches.threads().min(signatures.len() / 256 + 1);
             let ask = |signatures: &[Signature]| self.ask(snapshot, signatures);
             let answers = released(py, || in_shares(&signatures, threads, ask))?;
             for answer in &answers {

@@ -9,7 +9,7 @@ use resemblance::{
     Sketcher,
 };
 
-use crate::batches::{Batches, sketch, sketch_batch, threads_or_all};
+use crate::batches::{Batches, sketch};
 use crate::errors::{OrRaise, invalid};
 use crate::python::{choice, fields, number, object};
 use crate::signature::{Signature, Signatures};
@@ -47,7 +47,7 @@ impl Schema {
 
 /// The fields of `resemblance.Text`.
 #[derive(FromPyObject)]
-struct TextFields {
+pub(crate) struct TextFields {
     unit: String,
     length: i64,
     nfkc: bool,
@@ -142,7 +142,7 @@ fn language(py: Python<'_>, parameter: &'static str, code: &str) -> PyResult<Lan
 }
 
 impl TextFields {
-    fn build(&self, py: Python<'_>) -> PyResult<resemblance::Text> {
+    pub(crate) fn build(&self, py: Python<'_>) -> PyResult<resemblance::Text> {
         let length = number(py, "length", self.length)?;
         let mut text = match choice(py, "unit", &self.unit, &UNITS)? {
             ShingleUnit::Words => resemblance::Text::words(length),
@@ -290,7 +290,7 @@ impl Schema {
     fn with_weights(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut frequencies = resemblance::DocumentFrequencies::new();
         let plain = &self.parts.sketcher;
-        let mut batches = Batches::new(texts)?;
+        let mut batches = Batches::new(texts, None)?;
         while let Some(batch) = batches.next()? {
             for text in batch.texts(py)? {
                 frequencies = released(py, || {
@@ -318,11 +318,10 @@ impl Schema {
         threads: Option<usize>,
     ) -> PyResult<Signatures> {
         let (py, sketcher) = (slf.py(), &slf.get().parts.sketcher);
-        let threads = threads_or_all(py, threads)?;
         let mut signatures = Vec::new();
-        let mut batches = Batches::new(texts)?;
+        let mut batches = Batches::new(texts, threads)?;
         while let Some(batch) = batches.next()? {
-            signatures.extend(sketch_batch(py, sketcher, &batch, threads)?);
+            signatures.extend(batches.sketch(py, sketcher, &batch)?);
             py.check_signals()?;
         }
         Ok(Signatures::new(signatures, slf.clone().unbind()))
@@ -371,6 +370,7 @@ impl Schema {
         Ok(minhash.probability(similarity))
     }
 
+    /// How texts become features; `None` if documents are signatures.
     #[getter]
     fn text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(text) = self.parts.schema.text() else {
@@ -390,6 +390,7 @@ impl Schema {
         object(py, "schema", "Text", &fields).map(Some)
     }
 
+    /// The MinHash part with the bands that were chosen; `None` without one.
     #[getter]
     fn minhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(minhash) = self.parts.schema.minhash() else {
@@ -425,6 +426,7 @@ impl Schema {
         object(py, "schema", "MinHash", &fields).map(Some)
     }
 
+    /// The SimHash part with the tables that were chosen; `None` without one.
     #[getter]
     fn simhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(simhash) = self.parts.schema.simhash() else {
@@ -457,6 +459,7 @@ impl Schema {
         object(py, "schema", "SimHash", &fields).map(Some)
     }
 
+    /// What is kept for questions of containment; `None` for nothing.
     #[getter]
     fn containment<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(containment) = self.parts.schema.containment() else {
@@ -470,31 +473,37 @@ impl Schema {
         object(py, "schema", "Containment", &fields).map(Some)
     }
 
+    /// Which family makes two documents near: `"any"` of both, or only `"both"`.
     #[getter]
     fn near(&self) -> Option<&'static str> {
         name_of(&NEAR, &self.parts.schema.near())
     }
 
+    /// The seed of all hashes.
     #[getter]
     fn seed(&self) -> u64 {
         self.parts.schema.seed()
     }
 
+    /// The number of documents that bands and tables were chosen for.
     #[getter]
     fn expected_documents(&self) -> u64 {
         self.parts.schema.expected_documents()
     }
 
+    /// Whether documents without features are `"distinct"` or `"alike"`.
     #[getter]
     fn empty_documents(&self) -> Option<&'static str> {
         name_of(&EMPTY, &self.parts.schema.empty_documents())
     }
 
+    /// Whether features have weights by their rarity in a corpus.
     #[getter]
     fn is_weighted(&self) -> bool {
         self.parts.schema.weights().is_some()
     }
 
+    /// A number of all that signatures depend on: two schemas with one number make the same ones.
     #[getter]
     fn recipe_fingerprint(&self) -> u64 {
         self.parts.schema.recipe_fingerprint()

@@ -145,23 +145,27 @@ impl Signature {
         Ok(PyArray1::from_vec(py, positions))
     }
 
+    /// The MinHash values, `None` if there are none or if they are kept hashes.
     #[getter]
     fn minhash<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u32>>> {
         let values = self.signature.minhash();
         values.map(|values| PyArray1::from_slice(py, values))
     }
 
+    /// The least hashes of the features, ascending, of a signature that keeps these; else `None`.
     #[getter]
     fn bottom_k<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u64>>> {
         let hashes = self.signature.bottom_k();
         hashes.map(|hashes| PyArray1::from_slice(py, hashes))
     }
 
+    /// The bits of a MinHash value, `None` without MinHash.
     #[getter]
     fn value_bits(&self) -> Option<u8> {
         self.signature.value_bits()
     }
 
+    /// The fingerprint, `None` without SimHash.
     #[getter]
     fn simhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(fingerprint) = self.signature.fingerprint() else {
@@ -171,16 +175,19 @@ impl Signature {
         integer.call1((fingerprint.to_string(), 16)).map(Some)
     }
 
+    /// The bits of the fingerprint, `None` without SimHash.
     #[getter]
     fn simhash_bits(&self) -> Option<u16> {
         self.signature.simhash_bits()
     }
 
+    /// Whether the document has no features.
     #[getter]
     fn is_empty(&self) -> bool {
         self.signature.is_empty()
     }
 
+    /// The schema that made it, `None` if it was given as values.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Schema>> {
         self.schema.as_ref().map(|schema| schema.bind(py).clone())
@@ -377,6 +384,7 @@ impl Signatures {
         Ok(Some(PyArray1::from_vec(py, fingerprints)))
     }
 
+    /// The schema that made them, `None` if they were given as values.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Schema>> {
         self.schema.as_ref().map(|schema| schema.bind(py).clone())

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use resemblance::{By, DocumentId, Error, Nearest};
 
 use crate::answers::{Matches, Record};
-use crate::batches::{Batches, in_shares, sketch, sketch_batch, threads_or_all};
+use crate::batches::{Batches, in_shares, sketch};
 use crate::errors::{exception, invalid};
 use crate::joins::{BY, BoundFields, Clusters, JoinSettings, Pairs};
 use crate::keys::{Key, key_object, optional_key};
@@ -212,12 +212,11 @@ impl Snapshot {
         fields: NearestFields,
         verify: Option<Py<PyAny>>,
     ) -> PyResult<Vec<Matches>> {
-        let threads = threads_or_all(py, None)?;
         let verifier = verify.map(|callable| Arc::new(Verifier::new(callable)));
-        let mut batches = Batches::new(documents)?;
+        let mut batches = Batches::new(documents, None)?;
         let mut all: Vec<Matches> = Vec::new();
         while let Some(batch) = batches.next()? {
-            let signatures = sketch_batch(py, &self.schema.get().parts.sketcher, &batch, threads)?;
+            let signatures = batches.sketch(py, &self.schema.get().parts.sketcher, &batch)?;
             let (snapshot, own, before) = (self.snapshot.clone(), verifier.clone(), all.len());
             // A scan takes long, and Ctrl-C ends it.
             let answers = in_background(py, None, move |_| {
@@ -241,18 +240,18 @@ impl Snapshot {
         threads: Option<usize>,
     ) -> PyResult<Vec<Matches>> {
         let bounds = fields.bounds.build(py)?;
-        let threads = threads_or_all(py, threads)?;
-        let mut batches = Batches::new(documents)?;
+        // A sweep through the buckets costs each thread about the same for few and for many.
+        let mut batches = Batches::new(documents, threads)?.by_threads();
         let mut all = Vec::new();
         while let Some(batch) = batches.next()? {
-            let signatures = sketch_batch(py, &self.schema.get().parts.sketcher, &batch, threads)?;
+            let signatures = batches.sketch(py, &self.schema.get().parts.sketcher, &batch)?;
             let ask = |signatures: &[resemblance::Signature]| {
                 with_fields!(self.snapshot.query(signatures), fields)
                     .bounds(bounds)
                     .run()
             };
             // Fewer are not worth a thread.
-            let threads = threads.min(signatures.len() / 256 + 1);
+            let threads = batches.threads().min(signatures.len() / 256 + 1);
             let answers = released(py, || in_shares(&signatures, threads, ask))?;
             all.extend(answers.into_iter().map(Matches));
             py.check_signals()?;
@@ -294,6 +293,7 @@ pub(crate) fn no_such_key(py: Python<'_>, key: Option<Key>) -> PyErr {
 
 #[pymethods]
 impl Snapshot {
+    /// The schema of the store.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> Bound<'py, Schema> {
         self.schema.bind(py).clone()

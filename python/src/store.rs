@@ -198,11 +198,13 @@ impl Store {
         })
     }
 
+    /// The schema of the store.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> Bound<'py, Schema> {
         self.schema.bind(py).clone()
     }
 
+    /// The path of the file.
     #[getter]
     fn path(&self) -> PathBuf {
         self.path.clone()

@@ -7,7 +7,7 @@ use pyo3::types::PyList;
 use resemblance::{Document, DocumentId, WriteTransaction};
 
 use crate::answers::{Matches, Novelty, Record, Upserted};
-use crate::batches::{Batches, Beside, sketch_batch, threads_or_all};
+use crate::batches::{Batches, Beside};
 use crate::errors::{OrRaise, invalid};
 use crate::joins::BoundFields;
 use crate::keys::Key;
@@ -55,7 +55,6 @@ pub(crate) struct ManyFields<'py> {
     keys: Beside<'py, Key>,
     payloads: Beside<'py, Vec<u8>>,
     stamps: Beside<'py, u64>,
-    threads: usize,
 }
 
 /// Some of them: their signatures, and what stands beside each.
@@ -75,11 +74,10 @@ impl<'py> ManyFields<'py> {
         threads: Option<usize>,
     ) -> PyResult<Self> {
         Ok(Self {
-            batches: Batches::new(documents)?,
+            batches: Batches::new(documents, threads)?,
             keys: Beside::keys(keys)?,
             payloads: Beside::values("payloads", payloads)?,
             stamps: Beside::values("stamps", stamps)?,
-            threads: threads_or_all(documents.py(), threads)?,
         })
     }
 
@@ -94,7 +92,7 @@ impl<'py> ManyFields<'py> {
         };
         let count = batch.len();
         Ok(Some(ManyBatch {
-            signatures: sketch_batch(py, &schema.parts.sketcher, &batch, self.threads)?,
+            signatures: self.batches.sketch(py, &schema.parts.sketcher, &batch)?,
             keys: self.keys.next(py, count)?,
             payloads: self.payloads.next(py, count)?,
             stamps: self.stamps.next(py, count)?,

@@ -169,6 +169,36 @@ def test_dedup_against_a_store(schema: rs.Schema, store: rs.Store) -> None:
     store.insert("later", "some text")
 
 
+def test_all_policies_against_a_store_are_those_of_the_tool(tmp_path: Path) -> None:
+    # Later ones are longer, so that rules differ.
+    documents = [text + " more" * (n % 4) for n, text in enumerate(DOCUMENTS)]
+    old, new, one = tmp_path / "old.jsonl", tmp_path / "new.jsonl", tmp_path / "one.rsm"
+    for file, part in ((old, slice(0, 60)), (new, slice(60, 200))):
+        rows = zip(KEYS[part], documents[part])
+        file.write_text("".join(json.dumps({"id": k, "text": t}) + "\n" for k, t in rows))
+    _lines("build", one, old, "--words", "2", "--threshold", "0.7")
+    report, told = tmp_path / "report.tsv", set()
+    for policy in POLICIES:
+        for keep in KEEPS:
+            rules = ("--policy", policy, "--keep", keep, "--no-header", "--force")
+            _lines("dedup", new, "--against", one, "-o", tmp_path / "kept", "--report", report, *rules)
+            with rs.Store.open(one, read_only=True) as store:
+                found = rs.dedup(new, against=store, policy=policy, keep=keep)
+                if keep == "longest":
+                    lengths = [len(text) for text in documents[60:]]
+                    by_length = rs.dedup(new, against=store, policy=policy, keep=lengths)
+                    assert by_length.duplicates == found.duplicates
+            reported = [
+                f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}\t"
+                + ("exact" if d.is_exact else "estimate")
+                for d in found.duplicates
+            ]
+            assert reported == report.read_text().splitlines()
+            assert sum(d.survivor is None for d in found.duplicates) > 10
+            told.add(tuple(reported))
+    assert len(told) > 3
+
+
 def test_a_deduplicator_takes_a_stream(schema: rs.Schema, tmp_path: Path) -> None:
     expected = rs.dedup(DOCUMENTS, schema, exact=False).kept.tolist()
     with rs.Deduplicator(schema, tmp_path) as stream:

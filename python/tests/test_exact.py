@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 
 import numpy as np
 import pytest
@@ -81,3 +82,43 @@ def test_families_are_compared() -> None:
     for by in ("minhash", "simhash", "both", "any"):
         pairs = list(rs.pairs(documents, schema, by=by, exact=False))
         assert len(pairs) == returned[by]
+
+
+def shingles_of(text: str, size: int) -> list[tuple[int, int, str]]:
+    """Positions and content of runs of words of letters, as a regular expression finds them."""
+    words = list(re.finditer(r"[^\W_]+", text))
+    runs = (words[start : start + size] for start in range(len(words) - size + 1))
+    return [(run[0].start(), run[-1].end(), " ".join(w[0].lower() for w in run)) for run in runs]
+
+
+def test_shared_spans_are_covered_by_shared_shingles() -> None:
+    draws = random.Random(3)
+    pieces = ["the", "Cat", "été", "日本", "😀 so", "x-y", "dog,", "to be"]
+    spans = 0
+    for _ in range(200):
+        a, b = (" ".join(draws.choices(pieces, k=draws.randrange(4, 30))) for _ in "ab")
+        shared = exact.shared_spans(a, b, rs.Text.words(3))
+        of_a, of_b = shingles_of(a, 3), shingles_of(b, 3)
+        both = {s for _, _, s in of_a} & {s for _, _, s in of_b}
+        assert shared.shared == len(both)
+        assert shared.jaccard == exact.jaccard([s for *_, s in of_a], [s for *_, s in of_b])
+        assert shared.share_of_b == len(both) / len({s for *_, s in of_b})
+        for text, found, of in ((a, shared.spans_a, of_a), (b, shared.spans_b, of_b)):
+            covered = {at for start, end, s in of if s in both for at in range(start, end)}
+            letters = {at for at in covered if text[at].isalnum()}
+            inside = {at for start, end in found for at in range(start, end)}
+            assert letters <= inside
+            assert {at for at in inside if text[at].isalnum()} == letters
+            spans += len(found)
+    assert spans > 200
+
+
+def test_the_longest_passage_is_in_both_texts() -> None:
+    a, b = "😀 zero ONE two, three four", "é: one two three five"
+    found = exact.longest_shared_passage(a, b, rs.Text.words(2))
+    assert found is not None
+    assert (a[slice(*found.a)], b[slice(*found.b)]) == ("ONE two, three", "one two three")
+    assert found.shingles == 2
+    assert exact.longest_shared_passage(a, b) is None
+    with pytest.raises(rs.InvalidParameterError):
+        exact.shared_spans(a, b, rs.Text.words(0))

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import textwrap
 import threading
 import time
@@ -26,7 +27,7 @@ CALLS = {
     "insert_many_if_new": "store.insert_many(endless(), if_new=True, commit_every=4096)",
     "one by one": "[store.insert(None, text) for text in endless()]",
     "sketch_many": "schema.sketch_many(endless())",
-    "a huge text": "schema.sketch('one two three four five six seven eight ' * 20_000_000)",
+    "a huge text": "huge(lambda text: schema.sketch(text))",
     "query_many": "store.query_many(endless())",
     "a transaction that waits": "wait_for(store.transaction)",
     "an insert that waits": "wait_for(lambda: store.insert('x', 'some text'))",
@@ -61,6 +62,12 @@ def alike():
     store.insert_many([base + f" x{{n}}" for n in range(20_000)])
     print("ready", flush=True)
 
+def huge(call):
+    # Python makes no stop while it copies the text.
+    text = "one two three four five six seven eight " * 20_000_000
+    print("ready", flush=True)
+    call(text)
+
 def wait_for(call):
     def hold():
         transaction = store.transaction()
@@ -92,7 +99,7 @@ def test_ctrl_c(call: str, path: Path, schema: rs.Schema) -> None:
     )
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
-    for _ in range(2 if call.startswith("alike") else 1):
+    for _ in range(2 if call.startswith(("alike", "huge")) else 1):
         assert child.stdout.readline() == "ready\n"
     time.sleep(1.0)
     assert child.poll() is None
@@ -162,6 +169,14 @@ def test_other_threads_run_during_calls(store: rs.Store) -> None:
     finally:
         stop.set()
         thread.join()
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter always has its lock"
+)
+def test_a_free_threaded_interpreter_is_told_to_lock() -> None:
+    # It warns when it imports the module, and threads take turns from then on.
+    assert getattr(sys, "_is_gil_enabled")()
 
 
 FORK = textwrap.dedent(

@@ -175,6 +175,10 @@ def test_an_enormous_bucket_is_cut_short_and_what_that_leaves_out_is_counted(
     assert result.manifest["left_out"] == left_out and left_out["buckets"] > 0
     with pytest.raises(ValueError, match="max_bucket"):
         rss.dedup(given, SCHEMA, work=str(tmp_path / "work"), max_bucket=5)
+    # A bucket of one text again and again is no bucket of many.
+    copies = frame(spark, [boilerplate] * 5_000, 4, 1)
+    alone = rss.dedup(copies, SCHEMA, work=str(tmp_path / "work"))
+    assert kept(alone) == [0] and alone.manifest["counts"]["copies"] == 4_999
 
 
 @pytest.mark.parametrize("near", ["any", "both"])
@@ -238,6 +242,8 @@ def test_ordinals_are_the_places_of_rows_or_their_ranks(spark: SparkSession, tmp
     assert ranked.agg({"ordinal": "max"}).collect()[0][0] == 99
     with pytest.raises(ValueError, match="tell all rows apart"):
         rss.number(given.union(given), "key", work=work)
+    with pytest.raises(ValueError, match="found null among .* in 2 rows"):
+        rss.number(given.selectExpr("key", "NULLIF(text, '') AS text"), ["key", "text"], work=work)
 
 
 def test_what_is_wrong_with_the_rows_is_said(spark: SparkSession, tmp_path: Path) -> None:
@@ -253,6 +259,10 @@ def test_what_is_wrong_with_the_rows_is_said(spark: SparkSession, tmp_path: Path
         rss.pairs(twice, SCHEMA, work=work)
     with pytest.raises(ValueError, match="columns"):
         rss.pairs(given, SCHEMA, work=work, text="body")
+    # Most of these partitions are empty.
+    few = ["", *texts(8), *texts(3), "", "."]
+    found = rss.pairs(frame(spark, few, 31, 1), SCHEMA, work=work, key="key")
+    assert lines(found) == pair_lines(few, SCHEMA) and found.manifest["counts"]["empty"] == 3
     nothing = rss.clusters(given.where("ordinal > 9"), SCHEMA, work=work, key="key")
     assert lines(nothing) == [] and nothing.manifest["counts"]["documents"] == 0
 
@@ -339,3 +349,90 @@ def check_files(
 def parts(folder: Path) -> bytes:
     """The text files of a folder, one after the other."""
     return b"".join(path.read_bytes() for path in sorted(folder.glob("part-*")))
+
+
+def write_lines(file: Path, documents: list[tuple[str, str]]) -> Path:
+    """JSON Lines with a number in each."""
+    with file.open("w", encoding="utf-8") as out:
+        for n, (key, text) in enumerate(documents):
+            out.write(json.dumps({"id": key, "text": text, "quality": n * 37 % 11}) + "\n")
+    return file
+
+
+def test_the_rule_that_says_which_stays_as_the_tool_applies_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    binary = tool()
+    if binary is None:
+        pytest.skip("the command-line tool is not built: its files are not compared")
+    documents = corpus(160)
+    # Of near-duplicates, the later ones are often longer.
+    longer = [text + " too" * (n % 3) for n, text in enumerate(documents)]
+    file = write_lines(tmp_path / "corpus.jsonl", list(zip(keys(longer), longer)))
+    read = rss.read_lines(spark, str(file)).withColumnRenamed("ordinal", "place")
+    rules: list[tuple[str, str, Any]] = [
+        ("longest", "-length(text)", "first"),
+        ("quality:max", "-get_json_object(line, '$.quality')", "cluster"),
+    ]
+    for rule, score, policy in rules:
+        scored = read.selectExpr("*", f"CAST({score} AS double) AS rank")
+        ranked = rss.number(scored, by=["rank", "place"], work=str(tmp_path / "order"))
+        options: dict[str, Any] = {"policy": policy, "key": "key", "work": str(tmp_path / "work")}
+        result = rss.dedup(ranked, SCHEMA, **options)
+        report = tmp_path / "report.tsv"
+        ran = subprocess.run(
+            [
+                *(str(binary), "dedup", str(file), "-o", "-", "--keep", rule, "--policy", policy),
+                *("-q", "--force", "--report", str(report), "--no-header"),
+                *("--words", "2", "--minhash", "64", "--threshold", "0.6"),
+            ],
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        stays = result.frame.orderBy("place").collect()
+        assert [row["line"] for row in stays] == ran.stdout.decode().splitlines()
+        told = [line.rpartition("\t")[0] for line in report.read_text().splitlines()]
+        assert sorted(lines(result)) == sorted(told) and len(told) > 30
+        # Another rule keeps others.
+        own = rs.dedup([row["text"] for row in read.orderBy("place").collect()], SCHEMA, policy=policy)
+        assert [row["place"] for row in stays] != own.positions.tolist()
+
+
+def test_new_files_against_shards_as_the_tool_does_it(spark: SparkSession, tmp_path: Path) -> None:
+    binary = tool()
+    if binary is None:
+        pytest.skip("the command-line tool is not built: its files are not compared")
+    rows = list(zip(keys(corpus(200)), corpus(200)))
+    old, new = (
+        write_lines(tmp_path / name, part)
+        for name, part in (("old.jsonl", rows[:130]), ("new.jsonl", rows[130:]))
+    )
+    one, report = tmp_path / "one.rsm", tmp_path / "report.tsv"
+    made = ["--words", "2", "--threshold", "0.6", "--minhash", "64"]
+    subprocess.run([binary, "build", one, old, "-q", *made], check=True)
+    ran = subprocess.run(
+        [binary, "dedup", new, "--against", one, "-o", "-", "--report", report, "--no-header", "-q"],
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    shards, more = str(tmp_path / "shards"), str(tmp_path / "more")
+    work = ["--work", str(tmp_path / "work")]
+    # The job ends its session: it is run as from a shell, in a process of its own.
+    job = [sys.executable, "-m", "resemblance.spark", "--master", "local[2]"]
+    subprocess.run([*job, "build", str(old), *work, "-o", shards, "--shards", "3", *made], check=True)
+    result = rss.dedup(
+        rss.read_lines(spark, str(new)), against=shards, key="key", work=str(tmp_path / "dedup")
+    )
+    result.save_rows(str(tmp_path / "lines"))
+    assert parts(tmp_path / "lines") == ran.stdout
+    result.save_lines(str(tmp_path / "report"))
+    told = [line.rpartition(b"\t")[0] for line in report.read_bytes().splitlines()]
+    assert parts(tmp_path / "report").splitlines() == told and len(told) > 10
+    subprocess.run([binary, "add", one, new, "--if-new", "-q"], check=True)
+    subprocess.run([*job, "add", str(new), *work, "--shards", shards, "-o", more, "--if-new"], check=True)
+    found: set[Any] = set()
+    for path in Path(more).glob("*.rsm"):
+        with rs.Store.open(path, read_only=True) as store:
+            found |= set(store)
+    with rs.Store.open(one) as store:
+        assert found == set(store) and 130 < len(found) < 200

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import io
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import resemblance as rs
+import resemblance.datasketch
+import resemblance.exact
 from conftest import jaccard, near_pairs, shingles, texts
 
 TEXT = "it was the best of times it was the worst of times it was the age of wisdom"
@@ -299,6 +304,39 @@ def test_pairs_and_clusters_say_how_far_they_are(store: rs.Store) -> None:
     with pytest.raises(ZeroDivisionError):
         list(store.pairs(progress=lambda progress: 1 / 0))
 
+
+
+def test_progress_is_drawn_if_there_is_tqdm(
+    store: rs.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tqdm")
+    store.insert_many(texts(300))
+    drawn = io.StringIO()
+    with rs.progress_bar(file=drawn, mininterval=0) as progress:
+        store.clusters(progress=progress)
+        store.check(progress=progress)
+    assert "comparing documents: 100%" in drawn.getvalue() and "checking" in drawn.getvalue()
+    with rs.progress_bar(disable=True) as progress:
+        store.clusters(progress=progress)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with rs.progress_bar() as progress:
+        assert len(store.clusters(progress=progress))
+
+
+def test_every_name_has_a_docstring() -> None:
+    missing = []
+    for module in (rs, rs.datasketch, rs.exact, rs.errors):
+        for name in module.__all__:
+            named = getattr(module, name)
+            if inspect.isclass(named) or callable(named):
+                missing += [name] if not inspect.getdoc(named) else []
+            if inspect.isclass(named):
+                # Fields of dataclasses are told of in the docstring of their class.
+                own = {n: v for n, v in vars(named).items() if not n.startswith("_")}
+                for field in getattr(named, "__dataclass_fields__", ()):
+                    own.pop(field, None)
+                missing += [f"{name}.{n}" for n, value in own.items() if not inspect.getdoc(value)]
+    assert missing == []
 
 
 def test_shards_become_one(store: rs.Store, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ pub(crate) struct SharedCounters {
 }
 
 impl SharedCounters {
-    /// Returns all numbers but `reads`, which are counted apart.
+    /// Returns all numbers as they are now.
     pub(crate) fn get(&self) -> Metrics {
         let oldest = self.lock_snapshots().values().next().copied();
         Metrics {
@@ -108,6 +108,14 @@ impl SharedCounters {
     /// True once a page was damaged, or an access to the file was refused.
     pub(crate) fn has_file_failed(&self) -> bool {
         self.has_file_failed.load(Relaxed)
+    }
+
+    pub(crate) fn lanes_probed(&self, lanes: usize) {
+        self.count.lanes_probed.add(lanes as u64);
+    }
+
+    pub(crate) fn signatures_read(&self, rows: usize) {
+        self.count.signatures_read.add(rows as u64);
     }
 
     pub(crate) fn file_read(&self, length: usize) {

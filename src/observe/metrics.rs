@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::observe::counter::Counter;
 use crate::observe::latencies::{Histogram, Latencies};
-use crate::observe::reads::Reads;
 
 /// Makes of one list the shared counters, the snapshot of them, and the names of its fields.
 macro_rules! metrics {
@@ -20,8 +19,6 @@ macro_rules! metrics {
         pub struct Metrics {
             $($(#[$number_doc])+ pub $number: u64,)+
             $($(#[$latency_doc])+ pub $latency: Latencies,)+
-            /// Blocks and rows that look-ups and queries have read.
-            pub reads: Reads,
             /// Age of the oldest snapshot that is alive; `None` if there is none.
             pub oldest_snapshot: Option<Duration>,
         }
@@ -151,6 +148,20 @@ metrics! {
         /// Documents that a form of `insert_if_new` compared with a part of the candidates only, because
         /// of the store's budget.
         budgets_met,
+        /// Lanes that look-ups and queries probed for a code or a prefix: one for the key and one for each band
+        /// and table, for each document that was looked up. Documents that are not flushed yet are found in
+        /// memory.
+        lanes_probed,
+        /// Lanes of runs that a filter ruled out, without a block read.
+        lanes_ruled_out,
+        /// Blocks of postings that look-ups and queries searched.
+        blocks_read,
+        /// How many of these were in the cache of blocks: the others came from a page of the file.
+        cached_blocks_read,
+        /// Rows of signatures that were looked up, to compare documents.
+        signatures_read,
+        /// Rows of documents (key, stamp and payload) that were looked up.
+        documents_read,
         /// Snapshots that are alive now; a snapshot and its clones count once. Space that the writer frees
         /// is not used again while one of them is older.
         snapshots,
@@ -187,15 +198,6 @@ impl fmt::Display for Metrics {
         for (name, latencies) in self.latencies() {
             writeln!(f, "{name} {latencies}")?;
         }
-        let Reads {
-            blocks,
-            cached_blocks,
-            ruled_out,
-            ..
-        } = self.reads;
-        writeln!(f, "reads.blocks {blocks}")?;
-        writeln!(f, "reads.cached_blocks {cached_blocks}")?;
-        writeln!(f, "reads.ruled_out {ruled_out}")?;
         match self.oldest_snapshot {
             Some(age) => writeln!(f, "oldest_snapshot {age:.1?}"),
             None => Ok(()),

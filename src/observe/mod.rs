@@ -7,11 +7,8 @@ mod counters;
 mod latencies;
 pub(crate) mod log;
 mod metrics;
-mod reads;
 
 pub(crate) use counters::{LiveSnapshot, SharedCounters, TransactionCounters};
 pub use latencies::Latencies;
 pub(crate) use log::{COMMIT, DAMAGE, MERGE, STORE, UPKEEP};
 pub use metrics::Metrics;
-pub(crate) use reads::ReadCounters;
-pub use reads::Reads;

@@ -244,7 +244,7 @@ pub(super) fn read_first(
         let table = of_table
             .first()
             .map_or(PostingTable::Bands, |a| a.lane.table);
-        view.context().reads.add_lanes(of_table.len());
+        view.context().counters.lanes_probed(of_table.len());
         let mut visit = |index: usize, posting: Posting| {
             if view.is_dead(posting.id) {
                 return Ok(ProbeControl::GoOn);

@@ -13,7 +13,7 @@ use crate::query::shared_hashes::SharedHashes;
 use crate::query::sweep::for_each_piece;
 use crate::read::ReadView;
 use crate::sketch::Signature;
-use crate::types::{Document, DocumentId, Overlap, Overlaps};
+use crate::types::{Document, DocumentId, FrequentPassage, Overlap, Overlaps};
 
 /// The least share where a query is to be contained, or to contain, and no bound is given.
 const DEFAULT_MIN_SHARE: f64 = 0.8;
@@ -161,6 +161,56 @@ impl<'a, A> ContainmentQuery<'a, A> {
     }
 
     fn answers(&self) -> Result<Vec<Overlaps>> {
+        self.ask(ContainmentBounds::answers)
+    }
+
+    /// The passages of each text that [`max_document_frequency`](Self::max_document_frequency) leaves out,
+    /// such as menus and licences, in the order of the text: runs of consecutive kept shingles of which more than
+    /// so many documents have each. Other bounds do not count. A run begins and ends with kept shingles, so that
+    /// the passage may be up to w − 1 shingles longer at both ends.
+    ///
+    /// # Errors
+    ///
+    /// As of the query; [`Error::InvalidParameter`] for a signature that comes from a store, which does not keep
+    /// the order of shingles.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let containment = Containment::new(2).window(1);
+    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for (key, page) in [("a", "Cats purr. All rights reserved"), ("b", "Dogs bark. All rights reserved")] {
+    ///     store.insert(key, &store.sketch_text(page)?)?;
+    /// }
+    /// let page = store.sketch_text("Mice squeak. All rights reserved")?;
+    /// let passages = store.snapshot()?.overlaps(&page).max_document_frequency(1).frequent_passages()?;
+    /// let passage = passages[0][0]; // "all rights", "rights reserved"
+    /// assert_eq!((passage.first_shingle, passage.last_shingle, passage.documents), (2, 3, 2));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn frequent_passages(&self) -> Result<Vec<Vec<FrequentPassage>>> {
+        let is_unordered = |signature: &Signature| {
+            let hashes = signature
+                .kept_hashes()
+                .is_some_and(|hashes| !hashes.is_empty());
+            hashes && signature.kept_shingles().is_empty()
+        };
+        if let Some(index) = self.signatures.iter().position(is_unordered) {
+            let expected = "signatures of texts that were just read, whose order is known";
+            return Err(Error::invalid(
+                "signature",
+                format!("number {index}, from a store"),
+                expected,
+            ));
+        }
+        self.ask(ContainmentBounds::frequent_passages)
+    }
+
+    fn ask<T: Send>(
+        &self,
+        answer: impl Fn(&ContainmentBounds, &dyn ReadView, &[&Signature]) -> Result<Vec<T>> + Sync,
+    ) -> Result<Vec<T>> {
         let context = self.view.context();
         if context.schema.containment().is_none() {
             let expected =
@@ -173,8 +223,10 @@ impl<'a, A> ContainmentQuery<'a, A> {
         let signatures: Vec<&Signature> = self.signatures.iter().collect();
         let bounds = self.bounds;
         let answers = context.run_checked(|| match self.view.shared() {
-            Some(view) => in_threads(&signatures, self.threads, |part| bounds.answers(view, part)),
-            None => bounds.answers(self.view, &signatures),
+            Some(view) => in_threads(&signatures, self.threads, |part| {
+                answer(&bounds, view, part)
+            }),
+            None => answer(&bounds, self.view, &signatures),
         });
         answers.inspect(|_| context.note_queries(signatures.len()))
     }
@@ -236,6 +288,55 @@ impl ContainmentBounds {
             Ok(true)
         })?;
         Ok(answers)
+    }
+
+    fn frequent_passages(
+        &self,
+        view: &dyn ReadView,
+        signatures: &[&Signature],
+    ) -> Result<Vec<Vec<FrequentPassage>>> {
+        let lane = view.context().lanes.kept_lane();
+        let lane = lane.or_bug("a lane of kept hashes")?;
+        let mut answers = Vec::with_capacity(signatures.len());
+        for_each_piece(signatures, |piece| {
+            // Without a cap: the documents are counted.
+            let Some(shared) = SharedHashes::find(view, lane, piece, u64::MAX)? else {
+                return Ok(false);
+            };
+            for signature in piece {
+                answers.push(self.runs_of(signature, &shared)?);
+            }
+            Ok(true)
+        })?;
+        Ok(answers)
+    }
+
+    fn runs_of(
+        &self,
+        signature: &Signature,
+        shared: &SharedHashes,
+    ) -> Result<Vec<FrequentPassage>> {
+        let mut passages: Vec<FrequentPassage> = Vec::new();
+        let mut is_open = false;
+        for &(position, hash) in signature.kept_shingles() {
+            let mut documents = 0;
+            shared.documents(hash, &mut |_| documents += 1)?;
+            let is_frequent = documents > self.max_frequency;
+            match passages.last_mut().filter(|_| is_open) {
+                Some(last) if is_frequent => {
+                    last.last_shingle = position;
+                    last.documents = last.documents.min(documents);
+                }
+                _ if is_frequent => passages.push(FrequentPassage {
+                    first_shingle: position,
+                    last_shingle: position,
+                    documents,
+                }),
+                _ => {}
+            }
+            is_open = is_frequent;
+        }
+        Ok(passages)
     }
 
     /// Adds the answers to the queries of a piece.

@@ -25,7 +25,7 @@ pub(crate) fn find_keys(view: &dyn ReadView, keys: &[Option<&[u8]>]) -> Result<V
         let mut ranges: Vec<ProbeRange> = ranges.collect();
         ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));
         let mut found = Vec::new();
-        view.context().reads.add_lanes(ranges.len());
+        view.context().counters.lanes_probed(ranges.len());
         view.sweep(
             PostingTable::Keys,
             0,

@@ -298,7 +298,7 @@ impl<'q> Search<'q> {
         context.note_candidates(all.iter().map(|found| found.compared).sum());
         // A row is read once for all of them.
         let read = all.first().map_or(0, |found| found.compared);
-        context.reads.add_signatures(read);
+        context.counters.signatures_read(read);
         Ok(all)
     }
 

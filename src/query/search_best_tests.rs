@@ -1,4 +1,4 @@
-use crate::observe::Reads;
+use crate::observe::Metrics;
 use crate::options::StoreOptions;
 use crate::query::probe::FIRST_POSTINGS;
 use crate::schema::{MinHash, Near, Schema, SimHash};
@@ -281,28 +281,28 @@ fn many_are_as_one_after_the_other() {
     }
 }
 
-fn difference(before: Reads, after: Reads) -> (u64, u64, u64) {
+fn difference(before: &Metrics, after: &Metrics) -> (u64, u64, u64) {
     (
-        after.lanes - before.lanes,
-        after.signatures - before.signatures,
-        after.documents - before.documents,
+        after.lanes_probed - before.lanes_probed,
+        after.signatures_read - before.signatures_read,
+        after.documents_read - before.documents_read,
     )
 }
 
 /// Lanes, signatures and documents that an insertion asks for, one by one and in a batch.
 fn reads_of(store: &Store, key: &str, signature: &Signature) -> [(u64, u64, u64); 2] {
-    let before = store.metrics().reads;
+    let before = store.metrics();
     let mut transaction = store.begin_write().unwrap();
     transaction.insert_if_new(key, signature).unwrap();
     drop(transaction);
-    let middle = store.metrics().reads;
+    let middle = store.metrics();
     let mut transaction = store.begin_write().unwrap();
     let documents = [(Document::new(key), signature)];
     transaction.insert_many_if_new(&documents).unwrap();
     drop(transaction);
     [
-        difference(before, middle),
-        difference(middle, store.metrics().reads),
+        difference(&before, &middle),
+        difference(&middle, &store.metrics()),
     ]
 }
 
@@ -376,10 +376,10 @@ fn reads_of_new(
     store: &Store,
     signature: &Signature,
 ) -> (u64, u64, u64) {
-    let before = store.metrics().reads;
+    let before = store.metrics();
     let document = Document::without_key();
     transaction.insert_if_new(document, signature).unwrap();
-    difference(before, store.metrics().reads)
+    difference(&before, &store.metrics())
 }
 
 /// Verified with as much budget as there is, a batch is what it is without one; with less it says so.

@@ -36,9 +36,9 @@ fn change(transaction: &mut WriteTransaction, schema: &Schema, random: &mut Rand
 /// Asserts that a query has the same answer if it compares with each candidate: because the caller
 /// verifies them, and because there is a budget. Returns the number of signatures that it left unread.
 fn assert_as_one_by_one<'q>(store: &Store, query: impl Fn() -> Query<'q, Matches>) -> u64 {
-    let before = store.metrics().reads.signatures;
+    let before = store.metrics().signatures_read;
     let found = query().run().unwrap();
-    let read = store.metrics().reads.signatures - before;
+    let read = store.metrics().signatures_read - before;
     assert_eq!(found, query().verify(|_| Ok(None)).run().unwrap());
     assert_eq!(found, query().probe_budget(1 << 40).run().unwrap());
     found.candidates() as u64 - read.min(found.candidates() as u64)

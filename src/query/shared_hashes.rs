@@ -71,7 +71,7 @@ impl SharedHashes {
                 query_index,
             });
         let ranges: Vec<ProbeRange> = ranges.collect();
-        view.context().reads.add_lanes(ranges.len());
+        view.context().counters.lanes_probed(ranges.len());
         let sealed_below = view.sealed_below();
         let mut frequencies = vec![0_u64; self.codes.len()];
         let (found, is_capped) = (&mut self.found, &mut self.is_capped);

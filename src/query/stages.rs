@@ -381,7 +381,7 @@ impl StagedSearch<'_> {
             .iter()
             .map(|(lane, code)| lane.short_range(view.context(), *code, dropped))
             .collect();
-        view.context().reads.add_lanes(ranges.len());
+        view.context().counters.lanes_probed(ranges.len());
         let (mut found, postings) = (FoundIds::new(), Cell::new(0));
         let mut visit = |_, posting: Posting| {
             if view.is_dead(posting.id) {

@@ -130,7 +130,7 @@ impl<'c> Sweep<'c> {
         if view.sweeps_by_code() {
             ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));
         }
-        view.context().reads.add_lanes(ranges.len());
+        view.context().counters.lanes_probed(ranges.len());
         let most = self.budget.map(Budget::postings);
         let mut counts = vec![0; self.counts_per_query.len()];
         let (mut fits, found, room) = (true, &mut self.found, &mut self.room);

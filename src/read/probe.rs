@@ -94,8 +94,10 @@ impl<'r> LaneReads<'r> {
 }
 
 fn add_cost(context: &SharedContext, cost: ProbeCost) {
-    let (blocks, cached) = (cost.blocks, cost.cached_blocks);
-    context.reads.add_probe(blocks, cached, cost.ruled_out);
+    let count = &context.counters.count;
+    count.blocks_read.add(cost.blocks);
+    count.cached_blocks_read.add(cost.cached_blocks);
+    count.lanes_ruled_out.add(cost.ruled_out);
 }
 
 impl<'t, B, F> ProbeTables<'t, B, F>

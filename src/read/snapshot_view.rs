@@ -196,14 +196,14 @@ impl ReadView for SnapshotState {
         if self.is_dead(id) {
             return visit(None);
         }
-        self.context().reads.add_documents(1);
+        self.context().counters.count.documents_read.add(1);
         let row = self.tables()?.documents.get(id).engine()?;
         visit(row.as_ref().map(|row| row.value()))
     }
 
     fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
         let signatures = &self.tables()?.signatures;
-        self.context().reads.add_signatures(ids.len());
+        self.context().counters.signatures_read(ids.len());
         visit_rows(signatures, ids, &|id| self.is_dead(id), visit)
     }
 

@@ -130,7 +130,7 @@ impl dyn ReadView + '_ {
         ranges: &[CodeRange],
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        self.context().reads.add_lanes(ranges.len());
+        self.context().counters.lanes_probed(ranges.len());
         self.probe_until(table, ranges, visit, &mut || Ok(false))
     }
 
@@ -186,7 +186,7 @@ impl dyn ReadView + '_ {
             }
             Ok(false)
         };
-        self.context().reads.add_lanes(1);
+        self.context().counters.lanes_probed(1);
         self.probe_until(PostingTable::Keys, &[range], &mut visit, &mut is_enough)?;
         Ok(found)
     }

@@ -396,6 +396,21 @@ impl Schema {
         self.recipe.containment
     }
 
+    /// How texts become the shingles that are kept to find shared passages: as [`text`](Self::text) says, with
+    /// as many units in a shingle as [`Containment::shingle_units`]. `None` unless the schema has both.
+    ///
+    /// ```
+    /// use resemblance::{Containment, Schema, Text};
+    /// let schema = Schema::builder().text(Text::words(3)).containment(Containment::new(8)).build()?;
+    /// assert_eq!(schema.containment_text(), Some(Text::words(8)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn containment_text(&self) -> Option<Text> {
+        let units = self.containment()?.shingle_units();
+        Some(self.text()?.with_length(units))
+    }
+
     /// Returns true if it has MinHash or SimHash, by which near documents are found.
     pub(crate) fn has_families(&self) -> bool {
         self.minhash.is_some() || self.simhash.is_some()

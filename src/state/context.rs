@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::{Shape, encode_signature};
 use crate::index::RunCache;
 use crate::lanes::{LaneSet, ProbeRadii};
-use crate::observe::{ReadCounters, SharedCounters};
+use crate::observe::SharedCounters;
 use crate::options::StoreOptions;
 use crate::schema::Schema;
 use crate::sketch::{EmptyDocuments, RecipeMark, Signature, Sketcher};
@@ -31,7 +31,6 @@ pub(crate) struct SharedContext {
     pub(crate) health: Health,
     /// Cache of filters and blocks of runs.
     pub(crate) cache: RunCache,
-    pub(crate) reads: ReadCounters,
     pub(crate) counters: Arc<SharedCounters>,
     radii: Mutex<ChosenRadii>,
 }
@@ -48,7 +47,6 @@ impl SharedContext {
             schema,
             health: Health::default(),
             cache: RunCache::new(options.run_cache_bytes(), options.filter_cache_bytes()),
-            reads: ReadCounters::default(),
             counters: Arc::default(),
             radii: Mutex::default(),
             options,

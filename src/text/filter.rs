@@ -36,22 +36,28 @@ impl WordFilter {
         })
     }
 
-    /// Takes the complete words out of `words`.
-    pub(super) fn take(&mut self, words: &mut UnitBuffer) {
-        words.visit_units(1, |word: &str| {
-            if self.stop_words.is_some_and(|list| list.contains(word)) {
-                return;
-            }
-            match self.stemmer {
-                Some(stemmer) if word.len() <= MAX_STEMMED_BYTES => {
-                    let stem = stemmer.stem(word);
-                    if !stem.is_empty() {
-                        self.units.push_unit(&stem);
-                    }
+    /// Takes the complete words out of `words`, and calls `decided` with whether each is kept.
+    pub(super) fn take(&mut self, words: &mut UnitBuffer, mut decided: impl FnMut(bool)) {
+        words.visit_units(1, |word: &str| decided(self.take_word(word)));
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        if self.stop_words.is_some_and(|list| list.contains(word)) {
+            return false;
+        }
+        match self.stemmer {
+            Some(stemmer) if word.len() <= MAX_STEMMED_BYTES => {
+                let stem = stemmer.stem(word);
+                if !stem.is_empty() {
+                    self.units.push_unit(&stem);
                 }
-                _ => self.units.push_unit(word),
+                !stem.is_empty()
             }
-        });
+            _ => {
+                self.units.push_unit(word);
+                true
+            }
+        }
     }
 }
 

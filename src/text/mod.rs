@@ -10,6 +10,7 @@ mod filter;
 mod language;
 #[cfg(feature = "languages")]
 mod language_data;
+mod located;
 mod normal;
 mod recipe;
 mod recorded;
@@ -22,6 +23,7 @@ mod unit_reader;
 mod utf8;
 
 pub use language::Language;
+pub(crate) use located::LocatedShingle;
 pub use recipe::{ShingleUnit, Text};
 pub use shingler::Shingler;
 pub use unicode::UNICODE_VERSION;

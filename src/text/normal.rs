@@ -110,6 +110,11 @@ impl Normaliser {
         }
     }
 
+    /// Returns true if `c` is never normalised together with the character before it.
+    pub(super) fn begins_sequence(&self, c: char) -> bool {
+        !is_assigned(c) || self.form.begins_sequence(c)
+    }
+
     /// Returns true if no text is held back.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()

@@ -77,6 +77,44 @@ impl Shingler {
         self.end(visit);
     }
 
+    /// Returns true if `c` is never normalised together with the character before it.
+    pub(super) fn begins_sequence(&self, c: char) -> bool {
+        self.reader.begins_sequence(c)
+    }
+
+    /// Reads scalar values that are normalised by themselves, before any shingle with them is visited, and
+    /// returns what became of them: bytes of units, each of which ends before a separator.
+    pub(super) fn read_sequence(&mut self, sequence: &str) -> Option<&[u8]> {
+        let before = self.reader.units().length();
+        self.reader.read(sequence);
+        self.reader.flush();
+        self.reader.units().since(before)
+    }
+
+    /// Ends the text before [`finish_bytes`](Self::finish_bytes) does, and returns what became of it.
+    pub(super) fn read_end(&mut self) -> Option<&[u8]> {
+        let before = self.reader.units().length();
+        self.reader.finish();
+        self.reader.units().since(before)
+    }
+
+    /// Calls `decided` with whether each complete unit that has been read is kept. Returns false without a
+    /// call if all are.
+    pub(super) fn filter_units(&mut self, decided: impl FnMut(bool)) -> bool {
+        #[cfg(feature = "languages")]
+        if let Some(filter) = &mut self.filter {
+            filter.take(self.reader.units_mut(), decided);
+            return true;
+        }
+        let _ = decided;
+        false
+    }
+
+    /// Calls `visit` with each shingle that is complete.
+    pub(super) fn visit_bytes(&mut self, visit: impl FnMut(&[u8])) {
+        self.visit(visit);
+    }
+
     fn read<V: ShingleView + ?Sized>(&mut self, piece: &str, mut visit: impl FnMut(&V)) {
         let mut rest = piece;
         while !rest.is_empty() {
@@ -113,7 +151,7 @@ impl Shingler {
         let units = self.reader.units_mut();
         #[cfg(feature = "languages")]
         if let Some(filter) = &mut self.filter {
-            filter.take(units);
+            filter.take(units, |_| {});
             self.has_visited |= filter.units.visit_units(self.size, visit);
             return;
         }

@@ -1,3 +1,4 @@
+mod located;
 #[cfg(feature = "languages")]
 mod steps;
 

@@ -197,6 +197,16 @@ impl UnitBuffer {
         }
     }
 
+    /// The bytes of the buffer, those of units that were released and are still there included.
+    pub(super) fn length(&self) -> usize {
+        self.text.len()
+    }
+
+    /// What was appended since the buffer had this length, if nothing was visited since then.
+    pub(super) fn since(&self, length: usize) -> Option<&[u8]> {
+        self.text.get(length..)
+    }
+
     /// The position at which the last unit ends, before the separator that may follow it.
     fn end(&self) -> usize {
         self.text.len() - usize::from(!self.is_open && !self.text.is_empty())

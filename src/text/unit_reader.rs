@@ -70,6 +70,11 @@ impl UnitReader {
         self.read_other(other, is_last);
     }
 
+    /// Returns true if `c` is never normalised together with the character before it.
+    pub(super) fn begins_sequence(&self, c: char) -> bool {
+        self.normaliser.begins_sequence(c)
+    }
+
     /// Ends the text, and completes its last unit.
     pub(super) fn finish(&mut self) {
         self.flush();
@@ -78,7 +83,7 @@ impl UnitReader {
 
     /// Splits what was held back, if anything was: no mark follows it.
     #[inline]
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         if !self.normaliser.is_empty() {
             let splitter = &mut self.splitter;
             self.normaliser.flush(&mut |normal| splitter.split(normal));

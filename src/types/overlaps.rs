@@ -194,3 +194,37 @@ impl<'m> IntoIterator for &'m Overlaps {
         self.overlaps.iter()
     }
 }
+
+/// A passage of a text that many documents have: see
+/// [`ContainmentQuery::frequent_passages`](crate::ContainmentQuery::frequent_passages).
+///
+/// ```
+/// use resemblance::exact::span_of_shingles;
+/// # use resemblance::{Containment, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let containment = Containment::new(2).window(1);
+/// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// store.insert("a", &store.sketch_text("Cats purr. Home | About us")?)?;
+/// store.insert("b", &store.sketch_text("Dogs bark. Home | About us")?)?;
+/// let text = "Mice squeak. Home | About us";
+/// let page = store.sketch_text(text)?;
+/// let snapshot = store.snapshot()?;
+/// let passages = snapshot.overlaps(&page).max_document_frequency(1).frequent_passages()?;
+/// let menu = passages[0][0];
+/// let shingles = menu.first_shingle as usize..menu.last_shingle as usize + 1;
+/// let cut = store.schema().containment_text().unwrap();
+/// let span = span_of_shingles(&cut, text, shingles)?.unwrap();
+/// assert_eq!((&text[span], menu.documents), ("Home | About us", 2));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FrequentPassage {
+    /// The number of its first kept shingle among all shingles of the text, from 0.
+    pub first_shingle: u64,
+    /// The number of its last kept shingle.
+    pub last_shingle: u64,
+    /// The number of documents that have the rarest of its kept shingles.
+    pub documents: u64,
+}

@@ -455,7 +455,7 @@ impl ReadView for Writer {
         if self.is_dead(id) {
             return visit(None);
         }
-        self.store.context.reads.add_documents(1);
+        self.store.context.counters.count.documents_read.add(1);
         if self.pending.covers(id) {
             return visit(self.pending.document(id));
         }
@@ -465,7 +465,7 @@ impl ReadView for Writer {
     }
 
     fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
-        self.store.context.reads.add_signatures(ids.len());
+        self.store.context.counters.signatures_read(ids.len());
         for ids in ids.chunk_by(|a, b| self.pending.covers(*a) == self.pending.covers(*b)) {
             if self.pending.covers(*at(ids, 0)?) {
                 for &id in ids {

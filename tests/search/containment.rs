@@ -4,6 +4,8 @@ mod brute_force;
 mod corpora;
 mod paths;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use resemblance::{Containment, MinHash, Schema, SimHash, Store, StoreOptions, Text};
 
 use crate::common::{Place, Random, sealing_after};
@@ -273,4 +275,60 @@ fn other_families_find_what_they_found() {
             .collect::<Vec<_>>()
     };
     assert_eq!(pairs(&with), pairs(&without));
+}
+
+/// The passages that a cap leaves out are the runs of shingles that more documents have, by counting all
+/// texts; removed documents do not count, and a stored signature has no order.
+#[test]
+fn frequent_passages_are_runs_of_shingles_that_many_documents_have() {
+    let place = Place::new();
+    let units = 3;
+    let schema = schema(Containment::new(units).window(1));
+    let (store, _) = store_of(&place, &schema, 60);
+    for number in (0..60_u64).step_by(7) {
+        store.remove(number.to_be_bytes()).unwrap();
+    }
+    let shingles = |number: u64| {
+        let mut shingles = Vec::new();
+        let text = brute_force::text(number);
+        let visit = |shingle: &str| shingles.push(shingle.to_owned());
+        Text::words(units).for_each_shingle(&text, visit);
+        shingles
+    };
+    let mut frequencies: BTreeMap<String, u64> = BTreeMap::new();
+    for number in (0..60).filter(|number| number % 7 != 0) {
+        for shingle in BTreeSet::from_iter(shingles(number)) {
+            *frequencies.entry(shingle).or_insert(0) += 1;
+        }
+    }
+    let snapshot = store.snapshot().unwrap();
+    let mut passages = 0;
+    for max_frequency in [1, 3, 10] {
+        for number in 0..70 {
+            let mut expected: Vec<(u64, u64, u64)> = Vec::new();
+            for (position, shingle) in (0..).zip(shingles(number)) {
+                let documents = frequencies.get(&shingle).map_or(0, |documents| *documents);
+                if documents <= max_frequency {
+                    continue;
+                }
+                match expected.last_mut().filter(|last| last.1 + 1 == position) {
+                    Some(last) => (last.1, last.2) = (position, last.2.min(documents)),
+                    None => expected.push((position, position, documents)),
+                }
+            }
+            let query = store.sketch_text(&brute_force::text(number)).unwrap();
+            let found = snapshot
+                .overlaps(&query)
+                .max_document_frequency(max_frequency);
+            let found = found.frequent_passages().unwrap();
+            let found = found[0].iter();
+            let found = found.map(|it| (it.first_shingle, it.last_shingle, it.documents));
+            passages += expected.len();
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{number}");
+        }
+    }
+    assert!(passages > 20, "{passages}");
+    let stored = snapshot.get(1_u64.to_be_bytes()).unwrap().unwrap();
+    let refused = snapshot.overlaps(stored.signature()).frequent_passages();
+    assert!(refused.unwrap_err().to_string().contains("from a store"));
 }

@@ -73,6 +73,7 @@ fn same_headers(corpus: &Corpus) -> Result<Option<String>, CorpusError> {
             sources: vec![source.clone()],
             settings: corpus.settings.clone(),
             notes: Vec::new(),
+            trims: None,
         };
         let mut records = CorpusRecords::new(Arc::new(alone), Arc::new(AtomicU64::new(0)));
         // The first record is behind the header, if there is one.

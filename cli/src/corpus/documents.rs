@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
+
 use super::argument;
 use super::bad_document::BadDocument;
 use super::content::Content;
@@ -15,6 +17,7 @@ use super::line;
 use super::record::{CorpusDocument, CorpusRecord};
 use super::settings::{CorpusSettings, IdRule, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
+use super::trims::{self, TextTrims};
 
 /// An ordered list of sources and the way to read them.
 #[derive(Clone, Debug)]
@@ -25,6 +28,8 @@ pub struct Corpus {
     pub settings: CorpusSettings,
     /// What the user should know of what is left out.
     pub notes: Vec<String>,
+    /// What is left out of its texts, if anything.
+    pub trims: Option<TextTrims>,
 }
 
 impl Corpus {
@@ -65,6 +70,7 @@ impl Corpus {
             sources,
             settings,
             notes,
+            trims: None,
         })
     }
 
@@ -101,6 +107,21 @@ impl Corpus {
         if let Some(problem) = &record.problem {
             return Err(problem.clone());
         }
+        let document = self.parse_whole(record)?;
+        Ok(match &self.trims {
+            Some(trims) => CorpusDocument {
+                content: trims.trim_content(record, document.content),
+                is_emptied: trims.is_emptied(record),
+                ..document
+            },
+            None => document,
+        })
+    }
+
+    fn parse_whole<'a>(
+        &'a self,
+        record: &'a CorpusRecord,
+    ) -> Result<CorpusDocument<'a>, BadDocument> {
         let Some(source) = self.sources.get(record.source) else {
             return Err(BadDocument::new("the record belongs to no source"));
         };
@@ -119,6 +140,7 @@ impl Corpus {
                 stamp: self.settings.stamp,
                 payload: Cow::default(),
                 score: None,
+                is_emptied: false,
             });
         }
         let settings = &self.settings;
@@ -136,7 +158,39 @@ impl Corpus {
             stamp: fields.stamp.unwrap_or(self.settings.stamp),
             payload: fields.payload,
             score: fields.score,
+            is_emptied: false,
         })
+    }
+
+    /// The record as it is to be written: without what is to be left out of its text. `None` if that is
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not where it was when [`TextTrims::note`] was called.
+    pub fn trimmed_record(
+        &self,
+        record: &CorpusRecord,
+    ) -> Result<Option<CorpusRecord>, BadDocument> {
+        let Some(trims) = &self.trims else {
+            return Ok(None);
+        };
+        let is_text = |source: &CorpusSource| source.kind == SourceKind::Text;
+        let bytes = if self.sources.get(record.source).is_some_and(is_text) {
+            let text = form::without_mark(&record.bytes);
+            let (mark, _) = record.bytes.split_at(record.bytes.len() - text.len());
+            let trimmed = trims.trim(record, line::utf8(text)?);
+            trimmed.map(|text| [mark, text.as_bytes()].concat())
+        } else {
+            let [field] = self.settings.text_fields.as_slice() else {
+                return Err(BadDocument::new("the text stands in several fields"));
+            };
+            trims::trimmed_line(&record.bytes, field, |text| trims.trim(record, text))?
+        };
+        Ok(bytes.map(|bytes| CorpusRecord {
+            bytes: Bytes::from(bytes),
+            ..record.clone()
+        }))
     }
 
     /// An id with the path of its source in front, for one that other sources have too.

@@ -109,6 +109,7 @@ fn read(name: &str, bytes: &[u8]) -> (Vec<CorpusRecord>, Result<(), CorpusError>
         sources: vec![source],
         settings,
         notes: Vec::new(),
+        trims: None,
     };
     let mut reader = CorpusRecords::new(Arc::new(corpus), Arc::new(AtomicU64::new(0)));
     let mut records = Vec::new();

@@ -56,6 +56,7 @@ mod tables;
 #[cfg(not(feature = "tables"))]
 #[path = "no_tables.rs"]
 mod tables;
+mod trims;
 
 pub use agreement::not_for_one_file;
 pub use bad_document::BadDocument;
@@ -74,6 +75,7 @@ pub use source::{CorpusSource, SourceOrigin};
 pub use stamp::parse_time;
 pub use store_file::{is_store, only_store};
 pub use tables::{TableError, TableWriter};
+pub use trims::TextTrims;
 
 #[cfg(test)]
 mod tests;

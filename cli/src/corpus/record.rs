@@ -130,4 +130,6 @@ pub struct CorpusDocument<'a> {
     pub payload: Cow<'a, [u8]>,
     /// The score; `None` where none is asked for, or there is none.
     pub score: Option<f64>,
+    /// True if nothing with a word in it is left of the text: see [`TextTrims`](super::TextTrims).
+    pub is_emptied: bool,
 }

@@ -1,5 +1,6 @@
 //! The options that every verb takes.
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -11,22 +12,31 @@ use clap::Args;
 pub(crate) struct CommonOptions {
     /// Cache of the store, such as 64M or 2G [default: a quarter of --memory, at least 64M]
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(env = "RESEMBLANCE_CACHE", hide_env = true)]
     pub(crate) cache: Option<u64>,
     /// Memory for documents, their features and sorting; what does not fit goes to temporary files
     /// [default: a quarter of the machine's or the container's]
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(env = "RESEMBLANCE_MEMORY", hide_env = true)]
     pub(crate) memory: Option<u64>,
     /// Threads for sketching and comparing [default: one per core]
     #[arg(long, global = true, value_name = "N")]
+    #[arg(env = "RESEMBLANCE_THREADS", hide_env = true)]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Folder for temporary files [default: the system's; of build, reband and repair: the
     /// store's]
     #[arg(long, global = true, value_name = "DIR")]
+    #[arg(env = "RESEMBLANCE_TEMP_DIR", hide_env = true)]
     pub(crate) temp_dir: Option<PathBuf>,
     /// Open stores also where the file system has no locks. Nothing keeps a second process from the
     /// store then: two that write at once lose documents and damage it
     #[arg(long, global = true)]
     pub(crate) no_lock: bool,
+    /// File with defaults of options, in TOML (see resemblance --help) [default:
+    /// resemblance/config.toml in the user's folder of configurations, if it is there]
+    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(env = "RESEMBLANCE_CONFIG", hide_env = true)]
+    pub(crate) config: Option<OsString>,
     /// Print only errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,

@@ -162,7 +162,7 @@ impl Chart {
     }
 
     /// The chart as an SVG document, or why it cannot be drawn.
-    fn svg(&self) -> std::result::Result<String, String> {
+    pub(crate) fn svg(&self) -> std::result::Result<String, String> {
         let mut svg = String::new();
         let area = SVGBackend::with_string(&mut svg, SIZE_PIXELS).into_drawing_area();
         self.draw(&area).map_err(|e| e.to_string())?;

@@ -65,15 +65,16 @@ fn write(message: impl Display, is_error: bool) {
     let text = message.to_string();
     let text = escape::for_terminal(&text);
     // a closed standard error leaves no one to tell
-    let _ = if is_error && has_colour() {
+    let _ = if is_error && has_colour(&stderr) {
         writeln!(stderr, "\x1b[1;31m{PREFIX}\x1b[0m{text}")
     } else {
         writeln!(stderr, "{PREFIX}{text}")
     };
 }
 
-fn has_colour() -> bool {
+/// Returns true if a stream is a terminal that shows colours, and its user has not refused them.
+pub(crate) fn has_colour(stream: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    !refused && !dumb && std::io::stderr().is_terminal()
+    !refused && !dumb && stream.is_terminal()
 }

@@ -156,10 +156,12 @@ impl ProgressDisplay {
         }
         match self.total {
             Some(_) if unit == BYTES => {
-                "{msg} [{bar:32}] {bytes} of {total_bytes}, {eta} left".into()
+                "{msg} [{bar:32}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left".into()
             }
-            Some(_) => format!("{{msg}} [{{bar:32}}] {{pos}} of {{len}} {unit}, {{eta}} left"),
-            None => format!("{{msg}} {{spinner}} {{pos}} {unit}, {{elapsed}}"),
+            Some(_) => {
+                format!("{{msg}} [{{bar:32}}] {{pos}} of {{len}} {unit}, {{per_sec}}, {{eta}} left")
+            }
+            None => format!("{{msg}} {{spinner}} {{pos}} {unit}, {{per_sec}}, {{elapsed}}"),
         }
     }
 }

@@ -141,6 +141,8 @@ pub(crate) enum Value<'a> {
     Key(&'a [u8]),
     Text(&'a str),
     Count(u64),
+    /// A place in a text, in bytes, or a length; nothing where there is none.
+    Position(Option<usize>),
     Number(f64),
     /// A number that may be very small or large: four significant digits.
     Significant(f64),
@@ -344,6 +346,7 @@ fn json_field(line: &mut String, name: &str, value: Value<'_>) {
         }
         Value::Text(text) => json_string(text),
         Value::Count(count) => count.to_string(),
+        Value::Position(position) => number(position.map(|position| position.to_string())),
         Value::Number(value) | Value::Significant(value) => {
             number(serde_json::to_string(&value).ok())
         }
@@ -382,6 +385,7 @@ impl Value<'_> {
         matches!(
             self,
             Self::Count(_)
+                | Self::Position(_)
                 | Self::Number(_)
                 | Self::Significant(_)
                 | Self::Similarity(_)
@@ -399,9 +403,11 @@ impl Value<'_> {
             Self::Distance(bits) => TypedValue::Count(bits.map(u64::from)),
             Self::Number(value) | Self::Significant(value) => TypedValue::Number(Some(*value)),
             Self::Similarity(value) => TypedValue::Number(value.map(f64::from)),
-            Self::Values(_) | Self::Hashes(_) | Self::Fingerprint(_) | Self::Bytes(_) => {
-                TypedValue::Other
-            }
+            Self::Position(_)
+            | Self::Values(_)
+            | Self::Hashes(_)
+            | Self::Fingerprint(_)
+            | Self::Bytes(_) => TypedValue::Other,
         }
     }
 
@@ -412,6 +418,7 @@ impl Value<'_> {
             Self::Document { key: Some(key), .. } | Self::Key(key) => escape::key(key),
             Self::Text(text) => escape::key(text.as_bytes()),
             Self::Count(count) => count.to_string().into(),
+            Self::Position(position) => position.map(|p| p.to_string()).unwrap_or_default().into(),
             Self::Number(value) => format!("{value:.2}").into(),
             Self::Significant(value) => significant(*value).into(),
             Self::Similarity(value) => value.map(|v| format!("{v:.6}")).unwrap_or_default().into(),
@@ -539,6 +546,8 @@ mod tests {
                 "\"\\u007f\\u009b\\u202e\\u001b\"",
             ),
             (Value::Count(7), "7", "7"),
+            (Value::Position(Some(7)), "7", "7"),
+            (Value::Position(None), "", "null"),
             (Value::Number(1.5), "1.50", "1.5"),
             (Value::Similarity(Some(1.0)), "1.000000", "1.0"),
             (Value::Similarity(None), "", "null"),

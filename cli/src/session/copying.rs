@@ -44,14 +44,23 @@ pub(crate) fn spool_sources(context: &Context, corpus: &mut Corpus) -> Result<()
     Ok(())
 }
 
-/// Reads the corpus a second time, and writes to each sink the records whose bits are set.
+/// The records that go to one output.
+pub(crate) struct CopiedRecords {
+    /// Their bits are set.
+    pub(crate) wanted: BitList,
+    pub(crate) sink: Sink,
+    /// Texts are written without what is left out of them.
+    pub(crate) are_trimmed: bool,
+}
+
+/// Reads the corpus once more, and writes to each output the records that it is to have.
 pub(crate) fn copy_records(
     context: &Context,
     corpus: &Arc<Corpus>,
     totals: ReadTotals,
-    mut sinks: Vec<(BitList, Sink)>,
+    mut outputs: Vec<CopiedRecords>,
 ) -> Result<()> {
-    if sinks.is_empty() {
+    if outputs.is_empty() {
         return Ok(());
     }
     let bytes_read = Arc::new(AtomicU64::new(0));
@@ -67,7 +76,12 @@ pub(crate) fn copy_records(
         progress.update(number, bytes_read.load(Ordering::Relaxed));
         let first = number;
         number += record.table_rows.unwrap_or(1);
-        for (wanted, sink) in &mut sinks {
+        for CopiedRecords {
+            wanted,
+            sink,
+            are_trimmed,
+        } in &mut outputs
+        {
             sink.begin_source(record.source, corpus, &records)?;
             // A corpus that has grown since is told below.
             let is_wanted = |number| Ok(number < wanted.len() && wanted.get(number)?);
@@ -79,17 +93,29 @@ pub(crate) fn copy_records(
                     is_wanted(first + row)
                 })?;
             } else if is_wanted(first)? {
-                sink.record(&record, corpus, &records)?;
+                let trimmed = are_trimmed.then(|| corpus.trimmed_record(&record));
+                // The second reading saw the same, or the totals below differ.
+                let trimmed = trimmed.transpose().map_err(|_| changed())?.flatten();
+                sink.record(trimmed.as_ref().unwrap_or(&record), corpus, &records)?;
             }
         }
     }
     progress.clear();
     // Decisions are by the number of a record: of other records they would keep the wrong ones.
-    if records.totals() != totals {
-        return Err(Failure::refused(
-            "the corpus was changed while it was being read; nothing was written",
-        ));
+    must_be_same(totals, records.totals())?;
+    let mut outputs = outputs.into_iter();
+    outputs.try_for_each(|output| output.sink.finish(corpus, &records))
+}
+
+/// An error unless two readings saw the same.
+pub(crate) fn must_be_same(before: ReadTotals, now: ReadTotals) -> Result<()> {
+    if before == now {
+        Ok(())
+    } else {
+        Err(changed())
     }
-    let mut sinks = sinks.into_iter();
-    sinks.try_for_each(|(_, sink)| sink.finish(corpus, &records))
+}
+
+fn changed() -> Failure {
+    Failure::refused("the corpus was changed while it was being read; nothing was written")
 }

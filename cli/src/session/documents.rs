@@ -232,8 +232,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
     /// and returns the counts. An error if more than half of the documents are bad.
     pub(crate) fn end(&self, context: &Context, tally: &DocumentTally) -> Result<ReadTotals> {
         tally.must_be_mostly_good()?;
-        // Nothing panics while it holds the lock.
-        let totals = *self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let totals = self.totals();
         context.messages.note(totals);
         if let (1.., Some(field)) = (self.ids.made, self.corpus.settings.id.field()) {
             context.messages.note(format!(
@@ -249,6 +248,12 @@ impl<T: Send + 'static> CorpusDocuments<T> {
             ));
         }
         Ok(totals)
+    }
+
+    /// What was read, once [`CorpusDocuments::next`] has returned `None`.
+    pub(crate) fn totals(&self) -> ReadTotals {
+        // Nothing panics while it holds the lock.
+        *self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many bytes of the sources have been read.

@@ -23,6 +23,8 @@ mod scratch_store;
 mod store_texts;
 mod subject;
 mod tally;
+mod texts;
+mod trimming;
 mod watched;
 mod weighing;
 
@@ -30,7 +32,7 @@ pub(crate) use bit_list::BitList;
 pub(crate) use build_forecast::BuildForecaster;
 pub(crate) use building::{Building, StoreBuilding, bulk_options, temporary_name};
 pub(crate) use context::Context;
-pub(crate) use copying::{copy_records, spool_sources};
+pub(crate) use copying::{CopiedRecords, copy_records, must_be_same, spool_sources};
 pub(crate) use documents::{
     CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, ReadDocument, WorkedDocument,
     resolve_corpus, resolve_corpus_to_store, sketch_documents,
@@ -46,7 +48,9 @@ pub(crate) use panics::{contain_panics, silence_panics};
 pub(crate) use sampling::{SampleSource, read_sample};
 pub(crate) use scratch_store::ScratchStore;
 pub(crate) use store_texts::NamedStore;
-pub(crate) use subject::{Subject, SubjectOptions};
+pub(crate) use subject::{JoinedDocuments, Subject, SubjectOptions};
 pub(crate) use tally::DocumentTally;
+pub(crate) use texts::{KnownTexts, must_be_rereadable, read_text, read_texts_of};
+pub(crate) use trimming::{TrimmedCorpus, trim_corpus};
 pub(crate) use watched::Watched;
 pub(crate) use weighing::with_tf_idf;

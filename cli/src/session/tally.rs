@@ -36,6 +36,10 @@ pub(crate) struct DocumentTally {
     pub(crate) skipped: u64,
     /// Documents without any feature.
     pub(crate) empty: u64,
+    /// Documents of which nothing is left without the parts that stood before.
+    pub(crate) emptied: u64,
+    /// Paragraphs or lines that stood before.
+    pub(crate) dropped_parts: u64,
     /// Documents that were compared with a part of their candidates only.
     pub(crate) beyond_budget: u64,
 }
@@ -140,6 +144,8 @@ impl fmt::Display for TallySummary<'_> {
             ("known keys", self.tally.known),
             ("replaced", self.tally.replaced),
             ("unchanged", self.tally.unchanged),
+            ("emptied", self.tally.emptied),
+            ("repeated parts", self.tally.dropped_parts),
             ("beyond the budget", self.tally.beyond_budget),
             ("blank lines", self.totals.blank),
         ];

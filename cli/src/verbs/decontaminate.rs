@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use resemblance::exact::SharedPassage;
 use resemblance::{Containment, Overlap, Overlaps, Schema, Snapshot, Store, Text};
 
 use crate::corpus::{ContentRule, Corpus, ReadTotals, is_store};
@@ -11,8 +12,9 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, PassageOptions};
 use crate::output::{Destination, OutputTarget, Sink, escape, longest_run};
 use crate::session::{
-    BitList, Context, CorpusDocuments, DocumentTally, ScratchStore, StoreBuilding, copy_records,
-    fill, open_to_read, resolve_corpus, resolve_corpus_to_store, sketch_documents, spool_sources,
+    BitList, Context, CopiedRecords, CorpusDocuments, DocumentTally, KnownTexts, ScratchStore,
+    StoreBuilding, copy_records, fill, must_be_rereadable, open_to_read, resolve_corpus,
+    resolve_corpus_to_store, sketch_documents, spool_sources,
 };
 
 /// Words of a shingle, and shingles of a window, with which every passage of 13 words is found.
@@ -47,6 +49,11 @@ pub(crate) struct DecontaminateArguments {
     /// longest_run_estimate (in shingles of the document that is left out); tab-separated
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// In the report also the longest passage that a document shares with the test, compared exactly:
+    /// longest_run (in shingles), and where it stands, in bytes from 0 on: start, end, test_start, test_end.
+    /// The texts of the tests, which are corpora, are held in memory, up to half of --memory
+    #[arg(long, requires = "report")]
+    spans: bool,
     /// Leave out the first line of the report, which has the names of the columns
     #[arg(long, requires = "report")]
     no_header: bool,
@@ -99,6 +106,9 @@ pub(crate) fn decontaminate(
             &opened
         }
         corpora => {
+            if arguments.spans {
+                must_be_rereadable(context, corpora, &arguments.options)?;
+            }
             scratch = read_tests(context, arguments, corpora)?;
             scratch.store()
         }
@@ -114,19 +124,24 @@ pub(crate) fn decontaminate(
         target.must_not_meet("the report", path, &corpus)?;
         let report = report.insert(Destination::create(path, force)?);
         if !arguments.no_header {
-            report.write(HEADER)?;
+            report.write(header(arguments.spans).as_bytes())?;
         }
     }
     let sink = Sink::create(&target, force)?;
+    let known = arguments.spans.then(|| {
+        let (tests, options) = (&arguments.against, &arguments.options);
+        KnownTexts::read(context, tests, options, store.schema())
+    });
+    let known = known.transpose()?;
     spool_sources(context, &mut corpus)?;
     let corpus = Arc::new(corpus);
-    let compared = compare(context, arguments, store, &corpus, report.as_mut())?;
-    copy_records(
-        context,
-        &corpus,
-        compared.totals,
-        vec![(compared.kept, sink)],
-    )?;
+    let compared = compare(context, arguments, (store, known), &corpus, report.as_mut())?;
+    let kept = CopiedRecords {
+        wanted: compared.kept,
+        sink,
+        are_trimmed: false,
+    };
+    copy_records(context, &corpus, compared.totals, vec![kept])?;
     if let Some(report) = report {
         report.finish()?;
     }
@@ -154,7 +169,7 @@ struct Compared {
 fn compare(
     context: &Context,
     arguments: &DecontaminateArguments,
-    store: &Store,
+    (store, known): (&Store, Option<KnownTexts>),
     corpus: &Arc<Corpus>,
     mut report: Option<&mut Destination>,
 ) -> Result<Compared> {
@@ -163,7 +178,16 @@ fn compare(
     let mut items =
         CorpusDocuments::start_together(context, "comparing", corpus, move |documents| {
             let signatures = sketch_documents(&sketcher, documents)?;
-            ask(&snapshot, &signatures)
+            let answers = ask(&snapshot, &signatures)?.into_iter();
+            let answers = answers.zip(documents).map(|(overlaps, document)| {
+                let found = known
+                    .as_ref()
+                    .zip(document.content.text())
+                    .zip(overlaps.first());
+                let passage = found.map(|((known, text), test)| known.passage(text, test));
+                Ok((overlaps, passage.transpose()?.flatten()))
+            });
+            answers.collect()
         });
     let (mut kept, mut tally) = (BitList::default(), DocumentTally::default());
     let mut capped = 0;
@@ -173,7 +197,7 @@ fn compare(
             kept.push(false);
             continue;
         };
-        let overlaps: Overlaps = document.value;
+        let (overlaps, passage): (Overlaps, Option<SharedPassage>) = document.value;
         capped += u64::from(overlaps.capped_hashes() > 0);
         kept.push(overlaps.is_empty());
         let Some(overlap) = overlaps.first() else {
@@ -182,7 +206,12 @@ fn compare(
         };
         tally.dropped += 1;
         if let Some(report) = &mut report {
-            report.write(line(&document.key, overlap)?.as_bytes())?;
+            let mut line = line(&document.key, overlap)?;
+            if arguments.spans {
+                line.push_str(&positions(passage.as_ref()));
+            }
+            line.push('\n');
+            report.write(line.as_bytes())?;
         }
     }
     let totals = items.end(context, &tally)?;
@@ -194,7 +223,7 @@ fn compare(
     })
 }
 
-/// A store has its own rule for shingles.
+/// A store has its own rule for shingles, and no texts.
 fn must_leave_schema(arguments: &DecontaminateArguments) -> Result<()> {
     for (option, is_given) in [
         ("--containment", arguments.containment.is_some()),
@@ -205,6 +234,11 @@ fn must_leave_schema(arguments: &DecontaminateArguments) -> Result<()> {
                 "{option} is for test sets that are corpora: a store has its own schema"
             )));
         }
+    }
+    if arguments.spans {
+        return Err(Failure::usage(
+            "--spans needs the texts of the tests, and a store has none: give their corpora",
+        ));
     }
     Ok(())
 }
@@ -235,7 +269,27 @@ fn read_tests(
     Ok(scratch)
 }
 
-const HEADER: &[u8] = b"dropped\ttest\ttest_share_estimate\tshared_hashes\tlongest_run_estimate\n";
+/// The names of the columns of the report.
+fn header(has_positions: bool) -> String {
+    let positions = match has_positions {
+        true => "\tlongest_run\tstart\tend\ttest_start\ttest_end",
+        false => "",
+    };
+    format!("dropped\ttest\ttest_share_estimate\tshared_hashes\tlongest_run_estimate{positions}\n")
+}
+
+/// The columns of a passage; empty where the text of the test is not at hand.
+fn positions(passage: Option<&SharedPassage>) -> String {
+    match passage {
+        None => "\t".repeat(5),
+        Some(SharedPassage { a, b, shingles, .. }) => {
+            format!(
+                "\t{shingles}\t{}\t{}\t{}\t{}",
+                a.start, a.end, b.start, b.end
+            )
+        }
+    }
+}
 
 fn line(dropped: &[u8], overlap: &Overlap) -> Result<String> {
     let test = match overlap.key() {
@@ -243,7 +297,7 @@ fn line(dropped: &[u8], overlap: &Overlap) -> Result<String> {
         None => escape::without_key(overlap.id().get()),
     };
     Ok(format!(
-        "{}\t{test}\t{:.6}\t{}\t{}\n",
+        "{}\t{test}\t{:.6}\t{}\t{}",
         escape::key(dropped),
         overlap.document_share(),
         overlap.shared_hashes(),

@@ -13,16 +13,16 @@ use resemblance::{
 };
 
 use crate::bug::at;
-use crate::corpus::{ContentRule, CorpusDocument, read_bounded};
+use crate::corpus::{ContentRule, CorpusDocument};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, ByOptions, CorpusOptions, TypedFormatOptions, must_have_similarities, parse_key,
     similarity_name,
 };
 use crate::output::escape::{self, PrintedKey, printed};
-use crate::output::{Column, ColumnKind, ProgressDisplay, Results, Value, nearness_columns};
+use crate::output::{Column, ColumnKind, Results, Value, nearness_columns};
 use crate::session::{
-    Context, CorpusDocuments, DocumentTally, NamedStore, must_take_text, open_to_read,
+    Context, CorpusDocuments, DocumentTally, NamedStore, must_take_text, open_to_read, read_text,
     resolve_corpus,
 };
 
@@ -399,7 +399,7 @@ fn matches_of_text(
         },
         None => {
             must_take_text(snapshot.schema())?;
-            let text = read_text(context, arguments)?;
+            let text = text_of(context, arguments)?;
             SketchedText::new(&snapshot.schema().sketcher(), known.is_some(), &text)?
         }
     };
@@ -578,47 +578,18 @@ fn matches_of_key(
     Ok(Some(matches.into_iter().collect()))
 }
 
-fn read_text(context: &Context, arguments: &QueryArguments) -> Result<String> {
+fn text_of(context: &Context, arguments: &QueryArguments) -> Result<String> {
     if let Some(text) = arguments.text.as_ref().filter(|text| *text != "-") {
         return Ok(text.clone());
     }
-    let file = arguments
-        .file
-        .clone()
-        .filter(|path| path.as_os_str() != "-");
-    let name = match &file {
-        Some(path) => path.display().to_string(),
-        None => "standard input".into(),
-    };
+    let file = arguments.file.as_deref();
+    let file = file.filter(|path| path.as_os_str() != "-");
     if file.is_none() && std::io::stdin().is_terminal() {
         context
             .messages
             .note("reading the text from standard input");
     }
-    let mut progress = ProgressDisplay::new("reading", context.messages.quiet);
-    let bytes = context.interrupt.while_working(&mut progress, {
-        let name = name.clone();
-        let max_bytes = arguments.options.max_line_bytes();
-        move || {
-            let bytes = match file {
-                Some(path) => std::fs::File::open(path).and_then(|f| read_bounded(f, max_bytes)),
-                None => read_bounded(std::io::stdin(), max_bytes),
-            };
-            bytes.map_err(|e| Failure::io(format!("cannot read {name}"), &e))
-        }
-    })?;
-    let bytes = bytes.ok_or_else(|| {
-        let failure = Failure::bad_input("the text is longer than --max-line").at(name.clone());
-        failure.with_note("--max-line SIZE sets the limit")
-    })?;
-    let mut text = String::from_utf8(bytes).map_err(|error| {
-        let position = error.utf8_error().valid_up_to() + 1;
-        Failure::bad_input(format!("invalid UTF-8 at byte {position}")).at(name)
-    })?;
-    if text.starts_with('\u{feff}') {
-        text.remove(0);
-    }
-    Ok(text)
+    read_text(context, file, arguments.options.max_line_bytes())
 }
 
 fn query_corpus(

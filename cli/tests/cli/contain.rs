@@ -66,6 +66,27 @@ fn paragraphs_are_found_in_pages() {
     assert!(found.iter().all(|row| row[5].parse::<u32>().unwrap() > 8));
     ran.says(&["read 3, with documents 2"]);
 
+    // With the texts of the pages the longest passage has its place in both.
+    let placed = [
+        &contain[..],
+        &["--texts", "pages.jsonl", "--format", "jsonl"],
+    ]
+    .concat();
+    let ran = folder.run(&placed).expect(0);
+    let pages = folder.read_text("pages.jsonl");
+    assert_eq!(ran.lines().len(), 3);
+    for (found, quoted) in ran.lines().iter().zip([1_000, 3_000, 3_000]) {
+        let found: serde_json::Value = serde_json::from_str(found).unwrap();
+        let is_page = |line: &&str| line.contains(&format!("{}", found["key"]));
+        let page: serde_json::Value =
+            serde_json::from_str(pages.lines().find(is_page).unwrap()).unwrap();
+        let at = |name: &str| found[name].as_u64().unwrap() as usize;
+        let passage = &page["text"].as_str().unwrap()[at("start")..at("end")];
+        assert_eq!(passage, words(quoted, 20));
+        assert_eq!((at("query_start"), at("query_end")), (0, passage.len()));
+        assert_eq!(at("longest_run"), 16);
+    }
+
     let capped = [&contain[..], &["--max-frequency", "1", "--format", "jsonl"]].concat();
     let ran = folder.run(&capped).expect(0);
     let rows: Vec<serde_json::Value> = ran
@@ -159,6 +180,23 @@ fn a_corpus_without_documents_that_share_passages_with_tests() {
     assert_eq!(rows[2][..2], ["13 words of t2", "t2"]);
     assert_eq!(rows.len(), 3);
 
+    let spans = [&against[..], &["--force", "--spans"]].concat();
+    folder.run(&spans).expect(0);
+    let spans = folder.read_text("r.tsv");
+    let rows: Vec<Vec<&str>> = spans
+        .lines()
+        .map(|line| line.split('\t').collect())
+        .collect();
+    let header = ["longest_run", "start", "end", "test_start", "test_end"];
+    assert_eq!(rows[0][5..], header);
+    let before = words(20_000, 30).len() + 1;
+    let passage = words(6_000, 13).len();
+    let place = [before, before + passage, 0, passage].map(|at| at.to_string());
+    assert_eq!(
+        (rows[2][5], &rows[2][6..]),
+        ("6", &place.each_ref().map(String::as_str)[..])
+    );
+
     // As a share of the tests, and against a store of them.
     let share = [&against[..], &["--force", "--min-share", "0.9"]].concat();
     folder.run(&share).expect(0).says(&["kept 3, dropped 1"]);
@@ -175,8 +213,51 @@ fn a_corpus_without_documents_that_share_passages_with_tests() {
     let store = [&out[..], &["--force", "--against", "tests.rsm"]].concat();
     folder.run(&store).expect(0).says(&["kept 2, dropped 2"]);
     assert_eq!(folder.read_text("r.tsv"), report);
+    let no_texts = [&store[..], &["--spans"]].concat();
+    folder
+        .run(&no_texts)
+        .expect(2)
+        .says(&["--spans", "corpora"]);
     let own = [&store[..], &["--window", "3"]].concat();
     folder.run(&own).expect(2).says(&["--window", "own schema"]);
+}
+
+#[test]
+fn passages_that_many_documents_have_are_listed_once() {
+    let folder = Folder::new();
+    let menu = words(1, 15);
+    let pages = (2..=9).map(|page| {
+        let own = words(1_000 * page, 20);
+        let menu = if page < 9 { &*menu } else { "" };
+        line(
+            &format!("page {page}"),
+            &format!("{own}. {menu} {}", words(1_000 * page + 500, 9)),
+        )
+    });
+    folder.write("pages.jsonl", pages.collect::<String>());
+    let build = [
+        "build",
+        "pages.rsm",
+        "pages.jsonl",
+        "--containment",
+        "4",
+        "--window",
+        "1",
+    ];
+    folder.run(&build).expect(0);
+    let contain = ["contain", "--in", "pages.rsm", "--query", "pages.jsonl"];
+    let list = |more: &str| folder.run(&[&contain[..], &["--boilerplate", more]].concat());
+    let ran = list("6").expect(0);
+    let start = words(2_000, 20).len() + 2;
+    let expected = format!("page 2\t{start}\t{}\t7\t12\t{menu}", start + menu.len());
+    assert_eq!(ran.lines(), [&*expected]);
+    assert!(
+        ran.stderr.contains("1 different passages"),
+        "{}",
+        ran.stderr
+    );
+    list("7").expect(1);
+    list("0").expect(2);
 }
 
 #[test]

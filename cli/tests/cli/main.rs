@@ -17,7 +17,9 @@ mod contain;
 mod contents;
 mod corpora;
 mod dedup;
+mod defaults;
 mod eval;
+mod explain;
 mod features;
 mod folders;
 mod formats;
@@ -29,6 +31,7 @@ mod keep;
 #[cfg(unix)]
 mod kills;
 mod kinds;
+mod levels;
 #[cfg(unix)]
 mod locks;
 mod messages;

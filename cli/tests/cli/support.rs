@@ -85,6 +85,7 @@ impl Folder {
             .args(rest)
             .current_dir(self.0.path())
             .env_remove("NO_COLOR")
+            .env("RESEMBLANCE_CONFIG", "")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

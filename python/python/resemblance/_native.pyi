@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from .exact import SharedPassage, SharedSpans
 from .reports import (
     BackupReport,
     BandingChoice,
@@ -761,6 +762,8 @@ class ArrowBatches(Iterator[list[Any]]):
     def __next__(self) -> list[Any]: ...
 
 def arrow_list(column: _ArrowStream | _ArrowArray) -> list[str | bytes]: ...
+def spans_of_texts(a: str, b: str, text: Text) -> SharedSpans: ...
+def passage_of_texts(a: str, b: str, text: Text) -> SharedPassage | None: ...
 def similarity_of_sets(
     measure: str, a: Iterable[str | bytes], b: Iterable[str | bytes]
 ) -> float: ...

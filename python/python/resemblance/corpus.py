@@ -337,74 +337,124 @@ def dedup(
     the order of the number of their near-duplicates, the most first. `keep` says which of several
     near-duplicates stays: the `"first"`, the `"last"`, the `"longest"`, or the one with the greatest
     of the numbers that are given, one for each document. `against` is a store whose documents, and
-    whose schema, count as well; nothing is written to it. It needs the policy and the rule
-    `"first"`. Keys need not differ here.
+    whose schema, count as well: documents near one of them go first, by estimates, because a store has
+    no texts. Nothing is written to it. Keys need not differ here.
 
     >>> found = dedup(texts)
     >>> unique = found.select(texts)
     >>> [(d.position, d.survivor, d.similarity) for d in found.duplicates]
     """
-    if policy == "first" and isinstance(keep, str) and keep == "first":
-        snapshot = against.snapshot() if isinstance(against, Store) else against
-        own = snapshot.schema if snapshot is not None else _schema(schema)
-        if snapshot is not None and schema is not None and schema != own:
-            raise ValueError("schema: found another than that of the store, expected the same or none")
-        exact = _is_exact(exact, corpus, own)
-        with _temporary(temp_dir) as folder, Deduplicator(own, folder, exact=exact) as kept:
-            return _first(_batches(corpus, text, key), kept, snapshot, threads)
-    if against is not None:
-        found = f"policy {policy!r} and keep {keep!r}"
-        raise ValueError(f"against: found {found} with a store, expected 'first' for both")
-    all_keys: list[str | bytes] = []
-    own = _schema(schema)
+    snapshot = against.snapshot() if isinstance(against, Store) else against
+    own = snapshot.schema if snapshot is not None else _schema(schema)
+    if snapshot is not None and schema is not None and schema != own:
+        raise ValueError("schema: found another than that of the store, expected the same or none")
     exact = _is_exact(exact, corpus, own)
+    batches = _Unknown(_batches(corpus, text, key), snapshot, threads)
     with _temporary(temp_dir) as folder:
+        if policy == "first" and isinstance(keep, str) and keep == "first":
+            with Deduplicator(own, folder, exact=exact) as kept:
+                return _first(batches, kept, threads)
         stored = TemporaryCorpus(
             folder / "corpus.rsm", own, exact=exact, memory_bytes=memory_bytes
         )
-        count = 0
+        positions: list[int] = []
+        all_keys: list[str | bytes] = []
         lengths: list[float] = []
-        for documents, keys in _batches(corpus, text, key):
+        for batch in batches:
             # Without their keys, which need not differ.
-            stored.insert_many(documents, threads=threads)
+            stored.insert_many(batch.documents, threads=threads)
             if keep == "longest":
-                lengths.extend(len(document) for document in _key_list(documents))
-            all_keys.extend(() if keys is None else _key_list(keys))
-            count += len(documents)
+                lengths.extend(len(document) for document in _key_list(batch.documents))
+            positions.extend(batch.positions)
+            all_keys.extend(() if batch.keys is None else batch.keys)
         stored.finish(progress=progress)
-        rule = lengths if keep == "longest" else _keep_rule(keep, count)
+        rule = lengths if keep == "longest" else _keep_rule(keep, batches.count, positions)
         rows = stored.duplicates(
             policy, rule, threads=threads, max_bucket=max_bucket, progress=progress
         )
         stored.close()
-    mask = np.ones(count, dtype=np.bool_)
-    mask[[row[0] for row in rows]] = False
-    keyed = all_keys or None
-    return Dedup(mask, [_with_keys(Duplicate(*row), keyed) for row in rows])
+    for row in rows:
+        keys = (all_keys[row[0]], all_keys[row[1]]) if all_keys else (None, None)
+        batches.duplicates.append(
+            Duplicate(positions[row[0]], positions[row[1]], *row[2:], *keys)
+        )
+    return batches.deduplicated()
 
 
-def _keep_rule(keep: Any, documents: int) -> Any:
+@dataclass(frozen=True)
+class _UnknownBatch:
+    """Documents that the store of `against` does not know, their positions and their keys."""
+
+    documents: Any
+    positions: list[int]
+    keys: list[str | bytes] | None
+
+
+class _Unknown:
+    """The documents of a corpus that no document of a store is like, batch by batch; the others are
+    duplicates."""
+
+    def __init__(
+        self, batches: Iterator[_Batch], against: Snapshot | None, threads: int | None
+    ) -> None:
+        self._batches, self._against, self._threads = batches, against, threads
+        self.count = 0
+        self.duplicates: list[Duplicate] = []
+
+    def __iter__(self) -> Iterator[_UnknownBatch]:
+        for documents, keys in self._batches:
+            own_keys = None if keys is None else _key_list(keys)
+            start, self.count = self.count, self.count + len(documents)
+            if self._against is None:
+                yield _UnknownBatch(documents, list(range(start, self.count)), own_keys)
+                continue
+            unknown = self._find(self._against, documents, start, own_keys)
+            if unknown:
+                yield _UnknownBatch(
+                    documents if len(unknown) == len(documents) else _take(documents, unknown),
+                    [start + index for index in unknown],
+                    None if own_keys is None else [own_keys[index] for index in unknown],
+                )
+
+    def _find(
+        self, against: Snapshot, documents: Any, start: int, keys: list[str | bytes] | None
+    ) -> list[int]:
+        """Returns the indices of the documents that are unknown."""
+        signatures = against.schema.sketch_many(documents, threads=self._threads)
+        answers = against.query_many(signatures, limit=1, threads=self._threads)
+        unknown: list[int] = []
+        for index, answer in enumerate(answers):
+            if not answer:
+                unknown.append(index)
+                continue
+            found, key = answer[0], None if keys is None else keys[index]
+            self.duplicates.append(
+                Duplicate(
+                    start + index,
+                    None,
+                    found.similarity,
+                    found.is_exact,
+                    found.distance,
+                    key,
+                    found.key,
+                )
+            )
+        return unknown
+
+    def deduplicated(self) -> Dedup:
+        mask = np.ones(self.count, dtype=np.bool_)
+        mask[[duplicate.position for duplicate in self.duplicates]] = False
+        return Dedup(mask, self.duplicates)
+
+
+def _keep_rule(keep: Any, documents: int, positions: list[int]) -> Any:
     if isinstance(keep, str):
         return keep
     scores = [float(score) for score in keep]
     if len(scores) != documents:
         found = f"{len(scores)} numbers"
         raise ValueError(f"keep: found {found}, expected one for each of {documents} documents")
-    return scores
-
-
-def _with_keys(found: Duplicate, keys: list[str | bytes] | None) -> Duplicate:
-    if keys is None or found.survivor is None:
-        return found
-    return Duplicate(
-        found.position,
-        found.survivor,
-        found.similarity,
-        found.is_exact,
-        found.distance,
-        keys[found.position],
-        keys[found.survivor],
-    )
+    return [scores[position] for position in positions]
 
 
 def _key_list(keys: Any) -> list[str | bytes]:
@@ -413,50 +463,30 @@ def _key_list(keys: Any) -> list[str | bytes]:
     return arrow_list(keys)
 
 
-def _first(
-    batches: Iterator[_Batch],
-    kept: Deduplicator,
-    against: Snapshot | None,
-    threads: int | None,
-) -> Dedup:
-    mask: list[bool] = []
-    duplicates: list[Duplicate] = []
+def _first(batches: _Unknown, kept: Deduplicator, threads: int | None) -> Dedup:
     # Keys of kept documents: those of the others are at hand.
     survivor_keys: dict[int, str | bytes] = {}
-    for documents, keys in batches:
-        start = len(mask)
-        all_keys = None if keys is None else _key_list(keys)
-        known: list[Any] = [None] * len(documents)
-        if against is not None:
-            signatures = against.schema.sketch_many(documents, threads=threads)
-            answers = against.query_many(signatures, limit=1, threads=threads)
-            known = [answer[0] if answer else None for answer in answers]
-        open_ = [index for index, found in enumerate(known) if found is None]
-        asked = documents if len(open_) == len(known) else _take(documents, open_)
-        stamps = [start + index for index in open_]
-        decided = iter(kept.decide_many(asked, stamps=stamps, threads=threads))
-        for index, in_store in enumerate(known):
-            found = in_store if in_store is not None else next(decided)
-            key = None if all_keys is None else all_keys[index]
-            mask.append(found is None)
-            if found is None:
-                if key is not None:
-                    survivor_keys[start + index] = key
-                continue
-            survivor = None if in_store is not None else found.stamp
-            survivor_key = found.key if survivor is None else survivor_keys.get(survivor)
-            duplicates.append(
-                Duplicate(
-                    start + index,
-                    survivor,
-                    found.similarity,
-                    found.is_exact,
-                    found.distance,
-                    key,
-                    survivor_key,
+    for batch in batches:
+        decided = kept.decide_many(batch.documents, stamps=batch.positions, threads=threads)
+        for index, (position, found) in enumerate(zip(batch.positions, decided)):
+            key = None if batch.keys is None else batch.keys[index]
+            if found is not None:
+                batches.duplicates.append(
+                    Duplicate(
+                        position,
+                        found.stamp,
+                        found.similarity,
+                        found.is_exact,
+                        found.distance,
+                        key,
+                        survivor_keys.get(found.stamp),
+                    )
                 )
-            )
-    return Dedup(np.array(mask, dtype=np.bool_), duplicates)
+            elif key is not None:
+                survivor_keys[position] = key
+    # Those that the store knows come first of their batch.
+    batches.duplicates.sort(key=lambda duplicate: duplicate.position)
+    return batches.deduplicated()
 
 
 def _take(documents: Any, indices: list[int]) -> Any:
@@ -527,7 +557,8 @@ def evaluate(
 ) -> Evaluation:
     """Measures what a schema finds of a sample of texts: all exact similarities from `floor` on are
     computed and compared with what a store of the sample returns. It takes about 40 bytes of memory a
-    feature; some ten thousand documents are enough.
+    feature; some ten thousand documents are enough. `resemblance eval --figures` of the command-line
+    tool draws charts of the same figures.
 
     >>> evaluate(random.sample(texts, 10_000), schema).recall
     """

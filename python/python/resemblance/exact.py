@@ -1,4 +1,4 @@
-"""Exact similarities of sets of features, from 0 to 1, and of features with weights.
+"""Exact similarities of sets of features, from 0 to 1, of features with weights, and what texts share.
 
 Features are `str` or `bytes`, repeats count once. Two empty sets have similarity 1, an empty one and
 another 0 (but all of an empty set is in any other: `containment` is 1).
@@ -8,21 +8,38 @@ another 0 (but all of an empty set is in any other: `containment` is 1).
     0.5
     >>> exact.probability_jaccard({"a": 1, "b": 1}, {"a": 20, "b": 20})
     1.0
+
+`shared_spans` says which parts of two texts are alike:
+
+    >>> shared = exact.shared_spans("the cat sat here", "The cat sat!", Text.words(2))
+    >>> shared.jaccard, shared.spans_a
+    (0.6666666666666666, [(0, 11)])
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from ._native import similarity_of_sets, similarity_of_weights
+from ._native import (
+    passage_of_texts,
+    similarity_of_sets,
+    similarity_of_weights,
+    spans_of_texts,
+)
+from .schema import Text
 
 __all__ = [
+    "SharedPassage",
+    "SharedSpans",
     "containment",
     "cosine",
     "dice",
     "jaccard",
+    "longest_shared_passage",
     "overlap",
     "probability_jaccard",
+    "shared_spans",
     "weighted_cosine",
     "weighted_jaccard",
 ]
@@ -70,3 +87,57 @@ def probability_jaccard(a: _Weights, b: _Weights) -> float:
     """The probability Jaccard similarity of the distributions which the weights are in proportion to
     (Moulton and Jiang 2018), which `MinHash(kind="probability")` estimates."""
     return similarity_of_weights("probability", dict(a), dict(b))
+
+
+@dataclass(frozen=True)
+class SharedSpans:
+    """What two texts share, as `shared_spans` finds it.
+
+    `spans_a` and `spans_b` are the parts of each text that shingles cover which the other text has, too:
+    `a[start:end]` for each `(start, end)`. `shingles_a` and `shingles_b` count the distinct shingles of
+    each, `shared` those that both have. `jaccard`, `share_of_a` and `share_of_b` follow from these.
+    """
+
+    spans_a: list[tuple[int, int]]
+    spans_b: list[tuple[int, int]]
+    shingles_a: int
+    shingles_b: int
+    shared: int
+    jaccard: float
+    share_of_a: float
+    share_of_b: float
+
+
+@dataclass(frozen=True)
+class SharedPassage:
+    """The longest passage that two texts share: `a[start:end]` and `b[start:end]` for the positions in `a`
+    and `b`. So many `shingles` that follow each other are the same in both."""
+
+    a: tuple[int, int]
+    b: tuple[int, int]
+    shingles: int
+
+
+def shared_spans(a: str, b: str, text: Text | None = None) -> SharedSpans:
+    """Which parts of two texts are alike, and how similar that makes them.
+
+    `text` says what a shingle is: five words if it is not given. A letter is in a span with its marks,
+    and so is what stands between words.
+
+    >>> from resemblance.exact import shared_spans
+    >>> a, b = "He said: “Not today!”", "not TODAY, she said"
+    >>> [a[start:end] for start, end in shared_spans(a, b, Text.words(2)).spans_a]
+    ['Not today']
+    """
+    return spans_of_texts(a, b, text or Text.words(5))
+
+
+def longest_shared_passage(a: str, b: str, text: Text | None = None) -> SharedPassage | None:
+    """The longest passage that two texts share: shingles that follow each other in both. `None` if they
+    share none.
+
+    >>> from resemblance.exact import longest_shared_passage
+    >>> longest_shared_passage("one two three four", "zero two three five", Text.words(1))
+    SharedPassage(a=(4, 13), b=(5, 14), shingles=2)
+    """
+    return passage_of_texts(a, b, text or Text.words(5))

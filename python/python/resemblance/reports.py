@@ -33,14 +33,19 @@ def progress_bar(**options: Any) -> Iterator[Callable[[Progress], None]]:
     except ImportError:
         yield lambda _progress: None
         return
-    bars: list[Any] = []
+    # The bar of the phase that was told of last.
+    bars: dict[str, Any] = {}
+
+    def close() -> None:
+        for bar in bars.values():
+            bar.close()
+        bars.clear()
 
     def tell(progress: Progress) -> None:
-        if not bars or bars[-1].desc.rstrip(": ") != progress.phase:
-            if bars:
-                bars[-1].close()
-            bars.append(tqdm(desc=progress.phase, unit=progress.unit, **options))
-        bar = bars[-1]
+        if progress.phase not in bars:
+            close()
+            bars[progress.phase] = tqdm(desc=progress.phase, unit=progress.unit, **options)
+        bar = bars[progress.phase]
         bar.total = progress.total
         bar.n = progress.done
         bar.refresh()
@@ -48,8 +53,7 @@ def progress_bar(**options: Any) -> Iterator[Callable[[Progress], None]]:
     try:
         yield tell
     finally:
-        if bars:
-            bars[-1].close()
+        close()
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 //! A [`Deduplicator`] decides on documents as they come: one is kept unless it is near one that was kept
 //! before. Once all documents are in a collection or a store, [`Join::duplicates`](crate::Join::duplicates)
 //! lists those that go, by one of three policies and by what the caller prefers. In both, similarities are estimates, or exact where features are kept in
-//! [`FeatureSets`](crate::corpus::verification::FeatureSets).
+//! [`FeatureSets`](crate::corpus::verification::FeatureSets). [`RepeatedParts`] takes out paragraphs and lines that
+//! stood in an earlier text.
 //!
 //! Imports `verification`, `join`, `write` and below.
 
@@ -13,7 +14,9 @@ mod in_order;
 mod kept;
 mod memory_index;
 mod policy;
+mod repeats;
 
 pub use deduplicator::{DedupDecision, Deduplicator};
 pub use duplicates::{Duplicate, Duplicates};
 pub use policy::{DedupPolicy, Preference};
+pub use repeats::{RepeatedParts, TextPart, TextParts, Trimmed};

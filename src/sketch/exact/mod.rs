@@ -1,6 +1,6 @@
 //! Similarities without estimation, and the classical forms of the sketches over given hashes.
 //!
-//! These functions compute from the features, in linear time but for one that sorts, what a [`Signature`](crate::Signature)
+//! These functions compute from the features what a [`Signature`](crate::Signature)
 //! estimates. They serve to verify candidates and to check signatures.
 //!
 //! Two empty sets have similarity 1, because they are equal; an empty set and another have 0.
@@ -10,6 +10,7 @@
 mod classical;
 mod fingerprints;
 mod sets;
+mod spans;
 
 pub use classical::{modular_minhash, permuted_table, simhash};
 pub use fingerprints::{
@@ -19,4 +20,7 @@ pub(crate) use sets::jaccard_from;
 pub use sets::{
     FeatureSet, WeightedSet, containment, cosine, dice, jaccard, jaccard_of_sorted, overlap,
     probability_jaccard, weighted_cosine, weighted_jaccard,
+};
+pub use spans::{
+    SharedPassage, SharedSpans, longest_shared_passage, shared_spans, span_of_shingles,
 };

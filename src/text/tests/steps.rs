@@ -12,7 +12,11 @@ fn naive_steps(text: Text, document: &str) -> Vec<String> {
     if text.strip_accents {
         chars = chars.into_iter().flat_map(without_accents).collect();
     }
-    let mut units = units(text, &chars);
+    shingles_of_units(text, filtered(text, units(text, &chars)))
+}
+
+/// The words without stop words, and their stems.
+pub(super) fn filtered(text: Text, mut units: Vec<String>) -> Vec<String> {
     if let Some(language) = text.stop_words_language() {
         let alone = Text {
             nfkc: text.nfkc,
@@ -35,10 +39,10 @@ fn naive_steps(text: Text, document: &str) -> Vec<String> {
         }
         units.retain(|word| !word.is_empty());
     }
-    shingles_of_units(text, units)
+    units
 }
 
-fn without_accents(c: char) -> Vec<char> {
+pub(super) fn without_accents(c: char) -> Vec<char> {
     let blocks = [
         (0x300, 0x36f),
         (0x1ab0, 0x1aff),

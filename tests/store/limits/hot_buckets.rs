@@ -82,21 +82,21 @@ fn most_blocks(store: &Store) -> u64 {
 /// What is done reads no more blocks than that, and no more signatures than `signatures`.
 fn reads_little<T>(store: &Store, signatures: u64, run: impl FnOnce() -> T) -> T {
     let most_blocks = most_blocks(store);
-    let before = store.metrics().reads;
+    let before = store.metrics();
     let done = run();
-    let after = store.metrics().reads;
-    let blocks = after.blocks - before.blocks;
+    let after = store.metrics();
+    let blocks = after.blocks_read - before.blocks_read;
     assert!(blocks <= most_blocks, "{blocks}, at most {most_blocks}");
-    let read = after.signatures - before.signatures;
+    let read = after.signatures_read - before.signatures_read;
     assert!(read <= signatures, "{read}, at most {signatures}");
     done
 }
 
 /// Without a budget everything is read.
 fn reads_much<T>(store: &Store, run: impl FnOnce() -> T) -> T {
-    let (most_blocks, before) = (most_blocks(store), store.metrics().reads.blocks);
+    let (most_blocks, before) = (most_blocks(store), store.metrics().blocks_read);
     let done = run();
-    assert!(store.metrics().reads.blocks - before > most_blocks);
+    assert!(store.metrics().blocks_read - before > most_blocks);
     done
 }
 

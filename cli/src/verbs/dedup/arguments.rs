@@ -4,7 +4,9 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use resemblance::dedup::TextPart;
 
+use crate::failure::{Failure, Result};
 use crate::options::{
     BoundOptions, ByOptions, CorpusOptions, JoinLimits, KeepRule, SchemaOptions, VerifyOptions,
 };
@@ -17,6 +19,17 @@ pub(super) enum PolicyName {
     Cluster,
     /// Keep documents with many near-duplicates, and drop these: as first, but in the order of their number
     Representative,
+}
+
+/// What goes if it was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum LevelName {
+    /// Near-duplicate documents
+    Document,
+    /// Paragraphs with the same words
+    Paragraph,
+    /// Lines with the same words
+    Line,
 }
 
 /// Write a corpus without its near-duplicates
@@ -38,6 +51,7 @@ Examples:
   resemblance dedup texts/ -o unique-texts/ --chars 9 --threshold 0.9
   resemblance dedup corpus.jsonl -o unique.jsonl --verify estimate --report dropped.tsv
   resemblance dedup corpus.jsonl -o unique.jsonl --keep quality:max --dropped dropped.jsonl
+  resemblance dedup corpus.jsonl -o unique.jsonl --level line,document
   zcat corpus.jsonl.gz | resemblance dedup - -o - | gzip > unique.jsonl.gz
   resemblance dedup more.jsonl --against seen.rsm -o new.jsonl")]
 pub(crate) struct DedupArguments {
@@ -72,6 +86,16 @@ pub(crate) struct DedupArguments {
     /// are there is exact
     #[arg(long, value_name = "CORPUS", num_args = 1.., requires = "against")]
     pub(super) texts: Vec<PathBuf>,
+    /// What goes if it was there before: near-duplicate documents; or paragraphs or lines with the same
+    /// words, of which the first stays; or both, such as paragraph,document: then near-duplicates are
+    /// looked for in what is left. A document of which nothing is left goes. A paragraph ends at a blank line
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        value_delimiter = ',',
+        default_value = "document"
+    )]
+    pub(super) level: Vec<LevelName>,
     /// Which documents survive
     #[arg(long, value_name = "POLICY", default_value = "first")]
     pub(super) policy: PolicyName,
@@ -101,4 +125,24 @@ pub(crate) struct DedupArguments {
     pub(super) schema: SchemaOptions,
     #[command(flatten)]
     pub(super) options: CorpusOptions,
+}
+
+impl DedupArguments {
+    /// The parts of texts that go if they were there before, if any.
+    pub(super) fn part(&self) -> Result<Option<TextPart>> {
+        let has = |level| self.level.contains(&level);
+        match (has(LevelName::Paragraph), has(LevelName::Line)) {
+            (true, true) => Err(Failure::usage(
+                "--level: paragraph and line exclude each other; a repeated paragraph is repeated lines",
+            )),
+            (true, false) => Ok(Some(TextPart::Paragraph)),
+            (false, true) => Ok(Some(TextPart::Line)),
+            (false, false) => Ok(None),
+        }
+    }
+
+    /// Returns true if near-duplicate documents go.
+    pub(super) fn drops_documents(&self) -> bool {
+        self.level.contains(&LevelName::Document)
+    }
 }

@@ -15,6 +15,8 @@ pub(super) struct SketchedDocument {
     pub(super) known: Option<Match>,
     /// The higher it is, the rather it stays; `None` where it has none.
     pub(super) score: Option<f64>,
+    /// True if nothing is left of its text without the parts that stood before: then it is not decided.
+    pub(super) is_emptied: bool,
     /// True if it was compared with a part of its candidates in the other store only.
     pub(super) is_beyond_budget: bool,
 }
@@ -40,6 +42,7 @@ impl KeptDocuments {
         for read in gathered {
             if let Ok(document) = &read.document
                 && document.value.known.is_none()
+                && !document.value.is_emptied
             {
                 let stored = Document::without_key().payload(&document.key);
                 open.push((stored.stamp(read.number), &document.value.sketched));

@@ -7,19 +7,20 @@ mod plan;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use resemblance::dedup::TextPart;
 use resemblance::verification::FeatureSets;
 use resemblance::{Schema, Snapshot};
 
 pub(crate) use self::arguments::DedupArguments;
 use self::arguments::PolicyName;
 use self::plan::DedupPlan;
-use crate::corpus::{ContentRule, Corpus};
+use crate::corpus::{ContentRule, Corpus, ReadTotals};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::similarity_name;
 use crate::output::{DropReport, OutputTarget, Sink};
 use crate::session::{
-    BitList, Context, DocumentTally, NamedStore, copy_records, open_to_read, resolve_corpus,
-    spool_sources, with_tf_idf,
+    BitList, Context, CopiedRecords, DocumentTally, NamedStore, TrimmedCorpus, copy_records,
+    must_be_same, open_to_read, resolve_corpus, spool_sources, trim_corpus, with_tf_idf,
 };
 
 pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Outcome> {
@@ -48,8 +49,19 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     arguments.keep.apply(&mut corpus);
     let outputs = Outputs::choose(arguments, &corpus)?;
     let report = outputs.report(arguments, &schema, is_exact, &corpus)?;
-    let (kept_sink, dropped_sink) = outputs.create(arguments.force)?;
+    let sinks = outputs.create(arguments.force)?;
     spool_sources(context, &mut corpus)?;
+    let mut totals_before = None;
+    let mut tally = DocumentTally::default();
+    if let Some(part) = arguments.part()? {
+        let trimmed = trim(context, arguments, &schema, corpus, part)?;
+        if !arguments.drops_documents() {
+            return write_trimmed(context, trimmed, sinks);
+        }
+        tally.dropped_parts = trimmed.tally.dropped_parts;
+        totals_before = Some(trimmed.totals);
+        corpus = trimmed.corpus;
+    }
     let known_features = known_features(context, arguments, snapshot.as_ref(), is_exact)?;
 
     let mut plan = DedupPlan {
@@ -64,26 +76,67 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         is_exact,
         kept: BitList::default(),
         dropped: BitList::default(),
-        tally: DocumentTally::default(),
+        tally,
     };
     let totals = plan.run()?;
-    let DedupPlan {
-        corpus,
-        report,
-        kept,
-        dropped,
-        tally,
-        ..
-    } = plan;
-    let sinks = [(kept, kept_sink), (dropped, dropped_sink)];
-    let sinks = sinks.into_iter();
-    let sinks = sinks.filter_map(|(records, sink)| Some((records, sink?)));
-    copy_records(context, &corpus, totals, sinks.collect())?;
-    if let Some(report) = report {
+    totals_before.map_or(Ok(()), |before| must_be_same(before, totals))?;
+    let records = (plan.kept, plan.dropped);
+    copy(context, &plan.corpus, totals, records, sinks)?;
+    if let Some(report) = plan.report {
         report.finish()?;
     }
-    context.messages.note(tally.summary("kept", totals));
+    context.messages.note(plan.tally.summary("kept", totals));
     Ok(Outcome::Done)
+}
+
+/// The corpus without its repeated paragraphs or lines.
+fn trim(
+    context: &Context,
+    arguments: &DedupArguments,
+    schema: &Schema,
+    corpus: Corpus,
+    part: TextPart,
+) -> Result<TrimmedCorpus> {
+    let Some(recipe) = schema.text() else {
+        let usage = "--level paragraph and line are for texts, which this schema has no rule for";
+        return Err(Failure::usage(usage));
+    };
+    trim_corpus(context, corpus, part, &recipe, arguments.options.skip_bad)
+}
+
+/// Writes what is left of each text.
+fn write_trimmed(
+    context: &Context,
+    trimmed: TrimmedCorpus,
+    outputs: (Option<Sink>, Option<Sink>),
+) -> Result<Outcome> {
+    let totals = trimmed.totals;
+    context.messages.note(totals);
+    let records = (trimmed.kept, trimmed.emptied);
+    copy(context, &Arc::new(trimmed.corpus), totals, records, outputs)?;
+    context.messages.note(trimmed.tally.summary("kept", totals));
+    Ok(Outcome::Done)
+}
+
+/// Writes the documents that were kept, and those that were dropped as they stand in the input.
+fn copy(
+    context: &Context,
+    corpus: &Arc<Corpus>,
+    totals: ReadTotals,
+    (kept, dropped): (BitList, BitList),
+    (kept_sink, dropped_sink): (Option<Sink>, Option<Sink>),
+) -> Result<()> {
+    let outputs = [(kept, kept_sink, true), (dropped, dropped_sink, false)];
+    let outputs = outputs
+        .into_iter()
+        .filter_map(|(wanted, sink, are_trimmed)| {
+            Some(CopiedRecords {
+                wanted,
+                sink: sink?,
+                are_trimmed,
+            })
+        });
+    copy_records(context, corpus, totals, outputs.collect())
 }
 
 /// Where documents go.
@@ -156,6 +209,18 @@ fn known_features(
 
 /// An error if a limit was given for the other policy.
 fn check_limits(arguments: &DedupArguments) -> Result<()> {
+    if !arguments.drops_documents() {
+        let given = [
+            ("--report", arguments.report.is_some()),
+            ("--against", arguments.against.is_some()),
+            ("--budget", arguments.budget.is_some()),
+        ];
+        if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(Failure::usage(format!(
+                "{option} is for near-duplicate documents; add document to --level"
+            )));
+        }
+    }
     if arguments.limits.max_bucket.is_some() && arguments.policy == PolicyName::First {
         return Err(Failure::usage(
             "--max-bucket is for --policy cluster and representative; the policy first compares with \

@@ -58,6 +58,7 @@ impl DedupPlan<'_> {
                     known: None,
                     score: keep.score(document),
                     is_beyond_budget: false,
+                    is_emptied: document.is_emptied,
                 })
             };
             return CorpusDocuments::start(self.context, "reading", &self.corpus, 0, work);
@@ -81,24 +82,26 @@ impl DedupPlan<'_> {
                 });
             }
             let answers = query.run()?;
-            let scores = documents.iter().map(|document| keep.score(document));
+            let others = documents.iter();
+            let others = others.map(|document| (keep.score(document), document.is_emptied));
             let sketched = signatures
                 .into_iter()
                 .zip(features)
                 .zip(answers)
-                .zip(scores);
+                .zip(others);
             let sketched =
-                sketched.map(
-                    |(((signature, features), answer), score)| SketchedDocument {
+                sketched.map(|(((signature, features), answer), (score, is_emptied))| {
+                    SketchedDocument {
                         score,
+                        is_emptied,
                         is_beyond_budget: answer.beyond_budget().is_some(),
                         known: answer.into_iter().next(),
                         sketched: SketchedText {
                             signature,
                             features,
                         },
-                    },
-                );
+                    }
+                });
             Ok(sketched.collect())
         })
     }
@@ -125,6 +128,12 @@ impl DedupPlan<'_> {
             self.dropped.push(false);
             return Ok(None);
         };
+        if document.value.is_emptied {
+            self.tally.emptied += 1;
+            self.kept.push(false);
+            self.dropped.push(true);
+            return Ok(None);
+        }
         let sketched = document.value;
         if let Some(known) = &sketched.known {
             self.tally.beyond_budget += u64::from(sketched.is_beyond_budget);

@@ -27,16 +27,18 @@ from __future__ import annotations
 from typing import Literal
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from .._native import Schema
 from ._job import Join, Nulls, Options
 from ._read import number, read_lines, read_parquet
 from ._recipe import By
 from ._result import Result, keyed, label
-from ._shards import build_shards, query
+from ._shards import add_to_shards, build_shards, query
 
 __all__ = [
     "Result",
+    "add_to_shards",
     "build_shards",
     "clusters",
     "dedup",
@@ -148,13 +150,16 @@ def dedup(
     nulls: Nulls = "refuse",
     block_pairs: int = 1 << 14,
     one_task_pairs: int = 4_000_000,
+    against: str | None = None,
 ) -> Result:
     """The rows of documents that stay if near-duplicates go, with all their columns. `dropped` of the result
     has the others: `ordinal`, `survivor`, `similarity` and `distance`, and keys if there is a `key`.
 
     With the policy `"first"` a document goes if it is near one that came before and stays; with
     `"cluster"` the first document of each cluster stays; with `"representative"` documents are decided in
-    the order of the number of their near-duplicates, the most first. See `clusters` for the rest.
+    the order of the number of their near-duplicates, the most first. `against` is a folder of shards, whose
+    schema is used: documents near stored ones go first, by the estimates of `query`, because shards have no
+    texts. Of those `dropped` has no `survivor` but its `stored_key`. See `clusters` for the rest.
     """
     if policy not in ("first", "cluster", "representative"):
         raise ValueError(f"policy: found {policy!r}, expected 'first', 'cluster' or 'representative'")
@@ -175,6 +180,7 @@ def dedup(
         nulls,
         block_pairs,
         one_task_pairs,
+        against,
     )
     join = Join(documents, schema, work, options)
     class_pairs = join.run()
@@ -182,6 +188,11 @@ def dedup(
         found = join.cluster_dropped(class_pairs)
     else:
         found = join.first_dropped(class_pairs, by_count=policy == "representative")
+    if join.known is not None:
+        nothing = F.lit(None)
+        found = found.withColumn("stored_key", nothing.cast("string")).unionByName(
+            join.known.withColumn("survivor", nothing.cast("long"))
+        )
     dropped = join.work.keep("dropped", found)
     gone = dropped.select(dropped["ordinal"].alias(ordinal))
     kept = documents.join(gone, ordinal, "left_anti").where(documents[text].isNotNull())
@@ -193,4 +204,6 @@ def dedup(
     manifest["policy"] = policy
     if key is not None:
         dropped = label(dropped, keyed(join), "ordinal", "survivor")
+        if join.known is not None:
+            dropped = dropped.withColumn("key_survivor", F.coalesce("key_survivor", "stored_key"))
     return Result(kept, manifest, dropped)

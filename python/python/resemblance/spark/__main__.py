@@ -29,6 +29,7 @@ def _parser() -> argparse.ArgumentParser:
         ("clusters", "list the clusters of near-duplicates"),
         ("dedup", "write a corpus without its near-duplicates"),
         ("build", "make shards of a store"),
+        ("add", "make shards of those of a folder and of more documents"),
         ("query", "ask shards of a store about each document"),
     ):
         _add_options(verbs.add_parser(verb, help=what, description=what), verb)
@@ -43,8 +44,13 @@ def _add_options(verb: argparse.ArgumentParser, name: str) -> None:
     verb.add_argument("--key", default="id", help="column or field of the key [id]")
     verb.add_argument("--order", help="columns of Parquet that order the rows, instead of their places")
     verb.add_argument("--skip-null", action="store_true", help="leave rows without a text out, counted")
-    if name == "query":
+    if name in ("query", "add"):
         verb.add_argument("--shards", required=True, help="folder of the shards")
+    if name == "add":
+        what = "leave out near-duplicates of stored documents, and of added ones, and count them"
+        verb.add_argument("--if-new", action="store_true", help=what)
+        return
+    if name == "query":
         verb.add_argument("--limit", type=int, default=10, help="matches of each document [10]")
         verb.add_argument("--threshold", type=float)
         return
@@ -55,7 +61,7 @@ def _add_options(verb: argparse.ArgumentParser, name: str) -> None:
     verb.add_argument("--threshold", type=float, help="least similarity of a pair [0.8]")
     verb.add_argument("--simhash", type=int, choices=(32, 64, 128), help="bits of fingerprints")
     verb.add_argument("--distance", type=int, help="greatest distance of fingerprints")
-    verb.add_argument("--near", choices=("any", "both"), default="any")
+    verb.add_argument("--near", choices=("any", "both"), help="which family makes a pair of both [any]")
     if name == "build":
         verb.add_argument("--shards", type=int, required=True, help="number of shards")
         return
@@ -64,6 +70,8 @@ def _add_options(verb: argparse.ArgumentParser, name: str) -> None:
     if name == "dedup":
         verb.add_argument("--policy", choices=("first", "cluster", "representative"), default="first")
         verb.add_argument("--report", help="folder for a line for each dropped document")
+        what = "folder of shards, whose schema is used: near-duplicates of stored documents go too"
+        verb.add_argument("--against", metavar="SHARDS", help=what)
 
 
 def _schema(options: argparse.Namespace) -> rs.Schema:
@@ -76,7 +84,13 @@ def _schema(options: argparse.Namespace) -> rs.Schema:
     minhash = None
     if options.minhash or simhash is None:
         minhash = rs.MinHash(options.minhash or 128, threshold=options.threshold or 0.8)
-    return rs.Schema(text=text, minhash=minhash, simhash=simhash, near=options.near)
+    return rs.Schema(text=text, minhash=minhash, simhash=simhash, near=options.near or "any")
+
+
+def _must_not_say_schema(options: argparse.Namespace) -> None:
+    for name in ("schema", "words", "chars", "minhash", "simhash", "near"):
+        if getattr(options, name) is not None:
+            raise SystemExit(f"--{name}: found beside --against, expected only the schema of the shards")
 
 
 def _documents(spark: SparkSession, options: argparse.Namespace) -> tuple[DataFrame, bool]:
@@ -125,13 +139,22 @@ def _run(spark: SparkSession, options: argparse.Namespace) -> None:
     text, key = ("text", "key") if are_lines else (options.text, options.key)
     shared: dict[str, Any] = {"text": text, "nulls": "skip" if options.skip_null else "refuse"}
     if options.verb == "query":
-        found = rss.query(
-            documents, path=options.shards, limit=options.limit, text=text, threshold=options.threshold
-        )
+        bounds = {"limit": options.limit, "threshold": options.threshold}
+        found = rss.query(documents, path=options.shards, **bounds, **shared)
         found.orderBy("query", "rank").write.mode("overwrite").parquet(options.output)
         return
     shared["work"] = options.work
-    schema = _schema(options)
+    if options.verb == "add":
+        if options.if_new:
+            result = rss.dedup(documents, against=options.shards, **shared)
+            _say("new", result.manifest)
+            documents = result.frame
+        _say(
+            "add",
+            rss.add_to_shards(documents, path=options.shards, to=options.output, key=key, **shared),
+        )
+        return
+    schema: rs.Schema | None = _schema(options)
     if options.verb == "build":
         made = rss.build_shards(
             documents, schema, path=options.output, shards=options.shards, key=key, **shared
@@ -141,7 +164,13 @@ def _run(spark: SparkSession, options: argparse.Namespace) -> None:
     exact = None if options.verify is None else options.verify == "exact"
     shared |= {"key": key, "exact": exact, "max_bucket": options.max_bucket}
     if options.verb == "dedup":
-        result = rss.dedup(documents, schema, policy=options.policy, **shared)
+        if options.against is not None:
+            _must_not_say_schema(options)
+            schema = None
+            shared |= {"threshold": options.threshold, "max_distance": options.distance}
+        result = rss.dedup(
+            documents, schema, policy=options.policy, against=options.against, **shared
+        )
         if options.report is not None:
             result.save_lines(options.report)
         result.save_rows(options.output) if are_lines else result.save(options.output)

@@ -11,8 +11,21 @@ from pyspark.sql import functions as F
 
 from .._native import PairRule, Schema
 from ..corpus import _is_exact, _schema
+from ._folder import ShardFolder
 from ._recipe import By, Recipe, Rule
-from ._steps import COMPONENT, POSTED, SCORED, SKETCHED, Compare, Connect, Drop, Score, Sketch
+from ._steps import (
+    COMPONENT,
+    MATCHES,
+    POSTED,
+    SCORED,
+    SKETCHED,
+    Ask,
+    Compare,
+    Connect,
+    Drop,
+    Score,
+    Sketch,
+)
 
 Nulls = Literal["refuse", "skip"]
 
@@ -67,14 +80,16 @@ class Options:
     nulls: Nulls = "refuse"
     block_pairs: int = 1 << 14
     one_task_pairs: int = 4_000_000
+    against: str | None = None
 
 
 class Join:
     """A join on its way: each of its frames is written before the next is begun."""
 
     def __init__(self, frame: DataFrame, schema: Schema | None, work: str, options: Options) -> None:
-        self.schema = _schema(schema)
         self.options = options
+        self.against = None if options.against is None else ShardFolder.open(options.against)
+        self.schema = _schema(schema) if self.against is None else self.against.own_schema(schema)
         self.work = Work(frame.sparkSession, work)
         exact = _is_exact(options.exact, frame, self.schema)
         recipe = Recipe.of(self.schema)
@@ -92,6 +107,7 @@ class Join:
         self.documents = frame.select(
             F.col(options.ordinal).cast("long").alias("ordinal"), F.col(options.text).alias("text")
         )
+        self.known: DataFrame | None = None
         self.counts: dict[str, int] = {}
         self.left_out: dict[str, int] | None = None
 
@@ -101,14 +117,34 @@ class Join:
         signatures = self._signatures()
         self._check(signatures)
         indexed = signatures.where(F.size("codes") > 0)
+        if self.against is not None:
+            self.known = self._known(self.against, indexed)
+            indexed = indexed.join(self.known.select("ordinal"), "ordinal", "left_anti")
         self._equal(indexed)
         candidates = self._candidates(indexed)
         scored = self.score(candidates, "class_pairs")
         return scored
 
     def _signatures(self) -> DataFrame:
-        sketched = self.documents.mapInArrow(Sketch(self.rule), f"ordinal long, {SKETCHED}")
+        keeps_signatures = not self.rule.exact or self.against is not None
+        sketch = Sketch(self.rule, keeps_signatures)
+        sketched = self.documents.mapInArrow(sketch, f"ordinal long, {SKETCHED}")
         return self.work.keep("signatures", sketched)
+
+    def _known(self, against: ShardFolder, indexed: DataFrame) -> DataFrame:
+        """The documents that are near stored ones, by their estimates: columns `ordinal`, `stored_key`,
+        `similarity` and `distance` of the nearest."""
+        options = self.options
+        ask = Ask(
+            against.recipe, against.files, 1, options.threshold, options.max_distance, options.by
+        )
+        found = indexed.select("ordinal", "signature").mapInArrow(ask, MATCHES)
+        known = found.select(
+            F.col("query").alias("ordinal"), F.col("key").alias("stored_key"), "similarity", "distance"
+        )
+        kept = self.work.keep("known", known)
+        self.counts["known"] = self.work.rows("known")
+        return kept
 
     def _check(self, signatures: DataFrame) -> None:
         is_null = F.col("digest_high").isNull()
@@ -398,6 +434,7 @@ class Join:
             "max_distance": rule.max_distance,
             "by": rule.by,
             "max_bucket": rule.max_bucket,
+            "against": self.options.against,
             "counts": dict(self.counts),
             "left_out": self.left_out,
             "stages": list(self.work.stages),

@@ -61,7 +61,7 @@ def read_parquet(spark: SparkSession, paths: str | Sequence[str]) -> DataFrame:
 
 def number(frame: DataFrame, by: str | Sequence[str], *, work: str) -> DataFrame:
     """Adds a column `ordinal` to a frame: the rank of each row, from 0 on, in the order of some columns,
-    which must tell all rows apart. The columns are sorted, written to the folder `work`, and joined with
+    which must tell all rows apart and have no null. The columns are sorted, written to the folder `work`, and joined with
     the rest of the rows.
 
     >>> documents = number(spark.read.parquet("pages"), by="url", work="work")
@@ -69,7 +69,19 @@ def number(frame: DataFrame, by: str | Sequence[str], *, work: str) -> DataFrame
     columns = [by] if isinstance(by, str) else list(by)
     spark = frame.sparkSession
     keys = frame.select(*columns)
-    total, distinct = keys.count(), keys.distinct().count()
+    is_null = F.lit(False)
+    for column in columns:
+        is_null = is_null | F.col(column).isNull()
+    counted = keys.agg(
+        F.count("*").alias("rows"),
+        F.count_distinct(F.struct(*columns)).alias("distinct"),
+        F.count_if(is_null).alias("nulls"),
+    ).collect()[0]
+    total, distinct = int(counted["rows"]), int(counted["distinct"])
+    if counted["nulls"]:
+        raise ValueError(
+            f"by: found null among {columns} in {counted['nulls']} rows, expected a value in each"
+        )
     if total != distinct:
         raise ValueError(
             f"by: found {distinct} different values of {columns} in {total} rows, expected columns that "

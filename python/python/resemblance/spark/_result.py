@@ -83,10 +83,10 @@ def keyed(join: Join) -> DataFrame:
 
 
 def label(frame: DataFrame, keys: DataFrame, *columns: str) -> DataFrame:
-    """Adds the keys of the documents in some columns."""
+    """Adds the keys of the documents in some columns, null where there is none."""
     for column in columns:
         named = keys.select(F.col("ordinal").alias(column), F.col("key").alias(f"key_{column}"))
-        frame = frame.join(named, column)
+        frame = frame.join(named, column, "left")
     return frame
 
 
@@ -98,10 +98,15 @@ def local_path(path: str) -> Path | None:
     return Path(unquote(parsed.path)) if parsed.scheme == "file" else None
 
 
+def manifest_path(path: str) -> str:
+    """Where the manifest of a result stands: beside it."""
+    return path.rstrip("/") + ".manifest.json"
+
+
 def write_manifest(spark: SparkSession, path: str, manifest: dict[str, Any]) -> None:
     """Writes a manifest beside a result."""
     text = json.dumps(manifest, indent=2)
-    beside = path.rstrip("/") + ".manifest.json"
+    beside = manifest_path(path)
     local = local_path(beside)
     if local is not None:
         local.write_text(text + "\n", encoding="utf-8")

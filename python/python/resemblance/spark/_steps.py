@@ -11,8 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._native import BucketPairs, Components, FirstKept, shard_numbers, table_lines
-from ._recipe import Rule
+from .._native import (
+    BucketPairs,
+    Components,
+    FirstKept,
+    Match,
+    Matches,
+    Signatures,
+    Store,
+    shard_numbers,
+    table_lines,
+)
+from ._recipe import By, Recipe, Rule
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -23,6 +33,17 @@ SKETCHED = (
 POSTED = "lane int, code long, a long, b long"
 SCORED = "a long, b long, similarity double, distance int"
 COMPONENT = "document long, first long"
+MATCHES = (
+    "query long, key string, ordinal long, similarity double, distance int, rank int"
+)
+_MATCHES = [
+    ("query", pa.int64()),
+    ("key", pa.string()),
+    ("ordinal", pa.int64()),
+    ("similarity", pa.float64()),
+    ("distance", pa.int32()),
+    ("rank", pa.int32()),
+]
 _SKETCHED = [
     "digest_high",
     "digest_low",
@@ -44,13 +65,14 @@ class Sketch:
     """Ordinals and texts become signatures, digests and codes."""
 
     rule: Rule
+    keeps_signatures: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         rule = self.rule.open()
         for batch in batches:
             found = rule.sketch_batch(batch.column("text"), exact=self.rule.exact, threads=1)
             columns = dict(zip(_SKETCHED, found, strict=True))
-            if self.rule.exact:
+            if not self.keeps_signatures:
                 # The texts decide, and are at hand.
                 columns["signature"] = pa.nulls(len(batch), pa.binary())
             yield _batch({"ordinal": batch.column("ordinal"), **columns})
@@ -200,3 +222,53 @@ class Position:
                 ordinals[row] = position
                 position += 1
             yield batch.append_column("ordinal", pa.array(ordinals))
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Ordinals and signatures become the stored documents near each, from all shards, best first. One shard
+    is open at a time."""
+
+    recipe: Recipe
+    files: tuple[str, ...]
+    limit: int | None = None
+    threshold: float | None = None
+    max_distance: int | None = None
+    by: By | None = None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        schema = self.recipe.open()
+        for batch in batches:
+            asked = Signatures.from_bytes(schema, batch.column("signature").to_pylist())
+            found: list[list[tuple[float, int, int, Match]]] = [[] for _ in asked]
+            for path in self.files:
+                for near, answer in zip(found, self._ask(path, asked), strict=True):
+                    near.extend(
+                        (-(match.similarity or 0.0), match.distance or 0, match.stamp, match)
+                        for match in answer
+                    )
+            rows = []
+            for query, near in zip(batch.column("ordinal").to_pylist(), found, strict=True):
+                near.sort(key=lambda match: match[:3])
+                rows += [
+                    (query, match.key, match.stamp, match.similarity, match.distance, rank)
+                    for rank, (_, _, _, match) in enumerate(near[: self.limit], 1)
+                ]
+            columns = {
+                name: pa.array([row[place] for row in rows], kind)
+                for place, (name, kind) in enumerate(_MATCHES)
+            }
+            yield _batch(columns)
+
+    def _ask(self, path: str, asked: Signatures) -> list[Matches]:
+        with Store.open(path, read_only=True) as store:
+            if store.schema.recipe_fingerprint != self.recipe.fingerprint:
+                raise ValueError(f"{path}: found another recipe, expected that of the first shard")
+            return store.query_many(
+                asked,
+                limit=self.limit,
+                threshold=self.threshold,
+                max_distance=self.max_distance,
+                by=self.by,
+                threads=1,
+            )

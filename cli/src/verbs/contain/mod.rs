@@ -1,17 +1,22 @@
 //! The verb `contain`.
 
+mod boilerplate;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use resemblance::exact::SharedPassage;
 use resemblance::{ContainmentQuery, Overlap, Overlaps, Signature, Snapshot};
 
-use crate::corpus::ContentRule;
+use self::boilerplate::list_boilerplate;
+use crate::corpus::{ContentRule, CorpusDocument};
 use crate::failure::{Outcome, Result};
 use crate::options::{CorpusOptions, FormatOptions, PassageOptions};
 use crate::output::{Column, Results, Value, longest_run};
 use crate::session::{
-    Context, CorpusDocuments, DocumentTally, open_to_read, resolve_corpus, sketch_documents,
+    Context, CorpusDocuments, DocumentTally, KnownTexts, open_to_read, resolve_corpus,
+    sketch_documents,
 };
 
 /// Which documents of the store are asked for.
@@ -25,21 +30,25 @@ enum Which {
     Overlapping,
 }
 
-/// Find the documents of a store that contain a text, are contained in it, or share a passage with it
+/// Find the documents of a store that share passages with a text
 ///
 /// The store must keep hashes of shingles: create it, or build it, with --containment K. Every document
 /// that shares a passage of W + K - 1 words or characters with a text is found, for certain, unless
 /// --max-frequency leaves its hashes out. tsv columns: query (the key of the text), key,
 /// query_share_estimate (the share of the text that the document has; six decimals; from hashes),
 /// document_share_estimate, shared_hashes, longest_run_estimate (of the text, in shingles); those that
-/// share most first. jsonl has the id as well.
+/// share most first. jsonl has the id as well. With --texts, the corpus that the store was made of, the
+/// longest shared passage is compared exactly: longest_run (in shingles), and where it stands, in bytes from
+/// 0 on: query_start, query_end, start, end; nothing where the text of a document is not at hand.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   resemblance build pages.rsm pages.jsonl --containment 5 --window 8
   resemblance contain --in pages.rsm --query paragraphs.jsonl
+  resemblance contain --in pages.rsm --query paragraphs.jsonl --texts pages.jsonl
   resemblance contain --in pages.rsm --query tests.jsonl --which overlapping --min-shared 3
-  resemblance contain --in tests.rsm --query pages.jsonl --which contained --min-share 0.9")]
+  resemblance contain --in tests.rsm --query pages.jsonl --which contained --min-share 0.9
+  resemblance contain --in pages.rsm --query pages.jsonl --boilerplate 1000")]
 pub(crate) struct ContainArguments {
     /// The store
     #[arg(long = "in", value_name = "STORE")]
@@ -54,9 +63,18 @@ pub(crate) struct ContainArguments {
     /// with --which overlapping]
     #[arg(long, value_name = "S")]
     min_share: Option<f64>,
+    /// The corpus that the store was made of, or a part of it: the longest shared passage is told with its
+    /// positions. The texts are held in memory, up to half of --memory
+    #[arg(long, value_name = "CORPUS", num_args = 1..)]
+    texts: Vec<PathBuf>,
     /// At most N documents for each text, those that share most
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// List the passages of the texts that more than N documents of the store have, such as menus and
+    /// licences, each once, in place of documents: query (the first text that has it), start, end (bytes
+    /// there), documents, shingles, passage. --max-frequency N leaves them out where documents are asked for
+    #[arg(long, value_name = "N", conflicts_with_all = ["which", "min_share", "limit", "texts", "min_shared", "max_frequency"])]
+    boilerplate: Option<u64>,
     #[command(flatten)]
     passages: PassageOptions,
     #[command(flatten)]
@@ -100,39 +118,45 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
     };
     // What cannot be asked is told before the corpus is read.
     question.run(&snapshot, &[])?;
+    let known = (!arguments.texts.is_empty()).then(|| {
+        let (texts, options) = (&arguments.texts, &arguments.options);
+        KnownTexts::read(context, texts, options, store.schema())
+    });
+    let known = known.transpose()?;
+    let has_positions = known.is_some();
     let content = ContentRule::new(store.schema(), false);
     let corpus = resolve_corpus(context, &arguments.query, &arguments.options, content)?;
     let corpus = Arc::new(corpus);
+    if let Some(documents) = arguments.boilerplate {
+        return list_boilerplate(context, arguments, &store, &corpus, documents);
+    }
     let sketcher = store.sketcher().clone();
     let mut items =
         CorpusDocuments::start_together(context, "querying", &corpus, move |documents| {
             let signatures = sketch_documents(&sketcher, documents)?;
             let answers = question.run(&snapshot, &signatures)?;
-            let empty = signatures.iter().map(Signature::is_empty);
-            Ok(empty.zip(answers).collect())
+            let answered = documents.iter().zip(signatures).zip(answers);
+            let answered = answered.map(|((document, signature), overlaps)| {
+                AnsweredText::new(document, &signature, overlaps, known.as_ref())
+            });
+            answered.collect()
         });
-    let columns = [
-        "query",
-        "key",
-        "query_share_estimate",
-        "document_share_estimate",
-        "shared_hashes",
-        "longest_run_estimate",
-    ];
-    let columns = columns.map(Column::new).into();
-    let mut results = Results::new(arguments.format.layout(), columns)?;
+    let mut results = Results::new(arguments.format.layout(), columns(has_positions))?;
     let (mut tally, mut capped) = (DocumentTally::default(), 0_u64);
     while let Some(item) = items.next()? {
         let taken = item.take(context, &corpus, &mut tally, arguments.options.skip_bad)?;
         let Some(document) = taken else {
             continue;
         };
-        let (is_empty, overlaps): (bool, Overlaps) = document.value;
-        tally.empty += u64::from(is_empty);
-        tally.kept += u64::from(!overlaps.is_empty());
-        capped += u64::from(overlaps.capped_hashes() > 0);
-        for overlap in &overlaps {
-            results.row(&row(&document.key, overlap)?)?;
+        let answered: AnsweredText = document.value;
+        tally.empty += u64::from(answered.is_empty);
+        tally.kept += u64::from(!answered.overlaps.is_empty());
+        capped += u64::from(answered.overlaps.capped_hashes() > 0);
+        for (overlap, passage) in answered.overlaps.iter().zip(&answered.passages) {
+            let row = row(&document.key, overlap)?.into_iter();
+            let positions = positions_of(passage.as_ref()).into_iter();
+            let row: Vec<Value<'_>> = row.chain(positions.filter(|_| has_positions)).collect();
+            results.row(&row)?;
         }
     }
     results.finish()?;
@@ -146,6 +170,64 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
         .messages
         .note(tally.summary("with documents", totals));
     Ok(Outcome::found(tally.kept > 0))
+}
+
+/// What was found for a text.
+struct AnsweredText {
+    is_empty: bool,
+    overlaps: Overlaps,
+    /// The longest passage shared with each of the documents, where both texts are at hand.
+    passages: Vec<Option<SharedPassage>>,
+}
+
+impl AnsweredText {
+    fn new(
+        document: &CorpusDocument<'_>,
+        signature: &Signature,
+        overlaps: Overlaps,
+        known: Option<&KnownTexts>,
+    ) -> Result<Self> {
+        let text = known.zip(document.content.text());
+        let passage = |overlap| match text {
+            Some((known, text)) => known.passage(text, overlap),
+            None => Ok(None),
+        };
+        Ok(Self {
+            is_empty: signature.is_empty(),
+            passages: overlaps.iter().map(passage).collect::<Result<_>>()?,
+            overlaps,
+        })
+    }
+}
+
+fn columns(has_positions: bool) -> Vec<Column> {
+    let columns = [
+        "query",
+        "key",
+        "query_share_estimate",
+        "document_share_estimate",
+        "shared_hashes",
+        "longest_run_estimate",
+    ];
+    let positions = ["longest_run", "query_start", "query_end", "start", "end"];
+    let positions = positions.into_iter().filter(|_| has_positions);
+    columns
+        .into_iter()
+        .chain(positions)
+        .map(Column::new)
+        .collect()
+}
+
+/// The length of a passage, and where it stands in both texts.
+fn positions_of(passage: Option<&SharedPassage>) -> [Value<'static>; 5] {
+    let of = |value: fn(&SharedPassage) -> usize| Value::Position(passage.map(value));
+    [
+        of(|passage| passage.shingles),
+        of(|passage| passage.a.start),
+        of(|passage| passage.a.end),
+        of(|passage| passage.b.start),
+        of(|passage| passage.b.end),
+    ]
 }
 
 fn row<'v>(query: &'v [u8], overlap: &'v Overlap) -> Result<[Value<'v>; 6]> {

@@ -1,0 +1,179 @@
+//! Defaults of options that stand in a file.
+//!
+//! They become arguments behind those that were given, unless these say otherwise.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command};
+use toml::{Table, Value};
+
+use crate::failure::{Failure, Result};
+
+/// Where the file stands in the user's folder of configurations.
+const USUAL_PLACE: &str = "resemblance/config.toml";
+
+/// The part of `--help` that tells of it.
+pub(crate) const DEFAULTS_HELP: &str = "\
+Defaults of options can stand in a TOML file: the one that --config or $RESEMBLANCE_CONFIG names (an
+empty name for none), else resemblance/config.toml in $XDG_CONFIG_HOME or ~/.config (on Windows in
+%APPDATA%). Common options stand at its top, others in a table of their verb:
+    memory = \"4G\"
+    [dedup]
+    threshold = 0.85
+    text-field = \"content\"
+$RESEMBLANCE_MEMORY, $RESEMBLANCE_CACHE, $RESEMBLANCE_THREADS and $RESEMBLANCE_TEMP_DIR win over the
+file, and the command line wins over all. With -v a run tells which file it has read.";
+
+/// Returns the arguments with the defaults of the file that they or the environment name, and the path
+/// of the file; no path if there is none.
+///
+/// # Errors
+///
+/// A usage failure if the file has what is no option, or is not TOML; a failure of the system if it was
+/// named and cannot be read.
+pub(crate) fn with_defaults(
+    command: &Command,
+    mut arguments: Vec<OsString>,
+) -> Result<(Vec<OsString>, Option<PathBuf>)> {
+    // What was given decides which defaults count. Whatever is wrong with it is told later.
+    let partial = command.clone().ignore_errors(true);
+    let Ok(given) = partial.try_get_matches_from(&arguments) else {
+        return Ok((arguments, None));
+    };
+    let Some(verb) = given.subcommand_name() else {
+        return Ok((arguments, None));
+    };
+    let Some((path, text)) = read(given.get_one::<OsString>("config"))? else {
+        return Ok((arguments, None));
+    };
+    let in_file = |error: String| Failure::usage(format!("{}: {error}", path.display()));
+    let table = text.parse::<Table>();
+    let table = table.map_err(|error| in_file(error.to_string().trim_end().to_owned()))?;
+    let defaults = defaults(command, &table, &given, verb).map_err(in_file)?;
+    let is_end_of_options = |argument: &OsString| argument == "--";
+    let end = arguments.iter().position(is_end_of_options);
+    let end = end.unwrap_or(arguments.len());
+    arguments.splice(end..end, defaults);
+    Ok((arguments, Some(path)))
+}
+
+/// Returns the path of the file and what it holds.
+fn read(named: Option<&OsString>) -> Result<Option<(PathBuf, String)>> {
+    let path = match named {
+        Some(named) if named.is_empty() => return Ok(None),
+        Some(named) => named.into(),
+        None => match usual_path() {
+            Some(path) if path.is_file() => path,
+            _ => return Ok(None),
+        },
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) => Err(Failure::io(path.display(), &error)),
+    }
+}
+
+fn usual_path() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let folder = if cfg!(windows) {
+        variable("APPDATA").map(PathBuf::from)
+    } else {
+        let home = || variable("HOME").map(|home| Path::new(&home).join(".config"));
+        variable("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)
+    };
+    folder.map(|folder| folder.join(USUAL_PLACE))
+}
+
+/// Returns the arguments that a file stands for. The error says what is wrong with the file.
+fn defaults(
+    command: &Command,
+    table: &Table,
+    given: &ArgMatches,
+    verb: &str,
+) -> Result<Vec<OsString>, String> {
+    let mut defaults = Vec::new();
+    for (name, value) in table {
+        let Value::Table(options) = value else {
+            defaults.extend(default(command, name, value, given)?);
+            continue;
+        };
+        let Some(of_verb) = command.find_subcommand(name) else {
+            return Err(format!("[{name}]: there is no such verb"));
+        };
+        let given = given.subcommand_matches(name);
+        for (option, value) in options {
+            // Tables of other verbs are read as well, so that a mistake is told at once.
+            let default = default(
+                of_verb,
+                option,
+                value,
+                given.unwrap_or(&ArgMatches::default()),
+            );
+            let default = default.map_err(|error| format!("[{name}]: {error}"))?;
+            if name == verb {
+                defaults.extend(default);
+            }
+        }
+    }
+    Ok(defaults)
+}
+
+/// Returns the arguments that an option of the file stands for: none if it was given, or another that
+/// excludes it.
+fn default(
+    command: &Command,
+    name: &str,
+    value: &Value,
+    given: &ArgMatches,
+) -> Result<Vec<OsString>, String> {
+    let is_named = |option: &&Arg| option.get_long() == Some(name) && name != "config";
+    let Some(option) = command.get_arguments().find(is_named) else {
+        let of = command.get_name();
+        return Err(format!("{name} is no option of {of} (see {of} --help)"));
+    };
+    let values = values(option, value)?;
+    let excluded = command.get_arguments().filter(|other| {
+        *other == option
+            || command.get_arg_conflicts_with(other).contains(&option)
+            || command.get_arg_conflicts_with(option).contains(other)
+    });
+    if excluded.into_iter().any(|other| is_given(given, other)) {
+        return Ok(Vec::new());
+    }
+    Ok(values)
+}
+
+fn is_given(given: &ArgMatches, option: &Arg) -> bool {
+    let id = option.get_id().as_str();
+    let source = given
+        .try_contains_id(id)
+        .ok()
+        .and_then(|_| given.value_source(id));
+    source.is_some_and(|source| source != ValueSource::DefaultValue)
+}
+
+fn values(option: &Arg, value: &Value) -> Result<Vec<OsString>, String> {
+    let name = option.get_long().unwrap_or_default();
+    let takes_value = option.get_action().takes_values();
+    let argument = |value: &Value| {
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Datetime(time) => time.to_string(),
+            _ => return Err(format!("{name}: expected a string or a number")),
+        };
+        Ok(format!("--{name}={value}").into())
+    };
+    match value {
+        Value::Boolean(is_set) if !takes_value => {
+            let flag = is_set.then(|| format!("--{name}").into());
+            Ok(flag.into_iter().collect())
+        }
+        _ if !takes_value => Err(format!("{name}: expected true or false")),
+        Value::Array(values) => values.iter().map(argument).collect(),
+        value => Ok(vec![argument(value)?]),
+    }
+}

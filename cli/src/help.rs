@@ -1,0 +1,92 @@
+//! The form of the help: verbs in groups, and a short help that fits a screen.
+
+use clap::{Arg, Command};
+
+/// The verbs by what they are for, in the order in which the help lists them.
+pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
+    (
+        "Near-duplicates of a corpus",
+        &[
+            "dedup",
+            "pairs",
+            "clusters",
+            "explain",
+            "report",
+            "decontaminate",
+        ],
+    ),
+    (
+        "Stores",
+        &[
+            "create", "build", "add", "query", "contain", "get", "list", "remove", "touch", "evict",
+        ],
+    ),
+    (
+        "Upkeep of stores",
+        &[
+            "stats", "check", "compact", "reband", "repair", "backup", "export", "import",
+        ],
+    ),
+    ("Choice of a schema", &["tune", "eval"]),
+    ("This tool", &["completions", "man"]),
+];
+
+/// Headings of many options, of which the short help shows few.
+const LONG_HEADINGS: [&str; 4] = ["Schema", "Bounds", "Corpus", "Common options"];
+
+/// These few.
+const SHORT: [&str; 14] = [
+    "words",
+    "chars",
+    "minhash",
+    "simhash",
+    "threshold",
+    "distance",
+    "verify",
+    "text-field",
+    "id",
+    "as",
+    "skip-bad",
+    "memory",
+    "threads",
+    "quiet",
+];
+
+/// Returns the command with its verbs in groups, and with most options left out of the short help.
+pub(crate) fn shaped(command: Command) -> Command {
+    let template = template(&command);
+    let shorten = |verb: Command| verb.mut_args(shortened);
+    let command = command.mut_args(shortened).mut_subcommands(shorten);
+    command.help_template(template)
+}
+
+fn shortened(option: Arg) -> Arg {
+    let is_of_many = option
+        .get_help_heading()
+        .is_some_and(|heading| LONG_HEADINGS.contains(&heading));
+    let is_short = option.get_long().is_none_or(|name| SHORT.contains(&name));
+    option.hide_short_help(is_of_many && !is_short)
+}
+
+fn template(command: &Command) -> String {
+    let styles = command.get_styles();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let mut verbs = String::new();
+    for (title, names) in GROUPS {
+        verbs += &format!("{header}{title}:{header:#}\n");
+        for verb in names
+            .iter()
+            .filter_map(|name| command.find_subcommand(name))
+        {
+            let about = verb.get_about().map(ToString::to_string);
+            let about = about.as_deref().unwrap_or("");
+            verbs += &format!("  {literal}{:<13}{literal:#}  {about}\n", verb.get_name());
+        }
+        verbs.push('\n');
+    }
+    format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{verbs}\
+         {header}Options:{header:#}\n{{options}}\n\n\
+         All about a verb: resemblance VERB --help{{after-help}}"
+    )
+}

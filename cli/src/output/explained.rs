@@ -1,0 +1,306 @@
+//! Two texts beside each other, and what they share.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use resemblance::exact::{SharedPassage, SharedSpans, longest_shared_passage, shared_spans};
+use resemblance::{Schema, Text};
+use serde_json::json;
+
+use super::{escape, html};
+
+/// Two texts and what they share.
+pub(crate) struct ExplainedPair {
+    /// How the texts are called: printed keys, or names of files.
+    pub(crate) labels: [String; 2],
+    texts: [String; 2],
+    pub(crate) spans: SharedSpans,
+    longest: Option<SharedPassage>,
+    /// By the MinHash values, if the schema has any.
+    pub(crate) estimate: Option<f64>,
+    /// True if the estimate is one of a weighted similarity, which is another than that of the sets.
+    is_weighted: bool,
+    /// Of the fingerprints, if the schema has any.
+    pub(crate) distance: Option<u32>,
+}
+
+impl ExplainedPair {
+    /// Compares two texts by the steps of `text` and the signatures of a schema for texts.
+    pub(crate) fn new(
+        schema: &Schema,
+        text: &Text,
+        labels: [String; 2],
+        texts: [String; 2],
+    ) -> resemblance::Result<Self> {
+        let [a, b] = &texts;
+        let sketcher = schema.sketcher();
+        let (signature_a, signature_b) = (sketcher.text(a)?, sketcher.text(b)?);
+        let has_minhash = schema.minhash().is_some();
+        let estimate = has_minhash.then(|| signature_a.jaccard(&signature_b));
+        let has_simhash = schema.simhash().is_some();
+        let distance = has_simhash.then(|| signature_a.hamming(&signature_b));
+        Ok(Self {
+            spans: shared_spans(text, a, b)?,
+            longest: longest_shared_passage(text, a, b)?,
+            estimate: estimate.transpose()?,
+            is_weighted: schema.minhash().is_some_and(|it| it.kind().is_weighted()),
+            distance: distance.transpose()?,
+            labels,
+            texts,
+        })
+    }
+
+    /// The facts in words, a line each.
+    pub(crate) fn facts(&self) -> Vec<String> {
+        let SharedSpans {
+            shared,
+            shingles_a,
+            shingles_b,
+            ..
+        } = self.spans;
+        let mut facts = vec![format!("similarity {:.6} (exact)", self.spans.jaccard)];
+        let of_what = match self.is_weighted {
+            true => "from signatures, of the weighted similarity",
+            false => "from signatures",
+        };
+        let estimate = self.estimate;
+        facts.extend(estimate.map(|s| format!("similarity_estimate {s:.6} ({of_what})")));
+        facts.extend(
+            self.distance
+                .map(|d| format!("distance {d} (of fingerprints)")),
+        );
+        facts.push(format!(
+            "shared shingles {shared}: {:.6} of the {shingles_a} of a, {:.6} of the {shingles_b} of b",
+            self.spans.share_of_a, self.spans.share_of_b
+        ));
+        facts.push(match &self.longest {
+            None => "no shared passage".into(),
+            Some(passage) => format!(
+                "longest shared passage: {} shingles, bytes {} to {} of a, {} to {} of b",
+                passage.shingles, passage.a.start, passage.a.end, passage.b.start, passage.b.end
+            ),
+        });
+        facts
+    }
+
+    /// Words for a reader: facts, then both texts with what they share in colour, or between ⟦ and ⟧.
+    pub(crate) fn text(&self, has_colour: bool) -> String {
+        let mut out = String::new();
+        for (name, label) in ["a", "b"].iter().zip(&self.labels) {
+            let _ = writeln!(out, "{name}: {label}");
+        }
+        for fact in self.facts() {
+            let _ = writeln!(out, "{fact}");
+        }
+        let (before, after) = match has_colour {
+            true => ("\x1b[32m", "\x1b[0m"),
+            false => ("⟦", "⟧"),
+        };
+        let sides = self.sides();
+        for (name, (text, spans)) in ["a", "b"].iter().zip(sides) {
+            let _ = writeln!(out, "\n--- {name}");
+            for (part, is_shared) in parts(text, spans) {
+                let part = escape::for_terminal(part);
+                let _ = match is_shared {
+                    true => write!(out, "{before}{part}{after}"),
+                    false => write!(out, "{part}"),
+                };
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    /// An object with all figures, and spans as pairs of byte positions.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let pair = |range: &Range<usize>| json!([range.start, range.end]);
+        let pairs = |spans: &[Range<usize>]| spans.iter().map(pair).collect::<Vec<_>>();
+        let [a, b] = &self.labels;
+        json!({
+            "a": a,
+            "b": b,
+            "similarity": self.spans.jaccard,
+            "similarity_estimate": self.estimate,
+            "estimate_is_weighted": self.is_weighted,
+            "distance": self.distance,
+            "shingles_a": self.spans.shingles_a,
+            "shingles_b": self.spans.shingles_b,
+            "shared": self.spans.shared,
+            "share_of_a": self.spans.share_of_a,
+            "share_of_b": self.spans.share_of_b,
+            "spans_a": pairs(&self.spans.spans_a),
+            "spans_b": pairs(&self.spans.spans_b),
+            "longest": self.longest.as_ref().map(|longest| json!({
+                "shingles": longest.shingles,
+                "a": pair(&longest.a),
+                "b": pair(&longest.b),
+            })),
+        })
+    }
+
+    /// Both texts side by side. Of each at most about so many bytes are shown, from a little before the first
+    /// difference on, and what is left out is told.
+    pub(crate) fn html(&self, max_bytes: usize) -> String {
+        let mut out = String::from("<div class=\"pair\">\n");
+        for (label, (text, spans)) in self.labels.iter().zip(self.sides()) {
+            let window = excerpt(text, spans, max_bytes);
+            let _ = write!(
+                out,
+                "<div><h3 class=\"key\">{}</h3><div class=\"text\">",
+                html::text(label)
+            );
+            left_out(&mut out, window.start);
+            let mut at = 0;
+            for (part, is_shared) in parts(text, spans) {
+                let (from, to) = (at.max(window.start), (at + part.len()).min(window.end));
+                let shown = (from < to).then(|| text.get(from..to)).flatten();
+                at += part.len();
+                let class = if is_shared { "shared" } else { "alone" };
+                if let Some(shown) = shown {
+                    let _ = write!(out, "<span class=\"{class}\">{}</span>", html::text(shown));
+                }
+            }
+            left_out(&mut out, text.len() - window.end);
+            out.push_str("</div></div>\n");
+        }
+        out.push_str("</div>\n");
+        out
+    }
+
+    fn sides(&self) -> [(&str, &[Range<usize>]); 2] {
+        let [a, b] = &self.texts;
+        [(a, &self.spans.spans_a), (b, &self.spans.spans_b)]
+    }
+}
+
+fn left_out(out: &mut String, bytes: usize) {
+    if bytes > 0 {
+        let _ = write!(
+            out,
+            "<span class=\"note\">[{bytes} bytes are not shown]</span>"
+        );
+    }
+}
+
+/// The parts of a text in their order, each with whether it is one of the spans.
+fn parts<'t>(
+    text: &'t str,
+    spans: &'t [Range<usize>],
+) -> impl Iterator<Item = (&'t str, bool)> + 't {
+    let gaps_end = spans.iter().map(|span| span.start).chain([text.len()]);
+    let gaps_start = std::iter::once(0).chain(spans.iter().map(|span| span.end));
+    let gaps = gaps_start
+        .zip(gaps_end)
+        .map(|(start, end)| (start..end, false));
+    let spans = spans.iter().map(|span| (span.clone(), true));
+    let ranges = itertools::Itertools::interleave(gaps, spans);
+    let parts = ranges.filter_map(|(range, is_shared)| Some((text.get(range)?, is_shared)));
+    parts.filter(|(part, _)| !part.is_empty())
+}
+
+/// So many bytes before the first difference are shown.
+const LEAD_BYTES: usize = 200;
+
+/// The part of a text that is shown: at most so many bytes, with the first difference.
+fn excerpt(text: &str, spans: &[Range<usize>], max_bytes: usize) -> Range<usize> {
+    if text.len() <= max_bytes {
+        return 0..text.len();
+    }
+    let mut differences = parts(text, spans).scan(0, |at, (part, is_shared)| {
+        let start = *at;
+        *at += part.len();
+        Some((start, is_shared))
+    });
+    let first = differences.find(|&(_, is_shared)| !is_shared);
+    let first = first.map_or(0, |(start, _)| start);
+    let start = first.saturating_sub(LEAD_BYTES).min(text.len() - max_bytes);
+    let start = text.floor_char_boundary(start);
+    start..text.floor_char_boundary(start + max_bytes)
+}
+
+/// A page about some pairs.
+pub(crate) fn explained_page(title: &str, pairs: &[ExplainedPair]) -> String {
+    let mut body = legend();
+    for pair in pairs {
+        let [a, b] = &pair.labels;
+        let _ = writeln!(
+            body,
+            "<h2 class=\"key\">{} | {}</h2>\n<p>",
+            html::text(a),
+            html::text(b)
+        );
+        for fact in pair.facts() {
+            let _ = writeln!(body, "{}<br/>", html::text(&fact));
+        }
+        body.push_str("</p>\n");
+        body.push_str(&pair.html(usize::MAX));
+    }
+    html::page(title, &body)
+}
+
+/// What the colours say.
+pub(crate) fn legend() -> String {
+    "<p class=\"note\"><span class=\"shared\">Covered by shingles that the other text has, too</span>; \
+     <span class=\"alone\">in this text alone</span>.</p>\n"
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use resemblance::{MinHash, SimHash};
+
+    use super::*;
+
+    fn pair(a: &str, b: &str) -> ExplainedPair {
+        let text = Text::words(2);
+        let schema = Schema::builder().text(text).minhash(MinHash::new(64));
+        let schema = schema.simhash(SimHash::bits64()).build().unwrap();
+        let labels = ["one".into(), "<two>".into()];
+        ExplainedPair::new(&schema, &text, labels, [a.into(), b.into()]).unwrap()
+    }
+
+    #[test]
+    fn shared_spans_are_marked() {
+        let pair = pair("So: the <b>cat</b> sat.", "b cat, b\u{1b}[2J dog");
+        let text = pair.text(false);
+        assert!(
+            text.contains("--- a\nSo: the <⟦b>cat</b⟧> sat.\n"),
+            "{text}"
+        );
+        assert!(text.contains("--- b\n⟦b cat, b⟧\\x1B[2J dog\n"), "{text}");
+        let coloured = pair.text(true);
+        assert!(
+            coloured.contains("\x1b[32mb>cat</b\x1b[0m> sat."),
+            "{coloured}"
+        );
+        let html = pair.html(usize::MAX);
+        assert!(
+            html.contains("&lt;two&gt;") && !html.contains("<b>"),
+            "{html}"
+        );
+        let shared = "<span class=\"shared\">b&gt;cat&lt;/b</span>";
+        assert!(html.contains(shared), "{html}");
+        let json = pair.json();
+        assert_eq!(json["spans_a"], json!([[9, 17]]));
+        assert_eq!(json["longest"]["shingles"], 2);
+        assert_eq!(json["distance"].as_u64(), pair.distance.map(u64::from));
+    }
+
+    #[test]
+    fn long_texts_are_shown_around_their_first_difference() {
+        let same = "é same ".repeat(1_000);
+        let a = format!("{same}here{same}");
+        let b = format!("{same}there{same}");
+        let pair = pair(&a, &b);
+        let html = pair.html(1_000);
+        assert!(html.contains("here") && html.contains("there"), "{html}");
+        assert!(html.len() < 4_000, "{}", html.len());
+        let start = same.len() - 5 - LEAD_BYTES;
+        let note = |bytes| format!("[{bytes} bytes are not shown]");
+        assert!(
+            (start - 8..start + 8).any(|bytes| html.contains(&note(bytes))),
+            "{html}"
+        );
+        assert!(!pair.html(a.len() + 1).contains("not shown"));
+    }
+}

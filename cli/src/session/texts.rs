@@ -1,0 +1,160 @@
+//! Texts that are looked at themselves: those of files, and some of a corpus.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use resemblance::exact::{SharedPassage, longest_shared_passage};
+use resemblance::{Overlap, Schema, Text};
+
+use super::context::Context;
+use super::documents::{CorpusDocuments, resolve_corpus};
+use super::tally::DocumentTally;
+use crate::corpus::{ContentRule, read_bounded};
+use crate::failure::{Failure, Result};
+use crate::options::CorpusOptions;
+use crate::output::ProgressDisplay;
+
+/// The text of a file, or of standard input where there is none, without a byte order mark.
+pub(crate) fn read_text(context: &Context, file: Option<&Path>, max_bytes: u64) -> Result<String> {
+    let name = match file {
+        Some(path) => path.display().to_string(),
+        None => "standard input".into(),
+    };
+    let mut progress = ProgressDisplay::new("reading", context.messages.quiet);
+    let bytes = context.interrupt.while_working(&mut progress, {
+        let (name, file) = (name.clone(), file.map(Path::to_path_buf));
+        move || {
+            let bytes = match file {
+                Some(path) => std::fs::File::open(path).and_then(|f| read_bounded(f, max_bytes)),
+                None => read_bounded(std::io::stdin(), max_bytes),
+            };
+            bytes.map_err(|e| Failure::io(format!("cannot read {name}"), &e))
+        }
+    })?;
+    let bytes = bytes.ok_or_else(|| {
+        let failure = Failure::bad_input("the text is longer than --max-line").at(name.clone());
+        failure.with_note("--max-line SIZE sets the limit")
+    })?;
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let position = error.utf8_error().valid_up_to() + 1;
+        Failure::bad_input(format!("invalid UTF-8 at byte {position}")).at(name)
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
+    Ok(text)
+}
+
+/// The texts of the documents of a corpus that have these keys, which are all held in memory: of several
+/// with the same key the first. What is no text, or is longer than `max_bytes`, is left out.
+pub(crate) fn read_texts_of(
+    context: &Context,
+    inputs: &[PathBuf],
+    options: &CorpusOptions,
+    mut wanted: BTreeSet<Vec<u8>>,
+    max_bytes: usize,
+) -> Result<BTreeMap<Vec<u8>, String>> {
+    let corpus = resolve_corpus(context, inputs, options, ContentRule::default())?;
+    let corpus = Arc::new(corpus);
+    let text = move |document: &crate::corpus::CorpusDocument<'_>| {
+        let text = document.content.text();
+        Ok(text
+            .filter(|text| text.len() <= max_bytes)
+            .map(str::to_owned))
+    };
+    let mut documents = CorpusDocuments::start(context, "reading texts", &corpus, 0, text);
+    let (mut texts, mut tally) = (BTreeMap::new(), DocumentTally::default());
+    while let Some(read) = documents.next()? {
+        let Some(document) = read.take(context, &corpus, &mut tally, options.skip_bad)? else {
+            continue;
+        };
+        if wanted.remove(&document.key) {
+            texts.extend(document.value.map(|text| (document.key, text)));
+        }
+    }
+    Ok(texts)
+}
+
+/// An error if some of these corpora can be read once only, by a verb that reads them twice.
+pub(crate) fn must_be_rereadable(
+    context: &Context,
+    inputs: &[PathBuf],
+    options: &CorpusOptions,
+) -> Result<()> {
+    let corpus = resolve_corpus(context, inputs, options, ContentRule::default())?;
+    match corpus.sources.iter().find(|source| !source.is_rereadable()) {
+        None => Ok(()),
+        Some(source) => Err(Failure::usage(format!(
+            "{} can be read once, and the corpus is read twice: give a file",
+            source.name().display()
+        ))),
+    }
+}
+
+/// Texts in memory, by the keys of their documents.
+pub(crate) struct KnownTexts {
+    texts: HashMap<Vec<u8>, Box<str>>,
+    /// How passages are cut into shingles.
+    text: Text,
+}
+
+/// What a text takes besides its bytes, about.
+const ENTRY_BYTES: u64 = 100;
+
+/// All texts together take at most this part of the memory.
+const TEXTS_SHARE: u64 = 2;
+
+impl KnownTexts {
+    /// Reads the texts of these corpora, and says of how many there is no room.
+    pub(crate) fn read(
+        context: &Context,
+        inputs: &[PathBuf],
+        options: &CorpusOptions,
+        schema: &Schema,
+    ) -> Result<Self> {
+        let text = schema.containment_text().ok_or_else(|| {
+            Failure::usage("positions are those of texts, and the schema has no rule for texts")
+        })?;
+        let corpus = resolve_corpus(context, inputs, options, ContentRule::default())?;
+        let corpus = Arc::new(corpus);
+        let work = |document: &crate::corpus::CorpusDocument<'_>| {
+            Ok(document.content.text().map(Box::<str>::from))
+        };
+        let mut documents = CorpusDocuments::start(context, "reading texts", &corpus, 0, work);
+        let (mut texts, mut tally) = (HashMap::new(), DocumentTally::default());
+        let (mut room, mut left_out) = (context.memory_bytes / TEXTS_SHARE, 0_u64);
+        while let Some(read) = documents.next()? {
+            let Some(document) = read.take(context, &corpus, &mut tally, options.skip_bad)? else {
+                continue;
+            };
+            let Some(text) = document.value else {
+                continue;
+            };
+            let bytes = (document.key.len() + text.len()) as u64 + ENTRY_BYTES;
+            match room.checked_sub(bytes) {
+                Some(left) => {
+                    room = left;
+                    texts.entry(document.key).or_insert(text);
+                }
+                None => left_out += 1,
+            }
+        }
+        if left_out > 0 {
+            context.messages.note(format!(
+                "{left_out} texts do not fit into --memory: passages shared with them have no positions"
+            ));
+        }
+        Ok(Self { texts, text })
+    }
+
+    /// The longest passage that a text shares with a document that was found; `None` if the document's text is
+    /// not here.
+    pub(crate) fn passage(&self, text: &str, found: &Overlap) -> Result<Option<SharedPassage>> {
+        let known = found.key().and_then(|key| self.texts.get(key));
+        match known {
+            Some(known) => Ok(longest_shared_passage(&self.text, text, known)?),
+            None => Ok(None),
+        }
+    }
+}

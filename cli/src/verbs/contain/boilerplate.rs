@@ -1,0 +1,130 @@
+//! The passages of texts that many documents have.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use resemblance::exact::span_of_shingles;
+use resemblance::{FrequentPassage, Signature, Snapshot, Store, Text, feature_hash};
+
+use super::ContainArguments;
+use crate::bug::bug;
+use crate::corpus::{Corpus, CorpusDocument};
+use crate::failure::{Failure, Outcome, Result};
+use crate::output::{Column, Results, Value};
+use crate::session::{Context, CorpusDocuments, DocumentTally, sketch_documents};
+
+/// A passage of a text.
+struct BoilerplatePassage {
+    start: usize,
+    end: usize,
+    frequent: FrequentPassage,
+    /// What stands there.
+    passage: String,
+    /// A hash of its shingles, which are the same wherever it stands.
+    hash: u64,
+}
+
+/// Lists each passage of the texts once that more than `max_frequency` documents have.
+pub(super) fn list_boilerplate(
+    context: &Context,
+    arguments: &ContainArguments,
+    store: &Store,
+    corpus: &Arc<Corpus>,
+    max_frequency: u64,
+) -> Result<Outcome> {
+    let text = store.schema().containment_text().ok_or_else(|| {
+        Failure::usage("--boilerplate is for texts, and the store has no rule for texts")
+    })?;
+    let (snapshot, sketcher) = (store.snapshot()?, store.sketcher().clone());
+    let mut items =
+        CorpusDocuments::start_together(context, "counting", corpus, move |documents| {
+            let signatures = sketch_documents(&sketcher, documents)?;
+            passages_of(&snapshot, &text, documents, &signatures, max_frequency)
+        });
+    let columns = ["query", "start", "end", "documents", "shingles", "passage"];
+    let columns = columns.map(Column::new).into();
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    let (mut tally, mut told) = (DocumentTally::default(), HashSet::new());
+    while let Some(item) = items.next()? {
+        let taken = item.take(context, corpus, &mut tally, arguments.options.skip_bad)?;
+        let Some(document) = taken else {
+            continue;
+        };
+        let passages: Vec<BoilerplatePassage> = document.value;
+        tally.kept += u64::from(!passages.is_empty());
+        for found in passages {
+            if !told.insert(found.hash) {
+                continue;
+            }
+            let FrequentPassage {
+                first_shingle,
+                last_shingle,
+                documents,
+                ..
+            } = found.frequent;
+            results.row(&[
+                Value::Key(&document.key),
+                Value::Position(Some(found.start)),
+                Value::Position(Some(found.end)),
+                Value::Count(documents),
+                Value::Count(last_shingle - first_shingle + 1),
+                Value::Text(&found.passage),
+            ])?;
+        }
+    }
+    results.finish()?;
+    let totals = items.end(context, &tally)?;
+    context.messages.note(format!(
+        "{} different passages that more than {max_frequency} documents have",
+        told.len()
+    ));
+    context
+        .messages
+        .note(tally.summary("with such passages", totals));
+    Ok(Outcome::found(!told.is_empty()))
+}
+
+fn passages_of(
+    snapshot: &Snapshot,
+    text: &Text,
+    documents: &[CorpusDocument<'_>],
+    signatures: &[Signature],
+    max_frequency: u64,
+) -> Result<Vec<Vec<BoilerplatePassage>>> {
+    let query = snapshot.overlaps(signatures).threads(1);
+    let found = query
+        .max_document_frequency(max_frequency)
+        .frequent_passages()?;
+    let placed = documents.iter().zip(found).map(|(document, passages)| {
+        let Some(document) = document.content.text() else {
+            return Ok(Vec::new());
+        };
+        let passages = passages.into_iter();
+        passages
+            .map(|passage| place(text, document, passage))
+            .collect()
+    });
+    placed.collect()
+}
+
+fn place(text: &Text, document: &str, frequent: FrequentPassage) -> Result<BoilerplatePassage> {
+    let shingles = usize::try_from(frequent.first_shingle)
+        .ok()
+        .zip(usize::try_from(frequent.last_shingle).ok())
+        .ok_or_else(|| bug("more shingles than memory has bytes"))?;
+    let span = span_of_shingles(text, document, shingles.0..shingles.1 + 1)?;
+    let span = span.ok_or_else(|| bug("a shingle that is not there"))?;
+    let passage = document.get(span.clone());
+    let passage = passage.ok_or_else(|| bug("a span within a character"))?;
+    let mut hashes = Vec::new();
+    text.for_each_shingle(passage, |shingle| {
+        hashes.extend_from_slice(&feature_hash(shingle.as_bytes()).to_le_bytes());
+    });
+    Ok(BoilerplatePassage {
+        start: span.start,
+        end: span.end,
+        frequent,
+        passage: passage.to_owned(),
+        hash: feature_hash(&hashes),
+    })
+}

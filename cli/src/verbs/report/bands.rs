@@ -1,0 +1,144 @@
+//! How many pairs are how alike, and some of each kind.
+
+use resemblance::{DocumentId, Pair, Schema, feature_hash};
+
+/// Bands between the threshold and 1.
+const BANDS: usize = 5;
+
+/// Distances have at most so many bands.
+const DISTANCE_BANDS: u32 = 6;
+
+/// Shares of similarity that are counted.
+const PARTS: usize = 100;
+
+/// Some of the pairs of a band.
+pub(super) struct SampledPair {
+    pub(super) a: DocumentId,
+    pub(super) b: DocumentId,
+    rank: u64,
+}
+
+/// The pairs that are about equally alike.
+pub(super) struct PairBand {
+    pub(super) name: String,
+    pub(super) pairs: u64,
+    /// Those whose ids hash lowest.
+    pub(super) samples: Vec<SampledPair>,
+}
+
+/// All pairs, counted.
+pub(super) struct PairBands {
+    pub(super) pairs: u64,
+    /// The most alike last.
+    pub(super) bands: Vec<PairBand>,
+    /// The numbers of pairs by hundredths of similarity, those of 1 last; or by distance.
+    pub(super) counts: Vec<u64>,
+    /// None if pairs have distances alone.
+    threshold: Option<f64>,
+    max_distance: u32,
+    samples: usize,
+}
+
+impl PairBands {
+    pub(super) fn new(schema: &Schema, samples: usize) -> Self {
+        let threshold = schema.minhash().map(|minhash| minhash.threshold());
+        let max_distance = schema.simhash().map_or(0, |s| u32::from(s.max_distance()));
+        let (names, counts) = match threshold {
+            Some(threshold) => {
+                let edge = |band: usize| threshold + (1.0 - threshold) * band as f64 / BANDS as f64;
+                let below = format!("similarity below {threshold:.3}");
+                let between = (0..BANDS).map(|band| {
+                    format!(
+                        "similarity {:.3} to below {:.3}",
+                        edge(band),
+                        edge(band + 1)
+                    )
+                });
+                let names = std::iter::once(below).chain(between);
+                let names: Vec<String> = names.chain(["similarity 1".to_owned()]).collect();
+                (names, PARTS + 1)
+            }
+            None => {
+                let bands = DISTANCE_BANDS.min(max_distance + 1);
+                let width = (max_distance + 1).div_ceil(bands);
+                let firsts = (0..=max_distance).step_by(width as usize);
+                let name = |first: u32| match (first + width - 1).min(max_distance) {
+                    last if last == first => format!("distance {first}"),
+                    last => format!("distance {first} to {last}"),
+                };
+                (firsts.map(name).collect(), max_distance as usize + 1)
+            }
+        };
+        let band = |name| PairBand {
+            name,
+            pairs: 0,
+            samples: Vec::new(),
+        };
+        Self {
+            pairs: 0,
+            bands: names.into_iter().map(band).collect(),
+            counts: vec![0; counts],
+            threshold,
+            max_distance,
+            samples,
+        }
+    }
+
+    /// True if pairs have similarities.
+    pub(super) fn are_by_similarity(&self) -> bool {
+        self.threshold.is_some()
+    }
+
+    pub(super) fn add(&mut self, pair: &Pair) {
+        self.pairs += 1;
+        let (band, part) = self.place(pair);
+        if let Some(count) = self.counts.get_mut(part) {
+            *count += 1;
+        }
+        let Some(band) = self.bands.get_mut(band) else {
+            return;
+        };
+        band.pairs += 1;
+        let ids = [pair.a.get().to_le_bytes(), pair.b.get().to_le_bytes()];
+        let sample = SampledPair {
+            a: pair.a,
+            b: pair.b,
+            rank: feature_hash(ids.as_flattened()),
+        };
+        // The order in which threads find pairs must not matter.
+        let order = |sample: &SampledPair| (sample.rank, sample.a, sample.b);
+        let place = band
+            .samples
+            .partition_point(|other| order(other) < order(&sample));
+        if place < self.samples {
+            band.samples.insert(place, sample);
+            band.samples.truncate(self.samples);
+        }
+    }
+
+    /// The number of the band, and that of the count.
+    fn place(&self, pair: &Pair) -> (usize, usize) {
+        match (self.threshold, pair.similarity) {
+            (Some(threshold), Some(similarity)) => {
+                let part = (similarity * PARTS as f64 + 1e-9).floor() as usize;
+                let above = (similarity - threshold) / (1.0 - threshold) * BANDS as f64;
+                let band = match similarity {
+                    1.0.. => BANDS + 1,
+                    _ if similarity < threshold => 0,
+                    _ => 1 + (above.floor() as usize).min(BANDS - 1),
+                };
+                // Only what is equal counts as 1.
+                let most = if similarity >= 1.0 { PARTS } else { PARTS - 1 };
+                (band, part.min(most))
+            }
+            _ => {
+                let distance = pair
+                    .distance
+                    .map_or(0, |distance| distance.min(self.max_distance));
+                let bands = DISTANCE_BANDS.min(self.max_distance + 1);
+                let width = (self.max_distance + 1).div_ceil(bands);
+                ((distance / width) as usize, distance as usize)
+            }
+        }
+    }
+}

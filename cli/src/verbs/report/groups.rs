@@ -1,0 +1,201 @@
+//! Sizes of clusters, and those that look wrong.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
+use std::fmt;
+
+use resemblance::DocumentId;
+
+use crate::bug::bug;
+use crate::failure::Result;
+
+/// So many of the largest clusters, and as many chains, are shown.
+const SHOWN: usize = 5;
+
+/// Of a cluster so many members are compared with each other, evenly spread.
+const COMPARED_MEMBERS: usize = 24;
+
+/// So many comparisons are made in all.
+const COMPARISONS: u64 = 500_000;
+
+/// How alike two documents are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Likeness {
+    Similarity(f64),
+    /// Of fingerprints, where there are no similarities.
+    Distance(u32),
+}
+
+impl Likeness {
+    pub(super) fn of(similarity: Option<f64>, distance: Option<u32>) -> Result<Self> {
+        let similarity = similarity.map(Self::Similarity);
+        let likeness = similarity.or(distance.map(Self::Distance));
+        Ok(likeness.ok_or_else(|| bug("two documents that were not compared"))?)
+    }
+
+    /// The greater, the less alike.
+    fn unlikeness(self) -> f64 {
+        match self {
+            Self::Similarity(similarity) => 1.0 - similarity,
+            Self::Distance(distance) => f64::from(distance),
+        }
+    }
+}
+
+impl fmt::Display for Likeness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Similarity(similarity) => write!(f, "{similarity:.6}"),
+            Self::Distance(distance) => write!(f, "{distance}"),
+        }
+    }
+}
+
+/// The order of pairs in which those least alike come first.
+pub(super) fn least_alike(
+    a: &(Likeness, DocumentId, DocumentId),
+    b: &(Likeness, DocumentId, DocumentId),
+) -> Ordering {
+    let order = b.0.unlikeness().total_cmp(&a.0.unlikeness());
+    order.then_with(|| (a.1, a.2).cmp(&(b.1, b.2)))
+}
+
+/// A cluster that is shown.
+#[derive(Clone, Debug)]
+pub(super) struct ShownCluster {
+    pub(super) documents: usize,
+    first: DocumentId,
+    /// The least likeness of two of the members that were compared, and these two.
+    pub(super) likeness: Likeness,
+    pub(super) least_alike: (DocumentId, DocumentId),
+    /// Members that were compared with each other.
+    pub(super) compared: usize,
+}
+
+/// What is known of all clusters.
+#[derive(Debug, Default)]
+pub(super) struct ClusterFigures {
+    pub(super) clusters: u64,
+    pub(super) members: u64,
+    /// How many clusters have each number of documents.
+    pub(super) sizes: BTreeMap<usize, u64>,
+    /// The largest first.
+    pub(super) largest: Vec<ShownCluster>,
+    /// Those with the least likeness first, of three documents or more.
+    pub(super) chains: Vec<ShownCluster>,
+    comparisons: u64,
+    /// Clusters of three documents or more in which no members were compared any more.
+    pub(super) uncompared: u64,
+}
+
+impl ClusterFigures {
+    /// Those that are shown.
+    pub(super) fn shown(&self) -> impl Iterator<Item = &ShownCluster> {
+        self.largest.iter().chain(&self.chains)
+    }
+
+    pub(super) fn add(
+        &mut self,
+        cluster: &[DocumentId],
+        likeness: impl Fn(DocumentId, DocumentId) -> Result<Likeness>,
+    ) -> Result<()> {
+        let documents = cluster.len();
+        self.clusters += 1;
+        self.members += documents as u64;
+        *self.sizes.entry(documents).or_insert(0) += 1;
+        let least = self.largest.last().filter(|_| self.largest.len() == SHOWN);
+        let is_large = least.is_none_or(|least| documents > least.documents);
+        let is_out_of_reach = self.comparisons >= COMPARISONS;
+        if documents > 2 && is_out_of_reach {
+            self.uncompared += 1;
+        }
+        if !is_large && (documents <= 2 || is_out_of_reach) {
+            return Ok(());
+        }
+        let shown = self.compare(cluster, likeness)?;
+        if is_large {
+            self.largest.push(shown.clone());
+            self.largest
+                .sort_by_key(|shown| (Reverse(shown.documents), shown.first));
+            self.largest.truncate(SHOWN);
+        }
+        if documents > 2 && !is_out_of_reach {
+            self.chains.push(shown);
+            let order = |cluster: &ShownCluster| {
+                let (a, b) = cluster.least_alike;
+                (cluster.likeness, a, b)
+            };
+            self.chains
+                .sort_by(|a, b| least_alike(&order(a), &order(b)));
+            self.chains.truncate(SHOWN);
+        }
+        Ok(())
+    }
+
+    /// Looks for the two members that are least alike.
+    fn compare(
+        &mut self,
+        cluster: &[DocumentId],
+        likeness: impl Fn(DocumentId, DocumentId) -> Result<Likeness>,
+    ) -> Result<ShownCluster> {
+        let step = cluster.len().div_ceil(COMPARED_MEMBERS).max(1);
+        let compared: Vec<DocumentId> = cluster.iter().step_by(step).copied().collect();
+        let mut found = Vec::new();
+        for (number, &a) in compared.iter().enumerate() {
+            for &b in compared.iter().skip(number + 1) {
+                found.push((likeness(a, b)?, a, b));
+                self.comparisons += 1;
+            }
+        }
+        let least = found.into_iter().min_by(least_alike);
+        let (likeness, a, b) = least.ok_or_else(|| bug("a cluster of one document"))?;
+        Ok(ShownCluster {
+            documents: cluster.len(),
+            first: *cluster
+                .first()
+                .ok_or_else(|| bug("a cluster without members"))?,
+            likeness,
+            least_alike: (a, b),
+            compared: compared.len(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chains_and_large_clusters_are_found() {
+        let ids = |from: u64, count: u64| -> Vec<DocumentId> {
+            (from..from + count).map(DocumentId::new).collect()
+        };
+        // Neighbours by number are alike.
+        let likeness = |a: DocumentId, b: DocumentId| {
+            Ok(Likeness::Similarity(
+                1.0 / (1 + a.get().abs_diff(b.get())) as f64,
+            ))
+        };
+        let mut figures = ClusterFigures::default();
+        for number in 0..8 {
+            figures
+                .add(&ids(100 * number, 2 + number), likeness)
+                .unwrap();
+        }
+        figures.add(&ids(5_000, 1_000), likeness).unwrap();
+        assert_eq!((figures.clusters, figures.members), (9, 44 + 1_000));
+        assert_eq!(figures.sizes.get(&9), Some(&1));
+        let sizes: Vec<usize> = figures
+            .largest
+            .iter()
+            .map(|shown| shown.documents)
+            .collect();
+        assert_eq!(sizes, [1_000, 9, 8, 7, 6]);
+        let chain = &figures.chains[0];
+        assert_eq!((chain.documents, chain.compared), (1_000, 24));
+        assert_eq!(chain.least_alike.0, DocumentId::new(5_000));
+        assert!(chain.likeness.unlikeness() > 0.99);
+        let pair = figures.shown().find(|shown| shown.documents == 2);
+        assert!(pair.is_none(), "pairs are no chains");
+    }
+}

@@ -1,0 +1,118 @@
+//! Defaults of options in a file and in the environment.
+
+use crate::support::{Folder, Ran, mixed, ran};
+
+fn pairs(folder: &Folder, options: &[&str], variables: &[(&str, &str)]) -> Ran {
+    let mut command = folder.command(&[&["pairs", "c.jsonl"], options].concat());
+    ran(command.envs(variables.iter().copied()).output().unwrap())
+}
+
+fn folder(config: &str) -> Folder {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.write("own.toml", config);
+    folder
+}
+
+#[test]
+fn what_is_given_wins_over_the_environment_and_that_over_the_file() {
+    let folder =
+        folder("memory = '17M'\nthreads = 1\n[pairs]\nthreshold = 1.0\nno-header = true\n");
+    let run = |options: &[&str], variables: &[(&str, &str)]| {
+        let ran = pairs(&folder, &[&["-v"], options].concat(), variables);
+        (ran.lines().len(), ran.stderr)
+    };
+    let (all, said) = run(&[], &[]);
+    assert!(all > 1 && !said.contains("own.toml"));
+    let (equal, said) = run(&["--config", "own.toml"], &[]);
+    assert_eq!(equal, 1);
+    assert!(
+        said.contains("defaults of options are in own.toml"),
+        "{said}"
+    );
+    assert!(said.contains("with up to 1 threads"), "{said}");
+    let named = [
+        ("RESEMBLANCE_CONFIG", "own.toml"),
+        ("RESEMBLANCE_THREADS", "3"),
+    ];
+    let (equal, said) = run(&[], &named);
+    assert_eq!(equal, 1);
+    assert!(said.contains("with up to 3 threads"), "{said}");
+    let (given, said) = run(&["--threshold", "0.8", "--threads", "2"], &named);
+    assert_eq!(given, all);
+    assert!(said.contains("with up to 2 threads"), "{said}");
+    // The usual place, and none.
+    folder.write("home/resemblance/config.toml", "[pairs]\nthreshold = 1.0\n");
+    let home = folder.path("home");
+    let mut command = folder.command(&["pairs", "c.jsonl"]);
+    command.env_remove("RESEMBLANCE_CONFIG");
+    let usual = if cfg!(windows) {
+        "APPDATA"
+    } else {
+        "XDG_CONFIG_HOME"
+    };
+    command.env(usual, &home);
+    assert_eq!(ran(command.output().unwrap()).lines().len(), 1);
+    command.env("RESEMBLANCE_CONFIG", "");
+    assert_eq!(ran(command.output().unwrap()).lines().len(), all);
+}
+
+/// Options that exclude each other: those of the file stand back.
+#[test]
+fn a_default_stands_back_for_what_excludes_it() {
+    let folder = folder("[pairs]\nchars = 5\n");
+    let config = ["--config", "own.toml"];
+    let by_words = pairs(&folder, &[], &[]).stdout;
+    let by_chars = pairs(&folder, &["--chars", "5"], &[]).stdout;
+    assert_ne!(by_words, by_chars);
+    assert_eq!(pairs(&folder, &config, &[]).stdout, by_chars);
+    let given = [&config[..], &["--words", "5"]].concat();
+    assert_eq!(pairs(&folder, &given, &[]).stdout, by_words);
+}
+
+#[test]
+fn mistakes_in_the_file_are_told() {
+    let wrong: [(&str, &[&str]); 9] = [
+        (
+            "[pairs]\nthreshhold = 0.9",
+            &["own.toml", "[pairs]: threshhold is no option of pairs"],
+        ),
+        (
+            "[pares]\nthreshold = 0.9",
+            &["own.toml", "[pares]: there is no such verb"],
+        ),
+        (
+            "threshold = 0.9",
+            &["own.toml", "threshold is no option of resemblance"],
+        ),
+        ("config = 'x'", &["own.toml", "config is no option"]),
+        (
+            "[dedup]\noutput = true",
+            &["[dedup]: output: expected a string or a number"],
+        ),
+        ("quiet = 'yes'", &["quiet: expected true or false"]),
+        ("[pairs\n", &["own.toml", "line 1"]),
+        (
+            "[pairs]\nthreshold = 'much'",
+            &["--threshold", "much", "Defaults of options are in own.toml"],
+        ),
+        (
+            "[pairs]\nchars = 5\nwords = 3",
+            &["--chars", "--words", "own.toml"],
+        ),
+    ];
+    for (config, parts) in wrong {
+        let folder = folder(config);
+        let ran = pairs(&folder, &["--config", "own.toml"], &[]).expect(2);
+        for part in parts {
+            assert!(
+                ran.stderr.contains(part),
+                "{config}: {part:?} is not in {}",
+                ran.stderr
+            );
+        }
+    }
+    let folder = folder("");
+    let missing = pairs(&folder, &["--config", "other.toml"], &[]).expect(4);
+    missing.says(&["other.toml"]);
+}

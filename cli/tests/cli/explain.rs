@@ -1,0 +1,319 @@
+//! explain and report.
+
+use std::process::{Command, Stdio};
+
+use crate::support::{Folder, line};
+
+const A: &str = "It was the best of times; it was the WORST of times — <b>Charles & Dickens</b>.";
+const B: &str = "It was the worst of times, it was the best of days — <b>Charles & Dickens</b>!";
+
+fn pair() -> Folder {
+    let folder = Folder::new();
+    folder.write(
+        "corpus.jsonl",
+        line("a", A) + &line("b", B) + &line("c", "other"),
+    );
+    folder.write("a.txt", A);
+    folder.write("b.txt", B);
+    folder
+}
+
+#[test]
+fn what_two_texts_share_is_marked() {
+    let folder = pair();
+    let explain = [
+        "explain",
+        "a",
+        "b",
+        "--corpus",
+        "corpus.jsonl",
+        "--words",
+        "3",
+    ];
+    let ran = folder.run(&explain).expect(0);
+    assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
+    let marked =
+        "--- b\n⟦It was the worst of times, it was the best of⟧ days — <⟦b>Charles & Dickens</b⟧>!";
+    assert!(ran.stdout.contains(marked), "{}", ran.stdout);
+
+    let json = folder
+        .run(&[&explain[..], &["--format", "json"]].concat())
+        .expect(0);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let pair = &json[0];
+    assert_eq!((&pair["a"], &pair["b"]), (&"a".into(), &"b".into()));
+    let shingles = |text: &str| {
+        let text = text.to_lowercase();
+        let words = text
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty());
+        let words: Vec<String> = words.map(str::to_owned).collect();
+        words
+            .windows(3)
+            .map(<[String]>::to_vec)
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    let (of_a, of_b) = (shingles(A), shingles(B));
+    let shared = of_a.intersection(&of_b).count();
+    assert_eq!(pair["shared"], shared);
+    assert_eq!(
+        (&pair["shingles_a"], &pair["shingles_b"]),
+        (&of_a.len().into(), &of_b.len().into())
+    );
+    let similarity = shared as f64 / (of_a.len() + of_b.len() - shared) as f64;
+    assert_eq!(pair["similarity"], similarity);
+    assert!(pair["similarity_estimate"].is_f64() && pair["distance"].is_null());
+    for span in pair["spans_a"].as_array().unwrap() {
+        let at = |end: usize| span[end].as_u64().unwrap() as usize;
+        assert!(A.get(at(0)..at(1)).is_some(), "{span}");
+    }
+
+    // Files are the same texts; a spelled-out pair is the one that a report lists.
+    let files = ["explain", "a.txt", "b.txt", "--words", "3"];
+    let of_files = folder.run(&files).expect(0);
+    let body = |text: &str| text.split_once("\nsimilarity ").unwrap().1.to_owned();
+    assert_eq!(body(&of_files.stdout), body(&ran.stdout));
+    let pairs = [
+        "pairs",
+        "corpus.jsonl",
+        "--words",
+        "3",
+        "--threshold",
+        "0.1",
+        "--bands",
+        "64",
+        "--rows",
+        "2",
+    ];
+    let found = folder.run(&[&pairs[..], &["--header"]].concat()).expect(0);
+    folder.write("pairs.tsv", &found.stdout);
+    let reported = [
+        "explain",
+        "--pairs",
+        "pairs.tsv",
+        "--corpus",
+        "corpus.jsonl",
+        "--words",
+        "3",
+    ];
+    assert_eq!(folder.run(&reported).expect(0).stdout, ran.stdout);
+    let html = [&reported[..], &["--format", "html", "-o", "pairs.html"]].concat();
+    folder.run(&html).expect(0);
+    let page = folder.read_text("pairs.html");
+    must_be_well_formed(&page);
+    assert!(
+        page.contains("&lt;b&gt;") && !page.contains("<b>"),
+        "{page}"
+    );
+    folder.run(&html).expect(4);
+}
+
+#[test]
+fn what_cannot_be_explained_is_told() {
+    let folder = pair();
+    let missing = ["explain", "a", "nowhere", "--corpus", "corpus.jsonl"];
+    folder.run(&missing).expect(1).says(&["nowhere"]);
+    folder.run(&["explain", "a", "b"]).expect(4).says(&["a"]);
+    folder
+        .run(&["explain", "-", "-"])
+        .expect(2)
+        .says(&["twice"]);
+    folder.run(&["explain", "a.txt"]).expect(2);
+    let features = ["explain", "a.txt", "b.txt", "--features"];
+    folder.run(&features).expect(2).says(&["texts"]);
+    folder.write("bad.tsv", "one column\n");
+    let bad = ["explain", "--pairs", "bad.tsv", "--corpus", "corpus.jsonl"];
+    folder.run(&bad).expect(3).says(&["two keys", "bad.tsv:1"]);
+    folder.write("many.tsv", "a\tb\na\tc\nb\tb\n");
+    let limited = [
+        "explain",
+        "--pairs",
+        "many.tsv",
+        "--corpus",
+        "corpus.jsonl",
+        "--limit",
+        "1",
+    ];
+    folder.run(&limited).expect(0).says(&["1 more pairs"]);
+}
+
+/// Groups of near-duplicates, a chain in which each text is near the next alone, and texts with markup.
+fn corpus(folder: &Folder) {
+    let mut lines = String::new();
+    let words = |from: usize, count: usize| -> Vec<String> {
+        (from..from + count)
+            .map(|word| format!("word{word}"))
+            .collect()
+    };
+    for group in 0..12 {
+        for copy in 0..=group % 4 {
+            let mut text = words(1_000 * group, 100);
+            text[copy * 7] = format!("<script>alert({copy})</script>");
+            lines += &line(&format!("<i>{group}</i> {copy}"), &text.join(" "));
+        }
+    }
+    for link in 0..30 {
+        lines += &line(
+            &format!("link {link}"),
+            &words(90_000 + 3 * link, 120).join(" "),
+        );
+    }
+    folder.write("corpus.jsonl", lines);
+}
+
+const REPORT: [&str; 4] = ["report", "corpus.jsonl", "--words", "2"];
+
+#[test]
+fn a_report_is_one_page_that_tells_what_the_other_verbs_tell() {
+    let folder = Folder::new();
+    corpus(&folder);
+    folder
+        .run(&[&REPORT[..], &["-o", "report.html"]].concat())
+        .expect(0);
+    let page = folder.read_text("report.html");
+    must_be_well_formed(&page);
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
+    for from_elsewhere in ["http://", "https://", "src=", "@import", "url("] {
+        let page = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!page.contains(from_elsewhere), "{from_elsewhere}");
+    }
+
+    let same = ["corpus.jsonl", "--words", "2"];
+    let count = |verb: &[&str]| folder.run(&[verb, &same].concat()).expect(0);
+    let pairs = count(&["pairs"]).lines().len();
+    let clusters = count(&["clusters"]);
+    let firsts: std::collections::BTreeSet<&str> = clusters
+        .lines()
+        .iter()
+        .map(|line| line.split('\t').next().unwrap())
+        .collect();
+    count(&[
+        "dedup",
+        "--dry-run",
+        "--report",
+        "dropped.tsv",
+        "--no-header",
+    ]);
+    let dropped = folder.read_text("dropped.tsv").lines().count();
+    let figures = [
+        ("near-duplicate pairs", pairs),
+        ("clusters", firsts.len()),
+        ("documents in clusters", clusters.lines().len()),
+        ("dropped by dedup (--policy first)", dropped),
+    ];
+    for (name, number) in figures {
+        let cells = format!("<td>{name}</td><td class=\"number\">{number}</td>");
+        assert!(page.contains(&cells), "{cells}: {}", &page[..4_000]);
+    }
+    assert!(
+        page.contains("One of the least alike: 30 documents"),
+        "the chain"
+    );
+
+    // The same whatever the threads; an existing file stays.
+    let again = [&REPORT[..], &["-o", "again.html", "--threads", "1"]].concat();
+    folder.run(&again).expect(0);
+    assert_eq!(folder.read_text("again.html"), page);
+    folder.run(&again).expect(4);
+    let simhash = [&REPORT[..], &["-o", "distances.html", "--simhash", "64"]].concat();
+    folder.run(&simhash).expect(0);
+    must_be_well_formed(&folder.read_text("distances.html"));
+    let piped = ["report", "-", "-o", "x.html"];
+    let ran = folder.run_with_input(&piped, b"");
+    ran.expect(2).says(&["read once"]);
+}
+
+/// A browser shows the page: what it makes of it has all parts, and its picture is not blank.
+#[test]
+fn a_browser_shows_the_report() {
+    let is_there = |name: &&str| {
+        let mut asked = Command::new(name);
+        asked
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        asked.status().is_ok_and(|status| status.success())
+    };
+    let Some(browser) = ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(is_there)
+    else {
+        println!("skipped: there is no Chromium (apt-get install chromium)");
+        return;
+    };
+    let folder = Folder::new();
+    corpus(&folder);
+    folder
+        .run(&[&REPORT[..], &["-o", "report.html"]].concat())
+        .expect(0);
+    let page = format!("file://{}", folder.path("report.html").display());
+    let picture = folder.path("report.png");
+    let show = |what: &str| {
+        Command::new(browser)
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+            ])
+            .args(["--window-size=1200,3000", "--force-device-scale-factor=1"])
+            .arg(format!(
+                "--user-data-dir={}",
+                folder.path("profile").display()
+            ))
+            .args([what, &page])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    let dom = String::from_utf8(show("--dump-dom").stdout).unwrap();
+    assert!(dom.contains("<svg") && dom.contains("</html>"), "{dom}");
+    for part in [
+        "Which pairs are found",
+        "How alike pairs are",
+        "Clusters to look at",
+        "link 0",
+    ] {
+        assert!(dom.contains(part), "{part}");
+    }
+    assert!(
+        !dom.contains("<script") && !dom.contains("<i>"),
+        "texts became elements"
+    );
+    show(&format!("--screenshot={}", picture.display()));
+    // A blank page of this size takes a tenth.
+    let bytes = std::fs::read(&picture).unwrap();
+    assert!(bytes.len() > 100_000, "{} bytes", bytes.len());
+}
+
+/// Every element is closed, in order, and characters with a meaning are escaped.
+#[track_caller]
+fn must_be_well_formed(page: &str) {
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    let body = page.strip_prefix("<!DOCTYPE html>").unwrap();
+    let mut open: Vec<&str> = Vec::new();
+    let mut pieces = body.split('<');
+    assert_eq!(pieces.next().unwrap().trim(), "");
+    for piece in pieces {
+        let (tag, text) = piece.split_once('>').unwrap();
+        let is_entity = |rest: &str| {
+            let name = rest.split(';').next().unwrap();
+            ["amp", "lt", "gt", "quot", "apos"].contains(&name) || name.starts_with('#')
+        };
+        assert!(!text.contains('>'), "{text}");
+        if open.last() != Some(&"style") {
+            assert!(text.split('&').skip(1).all(is_entity), "{text}");
+        }
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        let name = tag
+            .split([' ', '\n', '/'])
+            .find(|name| !name.is_empty())
+            .unwrap();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "{tag}");
+        } else if !tag.ends_with('/') {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
