@@ -27,16 +27,21 @@ A CORPUS is
     Lines end at \\n; a \\r before it is allowed, blank lines are skipped, the last line needs no
     end, a byte order mark at the start of the file is ignored. A line with the same field twice is
     bad.
-  - a folder: its files are looked into. One whose first two lines are JSON objects, or that is
-    named *.jsonl or *.ndjson, is JSON Lines; any other is one text in UTF-8, whose key is its
-    relative path; tables, archives and the like are refused. Names that begin with a dot are left
-    out, links to files are read, links to folders are not followed.
+  - a table: CSV or TSV by its name, whose first row names the columns, compressed or not; Parquet
+    or Arrow IPC by its content. A row is what a line of JSON is whose fields are its columns; one
+    that is null is missing. Of Parquet and Arrow only the columns are read that are asked for.
+  - a folder: its files are looked into. Tables are tables; a file whose first two lines are JSON
+    objects, or that is named *.jsonl or *.ndjson, is JSON Lines; any other is one text in UTF-8,
+    whose key is its relative path; archives and the like are refused. Beside Parquet or Arrow files
+    texts are not read: the folder is a data set. Names that begin with a dot are left out, links
+    to files are read, links to folders are not followed.
+  - a pattern in quotes, such as 'data/train-*.parquet': its files in byte order.
   - - for JSON Lines on standard input.
 In the place of \"text\" a line may have \"features\" (an array of strings and numbers), \"hashes\" (64-bit
 integers), \"weights\" (an object of features and weights, or an array beside one of these), or a
 \"signature\": MinHash values, a fingerprint in hexadecimal, or an object with \"minhash\" and
 \"simhash\". A \"stamp\" and a \"payload\" are stored by build and add.
---as lines and --as files take all files as one or the other. A document without an id gets the
+--as takes all files as lines, csv, tsv, parquet, arrow or files (one text each). A document without an id gets the
 key path:line, and an id that an earlier file has gets the path in front, path:id.
 Documents count in this order: arguments as given, paths in a folder in byte order.
 

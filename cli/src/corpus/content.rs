@@ -31,6 +31,16 @@ pub enum Content<'a> {
 }
 
 impl Content<'_> {
+    /// The same with memory of its own.
+    pub(super) fn into_owned(self) -> Content<'static> {
+        match self {
+            Self::Text(text) => Content::Text(text.into_owned().into()),
+            Self::Hashes(hashes) => Content::Hashes(hashes),
+            Self::Weighted(weights) => Content::Weighted(weights),
+            Self::Signature(signature) => Content::Signature(signature),
+        }
+    }
+
     /// The signature, and the features of the document if `with_features`. A signature that was made
     /// elsewhere has none.
     ///
@@ -121,6 +131,16 @@ impl ContentRule {
             }),
             takes_signatures: !is_exact,
             schema: Some(schema.clone()),
+        }
+    }
+
+    /// The fields that it takes in the place of a text.
+    pub(super) fn fields(&self) -> &'static [&'static str] {
+        let [features @ .., signature] = &CONTENT_FIELDS;
+        match (self.takes_features, self.takes_signatures) {
+            (true, true) => &CONTENT_FIELDS,
+            (true, false) => features,
+            (false, _) => std::slice::from_ref(signature),
         }
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use super::argument;
 use super::bad_document::BadDocument;
 use super::content::Content;
 use super::error::CorpusError;
@@ -25,6 +26,8 @@ pub struct Corpus {
     pub sources: Vec<CorpusSource>,
     /// How documents are found in them.
     pub settings: CorpusSettings,
+    /// What the user should know of what is left out.
+    pub notes: Vec<String>,
     /// What is left out of its texts, if anything.
     pub trims: Option<TextTrims>,
 }
@@ -33,6 +36,7 @@ impl Corpus {
     /// Looks at every argument; folders are listed and their files looked into.
     pub fn resolve(arguments: &[PathBuf], settings: CorpusSettings) -> Result<Self, CorpusError> {
         let mut sources = Vec::new();
+        let mut notes = Vec::new();
         let mut standard_input = false;
         let kind = settings.kind.unwrap_or(SourceKind::Lines);
         for argument in arguments {
@@ -44,21 +48,28 @@ impl Corpus {
                 sources.push(CorpusSource::new(kind, SourceOrigin::StandardInput, "-"));
                 continue;
             }
-            let metadata =
-                std::fs::metadata(argument).map_err(|e| CorpusError::open(argument, e))?;
-            if metadata.is_dir() {
-                folder::list(argument, &settings, &mut sources)?;
-            } else {
-                let origin = SourceOrigin::Path(argument.clone());
-                sources.push(CorpusSource::new(kind, origin, file_name(argument)?));
+            match std::fs::metadata(argument) {
+                Ok(metadata) if metadata.is_dir() => {
+                    let mut listed = folder::list(argument, &settings)?;
+                    notes.extend(pass_over_texts(argument, &mut listed, &settings));
+                    sources.extend(listed);
+                }
+                Ok(_) => sources.push(named_file(argument, &settings)?),
+                Err(error) => {
+                    let names = argument::matching(argument, error)?;
+                    let files = names.iter().map(|name| named_file(name, &settings));
+                    sources.extend(files.collect::<Result<Vec<_>, _>>()?);
+                }
             }
         }
-        if arguments.len() > 1 {
+        // The files of one folder have different paths below it.
+        if !matches!(arguments, [folder] if folder.is_dir()) {
             name_alike_in_full(&mut sources);
         }
         Ok(Self {
             sources,
             settings,
+            notes,
             trims: None,
         })
     }
@@ -132,7 +143,11 @@ impl Corpus {
                 is_emptied: false,
             });
         }
-        let fields = line::parse(&record.bytes, &self.settings)?;
+        let settings = &self.settings;
+        let fields = match &record.names {
+            None => line::parse(&record.bytes, settings)?,
+            Some(names) => line::parse(&names.json(&record.bytes)?, settings)?.into_owned(),
+        };
         Ok(CorpusDocument {
             has_own_id: fields.key.is_some(),
             key: match fields.key {
@@ -200,6 +215,33 @@ impl Corpus {
             Some(line) => Cow::Owned([&*path(), format!(":{line}").as_bytes()].concat()),
         }
     }
+}
+
+/// A file that is named by itself.
+fn named_file(path: &Path, settings: &CorpusSettings) -> Result<CorpusSource, CorpusError> {
+    let kind = form::of_argument(path, settings);
+    let origin = SourceOrigin::Path(path.to_path_buf());
+    Ok(CorpusSource::new(kind, origin, file_name(path)?))
+}
+
+/// Leaves the texts of a folder out that has tables of columns: they describe a data set, and are no part
+/// of it. Returns what to say about it.
+fn pass_over_texts(
+    root: &Path,
+    sources: &mut Vec<CorpusSource>,
+    settings: &CorpusSettings,
+) -> Option<String> {
+    let is_set = sources.iter().any(|source| source.kind.is_columnar());
+    if settings.kind.is_some() || !is_set {
+        return None;
+    }
+    let all = sources.len();
+    sources.retain(|source| source.kind != SourceKind::Text || source.problem.is_some());
+    let left_out = all - sources.len();
+    (left_out > 0).then(|| {
+        let root = root.display();
+        format!("files beside the tables of {root}: {left_out}; they are not read")
+    })
 }
 
 /// Sources of different folders with the same relative path get all of their path into their keys.

@@ -30,6 +30,15 @@ impl CorpusError {
         }
     }
 
+    /// A table that is read from its end, where there is only a pipe.
+    pub(super) fn not_from_the_end(path: &Path, kind: &str) -> Self {
+        let path = path.display();
+        Self::Bad(format!(
+            "{path} is {kind}, which is not read from a pipe or a compressed file, because its end is read \
+             first; write it to a file as it is and name that"
+        ))
+    }
+
     /// A failure in the middle of a file: a decoder's own errors carry no system error number.
     pub fn read(path: &Path, is_compressed: bool, error: &io::Error) -> Self {
         let path = path.display();

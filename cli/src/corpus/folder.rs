@@ -12,13 +12,12 @@ use super::form;
 use super::settings::{CorpusSettings, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
 
-/// Adds the folder's files in the byte order of their relative paths. Links to files are read,
+/// The folder's files in the byte order of their relative paths. Links to files are read,
 /// links to folders are not followed.
 pub(super) fn list(
     root: &Path,
     settings: &CorpusSettings,
-    sources: &mut Vec<CorpusSource>,
-) -> Result<(), CorpusError> {
+) -> Result<Vec<CorpusSource>, CorpusError> {
     let mut found: Vec<PathBuf> = Vec::new();
     let wanted = |entry: &DirEntry| settings.hidden || entry.depth() == 0 || !is_hidden(entry);
     for entry in WalkDir::new(root).into_iter().filter_entry(wanted) {
@@ -41,10 +40,10 @@ pub(super) fn list(
     }
     found.sort_by(|a, b| path_bytes(a).cmp(&path_bytes(b)));
     let root: Arc<Path> = root.into();
-    for relative in found {
-        sources.push(look_into(&root, relative, settings)?);
-    }
-    Ok(())
+    let files = found.into_iter();
+    files
+        .map(|relative| look_into(&root, relative, settings))
+        .collect()
 }
 
 /// A file as a source: lines or one text by its content, or a bad document.

@@ -88,10 +88,25 @@ impl FileStart {
         settings: &CorpusSettings,
         may_be_text: bool,
     ) -> Result<SourceKind, BadDocument> {
+        if let Some(kind) = columnar_content(&self.bytes) {
+            return match settings.kind {
+                Some(other) if other != kind => Err(BadDocument::new(format!(
+                    "{}, expected {} as --as says",
+                    kind.name(),
+                    other.name()
+                ))),
+                _ => readable(kind),
+            };
+        }
+        let of_table = named_kind(name).filter(|kind| *kind != SourceKind::Lines);
+        let told = settings.kind.or(of_table);
+        if let Some(kind) = told.filter(|kind| kind.is_columnar()) {
+            return readable(kind);
+        }
         if let Some(bad) = wide_characters(&self.bytes).or_else(|| binary(&self.bytes)) {
             return Err(bad);
         }
-        if let Some(kind) = settings.kind {
+        if let Some(kind) = told {
             return Ok(kind);
         }
         if let Some(bad) = refused_name(name) {
@@ -137,6 +152,54 @@ impl FileStart {
     }
 }
 
+/// What a file argument is, as far as a look at its name or its first bytes tells.
+pub(super) fn of_argument(path: &Path, settings: &CorpusSettings) -> SourceKind {
+    let content = || {
+        let mut start = Vec::new();
+        let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+        let file = is_file.then(|| File::open(path).ok()).flatten()?;
+        file.take(8).read_to_end(&mut start).ok()?;
+        columnar_content(&start)
+    };
+    let kind = settings.kind.or_else(content).or_else(|| named_kind(path));
+    kind.unwrap_or(SourceKind::Lines)
+}
+
+/// Tables of columns, which their first bytes tell.
+fn columnar_content(bytes: &[u8]) -> Option<SourceKind> {
+    const FORMATS: [(&[u8], SourceKind); 2] = [
+        (b"PAR1", SourceKind::Parquet),
+        (b"ARROW1", SourceKind::Arrow),
+    ];
+    let told = FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic));
+    told.map(|(_, kind)| *kind)
+}
+
+/// What a file is by its name alone, the end of which tells.
+pub fn named_kind(name: &Path) -> Option<SourceKind> {
+    let name = plain_name(name);
+    let (_, end) = name.rsplit_once('.')?;
+    match end {
+        "jsonl" | "ndjson" | "jl" => Some(SourceKind::Lines),
+        "csv" => Some(SourceKind::Csv),
+        "tsv" | "tab" => Some(SourceKind::Tsv),
+        "parquet" | "parq" | "pq" => Some(SourceKind::Parquet),
+        "arrow" | "arrows" | "feather" | "ipc" => Some(SourceKind::Arrow),
+        _ => None,
+    }
+}
+
+/// An error if this build of the tool does not read such files.
+fn readable(kind: SourceKind) -> Result<SourceKind, BadDocument> {
+    if kind.is_columnar() && !cfg!(feature = "tables") {
+        let bad = BadDocument::new(format!("{}, which this build does not read", kind.name()));
+        return Err(
+            bad.with_advice("cargo install --path cli --features tables makes one that does")
+        );
+    }
+    Ok(kind)
+}
+
 /// The bytes without a byte order mark at their start.
 pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
@@ -149,16 +212,16 @@ pub(super) fn not_an_object(line: &str) -> BadDocument {
         return json_array();
     }
     let bad = BadDocument::new("not a JSON object");
-    let separators = [('\t', "tab-separated values"), (',', "CSV")];
+    let separators = [('\t', "tab-separated values", "tsv"), (',', "CSV", "csv")];
     let of_table = separators
         .into_iter()
-        .find(|(separator, _)| line.len() < 1000 && line.matches(*separator).count() > 1);
+        .find(|(separator, ..)| line.len() < 1000 && line.matches(*separator).count() > 1);
     match of_table {
         _ if line.starts_with('<') => {
             bad.with_advice(format!("it looks like XML or HTML: {AS_FILES}"))
         }
-        Some((_, name)) => bad.with_advice(format!(
-            "it looks like {name}: make a JSON object of each row, or {AS_FILES}"
+        Some((_, name, option)) => bad.with_advice(format!(
+            "it looks like {name}, which --as {option} takes it for; {AS_FILES}"
         )),
         None => bad.with_advice(AS_FILES),
     }
@@ -234,10 +297,8 @@ fn wide_characters(bytes: &[u8]) -> Option<BadDocument> {
 
 /// Formats that their first bytes tell.
 fn binary(bytes: &[u8]) -> Option<BadDocument> {
-    const FORMATS: [(&[u8], &str); 14] = [
-        (b"PAR1", ".parquet"),
-        (b"ARROW1", ".arrow"),
-        (b"FEA1", ".arrow"),
+    const FORMATS: [(&[u8], &str); 12] = [
+        (b"FEA1", ".feather"),
         (b"Obj\x01", ".avro"),
         (b"ORC", ".orc"),
         (b"PK\x03\x04", ".zip"),
@@ -261,18 +322,17 @@ fn refused_name(name: &Path) -> Option<BadDocument> {
     let name = plain_name(name);
     let (_, end) = name.rsplit_once('.')?;
     let (format, advice) = match end {
-        "csv" | "tsv" | "psv" => (
+        "psv" | "ssv" => (
             "a table",
-            "duckdb -c \"COPY (FROM 'FILE') TO 'FILE.jsonl' (FORMAT json)\" makes JSON Lines of it, as \
-             the csv module of Python does",
+            "the csv module of Python makes CSV of it, which is read",
         ),
-        "parquet" => (
-            "Parquet",
-            "duckdb -c \"COPY (FROM 'FILE') TO 'FILE.jsonl' (FORMAT json)\" makes JSON Lines of it",
+        "feather" => (
+            "Feather of version 1",
+            "pandas or pyarrow makes Parquet of it, which is read",
         ),
-        "arrow" | "feather" | "avro" | "orc" => (
-            "a table of columns",
-            "a program such as duckdb or pandas makes JSON Lines of it",
+        "avro" | "orc" => (
+            "a table",
+            "a program such as duckdb or pandas makes Parquet of it, which is read",
         ),
         "xlsx" | "xls" | "ods" => (
             "a spreadsheet",
@@ -292,7 +352,7 @@ fn refused_name(name: &Path) -> Option<BadDocument> {
         }
         _ => return None,
     };
-    let reason = format!("{format} (.{end}), expected JSON Lines or text in UTF-8");
+    let reason = format!("{format} (.{end}), expected JSON Lines, a table or text in UTF-8");
     let advice = format!("{advice}; --include chooses the files of a folder; {AS_FILES}");
     Some(BadDocument::new(reason).with_advice(advice))
 }
@@ -345,8 +405,8 @@ mod tests {
         for (name, bytes, told) in [
             ("a.json", &b" [\n{\"text\": \"a\"}]"[..], "a JSON array"),
             ("a", b"[{\"text\": \"a\"}]", "a JSON array"),
-            ("a.csv.gz", b"id,text\n1,a\n", "a table (.csv)"),
-            ("a", b"PAR1\x15", "Parquet (.parquet)"),
+            ("a.orc.gz", b"ORC", "a table (.orc)"),
+            ("a", b"FEA1\x15", "Feather of version 1 (.feather)"),
             ("a.txt", b"\xff\xfea\0b\0", "UTF-16"),
             ("a.txt", &utf16, "UTF-16"),
             ("a.docx", b"", "a typeset document (.docx)"),

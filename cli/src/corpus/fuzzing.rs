@@ -108,6 +108,7 @@ fn read(name: &str, bytes: &[u8]) -> (Vec<CorpusRecord>, Result<(), CorpusError>
     let corpus = Corpus {
         sources: vec![source],
         settings,
+        notes: Vec::new(),
         trims: None,
     };
     let mut reader = CorpusRecords::new(Arc::new(corpus), Arc::new(AtomicU64::new(0)));
@@ -147,6 +148,8 @@ fn expected(bytes: &[u8]) -> Vec<CorpusRecord> {
             line,
             has_mark: rest.is_some(),
             bytes: bytes::Bytes::copy_from_slice(rest.unwrap_or(whole)),
+            names: None,
+            table_rows: None,
             problem: None,
         }
     });

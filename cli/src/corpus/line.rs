@@ -24,12 +24,43 @@ pub(super) struct LineFields<'a> {
     pub(super) score: Option<f64>,
 }
 
+impl LineFields<'_> {
+    /// The same with memory of its own.
+    pub(super) fn into_owned(self) -> LineFields<'static> {
+        LineFields {
+            key: self.key.map(|key| key.into_owned().into()),
+            content: self.content.into_owned(),
+            stamp: self.stamp,
+            payload: self.payload.into_owned().into(),
+            score: self.score,
+        }
+    }
+}
+
 /// The bytes as UTF-8.
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, BadDocument> {
     std::str::from_utf8(bytes).map_err(|error| {
         let position = error.valid_up_to() + 1;
         BadDocument::new(format!("invalid UTF-8 at byte {position}"))
     })
+}
+
+/// The fields that the settings ask for.
+pub(super) fn paths(settings: &CorpusSettings) -> Few<&str> {
+    let others = [
+        settings.id.field(),
+        settings.stamp_field.as_ref(),
+        settings.payload_field.as_ref(),
+        settings.score_field.as_ref(),
+    ];
+    let texts = settings.text_fields.iter();
+    let texts = texts.filter(|_| settings.content.takes_texts);
+    let mut paths: Few<&str> = texts
+        .chain(others.into_iter().flatten())
+        .map(FieldPath::name)
+        .collect();
+    paths.extend(CONTENT_FIELDS);
+    paths
 }
 
 /// The fields of a line, with or without its line end.
@@ -42,19 +73,7 @@ pub(super) fn parse<'a>(
         return Err(form::not_an_object(json));
     }
     let id = settings.id.field();
-    let others = [
-        id,
-        settings.stamp_field.as_ref(),
-        settings.payload_field.as_ref(),
-        settings.score_field.as_ref(),
-    ];
-    let texts = settings.text_fields.iter();
-    let texts = texts.filter(|_| settings.content.takes_texts);
-    let mut paths: Few<&str> = texts
-        .chain(others.into_iter().flatten())
-        .map(FieldPath::name)
-        .collect();
-    paths.extend(CONTENT_FIELDS);
+    let paths = paths(settings);
     let found = fields::find(json, &paths).map_err(|error| describe(&error))?;
     let named = |name: &str| {
         let index = paths.iter().position(|known| *known == name);

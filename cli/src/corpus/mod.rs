@@ -1,9 +1,9 @@
-//! Reading documents: JSON Lines, folders of text files, standard input.
+//! Reading documents: JSON Lines, tables, folders of text files, standard input.
 //!
 //! A corpus is a list of *sources* in a fixed order: the arguments in the order in which they were
 //! given, and the files of a folder in the byte order of their relative paths. A source yields
-//! *records*: the non-blank lines of a JSON Lines file, or the one text of a text file; which of the
-//! two a file of a folder is, its content tells. A record becomes a *document* (a key and a text, or what
+//! *records*: the non-blank lines of a JSON Lines file, the rows of a table (CSV, TSV, Parquet, Arrow IPC), or the one
+//! text of a text file; which of them a file of a folder is, its content and its name tell. A record becomes a *document* (a key and a text, or what
 //! stands in its place) by [`Corpus::parse`], or is a bad one.
 //!
 //! ```
@@ -27,8 +27,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod agreement;
+mod argument;
 mod bad_document;
 mod bounded;
+mod columns;
 mod compression;
 mod content;
 mod documents;
@@ -43,12 +46,19 @@ mod line;
 mod opened;
 mod reader;
 mod record;
+mod separated;
 mod settings;
 mod source;
 mod stamp;
 mod store_file;
+#[cfg(feature = "tables")]
+mod tables;
+#[cfg(not(feature = "tables"))]
+#[path = "no_tables.rs"]
+mod tables;
 mod trims;
 
+pub use agreement::not_for_one_file;
 pub use bad_document::BadDocument;
 pub use bounded::read_bounded;
 pub use compression::{Compression, Encoder};
@@ -56,12 +66,15 @@ pub use content::{Content, ContentRule};
 pub use documents::Corpus;
 pub use error::CorpusError;
 pub use fields::FieldPath;
+pub use form::named_kind;
 pub use reader::CorpusRecords;
 pub use record::{CorpusDocument, CorpusRecord, ReadTotals};
+pub use separated::ColumnNames;
 pub use settings::{CorpusSettings, IdRule, SourceKind};
 pub use source::{CorpusSource, SourceOrigin};
 pub use stamp::parse_time;
 pub use store_file::{is_store, only_store};
+pub use tables::{TableError, TableWriter};
 pub use trims::TextTrims;
 
 #[cfg(test)]

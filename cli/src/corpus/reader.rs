@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Buf;
+use bytes::{Buf, Bytes, BytesMut};
 
 use super::bad_document::BadDocument;
 use super::bounded;
@@ -17,19 +17,39 @@ use super::error::CorpusError;
 use super::form::{self, FileStart};
 use super::opened::{self, Decoded};
 use super::record::{CorpusRecord, ReadTotals};
-use super::settings::SourceKind;
+use super::separated::{self, ColumnNames};
+use super::settings::{CorpusSettings, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
+use super::tables::{TableFile, TableRows};
 
 /// An iterator over all records in corpus order. After an error it ends.
 pub struct CorpusRecords {
     corpus: Arc<Corpus>,
     next_source: usize,
-    lines: Option<LineReader>,
+    current: Option<SourceReader>,
+    gives_whole_tables: bool,
     totals: ReadTotals,
     hasher: crc32fast::Hasher,
     bytes_read: Arc<AtomicU64>,
     compressions: BTreeMap<usize, Compression>,
+    /// The first rows of files of CSV and TSV that were reached.
+    headers: BTreeMap<usize, CorpusRecord>,
     has_failed: bool,
+}
+
+/// A source with several records.
+enum SourceReader {
+    Lines(LineReader),
+    Table(TableReader),
+}
+
+struct TableReader {
+    rows: TableRows,
+    max_row_bytes: u64,
+    source: usize,
+    /// The number of the last row that was read.
+    row: u64,
+    kind: SourceKind,
 }
 
 struct LineReader {
@@ -40,7 +60,11 @@ struct LineReader {
     /// In messages.
     name: PathBuf,
     source: usize,
+    /// The last line that was read.
     line: u64,
+    kind: SourceKind,
+    /// Of CSV and TSV.
+    names: Option<Arc<ColumnNames>>,
 }
 
 impl CorpusRecords {
@@ -49,12 +73,24 @@ impl CorpusRecords {
         Self {
             corpus,
             next_source: 0,
-            lines: None,
+            current: None,
+            gives_whole_tables: false,
             totals: ReadTotals::default(),
             hasher: crc32fast::Hasher::new(),
             bytes_read,
             compressions: BTreeMap::new(),
+            headers: BTreeMap::new(),
             has_failed: false,
+        }
+    }
+
+    /// The same, where a table of columns is one record, which is read and copied by a
+    /// [`TableWriter`](super::TableWriter). The totals are those of its rows.
+    #[must_use]
+    pub fn with_whole_tables(self) -> Self {
+        Self {
+            gives_whole_tables: true,
+            ..self
         }
     }
 
@@ -64,26 +100,44 @@ impl CorpusRecords {
         known.unwrap_or(Compression::None)
     }
 
+    /// The row with the names of the columns, of a source of CSV or TSV that has been reached.
+    pub fn header(&self, source: usize) -> Option<&CorpusRecord> {
+        self.headers.get(&source)
+    }
+
     /// What was read so far.
     pub fn totals(&self) -> ReadTotals {
-        ReadTotals {
-            checksum: self.hasher.clone().finalize(),
-            ..self.totals
-        }
+        let mut totals = self.totals;
+        totals.checksum = self.hasher.clone().finalize();
+        totals
     }
 
     fn read(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {
         loop {
-            if let Some(lines) = &mut self.lines {
-                match lines.next()? {
-                    None => self.lines = None,
-                    Some(record) if record.is_blank() => self.totals.blank += 1,
-                    Some(record) => {
-                        self.totals.line_documents += 1;
-                        return Ok(Some(self.count(record)));
+            match &mut self.current {
+                Some(SourceReader::Lines(lines)) => {
+                    match lines.next()? {
+                        None => self.current = None,
+                        Some(record) if record.is_blank() => self.totals.blank += 1,
+                        Some(record) => {
+                            self.totals.form(lines.kind).documents += 1;
+                            return Ok(Some(self.count(record)));
+                        }
                     }
+                    continue;
                 }
-                continue;
+                Some(SourceReader::Table(table)) => {
+                    let kind = table.kind;
+                    match table.next()? {
+                        None => self.current = None,
+                        Some(record) => {
+                            self.count_rows(kind, 1);
+                            return Ok(Some(record));
+                        }
+                    }
+                    continue;
+                }
+                None => {}
             }
             let number = self.next_source;
             let corpus = Arc::clone(&self.corpus);
@@ -91,8 +145,10 @@ impl CorpusRecords {
                 return Ok(None);
             };
             self.next_source += 1;
-            if let Some(record) = self.begin(source, number)? {
-                return Ok(Some(self.count(record)));
+            match self.begin(source, number)? {
+                None => {}
+                Some(table) if table.table_rows.is_some() => return Ok(Some(table)),
+                Some(record) => return Ok(Some(self.count(record))),
             }
         }
     }
@@ -106,6 +162,9 @@ impl CorpusRecords {
         if let Some(problem) = &source.problem {
             return Ok(Some(CorpusRecord::problem(number, 0, (**problem).clone())));
         }
+        if source.kind.is_columnar() {
+            return self.begin_table(source, number);
+        }
         let name = source.name();
         let settings = &self.corpus.settings;
         let (compression, mut input) = opened::decode(self.raw(source)?, &name, settings)?;
@@ -117,39 +176,87 @@ impl CorpusRecords {
         // The files of a folder were looked into when it was listed.
         if !matches!(source.origin, SourceOrigin::Folder(_)) {
             let start = FileStart::buffered(&mut input).map_err(failed)?;
-            if let Err(problem) = start.kind(&name, settings, false) {
-                return Ok(Some(CorpusRecord::problem(number, 0, problem)));
+            match start.kind(&name, settings, false) {
+                Ok(kind) if kind.is_columnar() => {
+                    return Err(CorpusError::not_from_the_end(&name, kind.name()));
+                }
+                Ok(_) => {}
+                Err(problem) => return Ok(Some(CorpusRecord::problem(number, 0, problem))),
             }
         }
-        match source.kind {
-            SourceKind::Lines => {
-                self.totals.line_files += 1;
-                self.lines = Some(LineReader {
-                    input,
-                    lines: bounded::Lines::default(),
-                    is_compressed,
-                    max_line_bytes: settings.max_line_bytes,
-                    name: name.into_owned(),
+        self.totals.form(source.kind).files += 1;
+        if source.kind == SourceKind::Text {
+            let text = bounded::read_all(&mut input, settings.max_line_bytes);
+            return Ok(Some(match text.map_err(failed)? {
+                Some(bytes) => CorpusRecord {
                     source: number,
-                    line: 0,
-                });
-                Ok(None)
-            }
-            SourceKind::Text => {
-                self.totals.text_files += 1;
-                let text = bounded::read_all(&mut input, settings.max_line_bytes);
-                Ok(Some(match text.map_err(failed)? {
-                    Some(bytes) => CorpusRecord {
-                        source: number,
-                        bytes: bytes.into(),
-                        ..CorpusRecord::default()
-                    },
-                    None => {
-                        CorpusRecord::problem(number, 0, too_long("text", settings.max_line_bytes))
-                    }
-                }))
+                    bytes: bytes.into(),
+                    ..CorpusRecord::default()
+                },
+                None => CorpusRecord::problem(number, 0, too_long("text", settings.max_line_bytes)),
+            }));
+        }
+        let mut lines = LineReader {
+            input,
+            lines: bounded::Lines::default(),
+            is_compressed,
+            max_line_bytes: settings.max_line_bytes,
+            name: name.into_owned(),
+            source: number,
+            line: 0,
+            kind: source.kind,
+            names: None,
+        };
+        if let Some(separator) = source.kind.separator() {
+            match lines.header(separator, settings)? {
+                Ok(header) => {
+                    self.hasher.update(&header.bytes);
+                    self.headers.insert(number, header);
+                }
+                Err(problem) => return Ok(Some(problem)),
             }
         }
+        self.current = Some(SourceReader::Lines(lines));
+        Ok(None)
+    }
+
+    /// Opens a table of columns. It is told by its length and the time of its last change, whether a
+    /// second reading sees the same.
+    fn begin_table(
+        &mut self,
+        source: &CorpusSource,
+        number: usize,
+    ) -> Result<Option<CorpusRecord>, CorpusError> {
+        let file = TableFile::open(source)?;
+        self.hasher.update(&file.identity());
+        self.totals.form(source.kind).files += 1;
+        let settings = &self.corpus.settings;
+        let max_row_bytes = settings.max_line_bytes;
+        let rows = match TableRows::open(file, settings, Arc::clone(&self.bytes_read))? {
+            Ok(rows) => rows,
+            Err(problem) => return Ok(Some(CorpusRecord::problem(number, 0, problem))),
+        };
+        if self.gives_whole_tables {
+            self.count_rows(source.kind, rows.len());
+            return Ok(Some(CorpusRecord {
+                source: number,
+                table_rows: Some(rows.len()),
+                ..CorpusRecord::default()
+            }));
+        }
+        self.current = Some(SourceReader::Table(TableReader {
+            rows,
+            max_row_bytes,
+            source: number,
+            row: 0,
+            kind: source.kind,
+        }));
+        Ok(None)
+    }
+
+    fn count_rows(&mut self, kind: SourceKind, rows: u64) {
+        self.totals.records += rows;
+        self.totals.form(kind).documents += rows;
     }
 
     fn count(&mut self, record: CorpusRecord) -> CorpusRecord {
@@ -195,17 +302,126 @@ impl Iterator for CorpusRecords {
     }
 }
 
-impl LineReader {
+impl TableReader {
     fn next(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {
+        let Some(bytes) = self.rows.next()? else {
+            return Ok(None);
+        };
+        self.row += 1;
+        if bytes.len() as u64 > self.max_row_bytes {
+            let problem = too_long("row", self.max_row_bytes);
+            return Ok(Some(CorpusRecord::problem(self.source, self.row, problem)));
+        }
+        Ok(Some(CorpusRecord {
+            source: self.source,
+            line: self.row,
+            bytes,
+            ..CorpusRecord::default()
+        }))
+    }
+}
+
+impl LineReader {
+    /// The next line with its end, and nothing at the end of the file; `None` for one that is too long.
+    fn line(&mut self) -> Result<Option<Bytes>, CorpusError> {
         let line = self.lines.next(&mut self.input, self.max_line_bytes);
         let line = line.map_err(|e| CorpusError::read(&self.name, self.is_compressed, &e))?;
         self.line += 1;
-        let mut bytes = match line {
+        Ok(line)
+    }
+
+    fn problem(&self, line: u64, problem: BadDocument) -> CorpusRecord {
+        CorpusRecord::problem(self.source, line, problem)
+    }
+
+    /// The first row, which names the columns, or what is wrong with it.
+    fn header(
+        &mut self,
+        separator: u8,
+        settings: &CorpusSettings,
+    ) -> Result<Result<CorpusRecord, CorpusRecord>, CorpusError> {
+        let header = loop {
+            match self.row(separator)? {
+                None => {
+                    let reason = "an empty file, expected a row with the names of columns";
+                    return Ok(Err(self.problem(0, BadDocument::new(reason))));
+                }
+                Some(row) if row.is_blank() => {}
+                Some(row) => break row,
+            }
+        };
+        if header.problem.is_some() {
+            return Ok(Err(header));
+        }
+        Ok(
+            match ColumnNames::parse(&header.bytes, separator, settings) {
+                Ok(names) => {
+                    self.names = Some(Arc::new(names));
+                    Ok(CorpusRecord {
+                        names: self.names.clone(),
+                        ..header
+                    })
+                }
+                Err(bad) => Err(self.problem(header.line, bad)),
+            },
+        )
+    }
+
+    fn next(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {
+        match self.kind.separator() {
+            Some(separator) => self.row(separator),
+            None => self.plain_line(),
+        }
+    }
+
+    /// The next row, which goes over several lines if there are line ends within quotes.
+    fn row(&mut self, separator: u8) -> Result<Option<CorpusRecord>, CorpusError> {
+        let Some(mut row) = self.plain_line()? else {
+            return Ok(None);
+        };
+        if row.problem.is_some() {
+            return Err(self.endless(row.line));
+        }
+        row.names.clone_from(&self.names);
+        let mut is_quoted = separated::ends_in_quotes(&row.bytes, separator, false);
+        if !is_quoted {
+            return Ok(Some(row));
+        }
+        let mut bytes = BytesMut::from(&*row.bytes);
+        while is_quoted {
+            let line = self.line()?;
+            if line.as_ref().is_some_and(Bytes::is_empty) {
+                let bad = BadDocument::new("a value in quotes that does not end");
+                return Ok(Some(self.problem(row.line, bad)));
+            }
+            let length = bytes.len() + line.as_ref().map_or(0, Bytes::len);
+            let Some(line) = line.filter(|_| length as u64 <= self.max_line_bytes) else {
+                return Err(self.endless(row.line));
+            };
+            bytes.extend_from_slice(&line);
+            is_quoted = separated::ends_in_quotes(&line, separator, true);
+        }
+        row.bytes = bytes.freeze();
+        Ok(Some(row))
+    }
+
+    /// Where a row that is too long ends, its quotes would tell, which are passed over: no row behind it
+    /// could be told.
+    fn endless(&self, line: u64) -> CorpusError {
+        let (name, max_bytes) = (self.name.display(), self.max_line_bytes);
+        CorpusError::bad(format!(
+            "the row at {name}:{line} is longer than {max_bytes} bytes; --max-line SIZE sets the limit, \
+             if it is no quote that is missing"
+        ))
+    }
+
+    fn plain_line(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {
+        let mut bytes = match self.line()? {
             Some(bytes) if bytes.is_empty() => return Ok(None),
             Some(bytes) => bytes,
             None => {
                 let problem = too_long("line", self.max_line_bytes);
-                return Ok(Some(CorpusRecord::problem(self.source, self.line, problem)));
+                return Ok(Some(self.problem(self.line, problem)));
             }
         };
         let mut has_mark = false;
@@ -219,7 +435,7 @@ impl LineReader {
             line: self.line,
             has_mark,
             bytes,
-            problem: None,
+            ..CorpusRecord::default()
         }))
     }
 }

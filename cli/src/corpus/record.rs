@@ -3,22 +3,31 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::bad_document::BadDocument;
 use super::content::Content;
+use super::separated::ColumnNames;
+use super::settings::SourceKind;
 
 /// One document's bytes as they stand in the source, with the line end if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CorpusRecord {
     /// The number of the source.
     pub source: usize,
-    /// The line, from 1; 0 for a text file.
+    /// The line, from 1, of a row of CSV or TSV its first one, and the number of a row of other tables; 0
+    /// for a text file.
     pub line: u64,
     /// True if a byte order mark stood before it; the mark is not part of `bytes` of a line.
     pub has_mark: bool,
     /// The line with its end, or the whole text file.
     pub bytes: Bytes,
+    /// Of a row of CSV or TSV the names of the columns.
+    pub names: Option<Arc<ColumnNames>>,
+    /// Of a table that is given as a whole the number of its rows: then it has no bytes.
+    pub table_rows: Option<u64>,
     /// Why it was not read: then it has no bytes.
     pub problem: Option<BadDocument>,
 }
@@ -34,25 +43,49 @@ impl CorpusRecord {
     }
 
     pub(super) fn is_blank(&self) -> bool {
-        self.problem.is_none() && self.bytes.trim_ascii().is_empty()
+        let is_blank = match &self.names {
+            // Tabs and spaces are a row.
+            Some(_) => matches!(&*self.bytes, b"\n" | b"\r\n"),
+            None => self.bytes.trim_ascii().is_empty(),
+        };
+        self.problem.is_none() && is_blank
     }
 }
 
 /// What was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTotals {
-    /// Non-blank lines and text files.
+    /// Non-blank lines, rows and text files.
     pub records: u64,
     /// Blank lines.
     pub blank: u64,
-    /// Files read as JSON Lines.
-    pub line_files: u64,
-    /// The non-blank lines of these.
-    pub line_documents: u64,
-    /// Files read as one text each.
-    pub text_files: u64,
+    /// Files and their documents, by how they were read, in the order of [`SourceKind::ALL`].
+    forms: [FormTotals; 6],
     /// Of all records in order: tells whether a second reading saw the same.
     pub checksum: u32,
+}
+
+/// Files that were read in one way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FormTotals {
+    pub(super) files: u64,
+    /// Lines that are not blank, and rows.
+    pub(super) documents: u64,
+}
+
+impl ReadTotals {
+    /// Those of files that are read so.
+    pub(super) fn form(&mut self, kind: SourceKind) -> &mut FormTotals {
+        let [lines, csv, tsv, parquet, arrow, texts] = &mut self.forms;
+        match kind {
+            SourceKind::Lines => lines,
+            SourceKind::Csv => csv,
+            SourceKind::Tsv => tsv,
+            SourceKind::Parquet => parquet,
+            SourceKind::Arrow => arrow,
+            SourceKind::Text => texts,
+        }
+    }
 }
 
 /// How the files were read: `2 files as JSON Lines (6 documents), 1 file as one text each`.
@@ -62,15 +95,22 @@ impl fmt::Display for ReadTotals {
             1 => format!("1 {what}"),
             _ => format!("{count} {what}s"),
         };
-        if self.line_files > 0 || self.text_files == 0 {
-            let files = counted(self.line_files, "file");
-            let documents = counted(self.line_documents, "document");
-            write!(f, "{files} as JSON Lines ({documents})")?;
-        }
-        match (self.line_files, self.text_files) {
-            (_, 0) => Ok(()),
-            (0, texts) => write!(f, "{} as one text each", counted(texts, "file")),
-            (_, texts) => write!(f, ", {} as one text each", counted(texts, "file")),
+        let read = SourceKind::ALL.into_iter().zip(&self.forms);
+        let read = read.filter(|(_, totals)| totals.files > 0);
+        let form = |(kind, totals): (SourceKind, &FormTotals)| {
+            let (files, name) = (counted(totals.files, "file"), kind.name());
+            match kind {
+                SourceKind::Text => format!("{files} as {name}"),
+                _ => format!(
+                    "{files} as {name} ({})",
+                    counted(totals.documents, "document")
+                ),
+            }
+        };
+        let forms: Vec<_> = read.map(form).collect();
+        match forms.as_slice() {
+            [] => f.write_str("0 files as JSON Lines (0 documents)"),
+            forms => f.write_str(&forms.join(", ")),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::content::ContentRule;
 use super::fields::FieldPath;
 
-/// Where the keys of the documents in JSON Lines come from. The key of a text file is its path.
+/// Where the keys of documents in lines and rows come from. The key of a text file is its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdRule {
     /// This field, which every document must have.
@@ -38,6 +38,52 @@ pub enum SourceKind {
     Lines,
     /// The whole file is one text; its key is the relative path.
     Text,
+    /// Comma-separated values; the first row names the columns.
+    Csv,
+    /// The same, separated by tabs.
+    Tsv,
+    /// Rows of a Parquet file.
+    Parquet,
+    /// Rows of an Arrow IPC file or stream.
+    Arrow,
+}
+
+impl SourceKind {
+    /// All of them, in the order in which messages name them.
+    pub(super) const ALL: [Self; 6] = [
+        Self::Lines,
+        Self::Csv,
+        Self::Tsv,
+        Self::Parquet,
+        Self::Arrow,
+        Self::Text,
+    ];
+
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lines => "JSON Lines",
+            Self::Text => "one text each",
+            Self::Csv => "CSV",
+            Self::Tsv => "TSV",
+            Self::Parquet => "Parquet",
+            Self::Arrow => "Arrow IPC",
+        }
+    }
+
+    /// The byte between two values of a row, of which a line may hold many.
+    pub(super) fn separator(self) -> Option<u8> {
+        match self {
+            Self::Csv => Some(b','),
+            Self::Tsv => Some(b'\t'),
+            Self::Lines | Self::Text | Self::Parquet | Self::Arrow => None,
+        }
+    }
+
+    /// True if documents are in columns, which are read apart from each other.
+    pub fn is_columnar(self) -> bool {
+        matches!(self, Self::Parquet | Self::Arrow)
+    }
 }
 
 /// How documents are found in the files.

@@ -15,20 +15,28 @@ enum FormOption {
     Lines,
     /// One text in each file
     Files,
+    /// Comma-separated values, whose first row names the columns
+    Csv,
+    /// The same, separated by tabs
+    Tsv,
+    /// Parquet
+    Parquet,
+    /// Arrow IPC, files and streams
+    Arrow,
 }
 
 /// How documents are found in a corpus.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Corpus")]
 pub(crate) struct CorpusOptions {
-    /// Where keys come from: a JSON field such as id or meta.id, line (the number of the line), or path
+    /// Where keys come from: a field or column such as id or meta.id, line (the number of the line), or path
     /// (path:line) [default: the field id, and path:line for documents without it]
     #[arg(long, value_name = "FIELD|line|path")]
     id: Option<String>,
-    /// JSON field that holds the key, even if it is called line or path
+    /// Field or column that holds the key, even if it is called line or path
     #[arg(long, value_name = "FIELD", conflicts_with = "id")]
     id_field: Option<FieldPath>,
-    /// JSON fields that hold the text, such as text, meta.text or title,body; of several, those that
+    /// Fields or columns that hold the text, such as text, meta.text or title,body; of several, those that
     /// a document has
     #[arg(
         long,
@@ -37,8 +45,8 @@ pub(crate) struct CorpusOptions {
         default_value = "text"
     )]
     text_field: Vec<FieldPath>,
-    /// Read all files as JSON Lines, or each as one text [default: files of folders by their content,
-    /// others as JSON Lines]
+    /// Read all files as JSON Lines, as tables, or each as one text [default: Parquet and Arrow by their
+    /// content, CSV and TSV by their names, other files of folders by their content, others as JSON Lines]
     #[arg(long = "as", value_name = "FORM")]
     form: Option<FormOption>,
     /// In folders, only files whose relative path matches, such as '*.txt' (* also matches /);
@@ -71,6 +79,10 @@ impl CorpusOptions {
         let kind = self.form.map(|form| match form {
             FormOption::Lines => SourceKind::Lines,
             FormOption::Files => SourceKind::Text,
+            FormOption::Csv => SourceKind::Csv,
+            FormOption::Tsv => SourceKind::Tsv,
+            FormOption::Parquet => SourceKind::Parquet,
+            FormOption::Arrow => SourceKind::Arrow,
         });
         Ok(CorpusSettings {
             id,

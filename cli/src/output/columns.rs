@@ -2,6 +2,7 @@
 
 use resemblance::{Overlap, Schema};
 
+use super::column_kind::ColumnKind;
 use super::pair_sorter::DocumentLabel;
 use super::results::{Column, Value};
 use crate::bug::bug;
@@ -10,8 +11,8 @@ use crate::failure::Result;
 /// The columns that say how near two documents are; `similarity` names the first.
 pub(crate) fn nearness_columns(schema: &Schema, similarity: &'static str) -> [Column; 2] {
     [
-        Column::shown_if(similarity, schema.minhash().is_some()),
-        Column::shown_if("distance", schema.simhash().is_some()),
+        Column::of(similarity, ColumnKind::Number).shown_if(schema.minhash().is_some()),
+        Column::of("distance", ColumnKind::Count).shown_if(schema.simhash().is_some()),
     ]
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn is_special(path: &Path) -> bool {
     })
 }
 
-type EncodedWriter = Encoder<BufWriter<Box<dyn Write>>>;
+type EncodedWriter = Encoder<BufWriter<Box<dyn Write + Send>>>;
 
 /// A file that does not have its name yet.
 pub(crate) struct StagedFile {
@@ -52,7 +52,7 @@ impl Destination {
     pub(crate) fn create(path: &Path, force: bool) -> Result<Self> {
         if path.as_os_str() == "-" {
             let stdout = io::stdout();
-            let writer: Box<dyn Write> = if stdout.is_terminal() {
+            let writer: Box<dyn Write + Send> = if stdout.is_terminal() {
                 Box::new(TerminalWriter::new(stdout))
             } else {
                 Box::new(stdout)
@@ -98,7 +98,7 @@ impl Destination {
     pub(crate) fn new(
         path: &Path,
         compression: Compression,
-        inner: Box<dyn Write>,
+        inner: Box<dyn Write + Send>,
         staged: Option<StagedFile>,
     ) -> Result<Self> {
         let inner = BufWriter::with_capacity(BUFFER_BYTES, inner);
@@ -130,6 +130,12 @@ impl Destination {
         Ok(())
     }
 
+    /// True if it is a terminal or a file whose name says that it is compressed.
+    pub(crate) fn alters_bytes(&self) -> bool {
+        let is_terminal = self.path.as_os_str() == "-" && io::stdout().is_terminal();
+        is_terminal || !matches!(self.writer, Encoder::None(_))
+    }
+
     /// Completes the file and gives it its name.
     pub(crate) fn finish(self) -> Result<()> {
         let path = self.path;
@@ -151,7 +157,18 @@ impl Destination {
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> Failure {
+/// For tables, which are written by others: their errors are to be given to [`failed`].
+impl Write for Destination {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+pub(super) fn failed(path: &Path, error: &io::Error) -> Failure {
     if path.as_os_str() == "-" || error.kind() == io::ErrorKind::BrokenPipe {
         Failure::output(error)
     } else {

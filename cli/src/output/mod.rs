@@ -4,13 +4,20 @@
 //! It knows no options and no verbs; a part imports only parts that are simpler than itself.
 
 mod chart;
+mod column_kind;
 mod columns;
 mod destination;
 pub(crate) mod escape;
 mod explained;
 pub(crate) mod html;
 mod messages;
+mod output_file;
 mod pair_sorter;
+#[cfg(feature = "tables")]
+mod parquet_rows;
+#[cfg(not(feature = "tables"))]
+#[path = "no_parquet_rows.rs"]
+mod parquet_rows;
 mod progress;
 mod report;
 mod results;
@@ -22,6 +29,7 @@ mod terminal;
 mod text_plot;
 
 pub(crate) use chart::{Chart, ChartAxis, ChartMark, ChartSeries};
+pub(crate) use column_kind::ColumnKind;
 pub(crate) use columns::{document_value, longest_run, nearness_columns};
 pub(crate) use destination::Destination;
 pub(crate) use explained::{ExplainedPair, explained_page, legend};

@@ -8,7 +8,9 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 
 use clap::ValueEnum;
 
+use super::column_kind::{ColumnKind, TypedValue};
 use super::escape;
+use super::parquet_rows::ParquetRows;
 use resemblance::Fingerprint;
 
 use crate::failure::{Failure, Result};
@@ -26,6 +28,9 @@ pub(crate) enum Format {
     Jsonl,
     /// One JSON array of objects
     Json,
+    /// Parquet, with the fields of jsonl: for verbs whose columns have types
+    #[value(skip)]
+    Parquet,
 }
 
 impl Format {
@@ -34,7 +39,7 @@ impl Format {
         match self {
             Self::Tsv => Some('\t'),
             Self::Csv => Some(','),
-            Self::Table | Self::Jsonl | Self::Json => None,
+            Self::Table | Self::Jsonl | Self::Json | Self::Parquet => None,
         }
     }
 }
@@ -98,17 +103,29 @@ const BUFFER_BYTES: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     name: &'static str,
-    /// False for fields that only jsonl shows.
+    /// False for fields that only jsonl and Parquet show.
     is_shown: bool,
+    kind: ColumnKind,
 }
 
 impl Column {
     pub(crate) fn new(name: &'static str) -> Self {
-        Self::shown_if(name, true)
+        Self::of(name, ColumnKind::Text)
     }
 
-    pub(crate) fn shown_if(name: &'static str, is_shown: bool) -> Self {
-        Self { name, is_shown }
+    /// One that has a type in Parquet, too.
+    pub(crate) fn of(name: &'static str, kind: ColumnKind) -> Self {
+        let is_shown = true;
+        Self {
+            name,
+            is_shown,
+            kind,
+        }
+    }
+
+    /// A field that other forms show only if `is_shown`.
+    pub(crate) fn shown_if(self, is_shown: bool) -> Self {
+        Self { is_shown, ..self }
     }
 }
 
@@ -153,6 +170,8 @@ pub(crate) struct Results {
     /// Of the columns shown, which are aligned to the right.
     numeric: Vec<bool>,
     line: String,
+    /// Of Parquet, which takes all.
+    parquet: Option<ParquetRows>,
     /// Characters of a terminal's line, into which tables must fit.
     width: Option<u16>,
 }
@@ -167,8 +186,21 @@ impl Results {
     /// Writes the header if one is wanted.
     pub(crate) fn new(layout: Layout, columns: Vec<Column>) -> Result<Self> {
         let Layout { format, has_header } = layout;
+        let parquet = match format {
+            Format::Parquet if std::io::stdout().is_terminal() => {
+                let reason =
+                    "Parquet is not written to a terminal; > FILE.parquet makes a file of it";
+                return Err(Failure::usage(reason));
+            }
+            Format::Parquet => {
+                let kinds: Vec<_> = columns.iter().map(|c| (c.name, c.kind)).collect();
+                Some(ParquetRows::new(&kinds)?)
+            }
+            _ => None,
+        };
         let mut results = Self {
             format,
+            parquet,
             columns,
             out: BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout()),
             rows: Vec::new(),
@@ -192,6 +224,9 @@ impl Results {
 
     /// Writes one result; a value for every column.
     pub(crate) fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
+        if let Some(parquet) = &mut self.parquet {
+            return parquet.row(values.iter().map(Value::typed));
+        }
         match self.format {
             Format::Jsonl => self.json_line(values),
             Format::Json => {
@@ -203,7 +238,7 @@ impl Results {
             }
             Format::Tsv => self.separated_line(values, '\t'),
             Format::Csv => self.separated_line(values, ','),
-            Format::Table => {
+            Format::Table | Format::Parquet => {
                 let cells = self.columns.iter().zip(values);
                 let cells = cells.filter(|(column, _)| column.is_shown);
                 if self.rows.is_empty() {
@@ -223,6 +258,9 @@ impl Results {
 
     /// Writes what is still held back.
     pub(crate) fn finish(mut self) -> Result<()> {
+        if let Some(parquet) = self.parquet {
+            return parquet.finish();
+        }
         self.write_table()?;
         if self.format == Format::Json {
             self.line = if self.has_rows { "\n]\n" } else { "[]\n" }.into();
@@ -355,6 +393,24 @@ impl Value<'_> {
         )
     }
 
+    /// The form of columns that have types.
+    fn typed(&self) -> TypedValue<'_> {
+        match self {
+            Self::Document { id, key } => TypedValue::Document(*id, *key),
+            Self::Key(key) => TypedValue::Text(key),
+            Self::Text(text) => TypedValue::Text(text.as_bytes()),
+            Self::Count(count) => TypedValue::Count(Some(*count)),
+            Self::Distance(bits) => TypedValue::Count(bits.map(u64::from)),
+            Self::Number(value) | Self::Significant(value) => TypedValue::Number(Some(*value)),
+            Self::Similarity(value) => TypedValue::Number(value.map(f64::from)),
+            Self::Position(_)
+            | Self::Values(_)
+            | Self::Hashes(_)
+            | Self::Fingerprint(_)
+            | Self::Bytes(_) => TypedValue::Other,
+        }
+    }
+
     /// The form in tables and tsv; nothing where there is no value.
     pub(crate) fn text(&self) -> Cow<'_, str> {
         match self {
@@ -426,7 +482,7 @@ mod tests {
             Column::new("key_a"),
             Column::new("key_b"),
             Column::new("similarity"),
-            Column::shown_if("distance", with_distance),
+            Column::of("distance", ColumnKind::Count).shown_if(with_distance),
         ]
     }
 

@@ -6,26 +6,38 @@ use std::path::{Path, PathBuf};
 use tempfile::{TempDir, TempPath};
 
 use super::destination::Destination;
+use super::output_file::OutputFile;
 use super::staging::{self, cannot_write};
 use super::target::OutputTarget;
 use crate::bug::bug;
-use crate::corpus::{Compression, Corpus, CorpusRecord, CorpusRecords, SourceKind};
+use crate::corpus::{Compression, Corpus, CorpusRecord, CorpusRecords, CorpusSource, SourceKind};
 use crate::failure::Result;
 
 /// A target that is being written to.
 pub(crate) enum Sink {
-    One(Destination),
+    One(OneOutput),
     Folder(OutputFolder),
+}
+
+/// One file for all sources.
+pub(crate) struct OneOutput {
+    file: OutputFile,
+    /// The number of the next source whose names of columns were not looked at.
+    next: usize,
 }
 
 impl Sink {
     /// Opens the target under a temporary name: what cannot be written is refused at once.
     pub(crate) fn create(target: &OutputTarget, force: bool) -> Result<Self> {
-        Ok(match target {
-            OutputTarget::Standard => Self::One(Destination::create(Path::new("-"), force)?),
-            OutputTarget::File(path) => Self::One(Destination::create(path, force)?),
-            OutputTarget::Folder(path) => Self::Folder(OutputFolder::create(path.clone(), force)?),
-        })
+        let path = match target {
+            OutputTarget::Standard => Path::new("-"),
+            OutputTarget::File(path) => path,
+            OutputTarget::Folder(path) => {
+                return Ok(Self::Folder(OutputFolder::create(path.clone(), force)?));
+            }
+        };
+        let file = OutputFile::new(Destination::create(path, force)?);
+        Ok(Self::One(OneOutput { file, next: 0 }))
     }
 
     /// Makes ready for records of this source, those that are kept and those that are not.
@@ -36,7 +48,7 @@ impl Sink {
         records: &CorpusRecords,
     ) -> Result<()> {
         match self {
-            Self::One(_) => Ok(()),
+            Self::One(one) => one.begin_up_to(source, records),
             Self::Folder(folder) => folder.open_up_to(source, corpus, records),
         }
     }
@@ -49,20 +61,50 @@ impl Sink {
         records: &CorpusRecords,
     ) -> Result<()> {
         match self {
-            Self::One(destination) => destination.record(record),
+            Self::One(one) => one.file.record(record),
             Self::Folder(folder) => folder.record(record, corpus, records),
+        }
+    }
+
+    /// Writes the rows of the source that was begun last, a table, for which `is_kept` returns true, by
+    /// their numbers from 0.
+    pub(crate) fn table(
+        &mut self,
+        source: &CorpusSource,
+        is_kept: impl FnMut(u64) -> Result<bool>,
+    ) -> Result<()> {
+        match self {
+            Self::One(one) => one.file.table(source, is_kept),
+            Self::Folder(folder) => folder.current()?.table(source, is_kept),
         }
     }
 
     /// Gives what was written its name.
     pub(crate) fn finish(self, corpus: &Corpus, records: &CorpusRecords) -> Result<()> {
+        let sources = corpus.sources.len();
         match self {
-            Self::One(destination) => destination.finish(),
+            Self::One(mut one) => {
+                one.begin_up_to(sources.saturating_sub(1), records)?;
+                one.file.finish()
+            }
             Self::Folder(mut folder) => {
-                folder.open_up_to(corpus.sources.len(), corpus, records)?;
+                folder.open_up_to(sources, corpus, records)?;
                 folder.finish()
             }
         }
+    }
+}
+
+impl OneOutput {
+    /// Writes the names of the columns of sources up to this one, of which all have the same.
+    fn begin_up_to(&mut self, number: usize, records: &CorpusRecords) -> Result<()> {
+        while self.next <= number {
+            if let Some(header) = records.header(self.next) {
+                self.file.header(header)?;
+            }
+            self.next += 1;
+        }
+        Ok(())
     }
 }
 
@@ -73,7 +115,7 @@ pub(crate) struct OutputFolder {
     staging: TempDir,
     /// The number of the next source whose output has not been opened.
     next: usize,
-    current: Option<Destination>,
+    current: Option<OutputFile>,
     written: Vec<PathBuf>,
 }
 
@@ -99,7 +141,7 @@ impl OutputFolder {
         self.staging.path().join("files")
     }
 
-    /// Opens the output of JSON Lines sources up to this one: those without any record get an
+    /// Opens the output of sources with several records up to this one: those without any get an
     /// empty file.
     fn open_up_to(
         &mut self,
@@ -112,8 +154,11 @@ impl OutputFolder {
             let Some(source) = corpus.sources.get(self.next) else {
                 return Ok(());
             };
-            if source.kind == SourceKind::Lines && source.problem.is_none() {
+            if source.kind != SourceKind::Text && source.problem.is_none() {
                 self.open(&source.relative, records.compression(self.next))?;
+            }
+            if let Some(header) = records.header(self.next) {
+                self.current()?.header(header)?;
             }
             self.next += 1;
         }
@@ -127,7 +172,7 @@ impl OutputFolder {
         let file = file.map_err(|e| cannot_write(&self.target.join(relative), &e))?;
         let mut destination = Destination::new(&path, compression, Box::new(file), None)?;
         destination.path = self.target.join(relative);
-        self.current = Some(destination);
+        self.current = Some(OutputFile::new(destination));
         self.written.push(relative.to_path_buf());
         Ok(())
     }
@@ -142,10 +187,12 @@ impl OutputFolder {
         if let Some(source) = source.filter(|source| source.kind == SourceKind::Text) {
             self.open(&source.relative, records.compression(record.source))?;
         }
-        match &mut self.current {
-            Some(destination) => destination.record(record),
-            None => Err(bug("a record was kept before its file was opened").into()),
-        }
+        self.current()?.record(record)
+    }
+
+    fn current(&mut self) -> Result<&mut OutputFile> {
+        let current = self.current.as_mut();
+        current.ok_or_else(|| bug("a record was kept before its file was opened").into())
     }
 
     fn close(&mut self) -> Result<()> {

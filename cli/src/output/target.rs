@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::destination::is_special;
 use super::staging::{self, FORCE};
-use crate::corpus::{Compression, Corpus, CorpusSource, SourceKind, is_store};
+use crate::corpus::{
+    Compression, Corpus, CorpusSource, SourceKind, is_store, named_kind, not_for_one_file,
+};
 use crate::failure::{Failure, Result};
 
 /// Where kept documents go.
@@ -56,6 +58,10 @@ impl OutputTarget {
                 text.name().display()
             )));
         }
+        if let Some(reason) = not_for_one_file(corpus)? {
+            return Err(Failure::usage(reason));
+        }
+        must_be_named_for(path, corpus)?;
         if path.as_os_str() == "-" {
             return Ok(Self::Standard);
         }
@@ -113,6 +119,23 @@ impl OutputTarget {
     }
 }
 
+/// An error if the name of a file says that something else is in it than rows or lines of this corpus.
+fn must_be_named_for(path: &Path, corpus: &Corpus) -> Result<()> {
+    let source = corpus.sources.iter().find(|s| s.problem.is_none());
+    let (Some(source), Some(named)) = (source, named_kind(path)) else {
+        return Ok(());
+    };
+    if named != source.kind {
+        let (path, kind, named) = (path.display(), source.kind.name(), named.name());
+        return Err(Failure::usage(format!(
+            "{path} is named as {named}, but {} is {kind}, and is written as it is; give the output \
+             another name",
+            source.name().display()
+        )));
+    }
+    Ok(())
+}
+
 /// A store takes long to make, and is never what a corpus is meant to replace.
 fn must_not_be_a_store(path: &Path) -> Result<()> {
     if is_store(path) {
@@ -159,14 +182,11 @@ fn check_folder(out: &Path, inputs: &[PathBuf], corpus: &Corpus, force: bool) ->
     Ok(())
 }
 
-/// True for names of files of JSON Lines.
+/// True for names of files of JSON Lines and of tables.
 fn is_lines_name(path: &Path) -> bool {
-    let is_json = |end| {
-        ["jsonl", "ndjson", "json", "jl"]
-            .iter()
-            .any(|name| end == *name)
-    };
-    path.extension().is_some_and(is_json) || Compression::from_name(path) != Compression::None
+    path.extension().is_some_and(|end| end == "json")
+        || named_kind(path).is_some()
+        || Compression::from_name(path) != Compression::None
 }
 
 /// The folders among the inputs.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::bit_list::BitList;
 use super::context::Context;
+use crate::bug::bug;
 use crate::corpus::{Corpus, CorpusRecords, ReadTotals, SourceOrigin};
 use crate::failure::{Failure, Result};
 use crate::output::{ProgressDisplay, Sink};
@@ -63,7 +64,8 @@ pub(crate) fn copy_records(
         return Ok(());
     }
     let bytes_read = Arc::new(AtomicU64::new(0));
-    let mut records = CorpusRecords::new(Arc::clone(corpus), Arc::clone(&bytes_read));
+    let records = CorpusRecords::new(Arc::clone(corpus), Arc::clone(&bytes_read));
+    let mut records = records.with_whole_tables();
     let mut progress = ProgressDisplay::with_total_bytes("writing", context.messages.quiet, || {
         corpus.size_bytes()
     });
@@ -72,6 +74,8 @@ pub(crate) fn copy_records(
         let record = record?;
         context.interrupt.check()?;
         progress.update(number, bytes_read.load(Ordering::Relaxed));
+        let first = number;
+        number += record.table_rows.unwrap_or(1);
         for CopiedRecords {
             wanted,
             sink,
@@ -80,14 +84,21 @@ pub(crate) fn copy_records(
         {
             sink.begin_source(record.source, corpus, &records)?;
             // A corpus that has grown since is told below.
-            if number < wanted.len() && wanted.get(number)? {
+            let is_wanted = |number| Ok(number < wanted.len() && wanted.get(number)?);
+            if record.table_rows.is_some() {
+                let source = corpus.sources.get(record.source);
+                let source = source.ok_or_else(|| bug("a table is of no source"))?;
+                sink.table(source, |row| {
+                    context.interrupt.check()?;
+                    is_wanted(first + row)
+                })?;
+            } else if is_wanted(first)? {
                 let trimmed = are_trimmed.then(|| corpus.trimmed_record(&record));
                 // The second reading saw the same, or the totals below differ.
                 let trimmed = trimmed.transpose().map_err(|_| changed())?.flatten();
                 sink.record(trimmed.as_ref().unwrap_or(&record), corpus, &records)?;
             }
         }
-        number += 1;
     }
     progress.clear();
     // Decisions are by the number of a record: of other records they would keep the wrong ones.

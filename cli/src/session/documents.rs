@@ -427,6 +427,10 @@ pub(crate) fn resolve_corpus_to_store(
         must_be_readable(&corpus)?;
     }
     context.tell_memory(corpus.size_bytes());
+    corpus
+        .notes
+        .iter()
+        .for_each(|note| context.messages.note(note));
     if corpus.sources.is_empty() {
         context.messages.note("no file was found in the corpus");
     }

@@ -39,7 +39,7 @@ Examples:
 pub(crate) struct AddArguments {
     /// The store
     pub(crate) store: PathBuf,
-    /// JSON Lines files, folders of text files, or - (see resemblance --help)
+    /// Files of JSON Lines or tables, folders, or - (see resemblance --help)
     #[arg(required = true)]
     corpus: Vec<PathBuf>,
     /// Leave out and count near-duplicates of documents in the store, and keys that it has

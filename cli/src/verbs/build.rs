@@ -27,7 +27,7 @@ Examples:
 pub(crate) struct BuildArguments {
     /// The file to make; it must not exist
     store: PathBuf,
-    /// JSON Lines files, folders of text files, or - (see resemblance --help)
+    /// Files of JSON Lines or tables, folders, or - (see resemblance --help)
     #[arg(required = true)]
     corpus: Vec<PathBuf>,
     #[command(flatten)]

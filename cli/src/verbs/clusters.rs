@@ -8,9 +8,12 @@ use resemblance::{Clusters, LeftOut, SuspiciousCluster};
 use crate::bug::bug;
 use crate::failure::{Outcome, Result};
 use crate::options::{
-    BoundOptions, ByOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
+    BoundOptions, ByOptions, CorpusOptions, JoinLimits, SchemaOptions, TypedFormatOptions,
+    VerifyOptions,
 };
-use crate::output::{Column, PairSorter, Results, SortedPairs, UnsortedPair, document_value};
+use crate::output::{
+    Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, document_value,
+};
 use crate::session::{
     Context, JoinProduct, Subject, SubjectOptions, announce_join, limited, pair_sorter,
     tell_left_out, tell_suspicious,
@@ -29,7 +32,7 @@ Examples:
   resemblance clusters corpus.jsonl --verify exact
   resemblance clusters corpus.jsonl.zst --threshold 0.9 --format jsonl")]
 pub(crate) struct ClustersArguments {
-    /// One store (told by its content), or JSON Lines files, folders, - (see resemblance --help)
+    /// One store (told by its content), or files of JSON Lines or tables, folders, - (see resemblance --help)
     #[arg(required = true, value_name = "STORE|CORPUS")]
     pub(crate) inputs: Vec<PathBuf>,
     #[command(flatten)]
@@ -45,7 +48,7 @@ pub(crate) struct ClustersArguments {
     #[command(flatten)]
     options: CorpusOptions,
     #[command(flatten)]
-    format: FormatOptions,
+    format: TypedFormatOptions,
 }
 
 struct FoundClusters {
@@ -88,7 +91,10 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
         sort(clusters, sorter)
     })?;
 
-    let columns = vec![Column::new("cluster_key"), Column::new("key")];
+    let columns = vec![
+        Column::of("cluster_key", ColumnKind::Document),
+        Column::of("key", ColumnKind::Document),
+    ];
     let mut results = Results::new(arguments.format.layout(), columns)?;
     for row in found.rows {
         let row = row?;

@@ -34,7 +34,7 @@ Examples:
   resemblance decontaminate train/ --against gsm8k.jsonl mmlu.jsonl -o clean/ --min-share 0.5
   resemblance decontaminate more.jsonl --against tests.rsm -o clean.jsonl")]
 pub(crate) struct DecontaminateArguments {
-    /// JSON Lines files, folders of text files, or - (see resemblance --help)
+    /// Files of JSON Lines or tables, folders, or - (see resemblance --help)
     #[arg(required = true)]
     corpus: Vec<PathBuf>,
     /// The test sets: corpora, or one store that was made with --containment

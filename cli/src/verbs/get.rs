@@ -56,8 +56,8 @@ pub(crate) fn get(context: &Context, arguments: &GetArguments) -> Result<Outcome
     let columns = vec![
         Column::new("key"),
         Column::new("stamp"),
-        Column::shown_if("minhash", schema.minhash().is_some()),
-        Column::shown_if("simhash", schema.simhash().is_some()),
+        Column::new("minhash").shown_if(schema.minhash().is_some()),
+        Column::new("simhash").shown_if(schema.simhash().is_some()),
         Column::new("payload_hex"),
     ];
     let mut results = Results::new(arguments.format.layout(), columns)?;

@@ -7,11 +7,12 @@ use resemblance::{LeftOut, Pairs};
 
 use crate::failure::{Outcome, Result};
 use crate::options::{
-    BoundOptions, ByOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions,
+    BoundOptions, ByOptions, CorpusOptions, JoinLimits, SchemaOptions, TypedFormatOptions,
     VerifyOptions, similarity_name,
 };
 use crate::output::{
-    Column, PairSorter, Results, SortedPairs, UnsortedPair, Value, document_value, nearness_columns,
+    Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, document_value,
+    nearness_columns,
 };
 use crate::session::{
     Context, JoinProduct, JoinProgress, Subject, SubjectOptions, announce_join, limited,
@@ -34,7 +35,7 @@ Examples:
   resemblance pairs corpus.jsonl --verify estimate --no-header
   resemblance pairs texts/ --include '*.md'")]
 pub(crate) struct PairsArguments {
-    /// One store (told by its content), or JSON Lines files, folders, - (see resemblance --help)
+    /// One store (told by its content), or files of JSON Lines or tables, folders, - (see resemblance --help)
     #[arg(required = true, value_name = "STORE|CORPUS")]
     pub(crate) inputs: Vec<PathBuf>,
     #[command(flatten)]
@@ -50,7 +51,7 @@ pub(crate) struct PairsArguments {
     #[command(flatten)]
     options: CorpusOptions,
     #[command(flatten)]
-    format: FormatOptions,
+    format: TypedFormatOptions,
 }
 
 pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Outcome> {
@@ -83,8 +84,8 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
     let name = similarity_name(subject.features.is_some());
     let [similarity, distance] = nearness_columns(subject.documents.schema(), name);
     let columns = vec![
-        Column::new("key_a"),
-        Column::new("key_b"),
+        Column::of("key_a", ColumnKind::Document),
+        Column::of("key_b", ColumnKind::Document),
         similarity,
         distance,
     ];

@@ -16,11 +16,11 @@ use crate::bug::at;
 use crate::corpus::{ContentRule, CorpusDocument};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
-    BoundOptions, ByOptions, CorpusOptions, FormatOptions, must_have_similarities, parse_key,
+    BoundOptions, ByOptions, CorpusOptions, TypedFormatOptions, must_have_similarities, parse_key,
     similarity_name,
 };
 use crate::output::escape::{self, PrintedKey, printed};
-use crate::output::{Column, Results, Value, nearness_columns};
+use crate::output::{Column, ColumnKind, Results, Value, nearness_columns};
 use crate::session::{
     Context, CorpusDocuments, DocumentTally, NamedStore, must_take_text, open_to_read, read_text,
     resolve_corpus,
@@ -117,7 +117,7 @@ pub(crate) struct QueryArguments {
     #[command(flatten)]
     options: CorpusOptions,
     #[command(flatten)]
-    format: FormatOptions,
+    format: TypedFormatOptions,
 }
 
 /// The options that bounds go with, and the nearest do not.
@@ -428,7 +428,9 @@ fn matches_of_text(
 fn columns(snapshot: &Snapshot, with_query: bool, is_exact: bool) -> Vec<Column> {
     let query = with_query.then(|| Column::new("query"));
     let nearness = nearness_columns(snapshot.schema(), similarity_name(is_exact));
-    let columns = query.into_iter().chain([Column::new("key")]);
+    let columns = query
+        .into_iter()
+        .chain([Column::of("key", ColumnKind::Document)]);
     let how = is_exact.then(|| Column::new("similarity_is"));
     columns.chain(nearness).chain(how).collect()
 }

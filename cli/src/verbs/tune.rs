@@ -556,7 +556,7 @@ fn simhash_rows(arguments: &TuneArguments, choices: &[TableChoice], is_table: bo
     columns.extend(["posting_bytes", "document_bytes"].map(Column::new));
     columns.extend(NEAR_POINTS.map(|(_, name)| Column::new(name)));
     let others = ["distance", "probes_without_tables"];
-    columns.extend(others.map(|name| Column::shown_if(name, !is_table)));
+    columns.extend(others.map(|name| Column::new(name).shown_if(!is_table)));
     let mut results = Results::new(arguments.format.layout(), columns)?;
     for choice in choices {
         let design = &choice.design;

@@ -117,11 +117,11 @@ fn what_is_no_text_is_refused_with_what_to_do() {
             &["a JSON array", "jq -c '.[]'"],
         ),
         (
-            "x.csv",
-            b"id,text\n1,a\n",
-            &["a table (.csv)", "makes JSON Lines of it"],
+            "x.psv",
+            b"id|text\n1|a\n",
+            &["a table (.psv)", "makes CSV of it"],
         ),
-        ("x.parquet", b"PAR1", &["Parquet (.parquet)", "duckdb"]),
+        ("x.orc", b"ORC", &["a table (.orc)", "duckdb"]),
         (
             "x.jsonl",
             &utf16,

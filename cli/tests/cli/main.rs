@@ -44,11 +44,14 @@ mod reband;
 mod repair;
 #[cfg(unix)]
 mod safety;
+mod separated;
 #[cfg(unix)]
 mod signals;
 mod stamps;
 mod steps;
 mod stores;
 mod support;
+#[cfg(feature = "tables")]
+mod tables;
 mod tune;
 mod verify;

@@ -53,7 +53,7 @@ pub(crate) struct ContainArguments {
     /// The store
     #[arg(long = "in", value_name = "STORE")]
     pub(crate) store: PathBuf,
-    /// The texts: JSON Lines files, folders of text files, or - (see resemblance --help)
+    /// The texts: files of JSON Lines or tables, folders, or - (see resemblance --help)
     #[arg(long, value_name = "CORPUS", num_args = 1.., required = true)]
     query: Vec<PathBuf>,
     /// Which documents of the store are asked for

@@ -36,7 +36,8 @@ pub(super) enum LevelName {
 ///
 /// Of two near-duplicates the earlier one survives, unless --keep says otherwise: arguments in their
 /// order, paths in a folder in byte order. Kept lines pass through byte for byte (a missing newline is added where another
-/// line follows, blank lines go, a byte order mark stays only at the start of an output). Nothing
+/// line follows, blank lines go, a byte order mark stays only at the start of an output), rows of CSV and TSV below
+/// their first row. Parquet and Arrow lose rows, and nothing else. Nothing
 /// is written before the whole input has been read, and nothing is left behind after a failure.
 /// A file and a new folder get their name when they are complete; a folder that is there gets its
 /// files one after the other.
@@ -46,6 +47,7 @@ pub(super) enum LevelName {
 Examples:
   resemblance dedup corpus.jsonl.gz -o unique.jsonl.zst --report dropped.tsv
   resemblance dedup shard-*.jsonl.gz -o unique/
+  resemblance dedup data/train-*.parquet -o unique.parquet
   resemblance dedup texts/ -o unique-texts/ --chars 9 --threshold 0.9
   resemblance dedup corpus.jsonl -o unique.jsonl --verify estimate --report dropped.tsv
   resemblance dedup corpus.jsonl -o unique.jsonl --keep quality:max --dropped dropped.jsonl
@@ -53,7 +55,7 @@ Examples:
   zcat corpus.jsonl.gz | resemblance dedup - -o - | gzip > unique.jsonl.gz
   resemblance dedup more.jsonl --against seen.rsm -o new.jsonl")]
 pub(crate) struct DedupArguments {
-    /// JSON Lines files, folders of text files, or - (see resemblance --help)
+    /// Files of JSON Lines or tables, folders, or - (see resemblance --help)
     #[arg(required = true)]
     pub(super) corpus: Vec<PathBuf>,
     /// A file (its name tells the compression), - for standard output, or a folder, which gets the

@@ -53,7 +53,7 @@ Examples:
   resemblance eval corpus.jsonl --compare --seeds 8 --svg charts
   resemblance eval corpus.jsonl --sample 2000 --figures charts")]
 pub(crate) struct EvalArguments {
-    /// JSON Lines files, folders of text files, or - (see resemblance --help)
+    /// Files of JSON Lines or tables, folders, or - (see resemblance --help)
     #[arg(required = true, value_name = "CORPUS")]
     inputs: Vec<PathBuf>,
     /// Only the N documents whose keys hash lowest [default: all]

@@ -1,0 +1,331 @@
+//! Values of columns as JSON.
+
+use std::io::Write as _;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, Float16Type,
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use arrow_schema::{ArrowError, DataType, TimeUnit};
+use jiff::Timestamp;
+
+type ArrowResult<T> = Result<T, ArrowError>;
+
+const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
+
+/// True if values of this type can be written.
+pub(super) fn is_written(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            is_written(field.data_type())
+        }
+        DataType::Struct(fields) => fields.iter().all(|field| is_written(field.data_type())),
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(fields) => match &fields[..] {
+                [key, value] => is_text(key.data_type()) && is_written(value.data_type()),
+                _ => false,
+            },
+            _ => false,
+        },
+        DataType::Dictionary(_, values) => is_written(values),
+        DataType::Decimal32(..) | DataType::Decimal64(..) => false,
+        other => {
+            is_text(other)
+                || other.is_numeric()
+                || matches!(
+                    other,
+                    DataType::Null
+                        | DataType::Boolean
+                        | DataType::Binary
+                        | DataType::LargeBinary
+                        | DataType::BinaryView
+                        | DataType::FixedSizeBinary(_)
+                        | DataType::Timestamp(..)
+                        | DataType::Date32
+                        | DataType::Date64
+                )
+        }
+    }
+}
+
+/// True if values of this type are strings.
+pub(super) fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_text(values),
+        other => other.is_string(),
+    }
+}
+
+/// A line of JSON for each row; a null is a field that is not there.
+pub(super) fn lines(batch: &RecordBatch) -> ArrowResult<Vec<u8>> {
+    let columns = batch.columns().iter().map(without_dictionary);
+    let columns = columns.collect::<ArrowResult<Vec<_>>>()?;
+    let schema = batch.schema();
+    let mut json = Vec::new();
+    for row in 0..batch.num_rows() {
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        push_object(&mut json, names.zip(&columns), row)?;
+        json.push(b'\n');
+    }
+    Ok(json)
+}
+
+/// The values themselves of a column that numbers them.
+fn without_dictionary(column: &ArrayRef) -> ArrowResult<ArrayRef> {
+    match column.as_any_dictionary_opt() {
+        Some(numbered) => arrow_select::take::take(numbered.values(), numbered.keys(), None),
+        None => Ok(column.clone()),
+    }
+}
+
+fn push_object<'a>(
+    json: &mut Vec<u8>,
+    fields: impl Iterator<Item = (&'a str, &'a ArrayRef)>,
+    row: usize,
+) -> ArrowResult<()> {
+    json.push(b'{');
+    let mut is_first = true;
+    for (name, column) in fields.filter(|(_, column)| !column.is_null(row)) {
+        if !is_first {
+            json.push(b',');
+        }
+        is_first = false;
+        push_string(json, name)?;
+        json.push(b':');
+        push_value(json, column, row)?;
+    }
+    json.push(b'}');
+    Ok(())
+}
+
+fn push_value(json: &mut Vec<u8>, column: &dyn Array, row: usize) -> ArrowResult<()> {
+    if column.is_null(row) {
+        json.extend_from_slice(b"null");
+        return Ok(());
+    }
+    match column.data_type() {
+        DataType::Null => json.extend_from_slice(b"null"),
+        DataType::Utf8 => push_string(json, column.as_string::<i32>().value(row))?,
+        DataType::LargeUtf8 => push_string(json, column.as_string::<i64>().value(row))?,
+        DataType::Utf8View => push_string(json, column.as_string_view().value(row))?,
+        DataType::Binary => push_bytes(json, column.as_binary::<i32>().value(row)),
+        DataType::LargeBinary => push_bytes(json, column.as_binary::<i64>().value(row)),
+        DataType::BinaryView => push_bytes(json, column.as_binary_view().value(row)),
+        DataType::FixedSizeBinary(_) => {
+            push_bytes(json, column.as_fixed_size_binary().value(row));
+        }
+        DataType::List(_) => push_list(json, &*column.as_list::<i32>().value(row))?,
+        DataType::LargeList(_) => push_list(json, &*column.as_list::<i64>().value(row))?,
+        DataType::FixedSizeList(..) => {
+            push_list(json, &*column.as_fixed_size_list().value(row))?;
+        }
+        DataType::Struct(_) => {
+            let fields = column.as_struct();
+            let names = fields.fields().iter().map(|field| field.name().as_str());
+            push_object(json, names.zip(fields.columns()), row)?;
+        }
+        DataType::Map(..) => push_map(json, &column.as_map().value(row))?,
+        DataType::Dictionary(..) => {
+            let one = without_dictionary(&column.slice(row, 1))?;
+            push_value(json, &one, 0)?;
+        }
+        _ => push_scalar(json, column, row)?,
+    }
+    Ok(())
+}
+
+/// A number, a truth value or a time.
+fn push_scalar(json: &mut Vec<u8>, column: &dyn Array, row: usize) -> ArrowResult<()> {
+    match column.data_type() {
+        DataType::Boolean => write!(json, "{}", column.as_boolean().value(row))?,
+        DataType::Int8 => write!(json, "{}", number::<Int8Type>(column, row))?,
+        DataType::Int16 => write!(json, "{}", number::<Int16Type>(column, row))?,
+        DataType::Int32 => write!(json, "{}", number::<Int32Type>(column, row))?,
+        DataType::Int64 => write!(json, "{}", number::<Int64Type>(column, row))?,
+        DataType::UInt8 => write!(json, "{}", number::<UInt8Type>(column, row))?,
+        DataType::UInt16 => write!(json, "{}", number::<UInt16Type>(column, row))?,
+        DataType::UInt32 => write!(json, "{}", number::<UInt32Type>(column, row))?,
+        DataType::UInt64 => write!(json, "{}", number::<UInt64Type>(column, row))?,
+        DataType::Float16 => push_float(json, number::<Float16Type>(column, row).to_f64())?,
+        DataType::Float32 => {
+            let value = number::<Float32Type>(column, row);
+            serde_json::to_writer(json, &value).map_err(not_written)?;
+        }
+        DataType::Float64 => push_float(json, number::<Float64Type>(column, row))?,
+        DataType::Decimal128(..) => {
+            let numbers = column.as_primitive::<Decimal128Type>();
+            json.extend_from_slice(numbers.value_as_string(row).as_bytes());
+        }
+        DataType::Decimal256(..) => {
+            let numbers = column.as_primitive::<Decimal256Type>();
+            json.extend_from_slice(numbers.value_as_string(row).as_bytes());
+        }
+        DataType::Timestamp(unit, _) => push_time(json, nanoseconds(column, *unit, row))?,
+        DataType::Date32 => {
+            let days = i128::from(number::<Date32Type>(column, row));
+            push_time(json, days * NANOSECONDS_PER_DAY)?;
+        }
+        DataType::Date64 => {
+            let milliseconds = i128::from(number::<Date64Type>(column, row));
+            push_time(json, milliseconds * 1_000_000)?;
+        }
+        other => {
+            let message = format!("values of the type {other} are not read");
+            return Err(ArrowError::NotYetImplemented(message));
+        }
+    }
+    Ok(())
+}
+
+fn number<T: ArrowPrimitiveType>(column: &dyn Array, row: usize) -> T::Native {
+    column.as_primitive::<T>().value(row)
+}
+
+/// Since 1970.
+fn nanoseconds(column: &dyn Array, unit: TimeUnit, row: usize) -> i128 {
+    let (value, factor) = match unit {
+        TimeUnit::Second => (number::<TimestampSecondType>(column, row), 1_000_000_000),
+        TimeUnit::Millisecond => (number::<TimestampMillisecondType>(column, row), 1_000_000),
+        TimeUnit::Microsecond => (number::<TimestampMicrosecondType>(column, row), 1_000),
+        TimeUnit::Nanosecond => (number::<TimestampNanosecondType>(column, row), 1),
+    };
+    i128::from(value) * factor
+}
+
+/// A time in UTC, which one without a zone counts as.
+fn push_time(json: &mut Vec<u8>, nanoseconds: i128) -> ArrowResult<()> {
+    let time = Timestamp::from_nanosecond(nanoseconds);
+    let time = time.map_err(|e| ArrowError::ParseError(e.to_string()))?;
+    Ok(write!(json, "\"{time}\"")?)
+}
+
+/// A number as JSON has it; null for those that it does not have.
+fn push_float(json: &mut Vec<u8>, value: f64) -> ArrowResult<()> {
+    serde_json::to_writer(json, &value).map_err(not_written)
+}
+
+fn push_string(json: &mut Vec<u8>, text: &str) -> ArrowResult<()> {
+    serde_json::to_writer(json, text).map_err(not_written)
+}
+
+/// Two hexadecimal digits a byte.
+fn push_bytes(json: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let digit = |value: u8| DIGITS.get(usize::from(value)).copied();
+    json.push(b'"');
+    for byte in bytes {
+        json.extend(digit(byte >> 4).into_iter().chain(digit(byte & 15)));
+    }
+    json.push(b'"');
+}
+
+fn push_list(json: &mut Vec<u8>, elements: &dyn Array) -> ArrowResult<()> {
+    json.push(b'[');
+    for index in 0..elements.len() {
+        if index > 0 {
+            json.push(b',');
+        }
+        push_value(json, elements, index)?;
+    }
+    json.push(b']');
+    Ok(())
+}
+
+/// An object of the keys and values of a map.
+fn push_map(json: &mut Vec<u8>, entries: &StructArray) -> ArrowResult<()> {
+    let [keys, values] = entries.columns() else {
+        return Err(ArrowError::SchemaError(
+            "a map without keys and values".into(),
+        ));
+    };
+    json.push(b'{');
+    for index in 0..entries.len() {
+        if index > 0 {
+            json.push(b',');
+        }
+        push_value(json, keys, index)?;
+        json.push(b':');
+        push_value(json, values, index)?;
+    }
+    json.push(b'}');
+    Ok(())
+}
+
+fn not_written(error: serde_json::Error) -> ArrowError {
+    ArrowError::JsonError(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::builder::{Int32Builder, ListBuilder};
+    use arrow_array::types::Int8Type as Number;
+    use arrow_array::{
+        BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array,
+        Int64Array, StringViewArray, TimestampSecondArray,
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_row_is_a_line_of_json() {
+        let mut lists = ListBuilder::new(Int32Builder::new());
+        lists.append_value([Some(1), None]);
+        lists.append_value([]);
+        let names: DictionaryArray<Number> = [Some("x\"\n"), None].into_iter().collect();
+        let decimals = Decimal128Array::from(vec![1250, -5]);
+        let columns: [(&str, ArrayRef); 9] = [
+            ("list", Arc::new(lists.finish())),
+            ("name", Arc::new(names)),
+            ("view", Arc::new(StringViewArray::from(vec!["\u{e9}", ""]))),
+            (
+                "bytes",
+                Arc::new(BinaryArray::from(vec![&b"\x00\xfe"[..], b""])),
+            ),
+            (
+                "decimal",
+                Arc::new(decimals.with_precision_and_scale(9, 2).unwrap()),
+            ),
+            (
+                "float",
+                Arc::new(Float64Array::from(vec![Some(1.0), Some(f64::NAN)])),
+            ),
+            (
+                "time",
+                Arc::new(TimestampSecondArray::from(vec![Some(61), None])),
+            ),
+            ("date", Arc::new(Date32Array::from(vec![1, -1]))),
+            ("flag", Arc::new(BooleanArray::from(vec![true, false]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        assert!(
+            batch
+                .schema()
+                .fields()
+                .iter()
+                .all(|field| is_written(field.data_type()))
+        );
+        let expected = "{\"list\":[1,null],\"name\":\"x\\\"\\n\",\"view\":\"\u{e9}\",\"bytes\":\"00fe\",\
+             \"decimal\":12.50,\"float\":1.0,\"time\":\"1970-01-01T00:01:01Z\",\
+             \"date\":\"1970-01-02T00:00:00Z\",\"flag\":true}\n\
+             {\"list\":[],\"view\":\"\",\"bytes\":\"\",\"decimal\":-0.05,\"float\":null,\
+             \"date\":\"1969-12-31T00:00:00Z\",\"flag\":false}\n";
+        assert_eq!(String::from_utf8(lines(&batch).unwrap()).unwrap(), expected);
+        let columns = [
+            ("a", batch.columns()[4].clone()),
+            ("b", Arc::new(Int64Array::from(vec![1, 2]))),
+        ];
+        let nested = StructArray::try_from(columns.to_vec()).unwrap();
+        let batch = RecordBatch::try_from_iter([("s", Arc::new(nested) as ArrayRef)]).unwrap();
+        assert!(
+            lines(&batch.slice(1, 1))
+                .unwrap()
+                .starts_with(b"{\"s\":{\"a\":-0.05,\"b\":2}}")
+        );
+    }
+}

@@ -1,0 +1,17 @@
+//! Tables of columns: Parquet files, and Arrow IPC files and streams.
+//!
+//! Reading makes a line of JSON of each row, of the columns that are asked for, so that a row is the
+//! document that such a line is. Writing copies rows of a file with all their columns.
+
+mod arrow_ipc;
+mod json;
+mod parquet_file;
+mod projection;
+mod rows;
+mod table_file;
+mod table_writer;
+
+pub(super) use rows::TableRows;
+pub(super) use table_file::TableFile;
+pub(super) use table_writer::TableColumns;
+pub use table_writer::{TableError, TableWriter};

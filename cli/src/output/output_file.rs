@@ -1,0 +1,91 @@
+//! A file of records of a corpus: as they stand in the input, below the names of columns if there are any.
+
+use std::path::PathBuf;
+
+use super::destination::{Destination, failed};
+use crate::bug::bug;
+use crate::corpus::{CorpusRecord, CorpusSource, TableError, TableWriter};
+use crate::failure::{Failure, Result};
+
+/// An output that is a file, or standard output.
+pub(super) struct OutputFile {
+    /// Of a table until its first source is known, and of lines.
+    lines: Option<Destination>,
+    table: Option<TableWriter<Destination>>,
+    has_header: bool,
+    /// In messages.
+    path: PathBuf,
+}
+
+impl OutputFile {
+    pub(super) fn new(destination: Destination) -> Self {
+        Self {
+            path: destination.path.clone(),
+            lines: Some(destination),
+            table: None,
+            has_header: false,
+        }
+    }
+
+    fn lines(&mut self) -> Result<&mut Destination> {
+        let lines = self.lines.as_mut();
+        lines.ok_or_else(|| bug("a line was to be written to a table").into())
+    }
+
+    /// Writes the names of the columns, unless a source before had the same.
+    pub(super) fn header(&mut self, header: &CorpusRecord) -> Result<()> {
+        if !self.has_header {
+            self.has_header = true;
+            self.lines()?.record(header)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a kept record.
+    pub(super) fn record(&mut self, record: &CorpusRecord) -> Result<()> {
+        self.lines()?.record(record)
+    }
+
+    /// Writes the rows of a table for which `is_kept` returns true, by their numbers from 0.
+    pub(super) fn table(
+        &mut self,
+        source: &CorpusSource,
+        is_kept: impl FnMut(u64) -> Result<bool>,
+    ) -> Result<()> {
+        let path = self.path.clone();
+        let failure = |error: TableError<Failure>| match error {
+            TableError::Input(error) => error.into(),
+            TableError::Output(error) => failed(&path, &error),
+            TableError::Choice(failure) => failure,
+        };
+        let table = match &mut self.table {
+            Some(table) => table,
+            None => {
+                let lines = self.lines.take();
+                let lines = lines.ok_or_else(|| bug("a table has no file to go to"))?;
+                if lines.alters_bytes() {
+                    return Err(Failure::usage(format!(
+                        "{} is written as it is, neither compressed nor to a terminal; give the name of \
+                         a file",
+                        source.kind.name()
+                    )));
+                }
+                let created = TableWriter::create(source, lines).map_err(failure)?;
+                self.table.insert(created)
+            }
+        };
+        table.copy(source, is_kept).map_err(failure)
+    }
+
+    /// Completes the file and gives it its name.
+    pub(super) fn finish(self) -> Result<()> {
+        if let Some(table) = self.table {
+            let finished = table.finish().map_err(|e| failed(&self.path, &e))?;
+            return finished.finish();
+        }
+        match self.lines {
+            Some(lines) => lines.finish(),
+            None => Err(bug("an output has no file").into()),
+        }
+    }
+}

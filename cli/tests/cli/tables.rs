@@ -1,0 +1,577 @@
+//! Parquet and Arrow IPC: the same documents as lines of JSON, and files that lose nothing but rows.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::builder::{Int32Builder, ListBuilder, MapBuilder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int8Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray,
+    StructArray, TimestampMicrosecondArray, UInt64Array,
+};
+use arrow_ipc::CompressionType;
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+
+use crate::support::{Folder, distinct, edited, gzip, line, text};
+
+/// Texts of which some are like others, and their ids.
+fn documents() -> Vec<(i64, String)> {
+    let texts = [1, 2, 3, 4, 5, 6].map(text).into_iter();
+    let near = [(1, 0), (2, 1), (3, 1), (3, 2)].map(|(number, changes)| edited(number, changes));
+    (100..).zip(texts.chain(near)).collect()
+}
+
+/// A table with every kind of column that corpora have.
+fn table(documents: &[(i64, String)]) -> RecordBatch {
+    let ids = documents.iter().map(|(id, _)| *id);
+    let texts = || StringArray::from_iter_values(documents.iter().map(|(_, text)| text));
+    let numbers = || 0..documents.len() as i32;
+    let mut lists = ListBuilder::new(Int32Builder::new());
+    let mut maps = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
+    for number in numbers() {
+        for element in 0..number % 4 {
+            lists
+                .values()
+                .append_option((element != 2).then_some(element));
+            maps.keys().append_value(format!("k{element}"));
+            maps.values().append_value(number);
+        }
+        lists.append(number % 5 != 4);
+        maps.append(true).unwrap();
+    }
+    let languages: DictionaryArray<Int8Type> = numbers()
+        .map(|number| ["en", "de", "fr"].get(number as usize % 4).copied())
+        .collect();
+    let meta = StructArray::from(vec![
+        (
+            Arc::new(Field::new("body", DataType::Utf8, false)),
+            Arc::new(texts()) as ArrayRef,
+        ),
+        (
+            Arc::new(Field::new("score", DataType::Float64, true)),
+            Arc::new(Float64Array::from_iter(
+                numbers().map(|n| (n != 3).then_some(n.into())),
+            )),
+        ),
+    ]);
+    let times = numbers().map(|number| 1_700_000_000_000_000 + i64::from(number));
+    let times = TimestampMicrosecondArray::from_iter_values(times).with_timezone("UTC");
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("language", Arc::new(languages)),
+        ("id", Arc::new(Int64Array::from_iter_values(ids))),
+        ("list", Arc::new(lists.finish())),
+        ("text", Arc::new(texts())),
+        ("meta", Arc::new(meta)),
+        ("map", Arc::new(maps.finish())),
+        ("time", Arc::new(times)),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let pandas = ("pandas".to_owned(), "{\"index_columns\": []}".to_owned());
+    let schema = Schema::clone(&batch.schema()).with_metadata([pandas].into());
+    batch.with_schema(Arc::new(schema)).unwrap()
+}
+
+fn write_parquet(path: &Path, batch: &RecordBatch, compression: Compression, group_rows: usize) {
+    let metadata = KeyValue::new("huggingface".into(), "{\"info\": {}}".to_owned());
+    let properties = WriterProperties::builder()
+        .set_compression(compression)
+        .set_max_row_group_row_count(Some(group_rows))
+        .set_key_value_metadata(Some(vec![metadata]))
+        .set_column_dictionary_enabled("id".into(), false)
+        .build();
+    let file = File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+}
+
+fn read_parquet(path: &Path) -> RecordBatch {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+    let schema = Arc::clone(reader.schema());
+    let batches: Vec<_> = reader.build().unwrap().map(Result::unwrap).collect();
+    arrow_select::concat::concat_batches(&schema, &batches).unwrap()
+}
+
+/// Three batches with equal dictionaries.
+fn write_arrow(path: &Path, batch: &RecordBatch, is_file: bool) {
+    let options = IpcWriteOptions::default()
+        .try_with_compression(Some(CompressionType::ZSTD))
+        .unwrap();
+    let file = File::create(path).unwrap();
+    let batches = [
+        batch.slice(0, 4),
+        batch.slice(4, 3),
+        batch.slice(7, batch.num_rows() - 7),
+    ];
+    if is_file {
+        let mut writer = FileWriter::try_new_with_options(file, &batch.schema(), options).unwrap();
+        batches
+            .iter()
+            .for_each(|batch| writer.write(batch).unwrap());
+        writer.write_metadata("made", "by a test");
+        writer.finish().unwrap();
+    } else {
+        let mut writer =
+            StreamWriter::try_new_with_options(file, &batch.schema(), options).unwrap();
+        batches
+            .iter()
+            .for_each(|batch| writer.write(batch).unwrap());
+        writer.finish().unwrap();
+    }
+}
+
+fn read_arrow(path: &Path, is_file: bool) -> RecordBatch {
+    let file = File::open(path).unwrap();
+    let (schema, batches): (_, Vec<_>) = if is_file {
+        let reader = FileReader::try_new(file, None).unwrap();
+        assert_eq!(reader.custom_metadata()["made"], "by a test");
+        (reader.schema(), reader.map(Result::unwrap).collect())
+    } else {
+        let reader = StreamReader::try_new(file, None).unwrap();
+        (reader.schema(), reader.map(Result::unwrap).collect())
+    };
+    arrow_select::concat::concat_batches(&schema, &batches).unwrap()
+}
+
+/// The documents in every form: `c.jsonl`, `c.csv`, `c.tsv`, `c.parquet`, `c.arrow` and `c.arrows`.
+fn write_all(folder: &Folder) -> RecordBatch {
+    let documents = documents();
+    let lines = documents
+        .iter()
+        .map(|(id, text)| line(&id.to_string(), text));
+    folder.write("c.jsonl", lines.collect::<String>());
+    for (name, separator) in [("c.csv", ','), ("c.tsv", '\t')] {
+        let rows = documents
+            .iter()
+            .map(|(id, text)| format!("{id}{separator}\"{text}\"\n"));
+        folder.write(
+            name,
+            format!("id{separator}text\n{}", rows.collect::<String>()),
+        );
+    }
+    let batch = table(&documents);
+    write_parquet(&folder.path("c.parquet"), &batch, Compression::SNAPPY, 4);
+    write_arrow(&folder.path("c.arrow"), &batch, true);
+    write_arrow(&folder.path("c.arrows"), &batch, false);
+    batch
+}
+
+#[test]
+fn the_verdicts_are_the_same_in_every_form() {
+    let folder = Folder::new();
+    write_all(&folder);
+    folder.write("tests.jsonl", line("t", &text(5)));
+    let forms = [
+        "c.jsonl",
+        "c.csv",
+        "c.tsv",
+        "c.parquet",
+        "c.arrow",
+        "c.arrows",
+    ];
+    let verdicts = forms.map(|form| {
+        let report = |arguments: &[&str]| {
+            let outputs = ["-o", "out/", "--report", "report.tsv", "--force"];
+            folder.run(&[arguments, &outputs].concat()).expect(0);
+            folder.read_text("report.tsv")
+        };
+        folder.run(&["build", "a.rsm", form]).expect(0);
+        let stored = folder
+            .run(&["list", "a.rsm", "--format", "tsv"])
+            .expect(0)
+            .stdout;
+        std::fs::remove_file(folder.path("a.rsm")).unwrap();
+        folder.run(&["build", "b.rsm", "tests.jsonl"]).expect(0);
+        let added = folder
+            .run(&["add", "b.rsm", form, "--if-new"])
+            .expect(0)
+            .stderr;
+        let added = added.lines().last().unwrap().to_owned();
+        let queried = folder
+            .run(&["query", "b.rsm", "--corpus", form])
+            .expect(0)
+            .stdout;
+        std::fs::remove_file(folder.path("b.rsm")).unwrap();
+        [
+            folder.run(&["pairs", form]).expect(0).stdout,
+            folder.run(&["clusters", form]).expect(0).stdout,
+            folder
+                .run(&["eval", form, "--sample", "10"])
+                .expect(0)
+                .stdout,
+            report(&["dedup", form]),
+            report(&["dedup", form, "--policy", "cluster", "--keep", "longest"]),
+            report(&["decontaminate", form, "--against", "tests.jsonl"]),
+            report(&["decontaminate", "tests.jsonl", "--against", form]),
+            (stored + &added + &queried),
+        ]
+    });
+    let [expected, others @ ..] = &verdicts;
+    assert!(expected[0].lines().count() >= 4 && expected[5].lines().count() == 2);
+    for (found, form) in others.iter().zip(&forms[1..]) {
+        assert_eq!(found, expected, "{form}");
+    }
+}
+
+#[test]
+fn tables_lose_rows_and_nothing_else() {
+    let folder = Folder::new();
+    let batch = write_all(&folder);
+    let codecs = [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::ZSTD(ZstdLevel::default()),
+        Compression::GZIP(Default::default()),
+        Compression::BROTLI(Default::default()),
+        Compression::LZ4_RAW,
+    ];
+    let kept = batch.slice(0, 6);
+    let dropped = batch.slice(6, 4);
+    for codec in codecs {
+        write_parquet(&folder.path("in.parquet"), &batch, codec, 4);
+        folder
+            .run(&[
+                "dedup",
+                "in.parquet",
+                "-o",
+                "out.parquet",
+                "--dropped",
+                "dropped.parquet",
+                "--force",
+            ])
+            .expect(0)
+            .says(&["read 10, kept 6, dropped 4"]);
+        let found = read_parquet(&folder.path("out.parquet"));
+        assert_eq!(
+            found,
+            read_parquet(&folder.path("in.parquet")).slice(0, 6),
+            "{codec}"
+        );
+        assert_eq!(found.num_columns(), kept.num_columns());
+        assert_eq!(
+            read_parquet(&folder.path("dropped.parquet")).num_rows(),
+            dropped.num_rows()
+        );
+        let open =
+            |name| SerializedFileReader::new(File::open(folder.path(name)).unwrap()).unwrap();
+        let (input, output) = (open("in.parquet"), open("out.parquet"));
+        let (input, output) = (input.metadata(), output.metadata());
+        let (before, after) = (input.file_metadata(), output.file_metadata());
+        assert_eq!(before.schema(), after.schema());
+        assert_eq!(before.key_value_metadata(), after.key_value_metadata());
+        let rows: Vec<_> = output
+            .row_groups()
+            .iter()
+            .map(|group| group.num_rows())
+            .collect();
+        assert_eq!(rows, [4, 2]);
+        let columns = input
+            .row_group(0)
+            .columns()
+            .iter()
+            .zip(output.row_group(0).columns());
+        for (before, after) in columns {
+            assert_eq!(before.compression(), after.compression());
+            assert_eq!(before.encodings_mask(), after.encodings_mask());
+            assert_eq!(
+                before.dictionary_page_offset().is_some(),
+                after.dictionary_page_offset().is_some()
+            );
+        }
+    }
+    for (name, is_file) in [("c.arrow", true), ("c.arrows", false)] {
+        let out = format!("out/{name}");
+        folder.run(&["dedup", name, "-o", "out/"]).expect(0);
+        assert_eq!(read_arrow(&folder.path(&out), is_file), kept, "{name}");
+        let sizes = [name, &out].map(|name| folder.read(name).len());
+        assert!(
+            sizes[1] < sizes[0],
+            "{sizes:?}: the output is compressed too"
+        );
+    }
+}
+
+#[test]
+fn shards_and_folders_are_one_corpus() {
+    let folder = Folder::new();
+    let documents = documents();
+    let batches = [table(&documents[..5]), table(&documents[5..])];
+    std::fs::create_dir_all(folder.path("set/data")).unwrap();
+    for (batch, name) in batches
+        .iter()
+        .zip(["train-00000-of-00002", "train-00001-of-00002"])
+    {
+        let path = folder.path(&format!("set/data/{name}.parquet"));
+        write_parquet(&path, batch, Compression::SNAPPY, 3);
+    }
+    folder.write("set/README.md", "---\ndataset_info: {}\n---\nA data set.");
+    let ran = folder.run(&["dedup", "set", "-o", "one.parquet"]).expect(0);
+    let told = "resemblance: 2 files as Parquet (10 documents)\n";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("files beside the tables of set: 1"),
+        "{}",
+        ran.stderr
+    );
+    let all = table(&documents);
+    assert_eq!(
+        &read_parquet(&folder.path("one.parquet"))["text"],
+        &all.slice(0, 6)["text"]
+    );
+    folder.run(&["dedup", "set", "-o", "two"]).expect(0);
+    let second = read_parquet(&folder.path("two/data/train-00001-of-00002.parquet"));
+    assert_eq!(&second["text"], &all.slice(5, 1)["text"]);
+    let globbed = folder
+        .run(&["pairs", "set/data/train-*.parquet"])
+        .expect(0)
+        .stdout;
+    assert_eq!(globbed, folder.run(&["pairs", "set"]).expect(0).stdout);
+    assert_eq!(globbed.lines().count(), 5);
+    folder
+        .run(&["pairs", "set/*.arrow"])
+        .expect(4)
+        .says(&["no file has a name like set/*.arrow"]);
+    folder
+        .run(&["pairs", "hf://datasets/a/b"])
+        .expect(4)
+        .says(&["hf://datasets/a/b", "hf download"]);
+    // Other columns do not go into the same file.
+    let few = batches[0].project(&[1, 3]).unwrap();
+    write_parquet(&folder.path("few.parquet"), &few, Compression::SNAPPY, 3);
+    folder
+        .run(&["dedup", "set", "few.parquet", "-o", "bad.parquet"])
+        .expect(2)
+        .says(&["have different columns", "a folder after -o"]);
+}
+
+#[test]
+fn columns_are_named_as_fields_are() {
+    let folder = Folder::new();
+    write_all(&folder);
+    let nested = ["--text-field", "meta.body"];
+    for form in ["c.parquet", "c.arrow"] {
+        let pairs = folder
+            .run(&[&["pairs", form], &nested[..]].concat())
+            .expect(0)
+            .stdout;
+        assert_eq!(pairs, folder.run(&["pairs", "c.jsonl"]).expect(0).stdout);
+        let scored = [
+            "dedup",
+            form,
+            "-o",
+            "out/",
+            "--keep",
+            "meta.score:max",
+            "--force",
+        ];
+        let ran = folder.run(&scored).expect(0);
+        assert!(
+            ran.stderr
+                .contains("without the number that --keep asks for: 1"),
+            "{}",
+            ran.stderr
+        );
+        let stored = [
+            "build",
+            "a.rsm",
+            form,
+            "--stamp-field",
+            "time",
+            "--payload-field",
+            "list",
+        ];
+        folder.run(&stored).expect(0);
+        let got = folder
+            .run(&["get", "a.rsm", "103", "--format", "jsonl"])
+            .expect(0)
+            .stdout;
+        let got: serde_json::Value = serde_json::from_str(&got).unwrap();
+        assert_eq!(got["stamp"], 1_700_000_000);
+        std::fs::remove_file(folder.path("a.rsm")).unwrap();
+    }
+    // Lists of features and of hashes, weights in a map.
+    let mut features = ListBuilder::new(StringBuilder::new());
+    let mut weights = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
+    for names in [["a", "b"], ["a", "b"], ["c", "d"]] {
+        for name in names {
+            features.values().append_value(name);
+            weights.keys().append_value(name);
+            weights.values().append_value(3);
+        }
+        features.append(true);
+        weights.append(true).unwrap();
+    }
+    for (name, column) in [
+        ("features", Arc::new(features.finish()) as ArrayRef),
+        ("weights", Arc::new(weights.finish())),
+    ] {
+        let ids = Arc::new(UInt64Array::from(vec![u64::MAX, 1, 2]));
+        let batch = RecordBatch::try_from_iter([("id", ids as ArrayRef), (name, column)]).unwrap();
+        write_parquet(&folder.path("f.parquet"), &batch, Compression::SNAPPY, 9);
+        let mut arguments = vec!["pairs", "f.parquet", "--features"];
+        if name == "weights" {
+            arguments.extend(["--minhash-kind", "weighted"]);
+        }
+        let pairs = folder.run(&arguments).expect(0).stdout;
+        assert_eq!(pairs, "1\t18446744073709551615\t1.000000\n", "{name}");
+    }
+}
+
+#[test]
+fn mistakes_with_tables_are_told() {
+    let folder = Folder::new();
+    let batch = write_all(&folder);
+    for form in ["c.parquet", "c.arrow", "c.arrows"] {
+        let cases: [(&str, &[&str]); 4] = [
+            (
+                "body",
+                &[
+                    "there is no column \"body\"",
+                    "\"meta.body\"",
+                    "name one with --text-field",
+                ],
+            ),
+            ("id", &["column \"id\" is Int64, expected strings"]),
+            (
+                "meta",
+                &["column \"meta\" is Struct", "meta.body, meta.score"],
+            ),
+            ("list", &["column \"list\" is List"]),
+        ];
+        for (field, parts) in cases {
+            let arguments = ["pairs", form, "--text-field", field, "--id", "line"];
+            folder.run(&arguments).expect(3).says(parts);
+        }
+        let whole = folder.read(form);
+        for length in [0, 5, whole.len() / 2, whole.len() - 9] {
+            let is_end_of_stream = form == "c.arrows" && length + 9 == whole.len();
+            folder.write("cut.parquet", b"");
+            let name = format!("cut{}", &form[1..]);
+            folder.write(&name, &whole[..length]);
+            let ran = folder.run(&["dedup", &name, "-o", "none/"]);
+            let expected = if length == 0 {
+                "is empty"
+            } else {
+                "damaged or cut short"
+            };
+            if !is_end_of_stream || ran.code != Some(0) {
+                ran.expect(3).says(&[&name, expected]);
+            }
+        }
+        let named = folder.path("none");
+        assert!(!named.exists() || form == "c.arrows");
+        // Content tells, whatever the name.
+        folder.write("c.data.jsonl", &whole);
+        let ran = folder.run(&["pairs", "c.data.jsonl"]);
+        if form != "c.arrows" {
+            assert_eq!(ran.expect(0).stdout.lines().count(), 5);
+            let piped = folder.run_with_input(&["pairs", "-"], &whole).expect(3);
+            piped.says(&["standard input is ", "not read from a pipe"]);
+        }
+        let name = format!("{form}.gz");
+        folder.write(&name, gzip(&whole));
+        folder
+            .run(&["pairs", &name])
+            .expect(3)
+            .says(&["a compressed file"]);
+    }
+    folder
+        .run(&["dedup", "c.parquet", "-o", "out.jsonl"])
+        .expect(2)
+        .says(&["named as JSON Lines"]);
+    folder
+        .run(&["dedup", "c.parquet", "-o", "out.parquet.gz"])
+        .expect(2)
+        .says(&["neither compressed"]);
+    folder
+        .run(&["pairs", "c.parquet", "--as", "lines"])
+        .expect(3)
+        .says(&["Parquet, expected JSON Lines"]);
+    folder.write("lines.jsonl", distinct(0..3));
+    folder
+        .run(&["dedup", "c.parquet", "lines.jsonl", "-o", "out.parquet"])
+        .expect(2)
+        .says(&["are Parquet and JSON Lines, and cannot go into one file"]);
+    // A null is a text that is missing.
+    let texts = StringArray::from(vec![Some("a b c d e f"), None, Some("a b c d e f")]);
+    let nulls = RecordBatch::try_from_iter([("text", Arc::new(texts) as ArrayRef)]).unwrap();
+    write_parquet(&folder.path("n.parquet"), &nulls, Compression::SNAPPY, 9);
+    folder
+        .run(&["pairs", "n.parquet"])
+        .expect(3)
+        .says(&["field \"text\" is missing", "at n.parquet:2"]);
+    let pairs = folder
+        .run(&["pairs", "n.parquet", "--skip-bad"])
+        .expect(0)
+        .stdout;
+    assert_eq!(pairs, "n.parquet:1\tn.parquet:3\t1.000000\n");
+    assert_eq!(batch.num_rows(), 10);
+}
+
+#[test]
+fn results_are_tables_too() {
+    let folder = Folder::new();
+    write_all(&folder);
+    folder.run(&["build", "a.rsm", "c.parquet"]).expect(0);
+    folder.write("one.jsonl", line("one", &text(1)));
+    let cases: [(&[&str], usize); 4] = [
+        (&["pairs", "c.jsonl"], 5),
+        (&["clusters", "c.jsonl"], 7),
+        (&["query", "a.rsm", "--corpus", "c.jsonl"], 20),
+        (&["pairs", "one.jsonl"], 0),
+    ];
+    for (arguments, rows) in cases {
+        let results = |format| {
+            let output = folder
+                .command(&[arguments, &["--format", format]].concat())
+                .output();
+            output.unwrap().stdout
+        };
+        folder.write("results.parquet", results("parquet"));
+        let table = read_parquet(&folder.path("results.parquet"));
+        let lines = String::from_utf8(results("jsonl")).unwrap();
+        let lines: Vec<serde_json::Value> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(
+            (table.num_rows(), lines.len()),
+            (rows, rows),
+            "{arguments:?}"
+        );
+        for (index, field) in table.schema().fields().iter().enumerate() {
+            let column = table.column(index);
+            for (row, line) in lines.iter().enumerate() {
+                let value = &line[field.name()];
+                let is_same = match field.data_type() {
+                    _ if value.is_null() => column.is_null(row),
+                    DataType::Utf8 => value == column.as_string::<i32>().value(row),
+                    DataType::UInt64 => value == column.as_primitive::<UInt64Type>().value(row),
+                    _ => {
+                        // The parser of JSON may round the last digit in another way.
+                        let number = column.as_primitive::<Float64Type>().value(row);
+                        (value.as_f64().unwrap() - number).abs() < 1e-12
+                    }
+                };
+                assert!(is_same, "{arguments:?}: {} of {line}", field.name());
+            }
+        }
+    }
+    // Verbs without columns of types have no such form.
+    folder
+        .run(&["stats", "a.rsm", "--format", "parquet"])
+        .expect(2);
+    folder
+        .run(&["list", "a.rsm", "--format", "parquet"])
+        .expect(2);
+}

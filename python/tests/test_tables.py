@@ -1,0 +1,260 @@
+"""Tables in and out of the command-line tool, against pyarrow, DuckDB, datasets and Python's csv."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import decimal
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import texts
+from test_corpus import _lines, corpus
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+ipc = pytest.importorskip("pyarrow.ipc")
+
+
+def _write_arrow(table: Any, path: Path, *, stream: bool, codec: str | None = None) -> None:
+    new = ipc.new_stream if stream else ipc.new_file
+    with new(path, table.schema, options=ipc.IpcWriteOptions(compression=codec)) as writer:
+        writer.write_table(table, max_chunksize=300)
+
+
+def _read_arrow(path: Path, *, stream: bool) -> Any:
+    return (ipc.open_stream if stream else ipc.open_file)(path.read_bytes()).read_all()
+
+
+def _same(found: Any, expected: Any) -> bool:
+    """Equal to the last bit of metadata; the numbers of values in a dictionary may be others."""
+    if not found.schema.equals(expected.schema, check_metadata=True):
+        return False
+    for name, kind in zip(found.schema.names, found.schema.types):
+        columns = [found[name], expected[name]]
+        if pa.types.is_dictionary(kind):
+            columns = [column.cast(kind.value_type) for column in columns]
+        if not columns[0].equals(columns[1]):
+            return False
+    return True
+
+
+def _csv_rows(path: Path, separator: str = ",") -> list[list[str]]:
+    csv.field_size_limit(1 << 30)
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file, delimiter=separator))
+
+
+def test_real_texts_are_the_same_documents_in_every_form(
+    corpus: Path,
+    tmp_path: Path,
+) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with gzip.open(corpus, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    table = pa.table(
+        {
+            "n": range(len(rows)),
+            "id": [row["id"] for row in rows],
+            "lengths": [[len(word) for word in row["text"].split()[:5]] for row in rows],
+            "text": [row["text"] for row in rows],
+            "meta": [{"first": row["text"][:9], "odd": i % 2 == 1} for i, row in enumerate(rows)],
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd", row_group_size=700)
+    _write_arrow(table, tmp_path / "a.arrow", stream=False, codec="lz4")
+    _write_arrow(table, tmp_path / "a.arrows", stream=True)
+    flat = table.drop_columns(["lengths", "meta"])
+    flat = flat.filter(pa.compute.invert(pa.compute.match_substring(flat["text"], "\0")))
+    assert len(flat) == len(table), "DuckDB writes no zeros"
+    duckdb.sql("COPY (FROM flat ORDER BY n) TO '%s'" % (tmp_path / "a.csv"))
+    duckdb.sql("COPY (FROM flat ORDER BY n) TO '%s' (DELIMITER '\t')" % (tmp_path / "a.tsv"))
+    expected = None
+    for form in (corpus.name, "a.csv", "a.tsv", "a.parquet", "a.arrow", "a.arrows"):
+        source = corpus if form == corpus.name else tmp_path / form
+        report = tmp_path / "report.tsv"
+        _lines("dedup", source, "-o", f"{tmp_path / 'out'}/", "--report", report, "--force")
+        found = report.read_bytes()
+        expected = expected or found
+        assert found == expected, form
+    assert expected is not None
+    dropped = {line.split(b"\t")[0].decode() for line in expected.splitlines()[1:]}
+    assert dropped
+    kept = table.filter([id not in dropped for id in table["id"].to_pylist()])
+    out = tmp_path / "out"
+    of_parquet = pq.read_table(tmp_path / "a.parquet").filter(pa.compute.is_in(table["n"], kept["n"]))
+    assert pq.read_table(out / "a.parquet").equals(of_parquet, check_metadata=True)
+    assert _read_arrow(out / "a.arrow", stream=False).equals(kept, check_metadata=True)
+    assert _read_arrow(out / "a.arrows", stream=True).equals(kept, check_metadata=True)
+    for name, separator in (("a.csv", ","), ("a.tsv", "\t")):
+        before = _csv_rows(tmp_path / name, separator)
+        after = _csv_rows(out / name, separator)
+        assert after == [row for row in before if row[1] not in dropped]
+    # DuckDB reads what it wrote, and the same rows of Parquet.
+    for one, other in (
+        (f"FROM '{out / 'a.parquet'}'", "FROM kept"),
+        ("FROM kept", f"FROM '{out / 'a.parquet'}'"),
+        (f"SELECT id, text FROM '{out / 'a.csv'}'", "SELECT id, text FROM kept"),
+    ):
+        left = duckdb.sql(f"SELECT count(*) FROM (({one}) EXCEPT ALL ({other}))").fetchall()
+        assert left == [(0,)], one
+
+
+def _zoo(count: int) -> Any:
+    """A column of every kind, with nulls at every level."""
+    chance = random.Random(3)
+
+    def some(make: Any) -> list[Any]:
+        return [None if chance.random() < 0.2 else make(i) for i in range(count)]
+
+    day = datetime.date(2020, 1, 1)
+    now = datetime.datetime(2020, 1, 1, 12)
+    pair = pa.struct([("a", pa.int16()), ("b", pa.list_(pa.string()))])
+    columns = {
+        "id": pa.array(range(count), pa.uint64()),
+        "text": pa.array(texts(count)),
+        "bool": pa.array(some(lambda i: i % 3 == 0)),
+        "small": pa.array(some(lambda i: i % 100), pa.int8()),
+        "float": pa.array(some(float), pa.float32()),
+        "half": pa.array([float(i % 50) for i in range(count)], pa.float16()),
+        "decimal": pa.array(some(lambda i: decimal.Decimal(i) / 8), pa.decimal128(20, 4)),
+        "tiny": pa.array(some(lambda i: decimal.Decimal(i)), pa.decimal128(5, 0)),
+        "date": pa.array(some(lambda i: day + datetime.timedelta(i))),
+        "time": pa.array(some(lambda i: datetime.time(i % 24, 5)), pa.time64("us")),
+        "stamp": pa.array(some(lambda i: now + datetime.timedelta(hours=i)), pa.timestamp("ns")),
+        "zoned": pa.array(
+            some(lambda i: now + datetime.timedelta(hours=i)), pa.timestamp("ms", tz="Europe/Berlin")
+        ),
+        "bytes": pa.array(some(lambda i: bytes([i % 256]) * (i % 7))),
+        "fixed": pa.array(some(lambda i: bytes([i % 256]) * 5), pa.binary(5)),
+        "kind": pa.array(some(lambda i: f"kind {i % 4}")).dictionary_encode(),
+        "large": pa.array(some(lambda i: "x" * (i % 40)), pa.large_string()),
+        "lists": pa.array(
+            some(lambda i: [None if j == 1 else [j] * (j % 3) for j in range(i % 4)]),
+            pa.list_(pa.list_(pa.int32())),
+        ),
+        "pairs": pa.array(
+            some(lambda i: [{"a": j, "b": None if j == 2 else ["s"] * j} for j in range(i % 4)]),
+            pa.list_(pair),
+        ),
+        "struct": pa.array(some(lambda i: {"a": None if i % 5 == 0 else i % 9, "b": ["", None]}), pair),
+        "map": pa.array(some(lambda i: [(f"k{j}", j) for j in range(i % 3)]), pa.map_(pa.string(), pa.int64())),
+        "nothing": pa.nulls(count),
+    }
+    schema = pa.schema(
+        [pa.field(name, column.type, metadata={"of": name}) for name, column in columns.items()],
+        metadata={"pandas": '{"columns": []}', "huggingface": '{"info": {"features": {}}}'},
+    )
+    return pa.table(columns, schema=schema)
+
+
+PARQUET: list[dict[str, Any]] = [
+    {"compression": "snappy"},
+    {"compression": "none", "use_dictionary": False, "write_statistics": False},
+    {"compression": "gzip", "data_page_version": "2.0"},
+    {"compression": "zstd", "version": "1.0", "data_page_size": 200, "write_page_index": True},
+    {"compression": "lz4", "use_deprecated_int96_timestamps": True},
+    {"compression": {"text": "brotli", "id": "none"}, "use_compliant_nested_type": False},
+    {
+        "compression": "snappy",
+        "use_dictionary": ["kind"],
+        "column_encoding": {"id": "DELTA_BINARY_PACKED", "text": "DELTA_BYTE_ARRAY", "float": "BYTE_STREAM_SPLIT"},
+        "store_schema": False,
+        "sorting_columns": [pq.SortingColumn(0)],
+    },
+]
+
+
+@pytest.mark.parametrize("options", PARQUET)
+def test_parquet_loses_rows_and_nothing_else(tmp_path: Path, options: dict[str, Any]) -> None:
+    source, out, report = (tmp_path / name for name in ("a.parquet", "b.parquet", "report.tsv"))
+    pq.write_table(_zoo(500), source, row_group_size=128, **options)
+    bounds = ("--words", "2", "--threshold", "0.6")
+    _lines("dedup", source, "-o", out, "--report", report, *bounds)
+    dropped = {int(line.split("\t")[0]) for line in report.read_text().splitlines()[1:]}
+    assert 50 < len(dropped) < 450
+    before, after = pq.ParquetFile(source), pq.ParquetFile(out)
+    kept = [id not in dropped for id in range(500)]
+    assert _same(after.read(), before.read().filter(kept))
+    assert after.schema.equals(before.schema)
+    # Behind a first line with the place of the object.
+    assert str(after.schema).splitlines()[1:] == str(before.schema).splitlines()[1:]
+    assert after.metadata.metadata == before.metadata.metadata
+    assert after.metadata.num_row_groups == before.metadata.num_row_groups
+    for number in range(after.metadata.num_row_groups):
+        old, new = before.metadata.row_group(number), after.metadata.row_group(number)
+        assert new.num_rows == sum(kept[number * 128 : (number + 1) * 128])
+        assert new.sorting_columns == old.sorting_columns
+        for index in range(new.num_columns):
+            was, now = old.column(index), new.column(index)
+            assert now.compression == was.compression, was.path_in_schema
+            # Values of fixed length are written without a dictionary.
+            is_fixed = was.physical_type == "FIXED_LEN_BYTE_ARRAY"
+            assert now.has_dictionary_page == (was.has_dictionary_page and not is_fixed)
+            assert now.is_stats_set == was.is_stats_set, was.path_in_schema
+            assert now.has_offset_index == was.has_offset_index
+    duckdb = pytest.importorskip("duckdb")
+    rows = duckdb.sql(f"SELECT id, text FROM '{out}' ORDER BY id").fetchall()
+    expected = before.read(["id", "text"]).filter(kept).to_pylist()
+    assert rows == [(row["id"], row["text"]) for row in expected]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
+def test_arrow_loses_rows_and_nothing_else(tmp_path: Path, stream: bool, codec: str | None) -> None:
+    source, out, report = (tmp_path / name for name in ("a.arrow", "b.arrow", "report.tsv"))
+    table = _zoo(500)
+    _write_arrow(table, source, stream=stream, codec=codec)
+    bounds = ("--words", "2", "--threshold", "0.6")
+    _lines("dedup", source, "-o", out, "--report", report, *bounds)
+    dropped = {int(line.split("\t")[0]) for line in report.read_text().splitlines()[1:]}
+    kept = table.filter([id not in dropped for id in range(500)])
+    assert _same(_read_arrow(out, stream=stream), kept)
+    assert (out.stat().st_size < source.stat().st_size) and 0 < len(kept) < 500
+
+
+def test_data_sets_on_disk(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    documents = texts(300, seed=8)
+    rows = datasets.Dataset.from_dict({"id": range(300), "text": documents})
+    rows.save_to_disk(str(tmp_path / "set"), num_shards=2)
+    bounds = ("--words", "2", "--threshold", "0.6")
+    _lines("dedup", tmp_path / "set", "-o", tmp_path / "out", *bounds)
+    lines = "".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(documents))
+    (tmp_path / "a.jsonl").write_text(lines)
+    _lines("dedup", tmp_path / "a.jsonl", "-o", tmp_path / "b.jsonl", *bounds)
+    expected = [json.loads(line)["id"] for line in (tmp_path / "b.jsonl").read_text().splitlines()]
+    shards = sorted((tmp_path / "out").glob("*.arrow"))
+    assert len(shards) == 2
+    loaded = [datasets.Dataset.from_file(str(shard)) for shard in shards]
+    assert [row["id"] for shard in loaded for row in shard] == expected
+    assert all(shard.features == rows.features for shard in loaded)
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "csv"])
+def test_csv_as_programs_write_it(tmp_path: Path, package: str) -> None:
+    source, out = tmp_path / "a.csv", tmp_path / "b.csv"
+    documents = [text.replace(" ", end, 2) for text, end in zip(texts(200), ["\n", '"', ",", "\r\n"] * 50)]
+    columns = {"id": list(range(200)), "note": ['a "b", c\n'] * 200, "text": documents}
+    if package == "pandas":
+        pytest.importorskip("pandas").DataFrame(columns).to_csv(source, index=False)
+    elif package == "polars":
+        pytest.importorskip("polars").DataFrame(columns).write_csv(source)
+    else:
+        with source.open("w", newline="") as file:
+            writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+            writer.writerow(columns)
+            writer.writerows(zip(*columns.values()))
+    report = tmp_path / "report.tsv"
+    bounds = ("--words", "2", "--threshold", "0.6")
+    _lines("dedup", source, "-o", out, "--report", report, *bounds)
+    dropped = {line.split("\t")[0] for line in report.read_text().splitlines()[1:]}
+    assert dropped
+    before = _csv_rows(source)
+    assert _csv_rows(out) == [row for row in before if row[0] not in dropped]
+    assert [row[2] for row in before[1:]] == documents
