@@ -272,6 +272,8 @@ def _lines(*arguments: str | Path) -> list[str]:
     ran = subprocess.run(
         [_tool(), *map(str, arguments)], capture_output=True, check=False, text=True
     )
+    if "which this build does not read" in ran.stderr:
+        pytest.skip("the command-line tool is built without the feature tables")
     assert ran.returncode in (0, 1), ran.stderr
     return ran.stdout.splitlines()
 

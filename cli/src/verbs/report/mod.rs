@@ -90,7 +90,7 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
     destination.write(page.as_bytes())?;
     destination.finish()?;
     context.messages.note(format!(
-        "{} pairs, {} clusters, {} documents that dedup drops",
+        "pairs {}, clusters {}, documents that dedup drops {}",
         found.bands.pairs, found.clusters.clusters, found.dropped.total
     ));
     Ok(Outcome::Done)
