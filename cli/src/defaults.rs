@@ -131,7 +131,13 @@ fn default(
     let is_named = |option: &&Arg| option.get_long() == Some(name) && name != "config";
     let Some(option) = command.get_arguments().find(is_named) else {
         let of = command.get_name();
-        return Err(format!("{name} is no option of {of} (see {of} --help)"));
+        let place = match command.has_subcommands() {
+            true => "; options of a verb stand in its table, such as [dedup]",
+            false => "",
+        };
+        return Err(format!(
+            "{name} is no option of {of} (see {of} --help){place}"
+        ));
     };
     let values = values(option, value)?;
     let excluded = command.get_arguments().filter(|other| {

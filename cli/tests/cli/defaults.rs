@@ -83,7 +83,11 @@ fn mistakes_in_the_file_are_told() {
         ),
         (
             "threshold = 0.9",
-            &["own.toml", "threshold is no option of resemblance"],
+            &[
+                "own.toml",
+                "threshold is no option of resemblance",
+                "stand in its table",
+            ],
         ),
         ("config = 'x'", &["own.toml", "config is no option"]),
         (
