@@ -42,16 +42,16 @@ pub(crate) fn with_defaults(
     let Ok(given) = partial.try_get_matches_from(&arguments) else {
         return Ok((arguments, None));
     };
-    let Some(verb) = given.subcommand_name() else {
+    if given.subcommand_name().is_none() {
         return Ok((arguments, None));
-    };
+    }
     let Some((path, text)) = read(given.get_one::<OsString>("config"))? else {
         return Ok((arguments, None));
     };
     let in_file = |error: String| Failure::usage(format!("{}: {error}", path.display()));
     let table = text.parse::<Table>();
     let table = table.map_err(|error| in_file(error.to_string().trim_end().to_owned()))?;
-    let defaults = defaults(command, &table, &given, verb).map_err(in_file)?;
+    let defaults = defaults(command, &table, &given).map_err(in_file)?;
     let is_end_of_options = |argument: &OsString| argument == "--";
     let end = arguments.iter().position(is_end_of_options);
     let end = end.unwrap_or(arguments.len());
@@ -87,16 +87,11 @@ fn usual_path() -> Option<PathBuf> {
 }
 
 /// Returns the arguments that a file stands for. The error says what is wrong with the file.
-fn defaults(
-    command: &Command,
-    table: &Table,
-    given: &ArgMatches,
-    verb: &str,
-) -> Result<Vec<OsString>, String> {
+fn defaults(command: &Command, table: &Table, given: &ArgMatches) -> Result<Vec<OsString>, String> {
     let mut defaults = Vec::new();
     for (name, value) in table {
         let Value::Table(options) = value else {
-            defaults.extend(default(command, name, value, given)?);
+            defaults.extend(default(command, name, value, Some(given))?);
             continue;
         };
         let Some(of_verb) = command.find_subcommand(name) else {
@@ -105,14 +100,9 @@ fn defaults(
         let given = given.subcommand_matches(name);
         for (option, value) in options {
             // Tables of other verbs are read as well, so that a mistake is told at once.
-            let default = default(
-                of_verb,
-                option,
-                value,
-                given.unwrap_or(&ArgMatches::default()),
-            );
+            let default = default(of_verb, option, value, given);
             let default = default.map_err(|error| format!("[{name}]: {error}"))?;
-            if name == verb {
+            if given.is_some() {
                 defaults.extend(default);
             }
         }
@@ -121,12 +111,12 @@ fn defaults(
 }
 
 /// Returns the arguments that an option of the file stands for: none if it was given, or another that
-/// excludes it.
+/// excludes it. `given` is `None` of a verb that does not run.
 fn default(
     command: &Command,
     name: &str,
     value: &Value,
-    given: &ArgMatches,
+    given: Option<&ArgMatches>,
 ) -> Result<Vec<OsString>, String> {
     let is_named = |option: &&Arg| option.get_long() == Some(name) && name != "config";
     let Some(option) = command.get_arguments().find(is_named) else {
@@ -139,13 +129,13 @@ fn default(
             "{name} is no option of {of} (see {of} --help){place}"
         ));
     };
-    let values = values(option, value)?;
-    let excluded = command.get_arguments().filter(|other| {
+    let values = values(option, name, value)?;
+    let mut excluding = command.get_arguments().filter(|other| {
         *other == option
             || command.get_arg_conflicts_with(other).contains(&option)
             || command.get_arg_conflicts_with(option).contains(other)
     });
-    if excluded.into_iter().any(|other| is_given(given, other)) {
+    if given.is_some_and(|given| excluding.any(|other| is_given(given, other))) {
         return Ok(Vec::new());
     }
     Ok(values)
@@ -160,8 +150,7 @@ fn is_given(given: &ArgMatches, option: &Arg) -> bool {
     source.is_some_and(|source| source != ValueSource::DefaultValue)
 }
 
-fn values(option: &Arg, value: &Value) -> Result<Vec<OsString>, String> {
-    let name = option.get_long().unwrap_or_default();
+fn values(option: &Arg, name: &str, value: &Value) -> Result<Vec<OsString>, String> {
     let takes_value = option.get_action().takes_values();
     let argument = |value: &Value| {
         let value = match value {

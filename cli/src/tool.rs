@@ -28,8 +28,8 @@ A CORPUS is
     end, a byte order mark at the start of the file is ignored. A line with the same field twice is
     bad.
   - a table: CSV or TSV by its name, whose first row names the columns, compressed or not; Parquet
-    or Arrow IPC by its content. A row is what a line of JSON is whose fields are its columns; one
-    that is null is missing. Of Parquet and Arrow only the columns are read that are asked for.
+    or Arrow IPC by its content, if the tool was built with the feature tables. A row is what a line
+    of JSON is whose fields are its columns; one that is null is missing. Of Parquet and Arrow only the columns are read that are asked for.
   - a folder: its files are looked into. Tables are tables; a file whose first two lines are JSON
     objects, or that is named *.jsonl or *.ndjson, is JSON Lines; any other is one text in UTF-8,
     whose key is its relative path; archives and the like are refused. Beside Parquet or Arrow files

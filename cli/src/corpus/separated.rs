@@ -1,4 +1,7 @@
 //! Rows of CSV and TSV: where they end, and what stands in their columns.
+//!
+//! The crate `csv`, with which tests compare, takes text behind quotes and a quote that does not end without a word,
+//! and does not keep the bytes of a row, which are written as they came.
 
 use std::borrow::Cow;
 

@@ -1,10 +1,11 @@
 //! Offline builds of the library, with this tool's messages and signals.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use resemblance::collection::{Collected, Collection};
+use resemblance::dedup::Deduplicator;
 use resemblance::{
     BulkBuild, BulkOptions, Document, DocumentId, DuplicateKeys, Error, Progress, Schema,
     Signature, Store,
@@ -226,8 +227,31 @@ pub(crate) fn bulk_options(context: &Context) -> BulkOptions {
 }
 
 /// How a store in a folder is called whose own name the user does not know.
-pub(crate) fn temporary_name(folder: &Path) -> String {
+pub(super) fn temporary_name(folder: &Path) -> String {
     format!("temporary store in {}", folder.display())
+}
+
+/// What decides on documents one by one, and what failures call its store. With a budget a document is
+/// compared with so many candidates.
+pub(crate) fn deduplicator(
+    context: &Context,
+    schema: &Schema,
+    budget: Option<NonZeroU64>,
+) -> Result<(Deduplicator, String)> {
+    let mut options = context.store_options.clone();
+    if let Some(budget) = budget {
+        options = options.probe_budget(budget.get());
+    }
+    let folder = &context.temp_dir;
+    let name = temporary_name(folder);
+    let begun = Deduplicator::create(folder, schema.clone(), &options);
+    let begun = begun.map_err(|error| Failure::store(&name, error))?;
+    let begun = begun.memory_bytes(context.corpus_bytes());
+    let begun = match NonZeroUsize::new(context.threads) {
+        Some(threads) => begun.threads(threads),
+        None => begun,
+    };
+    Ok((begun, name))
 }
 
 fn failure(name: &str, error: Error) -> Failure {

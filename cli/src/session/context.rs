@@ -1,6 +1,7 @@
 //! What every verb can use.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use resemblance::StoreOptions;
 use resemblance::verification::FeatureSets;
@@ -18,6 +19,8 @@ pub(crate) struct Context {
     pub(crate) threads: usize,
     pub(crate) memory_bytes: u64,
     is_memory_given: bool,
+    /// A corpus may be read several times.
+    has_told_memory: AtomicBool,
     pub(crate) temp_dir: PathBuf,
     /// The value of `--temp-dir`, if it was given.
     pub(crate) given_temp_dir: Option<PathBuf>,
@@ -62,12 +65,13 @@ impl Context {
         if self.is_memory_given {
             return;
         }
+        let is_large = corpus_bytes.is_some_and(|bytes| bytes >= LARGE_CORPUS_BYTES);
         let memory = BinarySize(self.memory_bytes);
         let text = format!("within {memory} of memory, a quarter of what is here (--memory)");
-        if corpus_bytes.is_some_and(|bytes| bytes >= LARGE_CORPUS_BYTES) {
-            self.messages.note(text);
-        } else {
+        if !is_large {
             self.messages.detail(text);
+        } else if !self.has_told_memory.swap(true, Relaxed) {
+            self.messages.note(text);
         }
     }
 
@@ -116,6 +120,7 @@ impl Context {
             threads: options.threads.map_or_else(available, usize::from),
             memory_bytes,
             is_memory_given: options.memory.is_some(),
+            has_told_memory: AtomicBool::default(),
             temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
             given_temp_dir: options.temp_dir.clone(),
             store_options,

@@ -30,7 +30,7 @@ mod weighing;
 
 pub(crate) use bit_list::BitList;
 pub(crate) use build_forecast::BuildForecaster;
-pub(crate) use building::{Building, StoreBuilding, bulk_options, temporary_name};
+pub(crate) use building::{Building, StoreBuilding, bulk_options, deduplicator};
 pub(crate) use context::Context;
 pub(crate) use copying::{CopiedRecords, copy_records, must_be_same, spool_sources};
 pub(crate) use documents::{
@@ -48,7 +48,7 @@ pub(crate) use panics::{contain_panics, silence_panics};
 pub(crate) use sampling::{SampleSource, read_sample};
 pub(crate) use scratch_store::ScratchStore;
 pub(crate) use store_texts::NamedStore;
-pub(crate) use subject::{JoinedDocuments, Subject, SubjectOptions};
+pub(crate) use subject::{JoinedDocuments, Subject};
 pub(crate) use tally::DocumentTally;
 pub(crate) use texts::{KnownTexts, must_be_rereadable, read_text, read_texts_of};
 pub(crate) use trimming::{TrimmedCorpus, trim_corpus};

@@ -15,7 +15,7 @@ use super::opening::open_to_read;
 use super::weighing::with_tf_idf;
 use crate::corpus::{ContentRule, is_store, only_store};
 use crate::failure::{Failure, Result};
-use crate::options::{BoundOptions, ByOptions, CorpusOptions, SchemaOptions, VerifyOptions};
+use crate::options::JoinOptions;
 
 /// The documents that are joined.
 #[derive(Clone)]
@@ -63,31 +63,25 @@ pub(crate) struct Subject {
     pub(crate) features: Option<Arc<FeatureSets>>,
 }
 
-/// The options that decide how a subject is opened.
-pub(crate) struct SubjectOptions<'a> {
-    pub(crate) inputs: &'a [PathBuf],
-    pub(crate) corpus: &'a CorpusOptions,
-    pub(crate) schema: &'a SchemaOptions,
-    pub(crate) bounds: &'a BoundOptions,
-    pub(crate) by: ByOptions,
-    pub(crate) verify: VerifyOptions,
-}
-
 impl Subject {
-    pub(crate) fn open(context: &Context, options: &SubjectOptions<'_>) -> Result<Self> {
-        if let Some(path) = only_store(options.inputs) {
+    pub(crate) fn open(
+        context: &Context,
+        inputs: &[PathBuf],
+        options: &JoinOptions,
+    ) -> Result<Self> {
+        if let Some(path) = only_store(inputs) {
             return Self::open_store(context, path, options);
         }
-        if let Some(store) = options.inputs.iter().find(|path| is_store(path)) {
+        if let Some(store) = inputs.iter().find(|path| is_store(path)) {
             return Err(Failure::usage(format!(
                 "{} is a store; give one store alone, or corpora",
                 store.display()
             )));
         }
-        Self::read_corpus(context, options)
+        Self::read_corpus(context, inputs, options)
     }
 
-    fn open_store(context: &Context, path: &Path, options: &SubjectOptions<'_>) -> Result<Self> {
+    fn open_store(context: &Context, path: &Path, options: &JoinOptions) -> Result<Self> {
         if options.verify.asks_for_exact() {
             return Err(Failure::usage(format!(
                 "--verify exact needs the texts, and {} is a store, which has none; give its corpus",
@@ -104,14 +98,14 @@ impl Subject {
         })
     }
 
-    fn read_corpus(context: &Context, options: &SubjectOptions<'_>) -> Result<Self> {
-        let mut schema = options.schema.build(options.bounds)?;
+    fn read_corpus(context: &Context, inputs: &[PathBuf], options: &JoinOptions) -> Result<Self> {
+        let mut schema = options.schema.build(&options.bounds)?;
         if options.schema.weighs_by_rarity() {
-            schema = with_tf_idf(context, schema, options.inputs, options.corpus)?;
+            schema = with_tf_idf(context, schema, inputs, &options.corpus)?;
         }
         let is_exact = options.verify.is_exact(&schema, false)?;
         let content = ContentRule::new(&schema, is_exact);
-        let corpus = resolve_corpus(context, options.inputs, options.corpus, content)?;
+        let corpus = resolve_corpus(context, inputs, &options.corpus, content)?;
         let corpus = Arc::new(corpus);
         let skip_bad = options.corpus.skip_bad;
         let mut features = context.features(is_exact);

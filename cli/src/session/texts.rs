@@ -10,7 +10,7 @@ use resemblance::{Overlap, Schema, Text};
 use super::context::Context;
 use super::documents::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
-use crate::corpus::{ContentRule, read_bounded};
+use crate::corpus::{ContentRule, Corpus, CorpusDocument, read_bounded};
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
 use crate::output::ProgressDisplay;
@@ -55,25 +55,35 @@ pub(crate) fn read_texts_of(
     mut wanted: BTreeSet<Vec<u8>>,
     max_bytes: usize,
 ) -> Result<BTreeMap<Vec<u8>, String>> {
+    let mut texts = BTreeMap::new();
+    for_each_text(context, inputs, options, |key, text| {
+        if wanted.remove(&key) && text.len() <= max_bytes {
+            texts.insert(key, text);
+        }
+    })?;
+    Ok(texts)
+}
+
+/// Reads a corpus, and visits the keys and the texts of its documents in their order, those that have one.
+fn for_each_text(
+    context: &Context,
+    inputs: &[PathBuf],
+    options: &CorpusOptions,
+    mut visit: impl FnMut(Vec<u8>, String),
+) -> Result<()> {
     let corpus = resolve_corpus(context, inputs, options, ContentRule::default())?;
     let corpus = Arc::new(corpus);
-    let text = move |document: &crate::corpus::CorpusDocument<'_>| {
-        let text = document.content.text();
-        Ok(text
-            .filter(|text| text.len() <= max_bytes)
-            .map(str::to_owned))
-    };
-    let mut documents = CorpusDocuments::start(context, "reading texts", &corpus, 0, text);
-    let (mut texts, mut tally) = (BTreeMap::new(), DocumentTally::default());
+    let work = |document: &CorpusDocument<'_>| Ok(document.content.text().map(str::to_owned));
+    let mut documents = CorpusDocuments::start(context, "reading texts", &corpus, 0, work);
+    let mut tally = DocumentTally::default();
     while let Some(read) = documents.next()? {
-        let Some(document) = read.take(context, &corpus, &mut tally, options.skip_bad)? else {
-            continue;
-        };
-        if wanted.remove(&document.key) {
-            texts.extend(document.value.map(|text| (document.key, text)));
+        let document = read.take(context, &corpus, &mut tally, options.skip_bad)?;
+        let text = document.and_then(|document| Some((document.key, document.value?)));
+        if let Some((key, text)) = text {
+            visit(key, text);
         }
     }
-    Ok(texts)
+    tally.must_be_mostly_good()
 }
 
 /// An error if some of these corpora can be read once only, by a verb that reads them twice.
@@ -82,7 +92,7 @@ pub(crate) fn must_be_rereadable(
     inputs: &[PathBuf],
     options: &CorpusOptions,
 ) -> Result<()> {
-    let corpus = resolve_corpus(context, inputs, options, ContentRule::default())?;
+    let corpus = Corpus::resolve(inputs, options.settings(context.memory_bytes)?)?;
     match corpus.sources.iter().find(|source| !source.is_rereadable()) {
         None => Ok(()),
         Some(source) => Err(Failure::usage(format!(
@@ -116,30 +126,18 @@ impl KnownTexts {
         let text = schema.containment_text().ok_or_else(|| {
             Failure::usage("positions are those of texts, and the schema has no rule for texts")
         })?;
-        let corpus = resolve_corpus(context, inputs, options, ContentRule::default())?;
-        let corpus = Arc::new(corpus);
-        let work = |document: &crate::corpus::CorpusDocument<'_>| {
-            Ok(document.content.text().map(Box::<str>::from))
-        };
-        let mut documents = CorpusDocuments::start(context, "reading texts", &corpus, 0, work);
-        let (mut texts, mut tally) = (HashMap::new(), DocumentTally::default());
+        let mut texts = HashMap::new();
         let (mut room, mut left_out) = (context.memory_bytes / TEXTS_SHARE, 0_u64);
-        while let Some(read) = documents.next()? {
-            let Some(document) = read.take(context, &corpus, &mut tally, options.skip_bad)? else {
-                continue;
-            };
-            let Some(text) = document.value else {
-                continue;
-            };
-            let bytes = (document.key.len() + text.len()) as u64 + ENTRY_BYTES;
+        for_each_text(context, inputs, options, |key, text| {
+            let bytes = (key.len() + text.len()) as u64 + ENTRY_BYTES;
             match room.checked_sub(bytes) {
                 Some(left) => {
                     room = left;
-                    texts.entry(document.key).or_insert(text);
+                    texts.entry(key).or_insert(text.into_boxed_str());
                 }
                 None => left_out += 1,
             }
-        }
+        })?;
         if left_out > 0 {
             context.messages.note(format!(
                 "{left_out} texts do not fit into --memory: passages shared with them have no positions"

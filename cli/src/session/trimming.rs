@@ -79,7 +79,7 @@ pub(crate) fn trim_corpus(
 fn too_many(error: resemblance::Error, repeated: &RepeatedParts) -> Failure {
     match error {
         resemblance::Error::InvalidParameter { .. } => Failure::usage(format!(
-            "more than {} different paragraphs or lines, which --memory has no room for; give it 28 bytes for \
+            "more than {} different paragraphs or lines, which --memory has no room for; give it 31 bytes for \
              each",
             repeated.len()
         )),

@@ -7,16 +7,13 @@ use resemblance::{Clusters, LeftOut, SuspiciousCluster};
 
 use crate::bug::bug;
 use crate::failure::{Outcome, Result};
-use crate::options::{
-    BoundOptions, ByOptions, CorpusOptions, JoinLimits, SchemaOptions, TypedFormatOptions,
-    VerifyOptions,
-};
+use crate::options::{JoinOptions, TypedFormatOptions};
 use crate::output::{
     Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, document_value,
 };
 use crate::session::{
-    Context, JoinProduct, Subject, SubjectOptions, announce_join, limited, pair_sorter,
-    tell_left_out, tell_suspicious,
+    Context, JoinProduct, Subject, announce_join, limited, pair_sorter, tell_left_out,
+    tell_suspicious,
 };
 
 /// List the clusters of near-duplicates of a store or a corpus
@@ -36,17 +33,7 @@ pub(crate) struct ClustersArguments {
     #[arg(required = true, value_name = "STORE|CORPUS")]
     pub(crate) inputs: Vec<PathBuf>,
     #[command(flatten)]
-    bounds: BoundOptions,
-    #[command(flatten)]
-    by: ByOptions,
-    #[command(flatten)]
-    limits: JoinLimits,
-    #[command(flatten)]
-    verify: VerifyOptions,
-    #[command(flatten)]
-    schema: SchemaOptions,
-    #[command(flatten)]
-    options: CorpusOptions,
+    join: JoinOptions,
     #[command(flatten)]
     format: TypedFormatOptions,
 }
@@ -60,23 +47,13 @@ struct FoundClusters {
 }
 
 pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Result<Outcome> {
-    let subject = Subject::open(
-        context,
-        &SubjectOptions {
-            inputs: &arguments.inputs,
-            corpus: &arguments.options,
-            schema: &arguments.schema,
-            bounds: &arguments.bounds,
-            by: arguments.by,
-            verify: arguments.verify,
-        },
-    )?;
+    let subject = Subject::open(context, &arguments.inputs, &arguments.join)?;
     let documents = subject.documents.clone();
     let (bounds, features) = (subject.bounds, subject.features.clone());
     let join = limited(
         context,
         documents.clusters().bounds(bounds),
-        arguments.limits,
+        arguments.join.limits,
     );
     let joining = announce_join(context, &join, JoinProduct::SortedClusters)?;
     let join = joining.follow(join);

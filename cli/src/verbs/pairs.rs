@@ -6,17 +6,13 @@ use clap::Args;
 use resemblance::{LeftOut, Pairs};
 
 use crate::failure::{Outcome, Result};
-use crate::options::{
-    BoundOptions, ByOptions, CorpusOptions, JoinLimits, SchemaOptions, TypedFormatOptions,
-    VerifyOptions, similarity_name,
-};
+use crate::options::{JoinOptions, TypedFormatOptions, similarity_name};
 use crate::output::{
     Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, document_value,
     nearness_columns,
 };
 use crate::session::{
-    Context, JoinProduct, JoinProgress, Subject, SubjectOptions, announce_join, limited,
-    pair_sorter, tell_left_out,
+    Context, JoinProduct, JoinProgress, Subject, announce_join, limited, pair_sorter, tell_left_out,
 };
 
 /// List all near-duplicate pairs of a store or a corpus
@@ -39,36 +35,20 @@ pub(crate) struct PairsArguments {
     #[arg(required = true, value_name = "STORE|CORPUS")]
     pub(crate) inputs: Vec<PathBuf>,
     #[command(flatten)]
-    bounds: BoundOptions,
-    #[command(flatten)]
-    by: ByOptions,
-    #[command(flatten)]
-    limits: JoinLimits,
-    #[command(flatten)]
-    verify: VerifyOptions,
-    #[command(flatten)]
-    schema: SchemaOptions,
-    #[command(flatten)]
-    options: CorpusOptions,
+    join: JoinOptions,
     #[command(flatten)]
     format: TypedFormatOptions,
 }
 
 pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Outcome> {
-    let subject = Subject::open(
-        context,
-        &SubjectOptions {
-            inputs: &arguments.inputs,
-            corpus: &arguments.options,
-            schema: &arguments.schema,
-            bounds: &arguments.bounds,
-            by: arguments.by,
-            verify: arguments.verify,
-        },
-    )?;
+    let subject = Subject::open(context, &arguments.inputs, &arguments.join)?;
     let documents = subject.documents.clone();
     let (bounds, features) = (subject.bounds, subject.features.clone());
-    let join = limited(context, documents.pairs().bounds(bounds), arguments.limits);
+    let join = limited(
+        context,
+        documents.pairs().bounds(bounds),
+        arguments.join.limits,
+    );
     let joining = announce_join(context, &join, JoinProduct::Pairs)?;
     let sorter = pair_sorter(context, &documents).ordering_documents();
     let mut progress = joining.display("finding pairs", context.messages.quiet);

@@ -124,17 +124,12 @@ fn near_duplicates_are_those_of_what_is_left() {
     folder.write("c.jsonl", lines);
     for policy in ["first", "cluster", "representative"] {
         let run = |input: &str, output: &str, level: &str| {
-            let bounds = [
-                "--policy",
-                policy,
-                "--words",
-                "2",
-                "--threshold",
-                "0.6",
-                "--force",
-            ];
-            let arguments = ["dedup", input, "-o", output, "--level", level];
-            folder.run(&[&arguments[..], &bounds].concat()).expect(0)
+            let mut arguments = vec!["dedup", input, "-o", output, "--level", level];
+            arguments.extend(["--words", "2", "--force"]);
+            if level != "line" {
+                arguments.extend(["--policy", policy, "--threshold", "0.6"]);
+            }
+            folder.run(&arguments).expect(0)
         };
         run("c.jsonl", "trimmed.jsonl", "line");
         run("trimmed.jsonl", "after.jsonl", "document");
@@ -164,7 +159,7 @@ fn what_cannot_be_trimmed_is_refused() {
         "c.jsonl",
         line("a", "some text") + &line("b", "some other text"),
     );
-    let refused: [(&[&str], &str); 5] = [
+    let refused: [(&[&str], &str); 8] = [
         (&["--level", "line,paragraph"], "exclude each other"),
         (
             &["--level", "line", "--report", "r.tsv"],
@@ -176,6 +171,18 @@ fn what_cannot_be_trimmed_is_refused() {
         ),
         (&["--level", "line", "--features"], "no rule for"),
         (&["--level", "word"], "invalid value"),
+        (
+            &["--level", "line", "--keep", "longest"],
+            "--keep is for near-duplicate",
+        ),
+        (
+            &["--level", "line", "--threshold", "0.9"],
+            "--threshold or --distance",
+        ),
+        (
+            &["--level", "line", "--policy", "cluster"],
+            "--policy is for near-duplicate",
+        ),
     ];
     for (options, says) in refused {
         let arguments = [&["dedup", "c.jsonl", "-o", "out.jsonl"][..], options].concat();

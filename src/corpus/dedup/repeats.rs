@@ -13,8 +13,9 @@ use crate::text::Text;
 /// Memory for the hashes of parts, unless the caller says otherwise.
 const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
 
-/// What a hash takes: the table is half full after it has grown, and for a moment the old one is there too.
-const HASH_BYTES: u64 = 28;
+/// What a hash takes at most. A table of 2^n places of 9 bytes grows once 7 of 8 are taken; the old one and the
+/// new one, 27 · 2^n bytes, are there together then.
+const HASH_BYTES: u64 = 31;
 
 /// The parts of a text that are dropped if they were there before.
 ///
@@ -130,7 +131,7 @@ impl TextParts {
 /// equal parts the first stays. Parts without words, such as blank lines, stay where they are.
 ///
 /// Parts count as equal if their hashes of 64 bits are: of 150 million different parts, one is taken for another
-/// with a probability of 0.0006. They take some 14 to 28 bytes of memory each.
+/// with a probability of 0.0006. They take 10 to 21 bytes of memory each, and 31 for a moment while the table of them grows.
 ///
 /// ```
 /// use resemblance::Text;
@@ -194,12 +195,12 @@ impl RepeatedParts {
         }
     }
 
-    /// Memory that the hashes of parts may take, in bytes, 28 for each.
+    /// Memory that the hashes of parts may take, in bytes, 31 for each.
     ///
     /// ```
     /// # use resemblance::Text;
     /// # use resemblance::dedup::{RepeatedParts, TextPart, TextParts};
-    /// let mut repeated = RepeatedParts::new().memory_bytes(28);
+    /// let mut repeated = RepeatedParts::new().memory_bytes(31);
     /// let parts = TextParts::new(TextPart::Line, &Text::words(1), "one\ntwo\n")?;
     /// assert!(repeated.is_empty() && repeated.trim(&parts).is_err());
     /// # Ok::<(), resemblance::Error>(())

@@ -112,11 +112,11 @@ fn push_value(json: &mut Vec<u8>, column: &dyn Array, row: usize) -> ArrowResult
         DataType::Utf8 => push_string(json, column.as_string::<i32>().value(row))?,
         DataType::LargeUtf8 => push_string(json, column.as_string::<i64>().value(row))?,
         DataType::Utf8View => push_string(json, column.as_string_view().value(row))?,
-        DataType::Binary => push_bytes(json, column.as_binary::<i32>().value(row)),
-        DataType::LargeBinary => push_bytes(json, column.as_binary::<i64>().value(row)),
-        DataType::BinaryView => push_bytes(json, column.as_binary_view().value(row)),
+        DataType::Binary => push_bytes(json, column.as_binary::<i32>().value(row))?,
+        DataType::LargeBinary => push_bytes(json, column.as_binary::<i64>().value(row))?,
+        DataType::BinaryView => push_bytes(json, column.as_binary_view().value(row))?,
         DataType::FixedSizeBinary(_) => {
-            push_bytes(json, column.as_fixed_size_binary().value(row));
+            push_bytes(json, column.as_fixed_size_binary().value(row))?;
         }
         DataType::List(_) => push_list(json, &*column.as_list::<i32>().value(row))?,
         DataType::LargeList(_) => push_list(json, &*column.as_list::<i64>().value(row))?,
@@ -213,14 +213,13 @@ fn push_string(json: &mut Vec<u8>, text: &str) -> ArrowResult<()> {
 }
 
 /// Two hexadecimal digits a byte.
-fn push_bytes(json: &mut Vec<u8>, bytes: &[u8]) {
-    const DIGITS: [u8; 16] = *b"0123456789abcdef";
-    let digit = |value: u8| DIGITS.get(usize::from(value)).copied();
+fn push_bytes(json: &mut Vec<u8>, bytes: &[u8]) -> ArrowResult<()> {
     json.push(b'"');
     for byte in bytes {
-        json.extend(digit(byte >> 4).into_iter().chain(digit(byte & 15)));
+        write!(json, "{byte:02x}")?;
     }
     json.push(b'"');
+    Ok(())
 }
 
 fn push_list(json: &mut Vec<u8>, elements: &dyn Array) -> ArrowResult<()> {

@@ -16,7 +16,7 @@ use self::arguments::PolicyName;
 use self::plan::DedupPlan;
 use crate::corpus::{ContentRule, Corpus, ReadTotals};
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::similarity_name;
+use crate::options::{KeepRule, similarity_name};
 use crate::output::{DropReport, OutputTarget, Sink};
 use crate::session::{
     BitList, Context, CopiedRecords, DocumentTally, NamedStore, TrimmedCorpus, copy_records,
@@ -79,7 +79,9 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         tally,
     };
     let totals = plan.run()?;
-    totals_before.map_or(Ok(()), |before| must_be_same(before, totals))?;
+    if let Some(before) = totals_before {
+        must_be_same(before, totals)?;
+    }
     let records = (plan.kept, plan.dropped);
     copy(context, &plan.corpus, totals, records, sinks)?;
     if let Some(report) = plan.report {
@@ -214,6 +216,11 @@ fn check_limits(arguments: &DedupArguments) -> Result<()> {
             ("--report", arguments.report.is_some()),
             ("--against", arguments.against.is_some()),
             ("--budget", arguments.budget.is_some()),
+            ("--max-bucket", arguments.limits.max_bucket.is_some()),
+            ("--policy", arguments.policy != PolicyName::First),
+            ("--keep", !matches!(arguments.keep, KeepRule::First)),
+            ("--threshold or --distance", arguments.bounds.is_given()),
+            ("--by", arguments.by.is_given()),
         ];
         if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
             return Err(Failure::usage(format!(

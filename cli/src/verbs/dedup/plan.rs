@@ -1,6 +1,5 @@
 //! Decides which documents are kept.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use resemblance::collection::Collected;
@@ -12,13 +11,13 @@ use super::arguments::{DedupArguments, PolicyName};
 use super::kept::{KeptDocuments, SketchedDocument};
 use crate::bug::bug;
 use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::options::KeepRule;
 use crate::output::{DropReport, Survivor, escape};
 use crate::session::{
     BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
-    DocumentTally, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, limited,
-    tell_left_out, tell_suspicious, temporary_name,
+    DocumentTally, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator, limited,
+    tell_left_out, tell_suspicious,
 };
 
 /// Decides which documents are kept.
@@ -203,22 +202,8 @@ impl DedupPlan<'_> {
         documents.end(self.context, &self.tally)
     }
 
-    /// What decides on documents one by one, and what failures call its store.
     fn deduplicator(&self) -> Result<(Deduplicator, String)> {
-        let (mut options, budget) = (self.context.store_options.clone(), self.arguments.budget);
-        if let Some(budget) = budget {
-            options = options.probe_budget(budget.get());
-        }
-        let folder = &self.context.temp_dir;
-        let name = temporary_name(folder);
-        let begun = Deduplicator::create(folder, self.schema.clone(), &options);
-        let begun = begun.map_err(|error| Failure::store(&name, error))?;
-        let begun = begun.memory_bytes(self.context.corpus_bytes());
-        let begun = match NonZeroUsize::new(self.context.threads) {
-            Some(threads) => begun.threads(threads),
-            None => begun,
-        };
-        Ok((begun, name))
+        deduplicator(self.context, &self.schema, self.arguments.budget)
     }
 
     /// Decides some documents in their order: together, or one by one where that cannot be.

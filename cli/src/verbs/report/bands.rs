@@ -2,6 +2,9 @@
 
 use resemblance::{DocumentId, Pair, Schema, feature_hash};
 
+use crate::bug::{at_mut, bug};
+use crate::failure::Result;
+
 /// Bands between the threshold and 1.
 const BANDS: usize = 5;
 
@@ -89,15 +92,11 @@ impl PairBands {
         self.threshold.is_some()
     }
 
-    pub(super) fn add(&mut self, pair: &Pair) {
+    pub(super) fn add(&mut self, pair: &Pair) -> Result<()> {
         self.pairs += 1;
-        let (band, part) = self.place(pair);
-        if let Some(count) = self.counts.get_mut(part) {
-            *count += 1;
-        }
-        let Some(band) = self.bands.get_mut(band) else {
-            return;
-        };
+        let (band, part) = self.place(pair)?;
+        *at_mut(&mut self.counts, part)? += 1;
+        let band = at_mut(&mut self.bands, band)?;
         band.pairs += 1;
         let ids = [pair.a.get().to_le_bytes(), pair.b.get().to_le_bytes()];
         let sample = SampledPair {
@@ -114,11 +113,12 @@ impl PairBands {
             band.samples.insert(place, sample);
             band.samples.truncate(self.samples);
         }
+        Ok(())
     }
 
     /// The number of the band, and that of the count.
-    fn place(&self, pair: &Pair) -> (usize, usize) {
-        match (self.threshold, pair.similarity) {
+    fn place(&self, pair: &Pair) -> Result<(usize, usize)> {
+        Ok(match (self.threshold, pair.similarity) {
             (Some(threshold), Some(similarity)) => {
                 let part = (similarity * PARTS as f64 + 1e-9).floor() as usize;
                 let above = (similarity - threshold) / (1.0 - threshold) * BANDS as f64;
@@ -134,11 +134,11 @@ impl PairBands {
             _ => {
                 let distance = pair
                     .distance
-                    .map_or(0, |distance| distance.min(self.max_distance));
+                    .ok_or_else(|| bug("a pair without a distance"))?;
                 let bands = DISTANCE_BANDS.min(self.max_distance + 1);
                 let width = (self.max_distance + 1).div_ceil(bands);
                 ((distance / width) as usize, distance as usize)
             }
-        }
+        })
     }
 }

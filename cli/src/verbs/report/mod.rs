@@ -5,12 +5,11 @@ mod groups;
 mod page;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
 use resemblance::collection::Collected;
-use resemblance::dedup::{DedupPolicy, Deduplicator, Preference};
+use resemblance::dedup::{DedupPolicy, Preference};
 use resemblance::verification::FeatureSets;
 use resemblance::{DocumentId, LeftOut};
 
@@ -20,13 +19,11 @@ use self::page::{DroppedSample, ReportPage, SamplePair};
 use crate::bug::bug;
 use crate::corpus::only_store;
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{
-    BoundOptions, ByOptions, CorpusOptions, JoinLimits, SchemaOptions, VerifyOptions,
-};
+use crate::options::JoinOptions;
 use crate::output::{Destination, ExplainedPair, escape};
 use crate::session::{
-    Context, JoinProduct, JoinProgress, JoinedDocuments, Subject, SubjectOptions, announce_join,
-    limited, must_be_rereadable, read_texts_of, temporary_name,
+    Context, JoinProduct, JoinProgress, JoinedDocuments, Subject, announce_join, deduplicator,
+    limited, must_be_rereadable, read_texts_of,
 };
 
 /// Texts that are longer are not shown.
@@ -62,17 +59,7 @@ pub(crate) struct ReportArguments {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    bounds: BoundOptions,
-    #[command(flatten)]
-    by: ByOptions,
-    #[command(flatten)]
-    limits: JoinLimits,
-    #[command(flatten)]
-    verify: VerifyOptions,
-    #[command(flatten)]
-    schema: SchemaOptions,
-    #[command(flatten)]
-    options: CorpusOptions,
+    join: JoinOptions,
 }
 
 pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<Outcome> {
@@ -82,7 +69,7 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
             store.display()
         )));
     }
-    let (inputs, options) = (&arguments.inputs, &arguments.options);
+    let (inputs, options) = (&arguments.inputs, &arguments.join.corpus);
     must_be_rereadable(context, inputs, options)?;
     let mut destination = Destination::create(&arguments.output, arguments.force)?;
     let found = find(context, arguments)?;
@@ -114,17 +101,7 @@ struct DroppedDocuments {
 }
 
 fn find(context: &Context, arguments: &ReportArguments) -> Result<Found> {
-    let subject = Subject::open(
-        context,
-        &SubjectOptions {
-            inputs: &arguments.inputs,
-            corpus: &arguments.options,
-            schema: &arguments.schema,
-            bounds: &arguments.bounds,
-            by: arguments.by,
-            verify: arguments.verify,
-        },
-    )?;
+    let subject = Subject::open(context, &arguments.inputs, &arguments.join)?;
     let JoinedDocuments::OfCorpus(collected) = subject.documents.clone() else {
         return Err(bug("a store where a corpus was given").into());
     };
@@ -147,7 +124,7 @@ fn find_pairs(
     subject: &Subject,
 ) -> Result<(PairBands, LeftOut)> {
     let join = subject.documents.pairs().bounds(subject.bounds);
-    let join = limited(context, join, arguments.limits);
+    let join = limited(context, join, arguments.join.limits);
     let joining = announce_join(context, &join, JoinProduct::Clusters)?;
     let mut progress = joining.display("finding pairs", context.messages.quiet);
     let mut bands = PairBands::new(subject.documents.schema(), arguments.samples);
@@ -161,7 +138,7 @@ fn find_pairs(
         while let Some(pair) = pairs.next() {
             let pair = pair?;
             joining.add_pair(pairs.lanes_read());
-            bands.add(&pair);
+            bands.add(&pair)?;
         }
         Ok((bands, pairs.left_out()))
     })
@@ -174,7 +151,7 @@ fn find_clusters(
     collected: &Collected,
 ) -> Result<ClusterFigures> {
     let join = subject.documents.clusters().bounds(subject.bounds);
-    let join = limited(context, join, arguments.limits);
+    let join = limited(context, join, arguments.join.limits);
     let joining = JoinProgress::default();
     let join = joining.follow(join);
     let mut progress = joining.display("finding clusters", context.messages.quiet);
@@ -223,16 +200,8 @@ fn find_dropped(
     subject: &Subject,
 ) -> Result<DroppedDocuments> {
     let join = subject.documents.clusters().bounds(subject.bounds);
-    let join = limited(context, join, arguments.limits);
-    let schema = subject.documents.schema().clone();
-    let folder = &context.temp_dir;
-    let decider = Deduplicator::create(folder, schema, &context.store_options);
-    let decider = decider.map_err(|error| Failure::store(temporary_name(folder), error))?;
-    let decider = decider.memory_bytes(context.corpus_bytes());
-    let decider = match NonZeroUsize::new(context.threads) {
-        Some(threads) => decider.threads(threads),
-        None => decider,
-    };
+    let join = limited(context, join, arguments.join.limits);
+    let (decider, _) = deduplicator(context, subject.documents.schema(), None)?;
     let decider = match context.features(subject.features.is_some()) {
         Some(features) => decider.verify_exact(features),
         None => decider,
@@ -327,7 +296,7 @@ impl Found {
         for (a, b) in pairs {
             wanted.extend([self.key(a)?, self.key(b)?]);
         }
-        let (inputs, options) = (&arguments.inputs, &arguments.options);
+        let (inputs, options) = (&arguments.inputs, &arguments.join.corpus);
         read_texts_of(context, inputs, options, wanted, MAX_TEXT_BYTES)
     }
 
