@@ -63,6 +63,24 @@ fn what_two_texts_share_is_marked() {
     let similarity = shared as f64 / (of_a.len() + of_b.len() - shared) as f64;
     assert_eq!(pair["similarity"], similarity);
     assert!(pair["similarity_estimate"].is_f64() && pair["distance"].is_null());
+    let (count_a, count_b) = (of_a.len() as f64, of_b.len() as f64);
+    for (name, length) in [
+        ("cosine", (count_a * count_b).sqrt()),
+        ("dice", (count_a + count_b) / 2.0),
+        ("overlap", count_a.min(count_b)),
+    ] {
+        let expected = shared as f64 / length;
+        assert!(
+            (pair[name].as_f64().unwrap() - expected).abs() < 1e-12,
+            "{name}"
+        );
+        let printed = match name {
+            "dice" => format!("Dice {expected:.6}"),
+            _ => format!("{name} {expected:.6}"),
+        };
+        assert!(ran.stdout.contains(&printed), "{printed}: {}", ran.stdout);
+    }
+    assert!(pair["weighted_cosine"].is_null() && pair["weighted_similarity"].is_null());
     for span in pair["spans_a"].as_array().unwrap() {
         let at = |end: usize| span[end].as_u64().unwrap() as usize;
         assert!(A.get(at(0)..at(1)).is_some(), "{span}");
@@ -106,6 +124,30 @@ fn what_two_texts_share_is_marked() {
         "{page}"
     );
     folder.run(&html).expect(4);
+}
+
+/// Signatures that count shingles stand beside similarities that count them, too.
+#[test]
+fn counted_shingles_have_their_own_similarities() {
+    let folder = Folder::new();
+    folder.write("a.txt", "to be to be to be");
+    folder.write("b.txt", "to be or to go");
+    // Pairs of words: "to be" 3 and 1, "be to" 2 and 0; "be or", "or to", "to go" 0 and 1.
+    let cosine = 3.0 / (13.0_f64 * 4.0).sqrt();
+    for (options, similarity) in [
+        (&["--minhash-kind", "weighted"][..], Some(1.0 / 8.0)),
+        (&["--simhash", "64"], None),
+    ] {
+        let files = [
+            "explain", "a.txt", "b.txt", "--words", "2", "--format", "json",
+        ];
+        let ran = folder.run(&[&files[..], options].concat()).expect(0);
+        let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let found = json[0]["weighted_cosine"].as_f64().unwrap();
+        assert!((found - cosine).abs() < 1e-12, "{found}");
+        assert_eq!(json[0]["weighted_similarity"].as_f64(), similarity);
+        assert_eq!(json[0]["overlap"], 1.0 / 2.0);
+    }
 }
 
 #[test]

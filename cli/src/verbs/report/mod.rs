@@ -310,13 +310,12 @@ impl Found {
         let labels = [self.label(a)?, self.label(b)?];
         let schema = self.subject.documents.schema();
         let found = texts.get(&self.key(a)?).zip(texts.get(&self.key(b)?));
-        let explained = match (found, schema.text()) {
-            (Some((text_a, text_b)), Some(text)) => {
-                let texts = [text_a.clone(), text_b.clone()];
-                Some(ExplainedPair::new(schema, &text, labels.clone(), texts)?)
-            }
-            _ => None,
-        };
+        let found = found.filter(|_| schema.text().is_some());
+        let explained = found.map(|(text_a, text_b)| {
+            let texts = [text_a.clone(), text_b.clone()];
+            ExplainedPair::new(schema, labels.clone(), texts)
+        });
+        let explained = explained.transpose()?;
         Ok(SamplePair { labels, explained })
     }
 }
