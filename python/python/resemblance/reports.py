@@ -99,6 +99,20 @@ class Overlaps:
 
 
 @dataclass(frozen=True)
+class FrequentPassage:
+    """A passage of a text that many documents have, such as a menu or a licence: `text[start:end]`.
+
+    So many `shingles` follow each other in it, and the rarest kept one of them is in so many `documents`.
+    The passage begins and ends with kept shingles: what is common may be longer by up to a window less one.
+    """
+
+    start: int
+    end: int
+    shingles: int
+    documents: int
+
+
+@dataclass(frozen=True)
 class Problem:
     """A part of a store that is not as it should be: the number of the invariant, where, and what."""
 
