@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use resemblance::exact::span_of_shingles;
-use resemblance::{ContainmentQuery, Overlap, Overlaps, Signature, Text};
+use resemblance::{ContainmentQuery, Overlap, Overlaps, PlacedPassage, Signature, Text};
 
 use crate::batches::{Batches, in_shares};
 use crate::errors::invalid;
@@ -193,6 +193,18 @@ fn overlaps_object<'py>(py: Python<'py>, answer: &Overlaps) -> PyResult<Bound<'p
 }
 
 fn overlap_object<'py>(py: Python<'py>, overlap: &Overlap) -> PyResult<Bound<'py, PyAny>> {
+    let passage = |passage: &PlacedPassage| {
+        let (query, document) = (&passage.query, &passage.document);
+        let fields = fields!(py,
+            query: (query.start, query.end),
+            document: (document.start, document.end),
+        );
+        object(py, "reports", "PlacedPassage", &fields)
+    };
+    let passages = overlap.passages().map(|passages| {
+        let passages = passages.iter().map(passage);
+        passages.collect::<PyResult<Vec<_>>>()
+    });
     let fields = fields!(py,
         id: overlap.id().get(),
         key: optional_key(py, overlap.key())?,
@@ -203,6 +215,7 @@ fn overlap_object<'py>(py: Python<'py>, overlap: &Overlap) -> PyResult<Bound<'py
         document_hashes: overlap.document_hashes(),
         longest_run: overlap.longest_run(),
         query_share_variance: overlap.query_share_variance(),
+        passages: passages.transpose()?,
     );
     object(py, "reports", "Overlap", &fields)
 }

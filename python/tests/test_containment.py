@@ -53,6 +53,27 @@ def test_many_are_answered_as_one_by_one(store: rs.Store) -> None:
     assert snapshot.contents_of(pages[3])[0].longest_run is None
 
 
+def test_positions_tell_where_passages_stand(tmp_path: Path) -> None:
+    containment = rs.Containment(3, window=1, positions=True)
+    schema = rs.Schema(text=rs.Text.words(3), containment=containment)
+    assert schema.containment == containment and rs.Containment(3).positions is False
+    store = rs.Store.create(tmp_path / "placed.rsm", schema)
+    page = f"{words(0, 40)} {words(7_000, 30)} the end"
+    store.insert("page", page)
+    query = f"They say {words(7_000, 12)} and then {words(7_020, 5)}"
+    [found] = store.snapshot().overlaps(query)
+    assert found.passages is not None
+    for passage in found.passages:
+        (start, end), (there, there_end) = passage.query, passage.document
+        assert query.split()[start : end + 2] == page.split()[there : there_end + 2]
+    assert [passage.query for passage in found.passages] == [(2, 12), (16, 19)]
+    [again] = store.snapshot().overlaps(schema.sketch(query))
+    assert again == found
+    plain = rs.Store.create(tmp_path / "plain.rsm", rs.Schema(text=rs.Text.words(3), containment=rs.Containment(3)))
+    plain.insert("page", page)
+    assert plain.snapshot().overlaps(page)[0].passages is None
+
+
 def test_boilerplate_is_what_many_documents_have(tmp_path: Path) -> None:
     schema = rs.Schema(text=rs.Text.words(3), containment=rs.Containment(3, window=1))
     store = rs.Store.create(tmp_path / "pages.rsm", schema)

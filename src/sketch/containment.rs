@@ -147,8 +147,8 @@ impl Containment {
     }
 
     /// Keeps where each kept shingle stands in its document as well, so that answers tell where the shared
-    /// passages are in both ([`Overlap::passages`](crate::Overlap::passages)), without the texts. A kept
-    /// shingle of a document of n shingles takes about (log₂ n + 2) / 8 bytes more in the document's row, 1.6 of
+    /// passages are in both ([`Overlap::passages`](crate::Overlap::passages)), without the texts. Each kept
+    /// shingle of a document of n shingles, repeats included, takes about (log₂ n + 2) / 8 bytes more in the document's row, 1.6 of
     /// two thousand.
     ///
     /// ```

@@ -63,7 +63,7 @@ from .corpus import (
 from .errors import *  # noqa: F403
 from .errors import __all__ as _error_names
 from .explanation import Explanation, explain
-from .reports import FrequentPassage, Overlap, Overlaps, Progress, progress_bar
+from .reports import FrequentPassage, Overlap, Overlaps, PlacedPassage, Progress, progress_bar
 from .schema import Containment, MinHash, SimHash, Text
 
 for _class in (Cluster, Clusters, Matches, Overlaps, Signatures):
@@ -89,6 +89,7 @@ __all__ = [
     "Overlaps",
     "Pair",
     "Pairs",
+    "PlacedPassage",
     "Progress",
     "Record",
     "Records",
