@@ -16,6 +16,7 @@ mod identical;
 mod in_threads;
 mod keys;
 mod nearest;
+mod placed_passages;
 mod plan;
 mod probe;
 mod request;
