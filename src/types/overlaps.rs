@@ -135,6 +135,19 @@ impl Overlap {
     /// a shingle is long (of features: where not all are kept). Every kept shingle of the query that the document has is in one of them,
     /// but for capped ones at the ends. Of several places in the document the first is told of those where the
     /// passage is longest; of a shingle that stands there more than 64 times, the first 64 places are tried.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let containment = Containment::new(1).window(1).positions(true);
+    /// let schema = Schema::builder().containment(containment).build()?;
+    /// let store = Store::create(folder.path().join("songs.rsm"), schema)?;
+    /// store.insert("song", &store.sketcher().hashes([5, 6, 7, 8, 9])?)?;
+    /// let found = store.snapshot()?.overlaps(&store.sketcher().hashes([1, 7, 8, 2])?).run()?;
+    /// let passage = &found[0].passages().unwrap()[0];
+    /// assert_eq!((passage.query.clone(), passage.document.clone()), (1..3, 2..4));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn passages(&self) -> Option<&[PlacedPassage]> {
         self.passages.as_deref()

@@ -7,10 +7,10 @@ use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at, at_mut};
+use crate::query::containment::placed_passages::placed_passages;
+use crate::query::containment::shared_hashes::SharedHashes;
 use crate::query::in_threads::in_threads;
-use crate::query::placed_passages::placed_passages;
 use crate::query::request::{check_signatures, check_threads};
-use crate::query::shared_hashes::SharedHashes;
 use crate::query::sweep::for_each_piece;
 use crate::read::ReadView;
 use crate::sketch::Signature;
