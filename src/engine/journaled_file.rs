@@ -32,10 +32,6 @@ use crate::sync::IgnorePoison;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// Zeros that are written behind the records at once: a file system takes longer for a sync of bytes that the
-/// file did not have before.
-const ZEROED_BYTES: u64 = 128 << 10;
-
 /// Pages that are written to their places at once.
 const MAX_WRITE_BYTES: usize = 1 << 20;
 
@@ -75,6 +71,14 @@ impl WaitingPages {
     }
 }
 
+/// Returns true if an error says that there is no room on the disk, or for this file.
+fn is_full(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+    )
+}
+
 /// What the writer knows.
 #[derive(Debug, Default)]
 struct Writing {
@@ -82,10 +86,9 @@ struct Writing {
     note: Note,
     /// The number of the next record.
     next_number: u64,
-    /// Bytes of the journal that have records, and those that have been written at all.
+    /// Bytes of the journal that have records.
     used_bytes: u64,
-    zeroed_bytes: u64,
-    /// Syncs since the file was opened.
+    /// Syncs since the file was opened or changed its length.
     syncs: u32,
     /// Pages are written to their places until the next sync.
     is_in_place: bool,
@@ -144,8 +147,8 @@ impl JournaledFile {
             && let Some(place) = self.load(&mut writing)?
         {
             self.is_loaded.store(false, Ordering::Release);
-            let detail = "a sector of the journal is damaged, and so the last commits cannot be read; \
-                          `repair` brings back the documents of those before";
+            let detail = "the journal of the last commits is damaged; `repair` brings back the \
+                          documents of those before";
             return Err(damaged(place, detail));
         }
         Ok(writing)
@@ -274,15 +277,26 @@ impl JournaledFile {
     }
 
     /// Makes a journal behind the engine's pages. Returns false if there can be none: while a file is being
-    /// made it has no head.
+    /// made it has no head, and the disk may be full.
     fn begin_journal(&self, writing: &mut Writing) -> Result<bool> {
         let mut head = [0; SEALED_HEAD_BYTES];
         self.read_file(0, &mut head)?;
-        if check_head(&head) != HeadSeal::Intact {
+        if !head.starts_with(ENGINE_MAGIC) || check_head(&head) != HeadSeal::Intact {
             return Ok(false);
         }
         let offset = self.length_bytes.load(Ordering::Acquire);
-        self.file.set_len(offset + self.limits.bytes)?;
+        // A commit of which the disk has no room for the journal must not fail for that. And a file system takes
+        // longer for a sync of bytes that the file did not have before.
+        let zeros = vec![0; usize::try_from(self.limits.bytes).unwrap_or(usize::MAX)];
+        let room = self.file.set_len(offset + self.limits.bytes);
+        match room.and_then(|()| self.write_file(offset, &zeros)) {
+            Err(error) if is_full(&error) => {
+                self.file.set_len(offset)?;
+                writing.syncs = 0;
+                return Ok(false);
+            }
+            made => made?,
+        }
         writing.note = Note {
             offset,
             number: writing.next_number,
@@ -292,13 +306,12 @@ impl JournaledFile {
         // the same.
         self.file.sync_data()?;
         writing.used_bytes = 0;
-        writing.zeroed_bytes = 0;
         Ok(true)
     }
 
     /// Appends what was written since the last sync to the journal, and syncs.
     fn append(&self, writing: &mut Writing) -> Result<()> {
-        let mut record = {
+        let record = {
             let mut waiting = self.waiting.write().ignore_poison();
             let pages = std::mem::take(&mut waiting.unsynced);
             let record = encode_record(writing.next_number, &pages);
@@ -313,12 +326,6 @@ impl JournaledFile {
         };
         let offset = writing.note.offset + writing.used_bytes;
         writing.used_bytes += record.len() as u64;
-        if writing.used_bytes > writing.zeroed_bytes {
-            let zeroed = writing.used_bytes.next_multiple_of(ZEROED_BYTES);
-            writing.zeroed_bytes = zeroed.min(self.limits.bytes);
-            let zeros = writing.zeroed_bytes - writing.used_bytes;
-            record.resize(record.len() + zeros as usize, 0);
-        }
         writing.next_number += 1;
         self.write_file(offset, &record)?;
         self.file.sync_data()
@@ -390,6 +397,7 @@ impl JournaledFile {
         waiting.unsynced.retain(|page, _| page * PAGE < length);
         drop(waiting);
         self.file.set_len(length)?;
+        writing.syncs = 0;
         self.length_bytes.store(length, Ordering::Release);
         // A journal that follows must find zeros.
         match length < before {

@@ -6,6 +6,7 @@ use std::sync::RwLock as Lock;
 use std::thread;
 
 use super::*;
+use crate::engine::errors::DamagedPage;
 use crate::engine::files::JournalLimits;
 
 /// What was written, by offset.
