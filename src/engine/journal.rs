@@ -13,32 +13,26 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::engine::page_layout::{PAGE_BYTES, array, u32_at, u64_at};
 
 /// Length of the note behind the sealed head, in the same sector.
-pub(super) const NOTE_BYTES: usize = 24;
+pub(super) const NOTE_BYTES: usize = 32;
 
 /// Where the journal is, and the number of its first record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Note {
     /// The engine's pages end here, and the journal begins; 0 if there is none.
     pub(super) offset: u64,
+    /// The length of the journal.
+    pub(super) bytes: u64,
     /// Records ascend by one from this number on. No two attempts to write one have the same number.
     pub(super) number: u64,
 }
 
 impl Note {
     pub(super) fn encode(self) -> [u8; NOTE_BYTES] {
+        let numbers = [self.offset, self.bytes, self.number].map(u64::to_le_bytes);
+        let checksum = xxh3_64(numbers.as_flattened()).to_le_bytes();
         let mut bytes = [0; NOTE_BYTES];
-        let numbers = self
-            .offset
-            .to_le_bytes()
-            .into_iter()
-            .chain(self.number.to_le_bytes());
-        bytes
-            .iter_mut()
-            .zip(numbers)
-            .for_each(|(to, from)| *to = from);
-        let checksum = xxh3_64(bytes.get(..16).unwrap_or(&[]));
-        let last = bytes.iter_mut().skip(16).zip(checksum.to_le_bytes());
-        last.for_each(|(to, from)| *to = from);
+        let all = numbers.as_flattened().iter().chain(&checksum);
+        bytes.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
         bytes
     }
 
@@ -46,7 +40,8 @@ impl Note {
     pub(super) fn parse(bytes: &[u8; NOTE_BYTES]) -> Option<Self> {
         let note = Self {
             offset: u64_at(bytes, 0)?,
-            number: u64_at(bytes, 8)?,
+            bytes: u64_at(bytes, 8)?,
+            number: u64_at(bytes, 16)?,
         };
         let is_never = bytes.iter().all(|byte| *byte == 0);
         let is_of_a_page = note.offset.is_multiple_of(PAGE_BYTES as u64);
@@ -128,7 +123,7 @@ impl<'a> Sector<'a> {
 }
 
 /// What is at one place of a journal.
-enum Found {
+enum FoundRecord {
     /// The payload of the whole record with the number that was looked for, and its bytes in the journal.
     Record(Vec<u8>, u64),
     /// The record was never written, or a crash has left a part of it.
@@ -139,7 +134,7 @@ enum Found {
 
 /// What a journal holds.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(super) struct JournalRecords {
     /// The newest of each page.
     pub(super) pages: BTreeMap<u64, JournaledPage>,
     pub(super) count: u64,
@@ -152,17 +147,22 @@ pub(super) fn read_records(
     bytes: u64,
     first: u64,
     read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
-) -> Result<Records> {
-    let mut records = Records::default();
+) -> Result<JournalRecords> {
+    let mut records = JournalRecords::default();
     let mut at = 0;
     loop {
         match read_record(at, bytes, first + records.count, read)? {
-            Found::Nothing => return Ok(records),
-            Found::Damage(place) => {
+            FoundRecord::Nothing => {
+                // A record is begun when those before it are synced: one that has others behind it was whole.
+                let is_behind = has_record_behind(at, bytes, first + records.count, read)?;
+                records.damage = is_behind.then_some(at);
+                return Ok(records);
+            }
+            FoundRecord::Damage(place) => {
                 records.damage = Some(place);
                 return Ok(records);
             }
-            Found::Record(stream, length) => {
+            FoundRecord::Record(stream, length) => {
                 let Some(pages) = pages_of(&stream) else {
                     records.damage = Some(at);
                     return Ok(records);
@@ -175,20 +175,44 @@ pub(super) fn read_records(
     }
 }
 
+/// Returns true if a sector from some byte of a journal on is of a later record than the one with `number`.
+fn has_record_behind(
+    at: u64,
+    bytes: u64,
+    number: u64,
+    read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+) -> Result<bool> {
+    let mut page = [0; PAGE_BYTES];
+    for offset in (at..bytes).step_by(PAGE_BYTES) {
+        let length =
+            usize::try_from(bytes - offset).map_or(PAGE_BYTES, |left| left.min(PAGE_BYTES));
+        let (part, _) = page.split_at_mut(length);
+        read(offset, part)?;
+        let is_later = |sector: &[u8]| match Sector::parse(sector) {
+            Sector::Of { number: found, .. } => found > number,
+            _ => false,
+        };
+        if part.chunks_exact(SECTOR_BYTES).any(is_later) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 fn read_record(
     at: u64,
     bytes: u64,
     number: u64,
     read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
-) -> Result<Found> {
+) -> Result<FoundRecord> {
     let left = bytes.saturating_sub(at);
     if left < SECTOR_BYTES as u64 {
-        return Ok(Found::Nothing);
+        return Ok(FoundRecord::Nothing);
     }
     let mut sector = [0; SECTOR_BYTES];
     read(at, &mut sector)?;
     let count = match Sector::parse(&sector) {
-        Sector::Damaged => return Ok(Found::Damage(at)),
+        Sector::Damaged => return Ok(FoundRecord::Damage(at)),
         Sector::Of {
             number: found,
             place,
@@ -197,18 +221,18 @@ fn read_record(
         } if found == number => {
             let is_possible = (count as u64) <= left / SECTOR_BYTES as u64;
             if place != 0 || count == 0 || !is_possible {
-                return Ok(Found::Damage(at));
+                return Ok(FoundRecord::Damage(at));
             }
             count
         }
-        _ => return Ok(Found::Nothing),
+        _ => return Ok(FoundRecord::Nothing),
     };
     let mut record = vec![0; count * SECTOR_BYTES];
     read(at, &mut record)?;
     let mut stream = Vec::with_capacity(count * PAYLOAD_BYTES);
     let mut is_whole = true;
     for (index, sector) in record.chunks_exact(SECTOR_BYTES).enumerate() {
-        let damage = Found::Damage(at + (index * SECTOR_BYTES) as u64);
+        let damage = FoundRecord::Damage(at + (index * SECTOR_BYTES) as u64);
         match Sector::parse(sector) {
             Sector::Damaged => return Ok(damage),
             Sector::Of {
@@ -227,8 +251,8 @@ fn read_record(
     }
     let length = (record.len() as u64).next_multiple_of(PAGE_BYTES as u64);
     Ok(match is_whole {
-        true => Found::Record(stream, length),
-        false => Found::Nothing,
+        true => FoundRecord::Record(stream, length),
+        false => FoundRecord::Nothing,
     })
 }
 

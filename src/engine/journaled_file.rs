@@ -16,13 +16,14 @@ use std::io::{Error, ErrorKind, Result};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::time::Instant;
 
 use redb::{BackendError, StorageBackend};
 
 use crate::engine::errors::damaged;
 use crate::engine::files::JournalLimits;
 use crate::engine::journal::{
-    JournaledPage, NOTE_BYTES, Note, encode_record, read_records, trimmed,
+    JournalRecords, JournaledPage, NOTE_BYTES, Note, encode_record, read_records, trimmed,
 };
 use crate::engine::page_layout::{
     ENGINE_MAGIC, HeadSeal, PAGE_BYTES, SEALED_HEAD_BYTES, check_head,
@@ -171,11 +172,14 @@ impl JournaledFile {
             damage = Some(SEALED_HEAD_BYTES as u64);
         }
         let note = note.unwrap_or_default();
-        let mut records = Default::default();
+        let mut records = JournalRecords::default();
         if note.offset > 0 {
             let read = |at: u64, out: &mut [u8]| self.read_file(note.offset + at, out);
-            records = read_records(length.saturating_sub(note.offset), note.number, &read)?;
-            damage = records.damage.map(|place| note.offset + place);
+            let there = length.saturating_sub(note.offset).min(note.bytes);
+            records = read_records(there, note.number, &read)?;
+            // It had its length before the note.
+            let end = (there < note.bytes).then_some(there);
+            damage = records.damage.or(end).map(|place| note.offset + place);
         }
         *writing = Writing {
             note,
@@ -203,6 +207,14 @@ impl JournaledFile {
     fn write_file(&self, offset: u64, data: &[u8]) -> Result<()> {
         self.file.write(offset, data)?;
         self.counters.file_written(data.len());
+        Ok(())
+    }
+
+    fn sync_file(&self) -> Result<()> {
+        let began = Instant::now();
+        self.file.sync_data()?;
+        let latencies = &self.counters.count.sync_latencies;
+        latencies.record(began.elapsed());
         Ok(())
     }
 
@@ -258,18 +270,19 @@ impl JournaledFile {
             if !waiting.journaled.is_empty() {
                 // With the old note: until all pages are there, the journal counts.
                 self.write_places(&waiting.journaled, writing.note)?;
-                self.file.sync_data()?;
+                self.sync_file()?;
             }
         }
         writing.note = Note {
             offset,
+            bytes: if offset == 0 { 0 } else { writing.note.bytes },
             number: writing.next_number,
         };
         let mut head = [0; SEALED_HEAD_BYTES];
         self.read_file(0, &mut head)?;
         self.write_head(&head, writing.note)?;
         // A record that is written over the first ones must not meet the old note.
-        self.file.sync_data()?;
+        self.sync_file()?;
         self.waiting.write().ignore_poison().journaled.clear();
         writing.used_bytes = 0;
         writing.is_left_over = false;
@@ -297,14 +310,17 @@ impl JournaledFile {
             }
             made => made?,
         }
+        // A note tells of a journal that is there.
+        self.sync_file()?;
         writing.note = Note {
             offset,
+            bytes: self.limits.bytes,
             number: writing.next_number,
         };
         self.write_head(&head, writing.note)?;
         // A number counts once the file has it: without a sync a crash could leave sectors of two records with
         // the same.
-        self.file.sync_data()?;
+        self.sync_file()?;
         writing.used_bytes = 0;
         Ok(true)
     }
@@ -328,7 +344,7 @@ impl JournaledFile {
         writing.used_bytes += record.len() as u64;
         writing.next_number += 1;
         self.write_file(offset, &record)?;
-        self.file.sync_data()
+        self.sync_file()
     }
 
     /// Writes what waits to its place, and what follows until the next sync.
@@ -376,13 +392,13 @@ impl JournaledFile {
             return match writing.note.offset {
                 // All commits so far are in the journal, which is synced.
                 1.. if !is_in_place => Ok(()),
-                _ => self.file.sync_data(),
+                _ => self.sync_file(),
             };
         }
         if writing.note.offset == 0 && !self.begin_journal(writing)? {
             self.write_in_place(writing)?;
             writing.is_in_place = false;
-            return self.file.sync_data();
+            return self.sync_file();
         }
         self.append(writing)
     }
@@ -401,7 +417,7 @@ impl JournaledFile {
         self.length_bytes.store(length, Ordering::Release);
         // A journal that follows must find zeros.
         match length < before {
-            true => self.file.sync_data(),
+            true => self.sync_file(),
             false => Ok(()),
         }
     }
@@ -430,8 +446,6 @@ impl JournaledFile {
         self.file.set_len(self.length_bytes.load(Ordering::Acquire))
     }
 }
-
-type Locked<T> = std::result::Result<T, BackendError>;
 
 impl StorageBackend for JournaledFile {
     fn len(&self) -> Result<u64> {
@@ -478,27 +492,51 @@ impl StorageBackend for JournaledFile {
         emptied.and(closed)
     }
 
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+    fn try_lock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
         self.file.try_lock_range(start, end)
     }
 
-    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+    fn try_lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
         self.file.try_lock_shared_range(start, end)
     }
 
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+    fn lock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<(), BackendError> {
         self.file.lock_range(start, end)
     }
 
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+    fn lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<(), BackendError> {
         self.file.lock_shared_range(start, end)
     }
 
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+    fn unlock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<(), BackendError> {
         self.file.unlock_range(start, end)
     }
 
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+    fn query_lock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
         self.file.query_lock_range(start, end)
     }
 }

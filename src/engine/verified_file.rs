@@ -12,7 +12,6 @@ use std::io::{Error, ErrorKind, Result};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::Instant;
 
 use redb::{BackendError, StorageBackend};
 use xxhash_rust::xxh3::xxh3_64;
@@ -476,11 +475,7 @@ impl StorageBackend for VerifiedFile {
     }
 
     fn sync_data(&self) -> Result<()> {
-        let began = Instant::now();
-        self.note(self.at_home()?.sync_data())?;
-        let latencies = &self.verification.counters.count.sync_latencies;
-        latencies.record(began.elapsed());
-        Ok(())
+        self.note(self.at_home()?.sync_data())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<()> {

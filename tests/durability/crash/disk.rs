@@ -249,7 +249,7 @@ pub(crate) fn has_records(bytes: &[u8]) -> bool {
         return false;
     };
     let number = offset as usize + 488;
-    bytes.get(number..number + 8) == Some(&bytes[344..352])
+    bytes.get(number..number + 8) == Some(&bytes[352..360])
 }
 
 /// What of the journals of all files was under way.

@@ -15,7 +15,7 @@ use crate::crash::workload::{run, schemas};
 const HEAD_BYTES: usize = 336;
 
 /// With the note behind them, in the same sector.
-const WRITTEN_BYTES: usize = 360;
+const WRITTEN_BYTES: usize = 368;
 
 /// Of two images that differ in the head of one file alone: that file with the first bytes of the one
 /// and the others of the other, both ways.
