@@ -117,7 +117,7 @@ pub(crate) fn options(files: Arc<dyn Files>, random: &mut Random) -> StoreOption
         .quick_repair(random.below(3) == 0)
         // Few commits fill the journal, or some are too large for it.
         .journal(
-            journal.pick(&[64, 128, 128, 256]) << 10,
+            journal.pick(&[64, 96, 128, 128]) << 10,
             journal.pick(&[0, 1, 4]),
         )
         // the least: large transactions overflow the buffer of writes
