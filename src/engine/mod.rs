@@ -1,4 +1,4 @@
-//! redb: the open file, tables, verified pages, page trees, panics caught, temporary files.
+//! redb: the open file, tables, verified pages, the journal of small commits, page trees, panics caught, temporary files.
 //!
 //! The one room that knows redb: rooms above name its types through this one.
 
