@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::{FileOptions, FileSource, Files};
+use crate::engine::{FileOptions, FileSource, Files, JournalLimits};
 use crate::error::{Error, Result};
 
 /// Kept hashes for each document of `flush_after` at which the memtable is flushed.
@@ -29,6 +29,7 @@ pub struct StoreOptions {
     pub(crate) group_wait: Duration,
     pub(crate) queue_bytes: usize,
     pub(crate) probe_budget: Option<u64>,
+    journal: JournalLimits,
     is_without_lock: bool,
     is_for_pages_alone: bool,
     files: FileSource,
@@ -56,6 +57,7 @@ impl StoreOptions {
             group_wait: Duration::from_millis(1),
             queue_bytes: 64 << 20,
             probe_budget: None,
+            journal: JournalLimits::USUAL,
             is_without_lock: false,
             is_for_pages_alone: false,
             files: FileSource::default(),
@@ -272,6 +274,15 @@ impl StoreOptions {
         self
     }
 
+    /// Sets the bytes of the journal that small commits go to, 0 for none, and how many syncs of each opening
+    /// make no use of it. Tests see it fill with a small one.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn journal(mut self, bytes: u64, after_syncs: u32) -> Self {
+        self.journal = JournalLimits { bytes, after_syncs };
+        self
+    }
+
     /// Sets other files than those of the operating system. For tests.
     #[doc(hidden)]
     #[must_use]
@@ -358,6 +369,10 @@ impl FileOptions for StoreOptions {
 
     fn shared_source(&self) -> FileSource {
         self.files.clone()
+    }
+
+    fn journal(&self) -> JournalLimits {
+        self.journal
     }
 
     fn is_without_lock(&self) -> bool {

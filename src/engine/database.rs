@@ -13,6 +13,7 @@ use super::errors::EngineResult;
 use crate::engine::errors::{io_error, is_without_locks, open_error};
 use crate::engine::files::Access;
 use crate::engine::files::{FileOptions, open_lockable};
+use crate::engine::journaled_file::JournaledFile;
 use crate::engine::layout_check::check_engine;
 use crate::engine::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
 use crate::engine::panics::{PanicSafe, catch_engine_panic};
@@ -58,6 +59,7 @@ impl RedbFile {
             ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.into() },
             _ => io_error("creating", path, error),
         })?;
+        let file = JournaledFile::new(file, options.journal());
         let (file, verification) = VerifiedFile::new(file);
         let created = open_in(file, &verification, path, options);
         let database = created.inspect_err(|_| {
@@ -212,7 +214,10 @@ fn open_file(
     if check_head(&head) == HeadSeal::Foreign {
         return Err(not_a_store("it is a redb database that no store is in"));
     }
-    Ok(VerifiedFile::new(file))
+    Ok(VerifiedFile::new(JournaledFile::new(
+        file,
+        options.journal(),
+    )))
 }
 
 /// Opens a file that exists, whatever is in it.

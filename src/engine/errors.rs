@@ -17,6 +17,10 @@ pub(super) struct DamagedPage {
     pub(crate) detail: &'static str,
 }
 
+pub(super) fn damaged(offset: u64, detail: &'static str) -> std::io::Error {
+    std::io::Error::new(ErrorKind::InvalidData, DamagedPage { offset, detail })
+}
+
 /// How the places of damaged pages begin.
 const PAGE: &str = "page at byte ";
 

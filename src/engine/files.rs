@@ -56,6 +56,27 @@ pub trait Files: fmt::Debug + Send + Sync {
     }
 }
 
+/// When a journal is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JournalLimits {
+    /// Bytes of the journal. Commits of half of that go to their places; 0 for all of them.
+    pub(crate) bytes: u64,
+    /// So many syncs of each opening make no use of it: opening, one change and closing cost no more than
+    /// without it.
+    pub(crate) after_syncs: u32,
+}
+
+impl JournalLimits {
+    pub(crate) const USUAL: Self = Self {
+        bytes: 1 << 20,
+        after_syncs: 4,
+    };
+    pub(crate) const NONE: Self = Self {
+        bytes: 0,
+        after_syncs: 0,
+    };
+}
+
 /// The settings that opening a file takes.
 pub(crate) trait FileOptions {
     /// Where files are opened, made and removed.
@@ -66,6 +87,9 @@ pub(crate) trait FileOptions {
 
     /// The same files, to be kept.
     fn shared_source(&self) -> FileSource;
+
+    /// When small commits go to the journal of a file.
+    fn journal(&self) -> JournalLimits;
 
     /// True if a file that cannot be locked is opened all the same.
     fn is_without_lock(&self) -> bool;

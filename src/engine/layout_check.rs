@@ -14,6 +14,8 @@ use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
 
 use super::errors::EngineResult;
+use crate::engine::files::JournalLimits;
+use crate::engine::journaled_file::JournaledFile;
 use crate::engine::verified_file::{Verification, VerifiedFile};
 use crate::error::{Error, Result};
 
@@ -44,7 +46,12 @@ pub(super) fn check_engine() -> Result<()> {
     static FOUND: OnceLock<Option<String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
         let memory = SharedMemory::default();
-        let open = || VerifiedFile::new(Box::new(memory.clone()));
+        let open = || {
+            VerifiedFile::new(JournaledFile::new(
+                Box::new(memory.clone()),
+                JournalLimits::NONE,
+            ))
+        };
         match catch_unwind(AssertUnwindSafe(|| try_engine(open))) {
             Ok(trial) => trial.err().map(|error| error.to_string()),
             Err(_) => Some("it stopped with a panic".into()),

@@ -291,7 +291,10 @@ fn rows(database: &Database) -> (u64, u64) {
 
 /// Opens a file through the verification of pages, with nothing cached.
 fn open_verified(memory: &SharedMemory) -> Database {
-    let (file, verification) = VerifiedFile::new(Box::new(memory.clone()));
+    let (file, verification) = VerifiedFile::new(JournaledFile::new(
+        Box::new(memory.clone()),
+        JournalLimits::NONE,
+    ));
     let mut builder = Database::builder();
     let database = builder.set_cache_size(0).create_with_backend(file).unwrap();
     verification.opened();
@@ -342,7 +345,10 @@ fn no_file_of_the_engine_looks_damaged() {
 }
 
 fn trial(memory: &SharedMemory) -> (VerifiedFile, Arc<Verification>) {
-    VerifiedFile::new(Box::new(memory.clone()))
+    VerifiedFile::new(JournaledFile::new(
+        Box::new(memory.clone()),
+        JournalLimits::NONE,
+    ))
 }
 
 /// The trial meets branches, pages that are longer than others, and tables of all widths.

@@ -1,10 +1,12 @@
-//! redb: the open file, tables, verified pages, page trees, panics caught, temporary files.
+//! redb: the open file, tables, verified pages, the journal of small commits, page trees, panics caught, temporary files.
 //!
 //! The one room that knows redb: rooms above name its types through this one.
 
 mod database;
 mod errors;
 mod files;
+mod journal;
+mod journaled_file;
 mod layout;
 mod layout_check;
 mod leftovers;
@@ -20,7 +22,7 @@ mod verified_file;
 pub(crate) use database::{RedbFile, close_packed, file_size, open_database, verify_pages};
 pub(crate) use errors::{EngineResult, engine_error, io_error, is_of_page};
 pub use files::{Access, Files};
-pub(crate) use files::{FileOptions, FileSource, folder_of};
+pub(crate) use files::{FileOptions, FileSource, JournalLimits, folder_of};
 pub(crate) use overlay::overlay;
 pub(crate) use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};
 pub(crate) use page_tree::{

@@ -71,7 +71,7 @@ pub(super) fn check_head(sealed: &[u8; SEALED_HEAD_BYTES]) -> HeadSeal {
     }
 }
 
-fn array<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
+pub(super) fn array<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..)?.first_chunk().copied()
 }
 
@@ -87,7 +87,7 @@ fn usize_at(bytes: &[u8], offset: usize) -> Option<usize> {
     usize::try_from(u32_at(bytes, offset)?).ok()
 }
 
-fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+pub(super) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     array(bytes, offset).map(u64::from_le_bytes)
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::engine::files::FileOptions;
 use crate::engine::page_layout::{Child, Geometry, Page, TablePages, Widths};
 use crate::engine::verified_file::Verification;
+use crate::sync::IgnorePoison;
 
 /// No tree of a file is as deep.
 const MAX_DEPTH: usize = 64;
@@ -169,6 +170,8 @@ impl Readahead {
         }
         let mut bytes = vec![0; length];
         read_at(&self.file, offset, &mut bytes)?;
+        let waiting = self.verification.waiting.read().ignore_poison();
+        waiting.cover(offset, &mut bytes);
         Some(bytes)
     }
 }

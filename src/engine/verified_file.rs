@@ -12,12 +12,12 @@ use std::io::{Error, ErrorKind, Result};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::Instant;
 
 use redb::{BackendError, StorageBackend};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::engine::errors::{DamagedPage, ForkedAccess, refuse_partial_pages};
+use crate::engine::errors::{ForkedAccess, damaged, refuse_partial_pages};
+use crate::engine::journaled_file::{JournaledFile, WaitingPages};
 use crate::engine::layout::{UnknownLayout, recognize, unknown_layout};
 use crate::engine::page_layout::{
     Child, Geometry, HEAD_BYTES, Head, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages,
@@ -25,10 +25,6 @@ use crate::engine::page_layout::{
 };
 use crate::observe::SharedCounters;
 use crate::sync::{HomeProcess, IgnorePoison};
-
-fn damaged(offset: u64, detail: &'static str) -> Error {
-    Error::new(ErrorKind::InvalidData, DamagedPage { offset, detail })
-}
 
 /// The expected checksum of a page: 56 bits of it, and in the lowest byte its kind.
 ///
@@ -215,6 +211,8 @@ pub(super) struct Verification {
     is_open: AtomicBool,
     /// Counters of reads and writes.
     pub(super) counters: Arc<SharedCounters>,
+    /// Pages that are not at their places in the file.
+    pub(super) waiting: Arc<RwLock<WaitingPages>>,
 }
 
 impl Verification {
@@ -340,14 +338,18 @@ impl Verification {
 /// A file whose pages are verified when they are read.
 #[derive(Debug)]
 pub(super) struct VerifiedFile {
-    file: Box<dyn StorageBackend>,
+    file: JournaledFile,
     home: HomeProcess,
     verification: Arc<Verification>,
 }
 
 impl VerifiedFile {
-    pub(crate) fn new(file: Box<dyn StorageBackend>) -> (Self, Arc<Verification>) {
-        let verification = Arc::<Verification>::default();
+    pub(super) fn new(file: JournaledFile) -> (Self, Arc<Verification>) {
+        let verification = Arc::new(Verification {
+            counters: Arc::clone(&file.counters),
+            waiting: Arc::clone(&file.waiting),
+            ..Verification::default()
+        });
         let verified = Self {
             file,
             home: HomeProcess::current(),
@@ -363,15 +365,7 @@ impl VerifiedFile {
                 return damaged(offset, "the file ends before its end");
             }
             error
-        })?;
-        self.verification.counters.file_read(out.len());
-        Ok(())
-    }
-
-    fn write_counted(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.file.write(offset, data)?;
-        self.verification.counters.file_written(data.len());
-        Ok(())
+        })
     }
 
     /// The head, or a part of it.
@@ -425,14 +419,14 @@ impl VerifiedFile {
             && let Ok(head) = data.try_into()
         {
             // In one write and one sector: a crash leaves both as they were, or both as they are now.
-            self.write_counted(0, &seal_head(head))?;
+            self.file.write(0, &seal_head(head))?;
             if let Some(head) = Head::parse(head) {
                 self.verification.note_tables(&head);
             }
             return Ok(());
         }
         refuse_partial_pages(offset, data.len(), "it writes parts of pages")?;
-        self.write_counted(offset, data)?;
+        self.file.write(offset, data)?;
         if let Some(first) = page_of(offset) {
             let whole = expected(xxh3_64(data), WRITTEN);
             // A long page is noted at its first place. The notes at its other places are of pages that were
@@ -452,9 +446,9 @@ impl VerifiedFile {
 impl VerifiedFile {
     /// The file, in the process that opened it. In any other the engine must do nothing to the file: not
     /// even close it, which would release locks that both processes share.
-    fn at_home(&self) -> Result<&dyn StorageBackend> {
+    fn at_home(&self) -> Result<&JournaledFile> {
         match self.home.is_current() {
-            true => Ok(&*self.file),
+            true => Ok(&self.file),
             false => Err(Error::other(ForkedAccess)),
         }
     }
@@ -481,11 +475,7 @@ impl StorageBackend for VerifiedFile {
     }
 
     fn sync_data(&self) -> Result<()> {
-        let began = Instant::now();
-        self.note(self.at_home()?.sync_data())?;
-        let latencies = &self.verification.counters.count.sync_latencies;
-        latencies.record(began.elapsed());
-        Ok(())
+        self.note(self.at_home()?.sync_data())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<()> {

@@ -6,6 +6,8 @@ use std::sync::RwLock as Lock;
 use std::thread;
 
 use super::*;
+use crate::engine::errors::DamagedPage;
+use crate::engine::files::JournalLimits;
 
 /// What was written, by offset.
 type Written = BTreeMap<u64, Vec<u8>>;
@@ -51,7 +53,10 @@ const PAGE: u64 = PAGE_BYTES as u64;
 
 fn file(pages: u64) -> (VerifiedFile, Arc<Verification>, Sparse) {
     let sparse = Sparse::default();
-    let (file, verification) = VerifiedFile::new(Box::new(sparse.clone()));
+    let (file, verification) = VerifiedFile::new(JournaledFile::new(
+        Box::new(sparse.clone()),
+        JournalLimits::NONE,
+    ));
     file.set_len(pages * PAGE).unwrap();
     (file, verification, sparse)
 }

@@ -1,6 +1,7 @@
 //! Damaged stores: `check` names each damage, `repair` keeps what can be read and tells the rest.
 
 mod head;
+mod journal;
 mod oracle;
 mod pages;
 mod removed;

@@ -18,7 +18,7 @@ use std::sync::{Arc, Once};
 
 use crate::common::Random;
 use crate::common::oracle::{Entry, Model};
-use disk::{Change, Disk, Image, Kept, State};
+use disk::{Change, Disk, Image, Journals, Kept, State, has_records};
 use examine::{crash_again, each_store, is_clean, left_over, one_store, which};
 use resemblance::StoreOptions;
 use workload::{Course, FIRST, run, schemas, signature};
@@ -55,6 +55,7 @@ struct Counts {
     points: u64,
     images: u64,
     double_crashes: u64,
+    journals: Journals,
     found: Vec<String>,
 }
 
@@ -94,10 +95,15 @@ impl Crashes<'_> {
     fn image(&mut self, state: &State, position: usize, kept: Kept, random: &mut Random) {
         let seed = random.next();
         let image = state.image(kept, &mut Random(seed));
+        if kept != Kept::Nothing && kept != Kept::Everything {
+            state.count(&mut self.counts.journals);
+        }
         let place = || format!("{}, position {position}, {kept:?}, {seed:#x}", self.name);
         let examined = catch_unwind(AssertUnwindSafe(|| self.examine(&image, position, seed)));
         match examined {
-            Ok(Ok(again)) => {
+            Ok(Ok((again, left, replays))) => {
+                self.counts.journals.left += left;
+                self.counts.journals.replays += replays;
                 self.counts.double_crashes += again;
                 self.counts.images += 1;
                 if self.counts.images.is_multiple_of(1_000) {
@@ -114,29 +120,39 @@ impl Crashes<'_> {
         assert!(found.len() < 10, "{found:#?}");
     }
 
-    /// Each file of an image; how often it crashed again.
-    fn examine(&self, image: &Image, position: usize, seed: u64) -> examine::Found<u64> {
+    /// Each file of an image; how often it crashed again, how many had records in their journal, and how often
+    /// one of these crashed again.
+    fn examine(
+        &self,
+        image: &Image,
+        position: usize,
+        seed: u64,
+    ) -> examine::Found<(u64, u64, u64)> {
         let (before, after, what) = self.course.expected(position);
         let mut random = Random(seed ^ 0x5eed);
-        let mut again = 0;
+        let (mut again, mut left, mut replays) = (0, 0, 0);
         for path in image.keys().filter(|path| !after.contains_key(*path)) {
             left_over(image, path)?;
         }
         for (path, possible) in each_store(&before, &after) {
             let under_way = possible.len() > 1;
+            let has_journal = image.get(path).is_some_and(|bytes| has_records(bytes));
+            left += u64::from(has_journal);
             let examined = one_store(image, path, &possible, &mut random);
             let in_call = |error| format!("{} during {what}: {error}", path.display());
             examined.map_err(in_call)?;
             if random.below(4) == 0 && (under_way || random.below(4) == 0) {
-                again += crash_again(image, path, &possible, &mut random).map_err(in_call)?;
+                let crashes = crash_again(image, path, &possible, &mut random).map_err(in_call)?;
+                again += crashes;
+                replays += if has_journal { crashes } else { 0 };
             }
         }
-        Ok(again)
+        Ok((again, left, replays))
     }
 }
 
 /// With it even small workloads have seen everything.
-const FIRST_SEED: u64 = 45;
+const FIRST_SEED: u64 = 46;
 
 fn crash(which: usize) {
     count_engine_panics();
@@ -167,6 +183,16 @@ fn crash(which: usize) {
         counts.images > 1_000 && counts.double_crashes > 200,
         "{counts:?}"
     );
+    let Journals {
+        appends,
+        checkpoints,
+        left,
+        replays,
+    } = counts.journals;
+    assert!(
+        appends.min(checkpoints).min(left).min(replays) > 20,
+        "{counts:?}"
+    );
     no_engine_panics();
 }
 
@@ -176,7 +202,11 @@ fn crash(which: usize) {
 fn a_second_crash_in_a_roll_back_is_recovered_from() {
     let path = std::path::Path::new(FIRST);
     let disk = Disk::with(&Image::new());
-    let options = |disk: &Disk| StoreOptions::new().files(Arc::new(disk.clone()));
+    // A commit in the journal is whole or not there, others can be torn.
+    let options = |disk: &Disk| {
+        let options = StoreOptions::new().journal(0, 0);
+        options.files(Arc::new(disk.clone()))
+    };
     let schema = schemas().remove(0).1;
     let store = options(&disk).create(path, schema.clone()).unwrap();
     let mut random = Random(5);
@@ -190,9 +220,11 @@ fn a_second_crash_in_a_roll_back_is_recovered_from() {
         .unwrap();
     // Without the sync that ends the commit.
     let changes = disk.changes();
-    let is_sync = |change: &Change| matches!(change, Change::Sync(_));
-    let last = changes.iter().rposition(is_sync).unwrap();
-    changes[..last].iter().for_each(|change| state.take(change));
+    let is_write = |change: &Change| matches!(change, Change::Write(..));
+    let last = changes.iter().rposition(is_write).unwrap();
+    changes[..=last]
+        .iter()
+        .for_each(|change| state.take(change));
     let torn = state.image(Kept::HeadAlone, &mut random);
 
     let disk = Disk::with(&torn);

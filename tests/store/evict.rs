@@ -403,7 +403,8 @@ fn the_space_of_what_is_evicted_is_used_again() {
         let (before, after) = (most(&lengths[..6]), most(&lengths[6..]));
         assert!(after * 10 <= before * 11, "{lengths:?}");
         assert!(
-            after <= 2 * first_length + (256 << 10),
+            // The open file has a journal of a MiB.
+            after <= 2 * first_length + (256 << 10) + (1 << 20),
             "{first_length}, then {lengths:?}"
         );
         drop(store);

@@ -3,10 +3,13 @@
 use std::convert::Infallible;
 use std::path::Path;
 
+use redb::StorageBackend;
+
 use crate::engine::database::{lock_shared, open_bytes};
 use crate::engine::errors::io_error;
 use crate::engine::files::Access;
 use crate::engine::files::FileOptions;
+use crate::engine::journaled_file::JournaledFile;
 use crate::engine::layout::unknown_layout;
 use crate::engine::page_layout::{
     Child, HEAD_BYTES, Head, HeadSeal, SEALED_HEAD_BYTES, Slot, TablePages, Widths, check_head,
@@ -41,6 +44,7 @@ pub(crate) fn open_commit(path: &Path, options: &dyn FileOptions, any: bool) -> 
     let file = open_bytes(path, Access::Read, options)?;
     lock_shared(&*file, path)?;
     let reading = |error| io_error("reading", path, error);
+    let (file, lost) = JournaledFile::open_damaged(file).map_err(reading)?;
     let length_bytes = file.len().map_err(reading)?;
     let mut sealed = [0; SEALED_HEAD_BYTES];
     let known =
@@ -63,6 +67,8 @@ pub(crate) fn open_commit(path: &Path, options: &dyn FileOptions, any: bool) -> 
     }
     let parsed = Head::parse(&head).filter(|_| check_head(&sealed) == HeadSeal::Intact);
     let damage = parsed.is_none().then(head_damage);
+    let has_lost = lost.is_some();
+    let lost = lost.map(journal_damage);
     // A head that was written in part may tell of a commit whose pages were not written at all.
     let may_be_torn = parsed.is_none_or(|head| head.may_be_torn);
     let (geometry, slots) = match parsed {
@@ -75,12 +81,10 @@ pub(crate) fn open_commit(path: &Path, options: &dyn FileOptions, any: bool) -> 
         length_bytes,
         geometry,
     };
-    Ok(choose(
-        pages,
-        &slots,
-        may_be_torn,
-        damage.into_iter().collect(),
-    ))
+    let head = damage.into_iter().chain(lost).collect();
+    let mut commit = choose(pages, &slots, may_be_torn, head);
+    commit.is_earlier |= has_lost;
+    Ok(commit)
 }
 
 fn intact(slots: &[Slot]) -> Vec<Slot> {
@@ -89,6 +93,14 @@ fn intact(slots: &[Slot]) -> Vec<Slot> {
         .filter(|slot| slot.is_intact)
         .copied()
         .collect()
+}
+
+fn journal_damage(place: u64) -> Problem {
+    Problem {
+        invariant: 8,
+        place: format!("page at byte {place}, the journal"),
+        detail: "it is damaged, so that its last commits cannot be read".into(),
+    }
 }
 
 fn head_damage() -> Problem {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use redb::StorageBackend;
 
+use crate::engine::journaled_file::JournaledFile;
 use crate::engine::page_layout::{Child, Geometry, Page, Widths};
 use crate::sync::HomeProcess;
 
@@ -13,7 +14,7 @@ const MAX_PAGE_BYTES: usize = 128 << 20;
 /// The pages of an open file.
 #[derive(Debug)]
 pub(crate) struct PageFile {
-    pub(super) file: Box<dyn StorageBackend>,
+    pub(super) file: JournaledFile,
     pub(super) home: HomeProcess,
     pub(super) length_bytes: u64,
     pub(super) geometry: Geometry,

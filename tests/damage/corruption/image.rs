@@ -11,8 +11,11 @@ use resemblance::{Access, Files, StoreOptions};
 
 pub(crate) const PAGE_BYTES: usize = 4_096;
 
-/// What is at the beginning of the file: the engine's head, and our checksum of it.
-pub(crate) const SEALED_HEAD_BYTES: usize = 336;
+/// What is at the beginning of the file: the engine's head, our checksum of it, and the note of the journal.
+pub(crate) const SEALED_HEAD_BYTES: usize = 368;
+
+/// Where that note begins.
+pub(crate) const NOTE: usize = 336;
 
 /// The bytes of a file.
 #[derive(Clone, Debug)]

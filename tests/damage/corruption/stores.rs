@@ -11,7 +11,7 @@ use crate::common::memory::MemoryFiles;
 use crate::common::oracle::{Entry, Model};
 use crate::common::verify::whole_snapshot;
 use crate::common::{Random, sealing_after};
-use crate::corruption::image::{Image, OneFile, PATH, SEALED_HEAD_BYTES};
+use crate::corruption::image::{Image, NOTE, OneFile, PATH, SEALED_HEAD_BYTES};
 use crate::corruption::questions::{Content, Questions};
 
 /// A commit, and what is made of it: the answers after each.
@@ -62,6 +62,11 @@ impl Case {
             .bulk(bulk.clone())
             .run()
             .map(drop)
+    }
+
+    /// Returns true if the last commits are in a journal, with a head of their own.
+    pub(crate) fn has_journal(&self) -> bool {
+        self.image.bytes(NOTE..NOTE + 8) != Some(vec![0; 8])
     }
 
     /// How many bytes are in pages that are read.
@@ -234,7 +239,12 @@ fn build(plan: &Plan) -> Built {
 
 fn options(plan: &Plan) -> StoreOptions {
     let options = sealing_after(plan.flush_after).quick_repair(plan.quick_repair);
-    options.merge_slice(3).merge_in_parallel(false)
+    // What a journal has lost looks like a crash, whatever a quick repair knows.
+    let journal_bytes = if plan.quick_repair { 0 } else { 128 << 10 };
+    options
+        .merge_slice(3)
+        .merge_in_parallel(false)
+        .journal(journal_bytes, 2)
 }
 
 fn case(plan: Plan) -> Case {

@@ -199,6 +199,23 @@ impl State {
         }
     }
 
+    /// Counts what a crash now would interrupt.
+    pub(crate) fn count(&self, journals: &mut Journals) {
+        for (bytes, changes) in self.files.iter().zip(&self.pending) {
+            let Some(journal) = journal_offset(bytes) else {
+                continue;
+            };
+            let writes = changes.iter().filter_map(|change| match change {
+                Change::Write(_, offset, _) => Some(*offset),
+                _ => None,
+            });
+            let (appended, placed): (Vec<u64>, Vec<u64>) =
+                writes.partition(|offset| *offset >= journal);
+            journals.appends += u64::from(!appended.is_empty());
+            journals.checkpoints += u64::from(!placed.is_empty() && has_records(bytes));
+        }
+    }
+
     /// What a crash leaves. Changes of names, and those of the length of a file, become durable in
     /// their order; writes in any, but those of the same bytes.
     pub(crate) fn image(&self, kept: Kept, random: &mut Random) -> Image {
@@ -218,6 +235,34 @@ impl State {
         };
         names.into_iter().map(file).collect()
     }
+}
+
+/// Where the journal of a file begins, if it has one: format-spec.md, 1.6.
+fn journal_offset(bytes: &[u8]) -> Option<u64> {
+    let offset = bytes.get(336..344)?.try_into().unwrap();
+    Some(u64::from_le_bytes(offset)).filter(|offset| *offset > 0)
+}
+
+/// Returns true if a file has a journal with at least one record, or a part of it.
+pub(crate) fn has_records(bytes: &[u8]) -> bool {
+    let Some(offset) = journal_offset(bytes) else {
+        return false;
+    };
+    let number = offset as usize + 488;
+    bytes.get(number..number + 8) == Some(&bytes[352..360])
+}
+
+/// What of the journals of all files was under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Journals {
+    /// Records were being appended.
+    pub(crate) appends: u64,
+    /// Pages of records were being written to their places.
+    pub(crate) checkpoints: u64,
+    /// Stores were left with records.
+    pub(crate) left: u64,
+    /// Such stores crashed again while they were opened.
+    pub(crate) replays: u64,
 }
 
 fn rename(names: &mut BTreeMap<PathBuf, FileNumber>, change: &Change) {

@@ -14,6 +14,9 @@ use crate::crash::workload::{run, schemas};
 /// The head and its seal.
 const HEAD_BYTES: usize = 336;
 
+/// With the note behind them, in the same sector.
+const WRITTEN_BYTES: usize = 368;
+
 /// Of two images that differ in the head of one file alone: that file with the first bytes of the one
 /// and the others of the other, both ways.
 fn torn(before: &Image, after: &Image, at: usize) -> Vec<(std::path::PathBuf, Vec<u8>)> {
@@ -26,7 +29,7 @@ fn torn(before: &Image, after: &Image, at: usize) -> Vec<(std::path::PathBuf, Ve
             continue;
         }
         let (mut first, mut second) = (new.clone(), new.clone());
-        first[at..HEAD_BYTES].copy_from_slice(&old[at..HEAD_BYTES]);
+        first[at..WRITTEN_BYTES].copy_from_slice(&old[at..WRITTEN_BYTES]);
         second[..at].copy_from_slice(&old[..at]);
         found.extend([first, second].map(|bytes| (path.clone(), bytes)));
     }
@@ -70,7 +73,7 @@ fn a_torn_head_costs_no_document() {
         for (change, position) in course.changes.iter().zip(1..) {
             let before = state.clone();
             state.take(change);
-            if !matches!(change, Change::Write(_, 0, data) if data.len() == HEAD_BYTES) {
+            if !matches!(change, Change::Write(_, 0, data) if data.len() == WRITTEN_BYTES) {
                 continue;
             }
             let (first, second, what) = course.expected(position);

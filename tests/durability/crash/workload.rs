@@ -107,12 +107,19 @@ pub(crate) fn key(number: u64) -> Vec<u8> {
 }
 
 pub(crate) fn options(files: Arc<dyn Files>, random: &mut Random) -> StoreOptions {
+    // Of their own, so that the workloads stay as they are.
+    let mut journal = Random(random.0);
     StoreOptions::new()
         .files(files)
         .flush_after(random.pick(&[4, 8, 8, 30]))
         .merge_slice(random.pick(&[20, 50]))
         .merge_in_parallel(random.below(2) == 0)
         .quick_repair(random.below(3) == 0)
+        // Few commits fill the journal, or some are too large for it.
+        .journal(
+            journal.pick(&[64, 96, 128, 128]) << 10,
+            journal.pick(&[0, 1, 4]),
+        )
         // the least: large transactions overflow the buffer of writes
         .cache_bytes(1 << 20)
 }
