@@ -169,8 +169,9 @@ impl Readahead {
             return None;
         }
         let mut bytes = vec![0; length];
-        read_at(&self.file, offset, &mut bytes)?;
+        // While the lock is held no page that waits is taken for one that is at its place.
         let waiting = self.verification.waiting.read().ignore_poison();
+        read_at(&self.file, offset, &mut bytes)?;
         waiting.cover(offset, &mut bytes);
         Some(bytes)
     }
