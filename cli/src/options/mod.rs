@@ -12,6 +12,7 @@ mod key;
 mod passages;
 mod schema;
 mod stamp;
+mod survivors;
 mod tables;
 mod text;
 mod verify;
@@ -26,6 +27,7 @@ pub(crate) use key::parse_key;
 pub(crate) use passages::PassageOptions;
 pub(crate) use schema::{SchemaOptions, parse_bits, simhash_of};
 pub(crate) use stamp::{StoredOptions, parse_age, parse_stamp};
+pub(crate) use survivors::{PolicyName, SurvivorOptions};
 pub(crate) use tables::TableGroups;
 pub(crate) use text::default_text;
 pub(crate) use verify::{

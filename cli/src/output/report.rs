@@ -17,6 +17,8 @@ pub(crate) struct Survivor {
     /// Whether that is no estimate.
     pub(crate) is_exact: bool,
     pub(crate) distance: Option<u32>,
+    /// Whether it is a document of the store of --against, and not of the corpus.
+    pub(crate) is_in_store: bool,
 }
 
 impl Survivor {
@@ -27,6 +29,7 @@ impl Survivor {
             similarity: found.similarity(),
             is_exact: found.is_exact(),
             distance: found.distance(),
+            is_in_store: false,
         }
     }
 }

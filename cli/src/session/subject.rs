@@ -15,7 +15,7 @@ use super::opening::open_to_read;
 use super::weighing::with_tf_idf;
 use crate::corpus::{ContentRule, is_store, only_store};
 use crate::failure::{Failure, Result};
-use crate::options::JoinOptions;
+use crate::options::{CorpusOptions, JoinOptions};
 
 /// The documents that are joined.
 #[derive(Clone)]
@@ -104,13 +104,28 @@ impl Subject {
             schema = with_tf_idf(context, schema, inputs, &options.corpus)?;
         }
         let is_exact = options.verify.is_exact(&schema, false)?;
-        let content = ContentRule::new(&schema, is_exact);
-        let corpus = resolve_corpus(context, inputs, &options.corpus, content)?;
-        let corpus = Arc::new(corpus);
-        let skip_bad = options.corpus.skip_bad;
+        let bounds = options.by.apply(Bounds::new());
+        let (collected, features) =
+            Self::collect(context, inputs, &options.corpus, (&schema, is_exact))?;
+        Ok(Self {
+            documents: JoinedDocuments::OfCorpus(collected),
+            bounds,
+            features,
+        })
+    }
+
+    /// Reads a corpus, and the features of its documents if similarities are to be exact.
+    pub(crate) fn collect(
+        context: &Context,
+        inputs: &[PathBuf],
+        options: &CorpusOptions,
+        (schema, is_exact): (&Schema, bool),
+    ) -> Result<(Collected, Option<Arc<FeatureSets>>)> {
+        let content = ContentRule::new(schema, is_exact);
+        let corpus = Arc::new(resolve_corpus(context, inputs, options, content)?);
         let mut features = context.features(is_exact);
-        let building = Building::collect(context, &schema, skip_bad)?;
-        let filled = fill(context, &corpus, building, &schema, features.as_mut())?;
+        let building = Building::collect(context, schema, options.skip_bad)?;
+        let filled = fill(context, &corpus, building, schema, features.as_mut())?;
         if let Some(features) = &mut features {
             features.flush()?;
             let bytes = features.file_bytes();
@@ -121,10 +136,6 @@ impl Subject {
         context
             .messages
             .note(filled.tally.summary("kept", filled.totals));
-        Ok(Self {
-            documents: JoinedDocuments::OfCorpus(filled.made),
-            bounds: options.by.apply(Bounds::new()),
-            features: features.map(Arc::new),
-        })
+        Ok((filled.made, features.map(Arc::new)))
     }
 }

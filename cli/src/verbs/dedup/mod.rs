@@ -1,54 +1,39 @@
 //! The verb `dedup`.
 
 mod arguments;
+mod choices;
 mod kept;
 mod plan;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use resemblance::Schema;
 use resemblance::dedup::TextPart;
-use resemblance::verification::FeatureSets;
-use resemblance::{Schema, Snapshot};
 
 pub(crate) use self::arguments::DedupArguments;
-use self::arguments::PolicyName;
-use self::plan::DedupPlan;
+pub(in crate::verbs) use self::choices::{DedupBasis, DedupChoices};
+pub(in crate::verbs) use self::plan::DedupPlan;
 use crate::corpus::{ContentRule, Corpus, ReadTotals};
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{KeepRule, similarity_name};
-use crate::output::{DropReport, OutputTarget, Sink};
+use crate::options::{KeepRule, PolicyName, similarity_name};
+use crate::output::{DropReport, OutputTarget, Sink, Survivor};
 use crate::session::{
-    BitList, Context, CopiedRecords, DocumentTally, NamedStore, TrimmedCorpus, copy_records,
-    must_be_same, open_to_read, resolve_corpus, spool_sources, trim_corpus, with_tf_idf,
+    BitList, Context, CopiedRecords, DocumentTally, TrimmedCorpus, copy_records, must_be_same,
+    resolve_corpus, spool_sources, trim_corpus,
 };
 
 pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Outcome> {
-    check_limits(arguments)?;
-    let (schema, snapshot) = match &arguments.against {
-        Some(path) => {
-            let store = open_to_read(context, path)?;
-            arguments.schema.must_agree(store.schema())?;
-            arguments.bounds.must_lie_within(store.schema())?;
-            (store.schema().clone(), Some(store.snapshot()?))
-        }
-        None => {
-            let schema = arguments.schema.build(&arguments.bounds)?;
-            let weighed = arguments.schema.weighs_by_rarity().then(|| {
-                let (inputs, options) = (&arguments.corpus, &arguments.options);
-                with_tf_idf(context, schema.clone(), inputs, options)
-            });
-            (weighed.transpose()?.unwrap_or(schema), None)
-        }
-    };
-    let is_exact = arguments
-        .verify
-        .is_exact(&schema, arguments.budget.is_some())?;
+    check_levels(arguments)?;
+    let choices = arguments.choices();
+    choices.check_limits()?;
+    let basis = choices.basis(context)?;
+    let (schema, is_exact) = (basis.schema.clone(), basis.is_exact);
     let content = ContentRule::new(&schema, is_exact);
     let mut corpus = resolve_corpus(context, &arguments.corpus, &arguments.options, content)?;
-    arguments.keep.apply(&mut corpus);
+    arguments.survivors.keep.apply(&mut corpus);
     let outputs = Outputs::choose(arguments, &corpus)?;
-    let report = outputs.report(arguments, &schema, is_exact, &corpus)?;
+    let mut report = outputs.report(arguments, &schema, is_exact, &corpus)?;
     let sinks = outputs.create(arguments.force)?;
     spool_sources(context, &mut corpus)?;
     let mut totals_before = None;
@@ -62,32 +47,23 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         totals_before = Some(trimmed.totals);
         corpus = trimmed.corpus;
     }
-    let known_features = known_features(context, arguments, snapshot.as_ref(), is_exact)?;
-
-    let mut plan = DedupPlan {
-        context,
-        arguments,
-        corpus: Arc::new(corpus),
-        schema,
-        against: snapshot,
-        known_features,
-        report,
-        features: context.features(is_exact),
-        is_exact,
-        kept: BitList::default(),
-        dropped: BitList::default(),
-        tally,
+    let corpus = Arc::new(corpus);
+    let mut on_drop = |dropped: &[u8], survivor: &Survivor| match &mut report {
+        Some(report) => report.line(dropped, survivor),
+        None => Ok(()),
     };
-    let totals = plan.run()?;
+    let plan = DedupPlan::new(context, choices, &basis, Arc::clone(&corpus), &mut on_drop)?;
+    let decided = plan.run(tally)?;
+    let totals = decided.totals;
     if let Some(before) = totals_before {
         must_be_same(before, totals)?;
     }
-    let records = (plan.kept, plan.dropped);
-    copy(context, &plan.corpus, totals, records, sinks)?;
-    if let Some(report) = plan.report {
+    let records = (decided.kept, decided.dropped);
+    copy(context, &corpus, totals, records, sinks)?;
+    if let Some(report) = report {
         report.finish()?;
     }
-    context.messages.note(plan.tally.summary("kept", totals));
+    context.messages.note(decided.tally.summary("kept", totals));
     Ok(Outcome::Done)
 }
 
@@ -191,34 +167,19 @@ impl Outputs {
     }
 }
 
-/// The features of the documents of the other store, if similarities are to be exact.
-fn known_features(
-    context: &Context,
-    arguments: &DedupArguments,
-    snapshot: Option<&Snapshot>,
-    is_exact: bool,
-) -> Result<Option<Arc<FeatureSets>>> {
-    let against = arguments.against.as_ref().zip(snapshot);
-    let Some(((path, snapshot), mut features)) = against.zip(context.features(is_exact)) else {
-        return Ok(None);
-    };
-    let name = path.display();
-    let store = NamedStore { name, snapshot };
-    let known = store.read_texts(context, &arguments.texts, &arguments.options, &mut features)?;
-    // A search that nobody verifies compares one of equal documents.
-    Ok((known > 0).then(|| Arc::new(features)))
-}
-
-/// An error if a limit was given for the other policy.
-fn check_limits(arguments: &DedupArguments) -> Result<()> {
+/// An error if an option for near-duplicate documents was given without that level.
+fn check_levels(arguments: &DedupArguments) -> Result<()> {
     if !arguments.drops_documents() {
         let given = [
             ("--report", arguments.report.is_some()),
-            ("--against", arguments.against.is_some()),
-            ("--budget", arguments.budget.is_some()),
+            ("--against", arguments.survivors.against.is_some()),
+            ("--budget", arguments.survivors.budget.is_some()),
             ("--max-bucket", arguments.limits.max_bucket.is_some()),
-            ("--policy", arguments.policy != PolicyName::First),
-            ("--keep", !matches!(arguments.keep, KeepRule::First)),
+            ("--policy", arguments.survivors.policy != PolicyName::First),
+            (
+                "--keep",
+                !matches!(arguments.survivors.keep, KeepRule::First),
+            ),
             ("--threshold or --distance", arguments.bounds.is_given()),
             ("--by", arguments.by.is_given()),
         ];
@@ -227,17 +188,6 @@ fn check_limits(arguments: &DedupArguments) -> Result<()> {
                 "{option} is for near-duplicate documents; add document to --level"
             )));
         }
-    }
-    if arguments.limits.max_bucket.is_some() && arguments.policy == PolicyName::First {
-        return Err(Failure::usage(
-            "--max-bucket is for --policy cluster and representative; the policy first compares with \
-             what is kept",
-        ));
-    }
-    if arguments.budget.is_some() && arguments.policy != PolicyName::First {
-        return Err(Failure::usage(
-            "--budget is for --policy first; --max-bucket is for the other policies",
-        ));
     }
     Ok(())
 }
