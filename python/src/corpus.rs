@@ -255,7 +255,6 @@ impl Deduplicator {
     #[new]
     #[pyo3(signature = (schema, folder, *, exact=false, cache_bytes=None, memory_bytes=None,
         budget=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn create(
         py: Python<'_>,
         schema: Py<Schema>,
