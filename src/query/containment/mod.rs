@@ -1,16 +1,19 @@
 //! Which documents share passages with a query: what contains it, what it contains, and what overlaps.
 
+mod placed_passages;
+mod shared_hashes;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
+use self::placed_passages::placed_passages;
+use self::shared_hashes::SharedHashes;
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at, at_mut};
 use crate::query::in_threads::in_threads;
-use crate::query::placed_passages::placed_passages;
 use crate::query::request::{check_signatures, check_threads};
-use crate::query::shared_hashes::SharedHashes;
 use crate::query::sweep::for_each_piece;
 use crate::read::ReadView;
 use crate::sketch::Signature;
