@@ -172,6 +172,12 @@ impl Containment {
     }
 
     /// Returns true if the [positions](Self::positions) of kept shingles are kept.
+    ///
+    /// ```
+    /// use resemblance::Containment;
+    /// assert!(!Containment::new(5).has_positions());
+    /// assert!(Containment::new(5).positions(true).has_positions());
+    /// ```
     #[must_use]
     pub fn has_positions(&self) -> bool {
         self.has_positions

@@ -135,6 +135,20 @@ impl Overlap {
     /// a shingle is long (of features: where not all are kept). Every kept shingle of the query that the document has is in one of them,
     /// but for capped ones at the ends. Of several places in the document the first is told of those where the
     /// passage is longest; of a shingle that stands there more than 64 times, the first 64 places are tried.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let containment = Containment::new(2).window(1).positions(true);
+    /// let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("page", &store.sketch_text("one two three, and four five six")?)?;
+    /// let found = store.snapshot()?.overlaps(&store.sketch_text("four five six, one two three")?).run()?;
+    /// let passages = found[0].passages().unwrap().iter();
+    /// let starts: Vec<_> = passages.map(|it| (it.query.start, it.document.start)).collect();
+    /// assert_eq!(starts, [(0, 4), (3, 0)]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn passages(&self) -> Option<&[PlacedPassage]> {
         self.passages.as_deref()
