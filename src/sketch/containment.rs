@@ -175,8 +175,9 @@ impl Containment {
     ///
     /// ```
     /// use resemblance::Containment;
-    /// assert!(!Containment::new(5).has_positions());
-    /// assert!(Containment::new(5).positions(true).has_positions());
+    ///
+    /// assert!(!Containment::new(8).has_positions());
+    /// assert!(Containment::new(8).positions(true).has_positions());
     /// ```
     #[must_use]
     pub fn has_positions(&self) -> bool {

@@ -137,16 +137,15 @@ impl Overlap {
     /// passage is longest; of a shingle that stands there more than 64 times, the first 64 places are tried.
     ///
     /// ```
-    /// # use resemblance::{Containment, Schema, Store, Text};
+    /// # use resemblance::{Containment, Schema, Store};
     /// # let folder = tempfile::tempdir().unwrap();
-    /// let containment = Containment::new(2).window(1).positions(true);
-    /// let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// store.insert("page", &store.sketch_text("one two three, and four five six")?)?;
-    /// let found = store.snapshot()?.overlaps(&store.sketch_text("four five six, one two three")?).run()?;
-    /// let passages = found[0].passages().unwrap().iter();
-    /// let starts: Vec<_> = passages.map(|it| (it.query.start, it.document.start)).collect();
-    /// assert_eq!(starts, [(0, 4), (3, 0)]);
+    /// let containment = Containment::new(1).window(1).positions(true);
+    /// let schema = Schema::builder().containment(containment).build()?;
+    /// let store = Store::create(folder.path().join("songs.rsm"), schema)?;
+    /// store.insert("song", &store.sketcher().hashes([5, 6, 7, 8, 9])?)?;
+    /// let found = store.snapshot()?.overlaps(&store.sketcher().hashes([1, 7, 8, 2])?).run()?;
+    /// let passage = &found[0].passages().unwrap()[0];
+    /// assert_eq!((passage.query.clone(), passage.document.clone()), (1..3, 2..4));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]

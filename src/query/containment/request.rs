@@ -1,0 +1,542 @@
+//! Which documents share passages with a query: what contains it, what it contains, and what overlaps.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::error::{Error, Result};
+use crate::invariant::{OrBug, at, at_mut};
+use crate::query::containment::placed_passages::placed_passages;
+use crate::query::containment::shared_hashes::SharedHashes;
+use crate::query::in_threads::in_threads;
+use crate::query::request::{check_signatures, check_threads};
+use crate::query::sweep::for_each_piece;
+use crate::read::ReadView;
+use crate::sketch::Signature;
+use crate::types::{Document, DocumentId, FrequentPassage, Overlap, Overlaps};
+
+/// The least share where a query is to be contained, or to contain, and no bound is given.
+const DEFAULT_MIN_SHARE: f64 = 0.8;
+
+/// The share that decides whether a document is an answer, and which comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShareOf {
+    /// That of the query: documents contain it.
+    Query,
+    /// That of the document: the query contains documents.
+    Document,
+    /// None: all that share a hash.
+    Neither,
+}
+
+/// A question about shared passages, put together and then run: which documents contain the query
+/// ([`contained_in`](crate::Snapshot::contained_in)), which it contains
+/// ([`contents_of`](crate::Snapshot::contents_of)), and which share any passage with it
+/// ([`overlaps`](crate::Snapshot::overlaps)).
+///
+/// `A` is what answers it: [`Overlaps`], or a `Vec` of them in the order of the signatures. Many are answered
+/// several times sooner together than one by one. Beside the answers a thread takes up to 256 MiB, and more
+/// only if a single query shares hashes with more than 16 million documents.
+///
+/// With hashes kept by [windows](crate::Containment::window), every document that shares a passage of w
+/// shingles (w + k − 1 words or characters) with the query shares a kept hash, and is found, for certain.
+///
+/// ```
+/// use resemblance::{Containment, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// let containment = Containment::new(3).window(2);
+/// let schema = Schema::builder().text(Text::words(3)).containment(containment).build()?;
+/// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let page = "call me ishmael some years ago never mind how long precisely";
+/// store.insert("page", &store.sketch_text(page)?)?;
+/// let snapshot = store.snapshot()?;
+///
+/// let quotation = store.sketch_text("He said: Some years ago - never mind how long!")?;
+/// let found = snapshot.overlaps(&quotation).min_shared(2).limit(10).run()?;
+/// assert_eq!(found[0].key(), Some(&b"page"[..]));
+/// assert!(found[0].query_share() > 0.5 && found[0].document_share() > 0.4);
+///
+/// let book = store.sketch_text(&format!("chapter one {page} having little or no money"))?;
+/// assert_eq!(snapshot.contents_of(&book).run()?[0].document_share(), 1.0);
+/// assert!(snapshot.contained_in(&book).run()?.is_empty()); // the page has not 80 % of the book
+///
+/// let both = [quotation, book];
+/// let answers = snapshot.overlaps(&both).max_document_frequency(1_000).threads(2).run()?;
+/// assert_eq!((answers[0].len(), answers[1].len()), (1, 1));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[must_use = "a query does nothing until it is run"]
+pub struct ContainmentQuery<'a, A = Overlaps> {
+    view: &'a dyn ReadView,
+    signatures: Cow<'a, [Signature]>,
+    bounds: ContainmentBounds,
+    threads: Option<usize>,
+    answer: PhantomData<A>,
+}
+
+impl<A> fmt::Debug for ContainmentQuery<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ContainmentQuery")
+            .field("signatures", &self.signatures.len())
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What an answer may hold.
+#[derive(Clone, Copy, Debug)]
+struct ContainmentBounds {
+    share_of: ShareOf,
+    min_share: f64,
+    min_shared: u32,
+    limit: usize,
+    max_frequency: u64,
+}
+
+impl<'a, A> ContainmentQuery<'a, A> {
+    pub(crate) fn new(
+        view: &'a dyn ReadView,
+        signatures: Cow<'a, [Signature]>,
+        share_of: ShareOf,
+    ) -> Self {
+        Self {
+            view,
+            signatures,
+            bounds: ContainmentBounds {
+                share_of,
+                min_share: match share_of {
+                    ShareOf::Neither => 0.0,
+                    ShareOf::Query | ShareOf::Document => DEFAULT_MIN_SHARE,
+                },
+                min_shared: 1,
+                limit: usize::MAX,
+                max_frequency: u64::MAX,
+            },
+            threads: None,
+            answer: PhantomData,
+        }
+    }
+
+    /// The least share, 0 to 1, as the kept hashes tell it: of the query that is contained, or of the
+    /// documents that it contains; 0.8 if not given. Of [`overlaps`](crate::Snapshot::overlaps) it is the
+    /// share of the query, and 0 if not given.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let containment = Containment::new(2).window(1);
+    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("page", &store.sketch_text("to be or not to be")?)?;
+    /// let query = store.sketch_text("whether to be or not to be tired")?; // has 6 pairs of words, 4 shared
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(snapshot.contained_in(&query).run()?.len(), 0);
+    /// assert_eq!(snapshot.contained_in(&query).min_share(0.6).run()?.len(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn min_share(mut self, share: f64) -> Self {
+        self.bounds.min_share = share;
+        self
+    }
+
+    /// The least number of kept hashes that a document and the query share; 1 if not given. Another shingle
+    /// has the hash of one of a query's hundred with a probability of 6 × 10⁻¹², so that single shared hashes
+    /// are mostly single shared shingles.
+    pub fn min_shared(mut self, hashes: u32) -> Self {
+        self.bounds.min_shared = hashes;
+        self
+    }
+
+    /// The greatest number of documents for each query; all if not given.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.bounds.limit = limit;
+        self
+    }
+
+    /// Leaves out kept hashes that more than so many documents have, such as those of menus and licences.
+    /// The answer says how many of the query's: [`Overlaps::capped_hashes`]. None if not given.
+    pub fn max_document_frequency(mut self, documents: u64) -> Self {
+        self.bounds.max_frequency = documents;
+        self
+    }
+
+    fn answers(&self) -> Result<Vec<Overlaps>> {
+        self.ask(ContainmentBounds::answers)
+    }
+
+    /// The passages of each text that [`max_document_frequency`](Self::max_document_frequency) leaves out,
+    /// such as menus and licences, in the order of the text: runs of consecutive kept shingles of which more than
+    /// so many documents have each. Other bounds do not count. A run begins and ends with kept shingles, so that
+    /// the passage may be up to w − 1 shingles longer at both ends.
+    ///
+    /// # Errors
+    ///
+    /// As of the query; [`Error::InvalidParameter`] for a signature that comes from a store without
+    /// [positions](crate::Containment::positions), which does not keep the order of shingles.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let containment = Containment::new(2).window(1);
+    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for (key, page) in [("a", "Cats purr. All rights reserved"), ("b", "Dogs bark. All rights reserved")] {
+    ///     store.insert(key, &store.sketch_text(page)?)?;
+    /// }
+    /// let page = store.sketch_text("Mice squeak. All rights reserved")?;
+    /// let passages = store.snapshot()?.overlaps(&page).max_document_frequency(1).frequent_passages()?;
+    /// let passage = passages[0][0]; // "all rights", "rights reserved"
+    /// assert_eq!((passage.first_shingle, passage.last_shingle, passage.documents), (2, 3, 2));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn frequent_passages(&self) -> Result<Vec<Vec<FrequentPassage>>> {
+        let is_unordered = |signature: &Signature| {
+            let hashes = signature
+                .kept_hashes()
+                .is_some_and(|hashes| !hashes.is_empty());
+            hashes && signature.kept_shingles().is_empty()
+        };
+        if let Some(index) = self.signatures.iter().position(is_unordered) {
+            let expected = "signatures of texts that were just read, whose order is known";
+            return Err(Error::invalid(
+                "signature",
+                format!("number {index}, from a store without positions"),
+                expected,
+            ));
+        }
+        self.ask(ContainmentBounds::frequent_passages)
+    }
+
+    fn ask<T: Send>(
+        &self,
+        answer: impl Fn(&ContainmentBounds, &dyn ReadView, &[&Signature]) -> Result<Vec<T>> + Sync,
+    ) -> Result<Vec<T>> {
+        let context = self.view.context();
+        if context.schema.containment().is_none() {
+            let expected =
+                "containment: the schema has none, and nothing is kept to find shared passages";
+            return Err(Error::invalid("containment", "none", expected));
+        }
+        self.bounds.check()?;
+        check_threads(self.threads)?;
+        check_signatures(context, &self.signatures)?;
+        let signatures: Vec<&Signature> = self.signatures.iter().collect();
+        let bounds = self.bounds;
+        let answers = context.run_checked(|| match self.view.shared() {
+            Some(view) => in_threads(&signatures, self.threads, |part| {
+                answer(&bounds, view, part)
+            }),
+            None => answer(&bounds, self.view, &signatures),
+        });
+        answers.inspect(|_| context.note_queries(signatures.len()))
+    }
+}
+
+impl ContainmentQuery<'_> {
+    /// Runs the query.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for a bound out of its range and if the schema has no
+    /// [containment](crate::SchemaBuilder::containment), [`Error::SignatureMismatch`] for a signature of
+    /// another schema; [`Error::Corrupt`].
+    pub fn run(self) -> Result<Overlaps> {
+        self.answers()?.pop().or_bug("the answer to a query")
+    }
+}
+
+impl ContainmentQuery<'_, Vec<Overlaps>> {
+    /// The greatest number of threads, 1 to 1,024; as many as the machine runs at once if not given.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Runs the query for all signatures together.
+    ///
+    /// # Errors
+    ///
+    /// As for one signature; an error of one names its index.
+    pub fn run(self) -> Result<Vec<Overlaps>> {
+        self.answers()
+    }
+}
+
+impl ContainmentBounds {
+    fn check(&self) -> Result<()> {
+        if !(0.0..=1.0).contains(&self.min_share) {
+            return Err(Error::invalid("min_share", self.min_share, "0 to 1"));
+        }
+        if self.min_shared == 0 {
+            return Err(Error::invalid("min_shared", 0, "at least 1"));
+        }
+        if self.max_frequency == 0 {
+            return Err(Error::invalid("max_document_frequency", 0, "at least 1"));
+        }
+        Ok(())
+    }
+
+    fn answers(&self, view: &dyn ReadView, signatures: &[&Signature]) -> Result<Vec<Overlaps>> {
+        let lane = view.context().lanes.kept_lane();
+        let lane = lane.or_bug("a lane of kept hashes")?;
+        let mut answers = Vec::with_capacity(signatures.len());
+        for_each_piece(signatures, |piece| {
+            let Some(shared) = SharedHashes::find(view, lane, piece, self.max_frequency)? else {
+                return Ok(false);
+            };
+            self.add_answers(view, piece, &shared, &mut answers)?;
+            Ok(true)
+        })?;
+        Ok(answers)
+    }
+
+    fn frequent_passages(
+        &self,
+        view: &dyn ReadView,
+        signatures: &[&Signature],
+    ) -> Result<Vec<Vec<FrequentPassage>>> {
+        let lane = view.context().lanes.kept_lane();
+        let lane = lane.or_bug("a lane of kept hashes")?;
+        let mut answers = Vec::with_capacity(signatures.len());
+        for_each_piece(signatures, |piece| {
+            // Without a cap: the documents are counted.
+            let Some(shared) = SharedHashes::find(view, lane, piece, u64::MAX)? else {
+                return Ok(false);
+            };
+            for signature in piece {
+                answers.push(self.runs_of(signature, &shared)?);
+            }
+            Ok(true)
+        })?;
+        Ok(answers)
+    }
+
+    fn runs_of(
+        &self,
+        signature: &Signature,
+        shared: &SharedHashes,
+    ) -> Result<Vec<FrequentPassage>> {
+        let mut passages: Vec<FrequentPassage> = Vec::new();
+        let mut is_open = false;
+        for &(position, hash) in signature.kept_shingles() {
+            let mut documents = 0;
+            shared.documents(hash, &mut |_| documents += 1)?;
+            let is_frequent = documents > self.max_frequency;
+            match passages.last_mut().filter(|_| is_open) {
+                Some(last) if is_frequent => {
+                    last.last_shingle = position;
+                    last.documents = last.documents.min(documents);
+                }
+                _ if is_frequent => passages.push(FrequentPassage {
+                    first_shingle: position,
+                    last_shingle: position,
+                    documents,
+                }),
+                _ => {}
+            }
+            is_open = is_frequent;
+        }
+        Ok(passages)
+    }
+
+    /// Adds the answers to the queries of a piece.
+    fn add_answers(
+        &self,
+        view: &dyn ReadView,
+        piece: &[&Signature],
+        shared: &SharedHashes,
+        answers: &mut Vec<Overlaps>,
+    ) -> Result<()> {
+        let scale = view
+            .context()
+            .schema
+            .containment()
+            .and_then(|it| it.scale());
+        let mut found = Vec::with_capacity(piece.len());
+        for signature in piece {
+            found.push(self.candidates(signature, shared, scale)?);
+        }
+        let hashes = document_hashes(view, &found)?;
+        let mut chosen = Vec::with_capacity(found.len());
+        for mut answer in found {
+            for overlap in &mut answer.overlaps {
+                let hashes = hashes.get(&overlap.id.get());
+                overlap.document_hashes = *hashes.or_bug("the row of a document that was found")?;
+            }
+            self.choose(&mut answer.overlaps);
+            for overlap in &mut answer.overlaps {
+                let document = view.document_of(overlap.id.get(), false)?;
+                overlap.document = document.or_bug("a document that was found")?;
+            }
+            chosen.push(answer);
+        }
+        add_passages(view, piece, shared, &mut chosen)?;
+        answers.append(&mut chosen);
+        Ok(())
+    }
+
+    /// Finds the documents that share enough of a query, without their own hashes and keys.
+    fn candidates(
+        &self,
+        signature: &Signature,
+        shared: &SharedHashes,
+        scale: Option<u32>,
+    ) -> Result<Overlaps> {
+        let hashes = signature.kept_hashes().or_bug("kept hashes of a query")?;
+        let (mut hits, mut capped_hashes) = (Vec::new(), 0);
+        for (index, hash) in (0_u32..).zip(hashes) {
+            if !shared.documents(*hash, &mut |id| hits.push((id, index)))? {
+                capped_hashes += 1;
+            }
+        }
+        hits.sort_unstable();
+        let asked = u32::try_from(hashes.len() - capped_hashes).unwrap_or(u32::MAX);
+        let order = KeptOrder::new(signature)?;
+        let mut overlaps = Vec::new();
+        for of_document in hits.chunk_by(|a, b| a.0 == b.0) {
+            let overlap = Overlap {
+                id: DocumentId::new(at(of_document, 0)?.0),
+                document: Document::without_key(),
+                shared: u32::try_from(of_document.len()).unwrap_or(u32::MAX),
+                query_hashes: asked,
+                document_hashes: 0,
+                longest_run: None,
+                passages: None,
+                scale,
+            };
+            let decides = self.share_of != ShareOf::Document;
+            if overlap.shared >= self.min_shared
+                && !(decides && overlap.query_share() < self.min_share)
+            {
+                let longest_run = order.as_ref().map(|order| order.longest_run(of_document));
+                overlaps.push(Overlap {
+                    longest_run: longest_run.transpose()?,
+                    ..overlap
+                });
+            }
+        }
+        Ok(Overlaps {
+            overlaps,
+            query_hashes: hashes.len(),
+            capped_hashes,
+        })
+    }
+
+    /// Keeps the best documents, in their order.
+    fn choose(&self, overlaps: &mut Vec<Overlap>) {
+        let of_document = self.share_of == ShareOf::Document;
+        if of_document {
+            overlaps.retain(|overlap| overlap.document_share() >= self.min_share);
+        }
+        overlaps.sort_unstable_by(|a, b| {
+            let by_share = b.document_share().total_cmp(&a.document_share());
+            let by_share = by_share.then(b.shared.cmp(&a.shared));
+            let by_count = b
+                .shared
+                .cmp(&a.shared)
+                .then(b.longest_run.cmp(&a.longest_run));
+            let order = if of_document { by_share } else { by_count };
+            order.then(a.id.cmp(&b.id))
+        });
+        overlaps.truncate(self.limit);
+    }
+}
+
+/// Reads the numbers of kept hashes of all documents that were found.
+fn document_hashes(view: &dyn ReadView, found: &[Overlaps]) -> Result<BTreeMap<u64, u32>> {
+    let ids = found.iter().flat_map(|answer| &answer.overlaps);
+    let mut ids: Vec<u64> = ids.map(|overlap| overlap.id.get()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut hashes = BTreeMap::new();
+    view.live_signatures(&ids, &mut |id, row| {
+        hashes.insert(id, row.kept_count());
+        Ok(())
+    })?;
+    Ok(hashes)
+}
+
+/// Tells where the passages are that queries share with the documents of their answers, if the schema keeps
+/// positions.
+fn add_passages(
+    view: &dyn ReadView,
+    piece: &[&Signature],
+    shared: &SharedHashes,
+    answers: &mut [Overlaps],
+) -> Result<()> {
+    let schema = &view.context().schema;
+    let containment = schema.containment().or_bug("a schema with containment")?;
+    if !containment.has_positions() {
+        return Ok(());
+    }
+    // Of texts, two shingles that stand no further apart than their length cover all between. Of features,
+    // nothing is known of those between.
+    let max_gap = match schema.text() {
+        Some(_) => u64::from(containment.shingle_units()),
+        None => 1,
+    };
+    let mut asking: BTreeMap<u64, Vec<(&Signature, &mut Overlap)>> = BTreeMap::new();
+    for (signature, answer) in piece.iter().zip(answers) {
+        for overlap in &mut answer.overlaps {
+            let id = overlap.id.get();
+            asking.entry(id).or_default().push((*signature, overlap));
+        }
+    }
+    let ids: Vec<u64> = asking.keys().copied().collect();
+    view.live_signatures(&ids, &mut |id, row| {
+        let kept = row.kept_shingles();
+        for (signature, overlap) in asking.remove(&id).into_iter().flatten() {
+            let begins = |hash| Ok(!shared.is_capped(hash)?);
+            let query = signature.kept_shingles();
+            overlap.passages = Some(placed_passages(query, &kept, max_gap, begins)?);
+        }
+        Ok(())
+    })
+}
+
+/// The kept shingles of a query in their order.
+struct KeptOrder {
+    /// The place of each kept shingle among all shingles, in order.
+    positions: Vec<u64>,
+    /// The kept shingles of each hash, by the index of the hash: places in `positions`.
+    of_hash: Vec<Vec<usize>>,
+}
+
+impl KeptOrder {
+    /// Returns `None` if the order is not known.
+    fn new(signature: &Signature) -> Result<Option<Self>> {
+        let (shingles, hashes) = (signature.kept_shingles(), signature.kept_hashes());
+        let hashes = hashes.or_bug("kept hashes of a query")?;
+        if shingles.is_empty() {
+            return Ok(None);
+        }
+        let mut of_hash = vec![Vec::new(); hashes.len()];
+        for (place, (_, hash)) in shingles.iter().enumerate() {
+            let index = hashes.binary_search(hash).ok();
+            let index = index.or_bug("a kept shingle without its hash")?;
+            at_mut(&mut of_hash, index)?.push(place);
+        }
+        Ok(Some(Self {
+            positions: shingles.iter().map(|(position, _)| *position).collect(),
+            of_hash,
+        }))
+    }
+
+    /// Returns the length of the longest run of consecutive kept shingles among those of `hits`, from the
+    /// first to the last of the run, in shingles.
+    fn longest_run(&self, hits: &[(u64, u32)]) -> Result<u64> {
+        let mut places = Vec::with_capacity(hits.len());
+        for (_, index) in hits {
+            places.extend_from_slice(at(&self.of_hash, *index as usize)?);
+        }
+        places.sort_unstable();
+        let mut longest = 0;
+        for run in places.chunk_by(|a, b| a + 1 == *b) {
+            let first = *at(&self.positions, *at(run, 0)?)?;
+            let last = *at(&self.positions, *at(run, run.len() - 1)?)?;
+            longest = longest.max(last - first + 1);
+        }
+        Ok(longest)
+    }
+}
