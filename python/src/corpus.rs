@@ -1,7 +1,7 @@
 //! Whole corpora: offline builds, a corpus without its near-duplicates, choices of a schema.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
@@ -106,19 +106,19 @@ impl BulkBuild {
     ) -> PyResult<()> {
         self.home.check(py)?;
         let mut many = ManyFields::new(documents, keys, payloads, stamps, threads)?;
-        while let Some(batch) = many.next(py, self.schema.get())? {
-            let inserted = py.detach(|| {
-                let mut build = lock(&self.build);
-                build.as_mut().map(|build| {
-                    let mut documents = batch.documents().into_iter();
-                    documents.try_for_each(|(document, signature)| {
-                        build.insert(document, signature).map(drop)
-                    })
-                })
-            });
-            inserted
-                .ok_or_else(|| closed(py, "the build"))?
-                .or_raise(py)?;
+        let mut is_open = true;
+        many.for_each(py, self.schema.get(), |batch| {
+            let mut build = lock(&self.build);
+            let Some(build) = build.as_mut() else {
+                is_open = false;
+                return Ok(());
+            };
+            let mut documents = batch.documents().into_iter();
+            documents
+                .try_for_each(|(document, signature)| build.insert(document, signature).map(drop))
+        })?;
+        if !is_open {
+            return Err(closed(py, "the build"));
         }
         Ok(())
     }
@@ -197,7 +197,36 @@ pub(crate) struct Deduplicator {
 /// The transaction in it goes before its passage.
 struct OpenDeduplicator {
     deduplicator: resemblance::dedup::Deduplicator,
+    /// Documents that were compared with a part of their candidates only.
+    beyond_budget: u64,
     _passage: Option<Passage>,
+}
+
+/// What decides documents one by one, within so much memory for them and as much for their features, which it
+/// keeps if similarities are to be exact.
+fn decider(
+    folder: &Path,
+    schema: resemblance::Schema,
+    options: &StoreOptions,
+    (is_exact, memory_bytes): (bool, Option<u64>),
+) -> Result<resemblance::dedup::Deduplicator, Error> {
+    let mut decider = resemblance::dedup::Deduplicator::create(folder, schema, options)?;
+    if let Some(bytes) = memory_bytes {
+        decider = decider.memory_bytes(bytes);
+    }
+    Ok(match is_exact {
+        true => decider.verify_exact(features_in(folder, memory_bytes)),
+        false => decider,
+    })
+}
+
+/// Room for features, in a folder where they do not fit into so much memory.
+fn features_in(folder: &Path, memory_bytes: Option<u64>) -> FeatureSets {
+    let features = FeatureSets::new(folder);
+    match memory_bytes {
+        Some(bytes) => features.memory_bytes(bytes),
+        None => features,
+    }
 }
 
 impl Deduplicator {
@@ -208,6 +237,7 @@ impl Deduplicator {
     ) -> Self {
         let open = OpenDeduplicator {
             deduplicator,
+            beyond_budget: 0,
             _passage: passage,
         };
         Self {
@@ -223,27 +253,29 @@ impl Deduplicator {
 impl Deduplicator {
     /// Begins with nothing kept, in a temporary store in a folder.
     #[new]
-    #[pyo3(signature = (schema, folder, *, exact=false, cache_bytes=None))]
+    #[pyo3(signature = (schema, folder, *, exact=false, cache_bytes=None, memory_bytes=None,
+        budget=None))]
     fn create(
         py: Python<'_>,
         schema: Py<Schema>,
         folder: PathBuf,
         exact: bool,
         cache_bytes: Option<u64>,
+        memory_bytes: Option<u64>,
+        budget: Option<u64>,
     ) -> PyResult<Self> {
         let mut options = StoreOptions::new();
         if let Some(bytes) = cache_bytes {
             options = options.cache_bytes(bytes);
         }
+        if let Some(budget) = budget {
+            options = options.probe_budget(budget);
+        }
         let own = schema.get().parts.schema.clone();
-        let deduplicator = released(py, || {
-            let begun = resemblance::dedup::Deduplicator::create(&folder, own, &options)?;
-            Ok(if exact {
-                begun.verify_exact(FeatureSets::new(&folder))
-            } else {
-                begun
-            })
-        })?;
+        let made = released(py, || {
+            decider(&folder, own, &options, (exact, memory_bytes))
+        });
+        let deduplicator = made?;
         Ok(Self {
             is_exact: exact,
             ..Self::new(deduplicator, None, schema)
@@ -287,8 +319,12 @@ impl Deduplicator {
                 .collect();
             let decided = py.detach(|| {
                 let mut open = lock(&self.open);
-                open.as_mut()
-                    .map(|open| open.deduplicator.decide_many(&documents))
+                open.as_mut().map(|open| {
+                    let decided = open.deduplicator.decide_many(&documents)?;
+                    let beyond = decided.iter().filter(|it| it.is_beyond_budget);
+                    open.beyond_budget += beyond.count() as u64;
+                    Ok(decided)
+                })
             });
             for decision in decided
                 .ok_or_else(|| closed(py, "the deduplicator"))?
@@ -300,6 +336,16 @@ impl Deduplicator {
         keys.end(py)?;
         stamps.end(py)?;
         Ok(answers)
+    }
+
+    /// The number of documents that were compared with a part of their candidates only, because of a budget.
+    #[getter]
+    fn beyond_budget(&self, py: Python<'_>) -> u64 {
+        py.detach(|| {
+            lock(&self.open)
+                .as_ref()
+                .map_or(0, |open| open.beyond_budget)
+        })
     }
 
     /// The number of documents that are kept, those of the store included.
@@ -339,6 +385,7 @@ pub(crate) struct TemporaryCorpus {
     schema: Py<Schema>,
     path: PathBuf,
     is_exact: bool,
+    memory_bytes: Option<u64>,
 }
 
 enum CorpusState {
@@ -393,7 +440,7 @@ impl TemporaryCorpus {
         let (build, features) = released(py, || {
             let build = resemblance::Store::bulk_build(&path, own, &options)?;
             let folder = folder.filter(|_| exact);
-            let features = folder.map(FeatureSets::new);
+            let features = folder.map(|folder| features_in(&folder, memory_bytes));
             Ok((Box::new(build), features.map(Box::new)))
         })?;
         let state = Mutex::new(CorpusState::Building(build, features));
@@ -402,6 +449,7 @@ impl TemporaryCorpus {
             schema,
             path,
             is_exact: exact,
+            memory_bytes,
         })
     }
 
@@ -574,17 +622,12 @@ impl TemporaryCorpus {
             let folder = self.path.parent();
             let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
             let schema = self.schema.get().parts.schema.clone();
-            let made = released(py, || {
-                resemblance::dedup::Deduplicator::create(&folder, schema, &StoreOptions::new())
-            })?;
-            let made = match NonZeroUsize::new(threads_or_all(py, threads)?) {
+            let (options, kind) = (StoreOptions::new(), (is_exact, self.memory_bytes));
+            let made = released(py, || decider(&folder, schema, &options, kind))?;
+            let threads = NonZeroUsize::new(threads_or_all(py, threads)?);
+            Ok(Box::new(match threads {
                 Some(threads) => made.threads(threads),
                 None => made,
-            };
-            Ok(Box::new(if is_exact {
-                made.verify_exact(FeatureSets::new(folder))
-            } else {
-                made
             }))
         };
         match name {

@@ -325,19 +325,30 @@ impl Store {
         let store = self.handle(py)?;
         let mut answers = ManyAnswers::new(if_new);
         let _passage = self.gate.begin(py)?;
-        let mut transaction = released(py, || store.begin_write())?;
+        let mut transaction = Some(released(py, || store.begin_write())?);
         let mut committed = 0;
-        while let Some(batch) = many.next(py, self.schema.get())? {
-            released(py, || answers.insert(&mut transaction, &batch))?;
-            if commit_every.is_some_and(|every| answers.len() - committed >= every.get()) {
-                transaction = released(py, || {
-                    transaction.commit()?;
-                    store.begin_write()
-                })?;
-                committed = answers.len();
+        many.for_each(py, self.schema.get(), |batch| {
+            let documents = batch.documents();
+            let mut rest = documents.as_slice();
+            while let Some(open) = transaction.as_mut().filter(|_| !rest.is_empty()) {
+                let full = commit_every.map(|every| every.get() + committed - answers.len());
+                let (part, later) =
+                    rest.split_at(full.map_or(rest.len(), |room| room.min(rest.len())));
+                answers.insert(open, part)?;
+                rest = later;
+                if full == Some(part.len())
+                    && let Some(full) = transaction.take()
+                {
+                    full.commit()?;
+                    transaction = Some(store.begin_write()?);
+                    committed = answers.len();
+                }
             }
+            Ok(())
+        })?;
+        if let Some(last) = transaction {
+            released(py, || last.commit())?;
         }
-        released(py, || transaction.commit())?;
         answers.into_list(py)
     }
 

@@ -59,7 +59,7 @@ pub(crate) struct ManyFields<'py> {
 
 /// Some of them: their signatures, and what stands beside each.
 pub(crate) struct ManyBatch {
-    pub(crate) signatures: Vec<resemblance::Signature>,
+    signatures: Vec<resemblance::Signature>,
     keys: Option<Vec<Key>>,
     payloads: Option<Vec<Vec<u8>>>,
     stamps: Option<Vec<u64>>,
@@ -81,8 +81,21 @@ impl<'py> ManyFields<'py> {
         })
     }
 
+    /// Works on batch after batch without the interpreter.
+    pub(crate) fn for_each(
+        &mut self,
+        py: Python<'py>,
+        schema: &Schema,
+        mut work: impl FnMut(&ManyBatch) -> Result<(), resemblance::Error> + Send,
+    ) -> PyResult<()> {
+        while let Some(batch) = self.next(py, schema)? {
+            released(py, || work(&batch))?;
+        }
+        Ok(())
+    }
+
     /// Sketches the next documents, `None` after the last.
-    pub(crate) fn next(&mut self, py: Python<'py>, schema: &Schema) -> PyResult<Option<ManyBatch>> {
+    fn next(&mut self, py: Python<'py>, schema: &Schema) -> PyResult<Option<ManyBatch>> {
         py.check_signals()?;
         let Some(batch) = self.batches.next()? else {
             self.keys.end(py)?;
@@ -138,16 +151,15 @@ impl ManyAnswers {
         }
     }
 
-    /// Inserts a batch.
+    /// Inserts documents.
     pub(crate) fn insert(
         &mut self,
         transaction: &mut WriteTransaction,
-        batch: &ManyBatch,
+        documents: &[(Document<'_>, &resemblance::Signature)],
     ) -> Result<(), resemblance::Error> {
-        let documents = batch.documents();
         match self {
-            Self::Novelties(all) => all.extend(transaction.insert_many_if_new(&documents)?),
-            Self::Ids(all) => all.extend(transaction.insert_many(&documents)?),
+            Self::Novelties(all) => all.extend(transaction.insert_many_if_new(documents)?),
+            Self::Ids(all) => all.extend(transaction.insert_many(documents)?),
         }
         Ok(())
     }
@@ -286,8 +298,18 @@ impl Transaction {
     ) -> PyResult<Bound<'py, PyList>> {
         let mut many = ManyFields::new(documents, keys, payloads, stamps, threads)?;
         let mut answers = ManyAnswers::new(if_new);
-        while let Some(batch) = many.next(py, self.schema.get())? {
-            self.with(py, |open| answers.insert(open, &batch))?;
+        self.home.check(py)?;
+        let mut is_open = true;
+        many.for_each(py, self.schema.get(), |batch| {
+            let mut open = lock(&self.open);
+            match open.as_mut() {
+                Some(open) => answers.insert(&mut open.transaction, &batch.documents())?,
+                None => is_open = false,
+            }
+            Ok(())
+        })?;
+        if !is_open {
+            return Err(closed(py, "the transaction"));
         }
         answers.into_list(py)
     }

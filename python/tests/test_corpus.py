@@ -153,6 +153,21 @@ def test_dedup_is_the_policy_that_it_names(schema: rs.Schema) -> None:
     assert all(d.position in firsts[d.survivor or 0] for d in by_cluster.duplicates)
 
 
+def test_dedup_within_a_budget_and_little_memory(schema: rs.Schema) -> None:
+    documents = [f"{text} of many copies" for text in texts(40, seed=5) for _ in range(20)]
+    whole = rs.dedup(documents, schema)
+    small = rs.dedup(documents, schema, memory_bytes=1 << 20)
+    assert small.kept.tolist() == whole.kept.tolist() and small.duplicates == whole.duplicates
+    assert whole.beyond_budget == 0
+    few = rs.dedup(documents, schema, budget=1)
+    assert set(whole.positions) <= set(few.positions) and not any(d.is_exact for d in few.duplicates)
+    many = rs.dedup(documents, schema, budget=10_000)
+    assert many.kept.tolist() == rs.dedup(documents, schema, exact=False).kept.tolist()
+    assert many.beyond_budget == 0
+    with pytest.raises(ValueError, match="budget"):
+        rs.dedup(documents, schema, policy="cluster", budget=1)
+
+
 def test_dedup_against_a_store(schema: rs.Schema, store: rs.Store) -> None:
     store.insert_many(DOCUMENTS[:100], KEYS[:100])
     rest = DOCUMENTS[100:]

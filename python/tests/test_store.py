@@ -226,6 +226,22 @@ def test_inserting_many_if_new_is_inserting_one_by_one(store: rs.Store, tmp_path
         assert list(store) == list(other)
 
 
+@pytest.mark.parametrize("every", [1_000, 2_048, 3_001])
+def test_commits_come_after_so_many_documents(store: rs.Store, every: int) -> None:
+    documents: list[str] = [f"{number} is a text of its own" for number in range(7_000)]
+    broken = [*documents, 7]
+    for threads in (1, 2):
+        with pytest.raises(TypeError):
+            store.insert_many(broken, threads=threads, commit_every=every)  # type: ignore[list-item]
+        # Of the batches before the one that is broken, the whole transactions.
+        whole = 6_144 // every * every
+        assert len(store) == (whole if threads == 1 else 2 * whole)
+    with store.transaction() as transaction:
+        assert transaction.insert_many(documents, threads=2) == list(range(2 * whole, 2 * whole + 7_000))
+        with pytest.raises(TypeError):
+            transaction.insert_many([7])  # type: ignore[list-item]
+
+
 def test_all_or_nothing(store: rs.Store) -> None:
     def broken() -> Iterator[str]:
         yield from texts(5_000)

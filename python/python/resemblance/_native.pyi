@@ -702,8 +702,17 @@ class Deduplicator:
     """Decides which documents of a stream are kept: those near none that was kept before."""
 
     def __new__(
-        cls, schema: Schema, folder: _Path, *, exact: bool = False, cache_bytes: int | None = None
+        cls,
+        schema: Schema,
+        folder: _Path,
+        *,
+        exact: bool = False,
+        cache_bytes: int | None = None,
+        memory_bytes: int | None = None,
+        budget: int | None = None,
     ) -> Deduplicator: ...
+    @property
+    def beyond_budget(self) -> int: ...
     def decide_many(
         self,
         documents: _Documents,

@@ -63,8 +63,9 @@ __all__ = [
 
 _T = TypeVar("_T")
 _Callback = Callable[[Progress], object]
-# Documents that are read from an iterable at once.
+# Documents that are read from an iterable at once, and from a list, whose documents are in memory anyway.
 _TOGETHER = 2_048
+_LISTED_TOGETHER = 65_536
 _JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 
 
@@ -135,7 +136,8 @@ def _batches(corpus: Any, text: str, key: str | None) -> Iterator[_Batch]:
             yield from _batches(table, text, key)
     else:
         items = iter(corpus)
-        while batch := list(islice(items, _TOGETHER)):
+        together = _LISTED_TOGETHER if isinstance(corpus, (list, tuple)) else _TOGETHER
+        while batch := list(islice(items, together)):
             yield _split(batch, text, key)
 
 
@@ -294,10 +296,14 @@ class Duplicate:
 
 @dataclass(frozen=True)
 class Dedup:
-    """A corpus without its near-duplicates: `kept` has `True` for each document that stays."""
+    """A corpus without its near-duplicates: `kept` has `True` for each document that stays. With a budget,
+    `beyond_budget` documents were compared with a part of their candidates only: some of their near-duplicates
+    may stay.
+    """
 
     kept: NDArray[np.bool_]
     duplicates: list[Duplicate]
+    beyond_budget: int = 0
 
     @property
     def positions(self) -> NDArray[np.int64]:
@@ -324,6 +330,7 @@ def dedup(
     keep: Literal["first", "last", "longest"] | Iterable[float] = "first",
     exact: bool | None = None,
     against: Store | Snapshot | None = None,
+    budget: int | None = None,
     max_bucket: int | None = None,
     threads: int | None = None,
     memory_bytes: int | None = None,
@@ -340,6 +347,10 @@ def dedup(
     whose schema, count as well: documents near one of them go first, by estimates, because a store has
     no texts. Nothing is written to it. Keys need not differ here.
 
+    `budget` compares a document with so many candidates at most, those that share the most buckets with it, by
+    estimates unless `exact` is given; it is for the policy `"first"`. `memory_bytes` bounds the memory for
+    documents, and as much for their features, before they go to files in `temp_dir`.
+
     >>> found = dedup(texts)
     >>> unique = found.select(texts)
     >>> [(d.position, d.survivor, d.similarity) for d in found.duplicates]
@@ -348,11 +359,16 @@ def dedup(
     own = snapshot.schema if snapshot is not None else _schema(schema)
     if snapshot is not None and schema is not None and schema != own:
         raise ValueError("schema: found another than that of the store, expected the same or none")
-    exact = _is_exact(exact, corpus, own)
+    is_first = policy == "first" and isinstance(keep, str) and keep == "first"
+    if budget is not None and not is_first:
+        raise ValueError("budget: found another policy or rule, expected 'first' of both")
+    exact = _is_exact(False if budget is not None and exact is None else exact, corpus, own)
     batches = _Unknown(_batches(corpus, text, key), snapshot, threads)
     with _temporary(temp_dir) as folder:
-        if policy == "first" and isinstance(keep, str) and keep == "first":
-            with Deduplicator(own, folder, exact=exact) as kept:
+        if is_first:
+            with Deduplicator(
+                own, folder, exact=exact, memory_bytes=memory_bytes, budget=budget
+            ) as kept:
                 return _first(batches, kept, threads)
         stored = TemporaryCorpus(
             folder / "corpus.rsm", own, exact=exact, memory_bytes=memory_bytes
@@ -441,10 +457,10 @@ class _Unknown:
             )
         return unknown
 
-    def deduplicated(self) -> Dedup:
+    def deduplicated(self, beyond_budget: int = 0) -> Dedup:
         mask = np.ones(self.count, dtype=np.bool_)
         mask[[duplicate.position for duplicate in self.duplicates]] = False
-        return Dedup(mask, self.duplicates)
+        return Dedup(mask, self.duplicates, beyond_budget)
 
 
 def _keep_rule(keep: Any, documents: int, positions: list[int]) -> Any:
@@ -486,7 +502,7 @@ def _first(batches: _Unknown, kept: Deduplicator, threads: int | None) -> Dedup:
                 survivor_keys[position] = key
     # Those that the store knows come first of their batch.
     batches.duplicates.sort(key=lambda duplicate: duplicate.position)
-    return batches.deduplicated()
+    return batches.deduplicated(kept.beyond_budget)
 
 
 def _take(documents: Any, indices: list[int]) -> Any:
