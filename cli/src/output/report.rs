@@ -9,23 +9,64 @@ use super::escape;
 use super::results::Value;
 use crate::failure::Result;
 
+/// Where a survivor stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum SurvivorPlace {
+    /// Its number in the corpus, from 0.
+    Corpus(u64),
+    /// Its id in the other store.
+    Store(u64),
+}
+
+/// How it is known that two documents are near each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// Their contents are equal.
+    Equal,
+    /// Their features were compared.
+    Exact,
+    /// Their signatures were compared.
+    Estimate,
+}
+
+impl Evidence {
+    /// As it stands in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::Exact => "exact",
+            Self::Estimate => "estimate",
+        }
+    }
+}
+
 /// For whom a document was dropped.
 pub(crate) struct Survivor {
+    pub(crate) place: SurvivorPlace,
     /// Its key as it is printed.
     pub(crate) label: String,
     pub(crate) similarity: Option<f64>,
-    /// Whether that is no estimate.
-    pub(crate) is_exact: bool,
+    pub(crate) evidence: Evidence,
     pub(crate) distance: Option<u32>,
 }
 
 impl Survivor {
     /// A document that was found, and how it is printed.
-    pub(crate) fn from_match(found: &Match, label: String) -> Self {
+    pub(crate) fn from_match(
+        found: &Match,
+        place: SurvivorPlace,
+        label: String,
+        is_equal: bool,
+    ) -> Self {
         Self {
+            place,
             label,
             similarity: found.similarity(),
-            is_exact: found.is_exact(),
+            evidence: match (is_equal, found.is_exact()) {
+                (true, _) => Evidence::Equal,
+                (false, true) => Evidence::Exact,
+                (false, false) => Evidence::Estimate,
+            },
             distance: found.distance(),
         }
     }
@@ -35,21 +76,13 @@ impl Survivor {
 pub(crate) struct DropReport {
     destination: Destination,
     schema: Schema,
-    /// Whether a last column says which similarities are exact.
-    tells_exact: bool,
 }
 
 impl DropReport {
-    pub(crate) fn create(
-        path: &Path,
-        force: bool,
-        schema: &Schema,
-        tells_exact: bool,
-    ) -> Result<Self> {
+    pub(crate) fn create(path: &Path, force: bool, schema: &Schema) -> Result<Self> {
         Ok(Self {
             destination: Destination::create(path, force)?,
             schema: schema.clone(),
-            tells_exact,
         })
     }
 
@@ -62,9 +95,7 @@ impl DropReport {
         if self.schema.simhash().is_some() {
             names.push("distance");
         }
-        if self.tells_exact {
-            names.push("similarity_is");
-        }
+        names.push("similarity_is");
         let line = names.join("\t") + "\n";
         self.destination.write(line.as_bytes())
     }
@@ -79,15 +110,8 @@ impl DropReport {
             line.push('\t');
             line.push_str(&Value::Distance(survivor.distance).text());
         }
-        if self.tells_exact {
-            let how = if survivor.is_exact {
-                "exact"
-            } else {
-                "estimate"
-            };
-            line.push('\t');
-            line.push_str(how);
-        }
+        line.push('\t');
+        line.push_str(survivor.evidence.name());
         line.push('\n');
         self.destination.write(line.as_bytes())
     }

@@ -1,5 +1,6 @@
 //! The verb `dedup`.
 
+mod annotations;
 mod arguments;
 mod kept;
 mod plan;
@@ -12,9 +13,10 @@ use resemblance::verification::FeatureSets;
 use resemblance::{Schema, Snapshot};
 
 pub(crate) use self::arguments::DedupArguments;
+use self::annotations::{Annotations, column_names};
 use self::arguments::PolicyName;
 use self::plan::DedupPlan;
-use crate::corpus::{ContentRule, Corpus, ReadTotals};
+use crate::corpus::{AddedColumn, ContentRule, Corpus, ReadTotals, not_for_more_columns};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{KeepRule, similarity_name};
 use crate::output::{DropReport, OutputTarget, Sink};
@@ -47,7 +49,7 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     let content = ContentRule::new(&schema, is_exact);
     let mut corpus = resolve_corpus(context, &arguments.corpus, &arguments.options, content)?;
     arguments.keep.apply(&mut corpus);
-    let outputs = Outputs::choose(arguments, &corpus)?;
+    let outputs = Outputs::choose(arguments, &corpus, &schema)?;
     let report = outputs.report(arguments, &schema, is_exact, &corpus)?;
     let sinks = outputs.create(arguments.force)?;
     spool_sources(context, &mut corpus)?;
@@ -72,6 +74,7 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         against: snapshot,
         known_features,
         report,
+        annotations: arguments.annotate.is_some().then(Annotations::default),
         features: context.features(is_exact),
         is_exact,
         kept: BitList::default(),
@@ -82,7 +85,9 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     if let Some(before) = totals_before {
         must_be_same(before, totals)?;
     }
-    let records = (plan.kept, plan.dropped);
+    let columns = plan.annotations.take();
+    let columns = columns.map(|a| a.columns(&plan.schema, &arguments.annotate_prefix));
+    let records = (plan.kept, plan.dropped, columns.transpose()?);
     copy(context, &plan.corpus, totals, records, sinks)?;
     if let Some(report) = plan.report {
         report.finish()?;
@@ -110,25 +115,32 @@ fn trim(
 fn write_trimmed(
     context: &Context,
     trimmed: TrimmedCorpus,
-    outputs: (Option<Sink>, Option<Sink>),
+    sinks: Sinks,
 ) -> Result<Outcome> {
     let totals = trimmed.totals;
     context.messages.note(totals);
-    let records = (trimmed.kept, trimmed.emptied);
-    copy(context, &Arc::new(trimmed.corpus), totals, records, outputs)?;
+    let records = (trimmed.kept, trimmed.emptied, None);
+    copy(context, &Arc::new(trimmed.corpus), totals, records, sinks)?;
     context.messages.note(trimmed.tally.summary("kept", totals));
     Ok(Outcome::Done)
 }
 
-/// Writes the documents that were kept, and those that were dropped as they stand in the input.
+/// Writes the documents that were kept, those that were dropped as they stand in the input, and both with more
+/// columns.
 fn copy(
     context: &Context,
     corpus: &Arc<Corpus>,
     totals: ReadTotals,
-    (kept, dropped): (BitList, BitList),
-    (kept_sink, dropped_sink): (Option<Sink>, Option<Sink>),
+    (kept, dropped, columns): (BitList, BitList, Option<Vec<AddedColumn>>),
+    sinks: Sinks,
 ) -> Result<()> {
-    let outputs = [(kept, kept_sink, true), (dropped, dropped_sink, false)];
+    let annotated = sinks.annotated.zip(columns);
+    let annotated = annotated.map(|(sink, columns)| sink.with_columns(columns));
+    let outputs = [
+        (kept.or(&dropped), annotated, false),
+        (kept, sinks.kept, true),
+        (dropped, sinks.dropped, false),
+    ];
     let outputs = outputs
         .into_iter()
         .filter_map(|(wanted, sink, are_trimmed)| {
@@ -145,18 +157,42 @@ fn copy(
 struct Outputs {
     kept: Option<OutputTarget>,
     dropped: Option<OutputTarget>,
+    annotated: Option<OutputTarget>,
+}
+
+/// The same, opened.
+struct Sinks {
+    kept: Option<Sink>,
+    dropped: Option<Sink>,
+    annotated: Option<Sink>,
 }
 
 impl Outputs {
-    fn choose(arguments: &DedupArguments, corpus: &Corpus) -> Result<Self> {
+    fn choose(arguments: &DedupArguments, corpus: &Corpus, schema: &Schema) -> Result<Self> {
         let choose =
             |path: &PathBuf| OutputTarget::choose(path, &arguments.corpus, corpus, arguments.force);
         let outputs = Self {
             kept: arguments.output.as_ref().map(choose).transpose()?,
             dropped: arguments.dropped.as_ref().map(choose).transpose()?,
+            annotated: arguments.annotate.as_ref().map(choose).transpose()?,
         };
-        if let (Some(kept), Some(dropped)) = (&outputs.kept, &arguments.dropped) {
-            kept.must_not_meet("the dropped documents", dropped, corpus)?;
+        let others = [
+            (&outputs.kept, "the dropped documents", &arguments.dropped),
+            (&outputs.kept, "the annotated documents", &arguments.annotate),
+            (&outputs.dropped, "the annotated documents", &arguments.annotate),
+        ];
+        for (target, what, other) in others {
+            if let (Some(target), Some(other)) = (target, other) {
+                target.must_not_meet(what, other, corpus)?;
+            }
+        }
+        if outputs.annotated.is_some() {
+            let names = column_names(schema, &arguments.annotate_prefix);
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            if let Some(reason) = not_for_more_columns(corpus, &names)? {
+                let advice = "--annotate-prefix NAME calls the new ones otherwise";
+                return Err(Failure::bad_input(format!("--annotate: {reason}")).with_note(advice));
+            }
         }
         Ok(outputs)
     }
@@ -172,22 +208,26 @@ impl Outputs {
         let Some(path) = &arguments.report else {
             return Ok(None);
         };
-        for target in [&self.kept, &self.dropped].into_iter().flatten() {
+        for target in [&self.kept, &self.dropped, &self.annotated].into_iter().flatten() {
             target.must_not_meet("the report", path, corpus)?;
         }
-        let mut report = DropReport::create(path, arguments.force, schema, is_exact)?;
+        let mut report = DropReport::create(path, arguments.force, schema)?;
         if !arguments.no_header {
             report.header(similarity_name(is_exact))?;
         }
         Ok(Some(report))
     }
 
-    fn create(&self, force: bool) -> Result<(Option<Sink>, Option<Sink>)> {
+    fn create(&self, force: bool) -> Result<Sinks> {
         let create = |target: &Option<OutputTarget>| {
             let sink = target.as_ref().map(|target| Sink::create(target, force));
             sink.transpose()
         };
-        Ok((create(&self.kept)?, create(&self.dropped)?))
+        Ok(Sinks {
+            kept: create(&self.kept)?,
+            dropped: create(&self.dropped)?,
+            annotated: create(&self.annotated)?,
+        })
     }
 }
 
@@ -213,6 +253,7 @@ fn known_features(
 fn check_limits(arguments: &DedupArguments) -> Result<()> {
     if !arguments.drops_documents() {
         let given = [
+            ("--annotate", arguments.annotate.is_some()),
             ("--report", arguments.report.is_some()),
             ("--against", arguments.against.is_some()),
             ("--budget", arguments.budget.is_some()),

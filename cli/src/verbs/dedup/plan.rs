@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use resemblance::collection::Collected;
-use resemblance::dedup::{DedupPolicy, Deduplicator};
+use resemblance::dedup::{DedupPolicy, Deduplicator, Duplicate};
 use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{Bounds, Document, Schema, Snapshot};
 
+use super::annotations::Annotations;
 use super::arguments::{DedupArguments, PolicyName};
-use super::kept::{KeptDocuments, SketchedDocument};
+use super::kept::{KeptDocuments, SketchedDocument, StoredPayload};
 use crate::bug::bug;
 use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
 use crate::failure::Result;
 use crate::options::KeepRule;
-use crate::output::{DropReport, Survivor, escape};
+use crate::output::{DropReport, Evidence, Survivor, SurvivorPlace, escape};
 use crate::session::{
     BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
     DocumentTally, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator, limited,
@@ -26,13 +27,13 @@ pub(super) struct DedupPlan<'a> {
     pub(super) arguments: &'a DedupArguments,
     pub(super) corpus: Arc<Corpus>,
     /// Of a temporary store of the kept documents (of all documents, unless they are decided as they come). The stamp of
-    /// a document is its number in the corpus, and its payload is its key, because keys need not be
-    /// unique.
+    /// a document is its number in the corpus, and its payload a [`StoredPayload`].
     pub(super) schema: Schema,
     pub(super) against: Option<Snapshot>,
     /// Those of its documents, as far as their texts are at hand.
     pub(super) known_features: Option<Arc<FeatureSets>>,
     pub(super) report: Option<DropReport>,
+    pub(super) annotations: Option<Annotations>,
     /// Those of the documents in the temporary store, if similarities are to be exact.
     pub(super) features: Option<FeatureSets>,
     /// Whether similarities are exact where texts are at hand.
@@ -54,6 +55,7 @@ impl DedupPlan<'_> {
             let work = move |document: &CorpusDocument<'_>| {
                 Ok(SketchedDocument {
                     sketched: document.content.sketch(&sketcher, with_features)?,
+                    digest: document.content.digest(),
                     known: None,
                     score: keep.score(document),
                     is_beyond_budget: false,
@@ -82,17 +84,21 @@ impl DedupPlan<'_> {
             }
             let answers = query.run()?;
             let others = documents.iter();
-            let others = others.map(|document| (keep.score(document), document.is_emptied));
+            let others = others.map(|document| {
+                let digest = document.content.digest();
+                (keep.score(document), document.is_emptied, digest)
+            });
             let sketched = signatures
                 .into_iter()
                 .zip(features)
                 .zip(answers)
                 .zip(others);
             let sketched =
-                sketched.map(|(((signature, features), answer), (score, is_emptied))| {
+                sketched.map(|(((signature, features), answer), (score, is_emptied, digest))| {
                     SketchedDocument {
                         score,
                         is_emptied,
+                        digest,
                         is_beyond_budget: answer.beyond_budget().is_some(),
                         known: answer.into_iter().next(),
                         sketched: SketchedText {
@@ -121,6 +127,7 @@ impl DedupPlan<'_> {
         read: ReadDocument<SketchedDocument>,
     ) -> Result<Option<(Vec<u8>, SketchedDocument)>> {
         let skip_bad = self.arguments.options.skip_bad;
+        let number = read.number;
         let corpus = Arc::clone(&self.corpus);
         let Some(document) = read.take(self.context, &corpus, &mut self.tally, skip_bad)? else {
             self.kept.push(false);
@@ -129,6 +136,9 @@ impl DedupPlan<'_> {
         };
         if document.value.is_emptied {
             self.tally.emptied += 1;
+            if let Some(annotations) = &mut self.annotations {
+                annotations.empty(number);
+            }
             self.kept.push(false);
             self.dropped.push(true);
             return Ok(None);
@@ -142,17 +152,24 @@ impl DedupPlan<'_> {
                 Some(key) => escape::key(key).into_owned(),
                 None => escape::without_key(known.id().get()),
             };
-            self.drop(&document.key, &Survivor::from_match(known, label))?;
+            // A store has no contents to compare with.
+            let place = SurvivorPlace::Store(known.id().get());
+            let survivor = Survivor::from_match(known, place, label, false);
+            self.drop(number, &document.key, &survivor)?;
             return Ok(None);
         }
         self.tally.empty += u64::from(sketched.sketched.signature.is_empty());
         Ok(Some((document.key, sketched)))
     }
 
-    fn drop(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
+    fn drop(&mut self, number: u64, dropped: &[u8], survivor: &Survivor) -> Result<()> {
         self.tally.dropped += 1;
-        let is_estimated = self.is_exact && !survivor.is_exact;
+        self.tally.equal += u64::from(survivor.evidence == Evidence::Equal);
+        let is_estimated = self.is_exact && survivor.evidence == Evidence::Estimate;
         self.tally.estimated += u64::from(is_estimated);
+        if let Some(annotations) = &mut self.annotations {
+            annotations.drop(number, survivor);
+        }
         match &mut self.report {
             Some(report) => report.line(dropped, survivor),
             None => Ok(()),
@@ -232,7 +249,8 @@ impl DedupPlan<'_> {
                     .ok_or_else(|| bug("a document was not decided"))?,
                 None => {
                     self.context.interrupt.check()?;
-                    let stored = Document::without_key().payload(&key).stamp(number);
+                    let payload = document.payload(&key);
+                    let stored = Document::without_key().payload(&payload).stamp(number);
                     let place = || self.corpus.position(source, line);
                     kept.decide(stored, &document.sketched, self.bounds(), place)?
                 }
@@ -244,8 +262,8 @@ impl DedupPlan<'_> {
             match decision.found {
                 None => self.tally.kept += 1,
                 Some(found) => {
-                    let label = kept.label(&found)?;
-                    self.drop(&key, &Survivor::from_match(&found, label))?;
+                    let survivor = kept.survivor(&found, document.digest)?;
+                    self.drop(number, &key, &survivor)?;
                 }
             }
         }
@@ -272,7 +290,8 @@ impl DedupPlan<'_> {
         for cluster in duplicates.suspicious() {
             let first = collected.get_id(cluster.first)?;
             let first = first.ok_or_else(|| bug("a cluster of no documents"))?;
-            tell_suspicious(context, cluster, Some(first.payload()));
+            let stored = StoredPayload::decode(first.payload())?;
+            tell_suspicious(context, cluster, Some(stored.key));
         }
         self.tally.beyond_budget += duplicates.beyond_budget();
         for duplicate in duplicates {
@@ -282,13 +301,9 @@ impl DedupPlan<'_> {
             self.kept.clear(dropped.stamp())?;
             self.dropped.set(dropped.stamp())?;
             self.tally.kept -= 1;
-            let survivor = Survivor {
-                label: escape::key(duplicate.survivor.payload()).into_owned(),
-                similarity: duplicate.similarity,
-                is_exact: duplicate.is_exact,
-                distance: duplicate.distance,
-            };
-            self.drop(dropped.payload(), &survivor)?;
+            let stored = StoredPayload::decode(dropped.payload())?;
+            let survivor = survivor_of(&duplicate, stored.digest)?;
+            self.drop(dropped.stamp(), stored.key, &survivor)?;
         }
         Ok(totals)
     }
@@ -323,11 +338,12 @@ impl DedupPlan<'_> {
             let Some((key, document)) = self.take(read)? else {
                 continue;
             };
+            let payload = document.payload(&key);
             let sketched = document.sketched;
             let kind = (&schema, building.options());
-            let stored = (key.len(), &sketched.signature);
+            let stored = (payload.len(), &sketched.signature);
             forecaster.document(context, kind, stored, documents.read_bytes())?;
-            let stored = Document::without_key().payload(&key).stamp(number);
+            let stored = Document::without_key().payload(&payload).stamp(number);
             let place = || self.corpus.position(source, line);
             let id = building.insert(stored, &sketched.signature, place)?;
             if let Some(features) = &mut self.features {
@@ -353,4 +369,20 @@ impl DedupPlan<'_> {
         }
         Ok((collected, scores, totals))
     }
+}
+
+/// The survivor of a document whose content has this hash.
+fn survivor_of(duplicate: &Duplicate, digest: u64) -> Result<Survivor> {
+    let stored = StoredPayload::decode(duplicate.survivor.payload())?;
+    Ok(Survivor {
+        place: SurvivorPlace::Corpus(duplicate.survivor.stamp()),
+        label: escape::key(stored.key).into_owned(),
+        similarity: duplicate.similarity,
+        evidence: match (stored.digest == digest, duplicate.is_exact) {
+            (true, _) => Evidence::Equal,
+            (false, true) => Evidence::Exact,
+            (false, false) => Evidence::Estimate,
+        },
+        distance: duplicate.distance,
+    })
 }
