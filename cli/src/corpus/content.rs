@@ -102,7 +102,9 @@ impl Content<'_> {
                 of_words(&mut distinct.into_iter())
             }
             Self::Weighted(weights) => {
-                let pairs = weights.iter().map(|(hash, weight)| (*hash, weight.to_bits()));
+                let pairs = weights
+                    .iter()
+                    .map(|(hash, weight)| (*hash, weight.to_bits()));
                 let sorted: BTreeSet<(u64, u64)> = pairs.collect();
                 of_words(&mut sorted.into_iter().flat_map(|(hash, weight)| [hash, weight]))
             }

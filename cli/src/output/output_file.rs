@@ -74,7 +74,8 @@ impl OutputFile {
                         source.kind.name()
                     )));
                 }
-                let created = TableWriter::create(source, lines, added.cloned()).map_err(failure)?;
+                let created =
+                    TableWriter::create(source, lines, added.cloned()).map_err(failure)?;
                 self.table.insert(created)
             }
         };

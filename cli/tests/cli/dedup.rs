@@ -19,11 +19,11 @@ fn the_first_of_near_duplicates_survives_byte_for_byte() {
         .run(&["dedup", "c.jsonl", "-o", "out.jsonl", "--report", "r.tsv"])
         .expect(0);
     assert_eq!(ran.stdout, "");
-    ran.says(&["read 7, kept 4, dropped 3, skipped 0, empty 0"]);
+    ran.says(&["read 7, kept 4, dropped 3, skipped 0, empty 0, dropped as equal 1"]);
     assert_eq!(folder.read_text("out.jsonl"), survivors());
     let report = folder.report("r.tsv");
     let lines: Vec<_> = report.lines().collect();
-    assert_eq!(lines[0], "a-again\ta\t1.000000\texact");
+    assert_eq!(lines[0], "a-again\ta\t1.000000\tequal");
     assert!(lines[1].starts_with("a-near\ta\t0.9"));
     assert!(lines[2].starts_with("b-near\tb\t0.9"));
     assert_eq!(lines.len(), 3);
@@ -152,7 +152,7 @@ fn ids_need_not_be_unique() {
         .run(&["dedup", "c.jsonl", "-o", "-", "--report", "r.tsv"])
         .expect(0);
     assert_eq!(ran.lines().len(), 2);
-    assert_eq!(folder.report("r.tsv"), "k\tk\t1.000000\texact\n");
+    assert_eq!(folder.report("r.tsv"), "k\tk\t1.000000\tequal\n");
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn simhash_and_empty_documents() {
         .expect(0);
     assert!(ran.stdout.ends_with(&(line("e1", "") + &line("e2", "!?"))));
     ran.says(&["empty 2"]);
-    assert!(folder.report("r.tsv").starts_with("a-again\ta\t0\n"));
+    assert!(folder.report("r.tsv").starts_with("a-again\ta\t0\tequal\n"));
     let alike = folder
         .run(&["dedup", "c.jsonl", "-o", "-", "--empty", "alike"])
         .expect(0);

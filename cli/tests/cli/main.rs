@@ -9,6 +9,7 @@
 )]
 
 mod add;
+mod annotate;
 mod backup;
 mod batches;
 mod budget;

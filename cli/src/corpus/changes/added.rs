@@ -179,7 +179,10 @@ mod tests {
             column("t", ColumnValues::Truth(Box::new(|n| Some(n == 7)))),
             column("i", ColumnValues::Integer(Box::new(|_| Some(u64::MAX)))),
             column("n", ColumnValues::Number(Box::new(|_| Some(0.25)))),
-            column("x", ColumnValues::Text(Box::new(|_| Some("a,\"b\"\t".into())))),
+            column(
+                "x",
+                ColumnValues::Text(Box::new(|_| Some("a,\"b\"\t".into()))),
+            ),
             column("z", ColumnValues::Text(Box::new(|_| None))),
         ]
     }
@@ -200,7 +203,10 @@ mod tests {
         let added = r#","t":true,"i":18446744073709551615,"n":0.25,"x":"a,\"b\"\t","z":null}"#;
         for end in ["", "\n", " \r\n"] {
             let expected = format!("{{ \"a\": 1.50 {added}{end}");
-            assert_eq!(with(&record(&format!("{{ \"a\": 1.50 }}{end}"), None)), Ok(expected));
+            assert_eq!(
+                with(&record(&format!("{{ \"a\": 1.50 }}{end}"), None)),
+                Ok(expected)
+            );
         }
         let nested = r#"{"a": {"t": 1}}"#;
         assert!(with(&record(nested, None)).is_ok());

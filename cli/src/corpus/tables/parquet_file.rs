@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use arrow_schema::Schema;
 use itertools::Itertools;
-use parquet::arrow::{
-    ARROW_SCHEMA_META_KEY, ProjectionMask, encode_arrow_schema, parquet_to_arrow_schema,
-};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder,
+};
+use parquet::arrow::{
+    ARROW_SCHEMA_META_KEY, ProjectionMask, encode_arrow_schema, parquet_to_arrow_schema,
 };
 use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};

@@ -155,7 +155,9 @@ impl<W: Write + Send> TableWriter<W> {
                     row = rows.end;
                     let numbers = rows.clone().map(|row| first + row);
                     let batch = match added {
-                        Some(added) => file.decode(|| arrow_ipc::with_more(&batch, added, numbers))?,
+                        Some(added) => {
+                            file.decode(|| arrow_ipc::with_more(&batch, added, numbers))?
+                        }
                         None => batch,
                     };
                     let kept: Result<Vec<bool>, E> = rows.map(&mut is_kept).collect();

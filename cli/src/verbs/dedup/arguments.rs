@@ -52,6 +52,7 @@ Examples:
   resemblance dedup corpus.jsonl -o unique.jsonl --verify estimate --report dropped.tsv
   resemblance dedup corpus.jsonl -o unique.jsonl --keep quality:max --dropped dropped.jsonl
   resemblance dedup corpus.jsonl -o unique.jsonl --level line,document
+  resemblance dedup corpus.parquet --annotate annotated.parquet --policy cluster
   zcat corpus.jsonl.gz | resemblance dedup - -o - | gzip > unique.jsonl.gz
   resemblance dedup more.jsonl --against seen.rsm -o new.jsonl")]
 pub(crate) struct DedupArguments {
@@ -78,7 +79,12 @@ pub(crate) struct DedupArguments {
     #[arg(long, value_name = "OUT")]
     pub(super) annotate: Option<PathBuf>,
     /// Begin the names of the fields that --annotate adds with NAME and an underscore
-    #[arg(long, value_name = "NAME", default_value = "dedup", requires = "annotate")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "dedup",
+        requires = "annotate"
+    )]
     pub(super) annotate_prefix: String,
     /// Write a line for each dropped document: dropped, survivor, similarity (of SimHash alone the
     /// distance, of both families both); tab-separated. The last column says equal where both have the same

@@ -12,8 +12,8 @@ use resemblance::dedup::TextPart;
 use resemblance::verification::FeatureSets;
 use resemblance::{Schema, Snapshot};
 
-pub(crate) use self::arguments::DedupArguments;
 use self::annotations::{Annotations, column_names};
+pub(crate) use self::arguments::DedupArguments;
 use self::arguments::PolicyName;
 use self::plan::DedupPlan;
 use crate::corpus::{AddedColumn, ContentRule, Corpus, ReadTotals, not_for_more_columns};
@@ -112,11 +112,7 @@ fn trim(
 }
 
 /// Writes what is left of each text.
-fn write_trimmed(
-    context: &Context,
-    trimmed: TrimmedCorpus,
-    sinks: Sinks,
-) -> Result<Outcome> {
+fn write_trimmed(context: &Context, trimmed: TrimmedCorpus, sinks: Sinks) -> Result<Outcome> {
     let totals = trimmed.totals;
     context.messages.note(totals);
     let records = (trimmed.kept, trimmed.emptied, None);
@@ -178,8 +174,16 @@ impl Outputs {
         };
         let others = [
             (&outputs.kept, "the dropped documents", &arguments.dropped),
-            (&outputs.kept, "the annotated documents", &arguments.annotate),
-            (&outputs.dropped, "the annotated documents", &arguments.annotate),
+            (
+                &outputs.kept,
+                "the annotated documents",
+                &arguments.annotate,
+            ),
+            (
+                &outputs.dropped,
+                "the annotated documents",
+                &arguments.annotate,
+            ),
         ];
         for (target, what, other) in others {
             if let (Some(target), Some(other)) = (target, other) {
@@ -208,7 +212,10 @@ impl Outputs {
         let Some(path) = &arguments.report else {
             return Ok(None);
         };
-        for target in [&self.kept, &self.dropped, &self.annotated].into_iter().flatten() {
+        for target in [&self.kept, &self.dropped, &self.annotated]
+            .into_iter()
+            .flatten()
+        {
             target.must_not_meet("the report", path, corpus)?;
         }
         let mut report = DropReport::create(path, arguments.force, schema)?;

@@ -93,20 +93,19 @@ impl DedupPlan<'_> {
                 .zip(features)
                 .zip(answers)
                 .zip(others);
-            let sketched =
-                sketched.map(|(((signature, features), answer), (score, is_emptied, digest))| {
-                    SketchedDocument {
-                        score,
-                        is_emptied,
-                        digest,
-                        is_beyond_budget: answer.beyond_budget().is_some(),
-                        known: answer.into_iter().next(),
-                        sketched: SketchedText {
-                            signature,
-                            features,
-                        },
-                    }
-                });
+            let sketched = sketched.map(
+                |(((signature, features), answer), (score, is_emptied, digest))| SketchedDocument {
+                    score,
+                    is_emptied,
+                    digest,
+                    is_beyond_budget: answer.beyond_budget().is_some(),
+                    known: answer.into_iter().next(),
+                    sketched: SketchedText {
+                        signature,
+                        features,
+                    },
+                },
+            );
             Ok(sketched.collect())
         })
     }
