@@ -69,7 +69,7 @@ pub use error::CorpusError;
 pub use fields::FieldPath;
 pub use form::named_kind;
 pub use reader::CorpusRecords;
-pub use record::{CorpusDocument, CorpusRecord, ReadTotals};
+pub use record::{CorpusDocument, CorpusRecord, ReadTotals, SourceTotals};
 pub use separated::ColumnNames;
 pub use settings::{CorpusSettings, IdRule, SourceKind};
 pub use source::{CorpusSource, SourceOrigin};

@@ -1,5 +1,7 @@
 //! The options of a join of a store or a corpus.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::bounds::{BoundOptions, ByOptions, JoinLimits};
@@ -22,4 +24,8 @@ pub(crate) struct JoinOptions {
     pub(crate) schema: SchemaOptions,
     #[command(flatten)]
     pub(crate) corpus: CorpusOptions,
+    /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
+    /// stopped has left there. Finding pairs begins anew
+    #[arg(long, value_name = "DIR")]
+    pub(crate) job: Option<PathBuf>,
 }

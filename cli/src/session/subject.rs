@@ -9,9 +9,9 @@ use resemblance::{Bounds, Clusters, DocumentId, Join, Pairs, Schema, Snapshot};
 
 use super::building::Building;
 use super::context::Context;
-use super::documents::resolve_corpus;
 use super::filling::fill;
 use super::opening::open_to_read;
+use super::reading::{Job, resolve_corpus};
 use super::weighing::with_tf_idf;
 use crate::corpus::{ContentRule, is_store, only_store};
 use crate::failure::{Failure, Result};
@@ -88,6 +88,11 @@ impl Subject {
                 path.display()
             )));
         }
+        if options.job.is_some() {
+            return Err(Failure::usage(
+                "--job is for a corpus; a store is not read anew",
+            ));
+        }
         let store = open_to_read(context, path)?;
         options.schema.must_agree(store.schema())?;
         options.bounds.must_be_found(store.schema())?;
@@ -110,6 +115,18 @@ impl Subject {
         let skip_bad = options.corpus.skip_bad;
         let mut features = context.features(is_exact);
         let building = Building::collect(context, &schema, skip_bad)?;
+        let job = options.job.as_deref().map(|folder| {
+            let exact = ("--verify", is_exact.to_string());
+            options.schema.must_not_weigh("--job")?;
+            Job::open(
+                context,
+                folder,
+                &corpus,
+                &schema,
+                &[("the verb", "pairs".into()), exact],
+            )
+        });
+        let building = building.with_job(job.transpose()?);
         let filled = fill(context, &corpus, building, &schema, features.as_mut())?;
         if let Some(features) = &mut features {
             features.flush()?;

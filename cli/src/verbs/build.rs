@@ -10,7 +10,7 @@ use crate::corpus::ContentRule;
 use crate::failure::{Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, StoredOptions};
 use crate::output::{must_not_exist, parent};
-use crate::session::{Context, StoreBuilding, fill, resolve_corpus_to_store, with_tf_idf};
+use crate::session::{Context, Job, StoreBuilding, fill, resolve_corpus_to_store, with_tf_idf};
 
 /// Make a store from a corpus
 ///
@@ -38,6 +38,10 @@ pub(crate) struct BuildArguments {
     stored: StoredOptions,
     #[command(flatten)]
     options: CorpusOptions,
+    /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
+    /// stopped has left there. Making the store begins anew
+    #[arg(long, value_name = "DIR")]
+    job: Option<PathBuf>,
 }
 
 pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Outcome> {
@@ -53,6 +57,17 @@ pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Out
     let skip_bad = arguments.options.skip_bad;
     let folder = parent(target);
     let building = StoreBuilding::begin(context, target, &folder, &schema, skip_bad)?;
+    let job = arguments.job.as_deref().map(|folder| {
+        arguments.schema.must_not_weigh("--job")?;
+        Job::open(
+            context,
+            folder,
+            &corpus,
+            &schema,
+            &[("the verb", "build".into())],
+        )
+    });
+    let building = building.with_job(job.transpose()?);
     let filled = fill(context, &Arc::new(corpus), building, &schema, None)?;
     context.messages.detail(&schema);
     context

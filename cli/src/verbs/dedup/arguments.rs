@@ -127,6 +127,10 @@ pub(crate) struct DedupArguments {
     /// with more candidates are counted. For --policy first
     #[arg(long, value_name = "N")]
     pub(super) budget: Option<NonZeroU64>,
+    /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
+    /// stopped has left there. Deciding begins anew
+    #[arg(long, value_name = "DIR", conflicts_with = "against")]
+    pub(super) job: Option<PathBuf>,
     /// Overwrite existing output, but never a store
     #[arg(long)]
     pub(super) force: bool,

@@ -7,7 +7,7 @@ use resemblance::{Bounds, Document, Error, Match};
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use crate::output::{Survivor, SurvivorPlace, escape};
-use crate::session::ReadDocument;
+use crate::session::{JobContent, JobValue, ReadDocument};
 
 /// What the temporary store keeps of a document beside its signature: a hash of its content, and its key, because keys
 /// need not be unique.
@@ -43,6 +43,27 @@ pub(super) struct SketchedDocument {
     pub(super) is_emptied: bool,
     /// True if it was compared with a part of its candidates in the other store only.
     pub(super) is_beyond_budget: bool,
+}
+
+impl JobValue for SketchedDocument {
+    fn save(&self) -> JobContent {
+        JobContent {
+            sketched: self.sketched.clone(),
+            digest: self.digest,
+            score: self.score,
+        }
+    }
+
+    fn restore(content: JobContent) -> Self {
+        Self {
+            sketched: content.sketched,
+            digest: content.digest,
+            known: None,
+            score: content.score,
+            is_emptied: false,
+            is_beyond_budget: false,
+        }
+    }
 }
 
 impl SketchedDocument {

@@ -21,7 +21,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{KeepRule, similarity_name};
 use crate::output::{DropReport, OutputTarget, Sink};
 use crate::session::{
-    BitList, Context, CopiedRecords, DocumentTally, NamedStore, TrimmedCorpus, copy_records,
+    BitList, Context, CopiedRecords, DocumentTally, Job, NamedStore, TrimmedCorpus, copy_records,
     must_be_same, open_to_read, resolve_corpus, spool_sources, trim_corpus, with_tf_idf,
 };
 
@@ -64,12 +64,14 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         totals_before = Some(trimmed.totals);
         corpus = trimmed.corpus;
     }
+    let job = job(context, arguments, &corpus, &schema, is_exact)?;
     let known_features = known_features(context, arguments, snapshot.as_ref(), is_exact)?;
 
     let mut plan = DedupPlan {
         context,
         arguments,
         corpus: Arc::new(corpus),
+        job,
         schema,
         against: snapshot,
         known_features,
@@ -94,6 +96,30 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     }
     context.messages.note(plan.tally.summary("kept", totals));
     Ok(Outcome::Done)
+}
+
+/// The job that keeps what is read, if one is wanted.
+fn job(
+    context: &Context,
+    arguments: &DedupArguments,
+    corpus: &Corpus,
+    schema: &Schema,
+    is_exact: bool,
+) -> Result<Option<Arc<Job>>> {
+    let Some(folder) = &arguments.job else {
+        return Ok(None);
+    };
+    arguments.schema.must_not_weigh("--job")?;
+    if arguments.part()?.is_some() {
+        return Err(Failure::usage("--job is for --level document alone"));
+    }
+    let settings = [
+        ("the verb", "dedup".to_owned()),
+        ("--verify", is_exact.to_string()),
+        ("--keep", arguments.keep.scoring()),
+    ];
+    let job = Job::open(context, folder, corpus, schema, &settings)?;
+    Ok(Some(Arc::new(job)))
 }
 
 /// The corpus without its repeated paragraphs or lines.

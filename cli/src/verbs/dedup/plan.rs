@@ -17,8 +17,8 @@ use crate::options::KeepRule;
 use crate::output::{DropReport, Evidence, Survivor, SurvivorPlace, escape};
 use crate::session::{
     BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
-    DocumentTally, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator, limited,
-    tell_left_out, tell_suspicious,
+    DocumentTally, Job, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator,
+    limited, tell_left_out, tell_suspicious,
 };
 
 /// Decides which documents are kept.
@@ -26,6 +26,8 @@ pub(super) struct DedupPlan<'a> {
     pub(super) context: &'a Context,
     pub(super) arguments: &'a DedupArguments,
     pub(super) corpus: Arc<Corpus>,
+    /// Keeps what is read, without another store and parts that stood before alone.
+    pub(super) job: Option<Arc<Job>>,
     /// Of a temporary store of the kept documents (of all documents, unless they are decided as they come). The stamp of
     /// a document is its number in the corpus, and its payload a [`StoredPayload`].
     pub(super) schema: Schema,
@@ -62,7 +64,7 @@ impl DedupPlan<'_> {
                     is_emptied: document.is_emptied,
                 })
             };
-            return CorpusDocuments::start(self.context, "reading", &self.corpus, 0, work);
+            return CorpusDocuments::start_job(self.context, &self.corpus, self.job.clone(), work);
         };
         CorpusDocuments::start_together(self.context, "reading", &self.corpus, move |documents| {
             let texts = documents.iter();

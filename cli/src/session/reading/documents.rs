@@ -1,5 +1,6 @@
 //! The documents of a corpus, worked on by all threads and returned in corpus order.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +9,17 @@ use std::vec;
 use resemblance::pipeline::{BatchLimits, Pipeline};
 use resemblance::{Document, Signature, Sketcher};
 
-use super::context::Context;
+use super::super::context::Context;
+use super::super::interrupt::Interrupt;
+use super::super::tally::DocumentTally;
 use super::in_flight::{HeldBytes, InFlight};
-use super::interrupt::Interrupt;
+use super::job::{FinishedSources, Job, JobReading};
 use super::key_ledger::KeyLedger;
-use super::tally::DocumentTally;
+use super::shard::JobValue;
 use crate::bug::bug;
 use crate::corpus::{
     BadDocument, ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, ReadTotals,
+    SourceTotals,
 };
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, StoredOptions};
@@ -122,6 +126,8 @@ pub(crate) struct CorpusDocuments<T> {
     bytes_read: Arc<AtomicU64>,
     taken: u64,
     totals: Arc<Mutex<ReadTotals>>,
+    /// Keeps what is read, and has what was kept.
+    job: Option<JobReading<T>>,
 }
 
 impl<T: Send + 'static> CorpusDocuments<T> {
@@ -134,7 +140,31 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         work: impl Fn(&CorpusDocument<'_>) -> Result<T> + Send + Sync + 'static,
     ) -> Self {
         let work = move |documents: &[CorpusDocument<'_>]| documents.iter().map(&work).collect();
-        Self::start_with(context, task, corpus, skip, EACH_ALONE, work)
+        Self::start_with(context, task, corpus, (skip, None), EACH_ALONE, work)
+    }
+
+    /// The same from the beginning, where a job keeps the documents, if there is one: what it has is not read again.
+    pub(crate) fn start_job(
+        context: &Context,
+        corpus: &Arc<Corpus>,
+        job: Option<Arc<Job>>,
+        work: impl Fn(&CorpusDocument<'_>) -> Result<T> + Send + Sync + 'static,
+    ) -> Self
+    where
+        T: JobValue,
+    {
+        let Some(job) = job else {
+            return Self::start(context, "reading", corpus, 0, work);
+        };
+        let work = move |documents: &[CorpusDocument<'_>]| documents.iter().map(&work).collect();
+        let known = job.known().clone();
+        let finished = FinishedSources::default();
+        let kept = Some((known, Arc::clone(&finished)));
+        let started = Self::start_with(context, "reading", corpus, (0, kept), EACH_ALONE, work);
+        Self {
+            job: Some(JobReading::begin(job, finished)),
+            ..started
+        }
     }
 
     /// The same for work that is quicker for many documents together, and gives a value for each.
@@ -144,14 +174,14 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         corpus: &Arc<Corpus>,
         work: impl Fn(&[CorpusDocument<'_>]) -> Result<Vec<T>> + Send + Sync + 'static,
     ) -> Self {
-        Self::start_with(context, task, corpus, 0, TOGETHER, work)
+        Self::start_with(context, task, corpus, (0, None), TOGETHER, work)
     }
 
     fn start_with(
         context: &Context,
         task: &'static str,
         corpus: &Arc<Corpus>,
-        skip: u64,
+        (skip, kept): (u64, Option<KeptSources>),
         limits: BatchLimits,
         work: impl Fn(&[CorpusDocument<'_>]) -> Result<Vec<T>> + Send + Sync + 'static,
     ) -> Self {
@@ -161,9 +191,14 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         let may_collide = corpus.sources.len() > 1 && corpus.settings.id.field().is_some();
         let ledger =
             may_collide.then(|| Arc::new(Mutex::new(KeyLedger::new(context.memory_bytes / 4))));
+        let records = CorpusRecords::new(Arc::clone(corpus), Arc::clone(&bytes_read));
+        let (records, finished) = match kept {
+            Some((known, finished)) => (records.without(known), Some(finished)),
+            None => (records, None),
+        };
         let records = NumberedRecords {
-            records: CorpusRecords::new(Arc::clone(corpus), Arc::clone(&bytes_read)),
-            next_number: 0,
+            records,
+            finished,
             skip,
             totals: Arc::clone(&totals),
             corpus: Arc::clone(corpus),
@@ -190,16 +225,25 @@ impl<T: Send + 'static> CorpusDocuments<T> {
             corpus: Arc::clone(corpus),
             ledger,
             ids: IdCounts::default(),
+            job: None,
         }
     }
 
     /// The next document, or `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<ReadDocument<T>>> {
-        let next = self.pipeline.next(|| {
-            self.interrupt.check()?;
-            self.progress.tick();
-            Ok(())
-        })?;
+        let (pipeline, interrupt, progress) =
+            (&mut self.pipeline, &self.interrupt, &mut self.progress);
+        let mut worked = || {
+            pipeline.next(|| {
+                interrupt.check()?;
+                progress.tick();
+                Ok(())
+            })
+        };
+        let next = match &mut self.job {
+            Some(job) => job.next(worked)?,
+            None => worked()?,
+        };
         let Some(mut read) = next else {
             self.progress.clear();
             return Ok(None);
@@ -273,6 +317,9 @@ fn within_memory(context: &Context, limits: BatchLimits) -> BatchLimits {
     }
 }
 
+/// The sources of which a job has everything, and where it is told of those that were read to their end.
+type KeptSources = (BTreeMap<usize, SourceTotals>, FinishedSources);
+
 /// A record, its number, and its share of the memory if it is large.
 struct NumberedRecord {
     number: u64,
@@ -283,7 +330,8 @@ struct NumberedRecord {
 /// Records with their numbers. The totals are there once the last record has been read.
 struct NumberedRecords {
     records: CorpusRecords,
-    next_number: u64,
+    /// Is told of the sources that were read to their end.
+    finished: Option<FinishedSources>,
     skip: u64,
     totals: Arc<Mutex<ReadTotals>>,
     corpus: Arc<Corpus>,
@@ -319,7 +367,12 @@ impl Iterator for NumberedRecords {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let record = match self.records.next() {
+            let next = self.records.next();
+            if let Some(finished) = &self.finished {
+                let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+                finished.extend(self.records.take_finished());
+            }
+            let record = match next {
                 Some(Ok(record)) => record,
                 Some(Err(error)) => return Some(Err(error.into())),
                 None => {
@@ -328,8 +381,7 @@ impl Iterator for NumberedRecords {
                     return None;
                 }
             };
-            let number = self.next_number;
-            self.next_number += 1;
+            let number = self.records.last_number();
             // Skipped records are read all the same: the totals are those of the whole corpus.
             if number >= self.skip {
                 return Some(Ok(NumberedRecord {
