@@ -104,6 +104,9 @@ impl Subject {
     }
 
     fn read_corpus(context: &Context, inputs: &[PathBuf], options: &JoinOptions) -> Result<Self> {
+        if options.job.is_some() {
+            options.schema.must_not_weigh("--job")?;
+        }
         let mut schema = options.schema.build(&options.bounds)?;
         if options.schema.weighs_by_rarity() {
             schema = with_tf_idf(context, schema, inputs, &options.corpus)?;
@@ -117,7 +120,6 @@ impl Subject {
         let building = Building::collect(context, &schema, skip_bad)?;
         let job = options.job.as_deref().map(|folder| {
             let exact = ("--verify", is_exact.to_string());
-            options.schema.must_not_weigh("--job")?;
             Job::open(
                 context,
                 folder,

@@ -47,6 +47,9 @@ pub(crate) struct BuildArguments {
 pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Outcome> {
     let target = &arguments.store;
     let mut schema = arguments.schema.build(&arguments.bounds)?;
+    if arguments.job.is_some() {
+        arguments.schema.must_not_weigh("--job")?;
+    }
     must_not_exist(target, "add takes documents into an existing store")?;
     if arguments.schema.weighs_by_rarity() {
         schema = with_tf_idf(context, schema, &arguments.corpus, &arguments.options)?;
@@ -58,7 +61,6 @@ pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Out
     let folder = parent(target);
     let building = StoreBuilding::begin(context, target, &folder, &schema, skip_bad)?;
     let job = arguments.job.as_deref().map(|folder| {
-        arguments.schema.must_not_weigh("--job")?;
         Job::open(
             context,
             folder,

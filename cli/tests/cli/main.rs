@@ -28,6 +28,8 @@ mod formats;
 mod full;
 mod histories;
 mod ids;
+#[cfg(unix)]
+mod job;
 mod keep;
 #[cfg(unix)]
 mod kills;

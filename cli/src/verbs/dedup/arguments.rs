@@ -52,6 +52,7 @@ Examples:
   resemblance dedup corpus.jsonl -o unique.jsonl --verify estimate --report dropped.tsv
   resemblance dedup corpus.jsonl -o unique.jsonl --keep quality:max --dropped dropped.jsonl
   resemblance dedup corpus.jsonl -o unique.jsonl --level line,document
+  resemblance dedup shard-*.jsonl.gz -o unique/ --job dedup.job
   resemblance dedup corpus.parquet --annotate annotated.parquet --policy cluster
   zcat corpus.jsonl.gz | resemblance dedup - -o - | gzip > unique.jsonl.gz
   resemblance dedup more.jsonl --against seen.rsm -o new.jsonl")]

@@ -109,10 +109,6 @@ fn job(
     let Some(folder) = &arguments.job else {
         return Ok(None);
     };
-    arguments.schema.must_not_weigh("--job")?;
-    if arguments.part()?.is_some() {
-        return Err(Failure::usage("--job is for --level document alone"));
-    }
     let settings = [
         ("the verb", "dedup".to_owned()),
         ("--verify", is_exact.to_string()),
@@ -282,8 +278,14 @@ fn known_features(
     Ok((known > 0).then(|| Arc::new(features)))
 }
 
-/// An error if a limit was given for the other policy.
+/// An error if a limit was given for the other policy, or a job for what it does not keep.
 fn check_limits(arguments: &DedupArguments) -> Result<()> {
+    if arguments.job.is_some() {
+        arguments.schema.must_not_weigh("--job")?;
+        if arguments.part()?.is_some() {
+            return Err(Failure::usage("--job is for --level document alone"));
+        }
+    }
     if !arguments.drops_documents() {
         let given = [
             ("--annotate", arguments.annotate.is_some()),
