@@ -88,10 +88,11 @@ impl Subject {
                 path.display()
             )));
         }
-        if options.job.is_some() {
-            return Err(Failure::usage(
-                "--job is for a corpus; a store is not read anew",
-            ));
+        if options.job.is_some() || options.sample.is_some() {
+            return Err(Failure::usage(format!(
+                "--job and --sample are for a corpus, and {} is a store",
+                path.display()
+            )));
         }
         let store = open_to_read(context, path)?;
         options.schema.must_agree(store.schema())?;
@@ -113,7 +114,8 @@ impl Subject {
         }
         let is_exact = options.verify.is_exact(&schema, false)?;
         let content = ContentRule::new(&schema, is_exact);
-        let corpus = resolve_corpus(context, inputs, &options.corpus, content)?;
+        let mut corpus = resolve_corpus(context, inputs, &options.corpus, content)?;
+        corpus.settings.sample = options.sample;
         let corpus = Arc::new(corpus);
         let skip_bad = options.corpus.skip_bad;
         let mut features = context.features(is_exact);
@@ -136,6 +138,13 @@ impl Subject {
             context
                 .messages
                 .detail(format!("{bytes} bytes of features in a temporary file"));
+        }
+        if let Some(share) = options.sample {
+            let (read, records) = (filled.tally.read, filled.totals.records);
+            context.messages.note(format!(
+                "--sample {share}: {read} of {records} documents, by hashes of their keys; a pair is found if \
+                 both are among them"
+            ));
         }
         context
             .messages

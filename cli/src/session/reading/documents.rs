@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::vec;
 
 use resemblance::pipeline::{BatchLimits, Pipeline};
-use resemblance::{Document, Signature, Sketcher};
+use resemblance::{Signature, Sketcher};
 
 use super::super::context::Context;
 use super::super::interrupt::Interrupt;
@@ -15,11 +15,11 @@ use super::super::tally::DocumentTally;
 use super::in_flight::{HeldBytes, InFlight};
 use super::job::{FinishedSources, Job, JobReading};
 use super::key_ledger::KeyLedger;
+use super::read_document::{ReadDocument, WorkedDocument};
 use super::shard::JobValue;
 use crate::bug::bug;
 use crate::corpus::{
-    BadDocument, ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, ReadTotals,
-    SourceTotals,
+    ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, ReadTotals, SourceTotals,
 };
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, StoredOptions};
@@ -56,56 +56,6 @@ const MIN_BATCH_BYTES: u64 = 64 << 10;
 
 /// Progress is shown, and signals are looked for, once in so many documents.
 const DOCUMENTS_PER_CHECK: u64 = 64;
-
-/// One record after the work.
-pub(crate) struct ReadDocument<T> {
-    /// The number of the record in the corpus, from 0.
-    pub(crate) number: u64,
-    /// The number of its source.
-    pub(crate) source: usize,
-    /// Its line there.
-    pub(crate) line: u64,
-    /// The document, or what is wrong with it.
-    pub(crate) document: Result<WorkedDocument<T>, BadDocument>,
-}
-
-impl<T> ReadDocument<T> {
-    /// The document, counted; a bad one is an error, or is skipped.
-    pub(crate) fn take(
-        self,
-        context: &Context,
-        corpus: &Corpus,
-        tally: &mut DocumentTally,
-        skip_bad: bool,
-    ) -> Result<Option<WorkedDocument<T>>> {
-        tally.read += 1;
-        match self.document {
-            Ok(document) => Ok(Some(document)),
-            Err(bad) => {
-                let failure = Failure::from(bad).at(corpus.position(self.source, self.line));
-                tally.take_bad(context, failure, skip_bad).map(|()| None)
-            }
-        }
-    }
-}
-
-/// A document after the work.
-pub(crate) struct WorkedDocument<T> {
-    pub(crate) key: Vec<u8>,
-    pub(crate) has_own_id: bool,
-    pub(crate) stamp: u64,
-    pub(crate) payload: Vec<u8>,
-    pub(crate) value: T,
-}
-
-impl<T> WorkedDocument<T> {
-    /// What a store is to hold of it.
-    pub(crate) fn to_store(&self) -> Document<'_> {
-        Document::new(&self.key)
-            .stamp(self.stamp)
-            .payload(&self.payload)
-    }
-}
 
 /// How many documents did not get the id that stands in them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -401,14 +351,22 @@ fn work_on<T>(
     work: &dyn Fn(&[CorpusDocument<'_>]) -> Result<Vec<T>>,
 ) -> Result<Vec<ReadDocument<T>>> {
     let mut good = Vec::new();
-    let mut reasons = Vec::new();
+    let mut outcomes = Vec::new();
     for numbered in records {
         match corpus.parse(&numbered.record) {
+            Ok(document) if !corpus.settings.is_sampled(&document.key) => {}
             Ok(document) => {
                 good.push(document);
-                reasons.push(None);
+                outcomes.push((numbered, None));
             }
-            Err(reason) => reasons.push(Some(reason)),
+            // It has no key. As many of the bad ones are taken as of the good ones, so that they can be
+            // compared.
+            Err(reason) => {
+                let place = corpus.position(numbered.record.source, numbered.record.line);
+                if corpus.settings.is_sampled(place.as_bytes()) {
+                    outcomes.push((numbered, Some(reason)));
+                }
+            }
         }
     }
     let values = if good.is_empty() {
@@ -431,8 +389,8 @@ fn work_on<T>(
         })
         .collect::<Vec<_>>()
         .into_iter();
-    let read = records.iter().zip(reasons);
-    let read = read.map(|(NumberedRecord { number, record, .. }, reason)| {
+    let read = outcomes.into_iter().map(|(numbered, reason)| {
+        let NumberedRecord { number, record, .. } = numbered;
         let document = match reason {
             Some(reason) => Err(reason),
             None => Ok(worked

@@ -12,7 +12,7 @@ use resemblance::{Codec, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::super::context::Context;
-use super::documents::ReadDocument;
+use super::read_document::ReadDocument;
 use super::shard::{self, JobContent, JobValue, ShardReader, ShardWriter};
 use crate::bug::bug;
 use crate::corpus::{Corpus, CorpusSource, SourceKind, SourceTotals};

@@ -7,11 +7,13 @@ mod documents;
 mod in_flight;
 mod job;
 mod key_ledger;
+mod read_document;
 mod shard;
 
 pub(crate) use documents::{
-    CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, ReadDocument, WorkedDocument,
-    resolve_corpus, resolve_corpus_to_store, sketch_documents,
+    CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, resolve_corpus, resolve_corpus_to_store,
+    sketch_documents,
 };
 pub(crate) use job::Job;
+pub(crate) use read_document::{ReadDocument, WorkedDocument};
 pub(crate) use shard::{JobContent, JobValue};

@@ -10,7 +10,7 @@ use resemblance::verification::SketchedText;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
-use super::documents::{ReadDocument, WorkedDocument};
+use super::read_document::{ReadDocument, WorkedDocument};
 use crate::corpus::{BadDocument, SourceTotals};
 use crate::failure::{Failure, Result};
 use crate::output::scratch_builder;

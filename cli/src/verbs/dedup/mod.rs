@@ -27,22 +27,7 @@ use crate::session::{
 
 pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Outcome> {
     check_limits(arguments)?;
-    let (schema, snapshot) = match &arguments.against {
-        Some(path) => {
-            let store = open_to_read(context, path)?;
-            arguments.schema.must_agree(store.schema())?;
-            arguments.bounds.must_lie_within(store.schema())?;
-            (store.schema().clone(), Some(store.snapshot()?))
-        }
-        None => {
-            let schema = arguments.schema.build(&arguments.bounds)?;
-            let weighed = arguments.schema.weighs_by_rarity().then(|| {
-                let (inputs, options) = (&arguments.corpus, &arguments.options);
-                with_tf_idf(context, schema.clone(), inputs, options)
-            });
-            (weighed.transpose()?.unwrap_or(schema), None)
-        }
-    };
+    let (schema, snapshot) = schema(context, arguments)?;
     let is_exact = arguments
         .verify
         .is_exact(&schema, arguments.budget.is_some())?;
@@ -96,6 +81,26 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     }
     context.messages.note(plan.tally.summary("kept", totals));
     Ok(Outcome::Done)
+}
+
+/// The schema of the documents, and the other store if there is one.
+fn schema(context: &Context, arguments: &DedupArguments) -> Result<(Schema, Option<Snapshot>)> {
+    Ok(match &arguments.against {
+        Some(path) => {
+            let store = open_to_read(context, path)?;
+            arguments.schema.must_agree(store.schema())?;
+            arguments.bounds.must_lie_within(store.schema())?;
+            (store.schema().clone(), Some(store.snapshot()?))
+        }
+        None => {
+            let schema = arguments.schema.build(&arguments.bounds)?;
+            let weighed = arguments.schema.weighs_by_rarity().then(|| {
+                let (inputs, options) = (&arguments.corpus, &arguments.options);
+                with_tf_idf(context, schema.clone(), inputs, options)
+            });
+            (weighed.transpose()?.unwrap_or(schema), None)
+        }
+    })
 }
 
 /// The job that keeps what is read, if one is wanted.
