@@ -7,7 +7,7 @@ use crate::join::compare::Event;
 use crate::join::disjoint_sets::DisjointSets;
 use crate::join::pair::Pair;
 use crate::join::pairs::{EventPairs, Pairs};
-use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, verify_round};
+use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, Verifier};
 use crate::types::Watch;
 
 /// Finds out which documents are connected: of the candidates those alone are verified that are not
@@ -88,7 +88,9 @@ impl Linker {
 
     fn verify_round(&mut self, pairs: &Pairs) -> Result<()> {
         let round = std::mem::take(&mut self.round);
-        for pair in verify_round(&round, &*self.verify, pairs.settings()) {
+        let verifier = Verifier::new(&*self.verify, pairs.settings());
+        let (verified, ()) = verifier.round(&round, || ());
+        for pair in verified {
             let pair = pair?;
             self.sets.join(pair.a.get(), pair.b.get());
         }

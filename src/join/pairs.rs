@@ -4,7 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::invariant::invariant;
 use crate::join::batch::JoinBatch;
 use crate::join::compare::{Comparer, Cursor, Event};
@@ -14,7 +14,7 @@ use crate::join::pair::Pair;
 use crate::join::resident::with_signatures;
 use crate::join::settings::Settings;
 use crate::join::source::JoinSource;
-use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, verify_round};
+use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, Verifier};
 use crate::query::Bounds;
 use crate::sketch::ValueLayout;
 use crate::types::{DocumentId, Phase, Watch};
@@ -50,9 +50,18 @@ pub struct Pairs {
     event_pairs: Option<EventPairs>,
     verify: Option<Arc<PairSimilarity>>,
     verified: std::vec::IntoIter<Result<Pair>>,
+    /// Gathered while those before them were verified.
+    next_candidates: Option<CandidateRound>,
     /// Pairs of signatures that have been compared.
     comparisons: u64,
     failed: bool,
+}
+
+/// Candidates that are verified together, and what failed after them.
+#[derive(Default)]
+struct CandidateRound {
+    candidates: Vec<Pair>,
+    failure: Option<Error>,
 }
 
 /// Iterates over the pairs of an event: members of its groups, at the positions of the next two.
@@ -79,6 +88,7 @@ impl Pairs {
             event_pairs: None,
             verify: None,
             verified: Vec::new().into_iter(),
+            next_candidates: None,
             comparisons: 0,
             failed: false,
         })
@@ -173,22 +183,36 @@ impl Pairs {
             if let Some(pair) = self.verified.next() {
                 return pair.map(Some);
             }
-            let (mut candidates, mut failure) = (Vec::new(), None);
-            while candidates.len() < ROUND_CANDIDATES && failure.is_none() {
-                match self.next_candidate() {
-                    Ok(Some(candidate)) => candidates.push(candidate),
-                    Ok(None) => break,
-                    Err(error) => failure = Some(error),
-                }
-            }
-            if candidates.is_empty() && failure.is_none() {
+            let round = match self.next_candidates.take() {
+                Some(round) => round,
+                None => self.gather_candidates(),
+            };
+            if round.candidates.is_empty() && round.failure.is_none() {
                 return Ok(None);
             }
+            let verifier = Verifier::new(verify, &self.settings);
+            let is_last = round.failure.is_some();
             // Outside of the engine's guard, which would take a panic of the caller's for damage.
-            let mut verified = verify_round(&candidates, verify, &self.settings);
-            verified.extend(failure.map(Err));
+            let (mut verified, next) = verifier.round(&round.candidates, || {
+                (!is_last).then(|| self.gather_candidates())
+            });
+            verified.extend(round.failure.map(Err));
             self.verified = verified.into_iter();
+            self.next_candidates = next;
         }
+    }
+
+    /// Gathers what is to be verified together: nothing at the end of the join.
+    fn gather_candidates(&mut self) -> CandidateRound {
+        let mut round = CandidateRound::default();
+        while round.candidates.len() < ROUND_CANDIDATES && round.failure.is_none() {
+            match self.next_candidate() {
+                Ok(Some(candidate)) => round.candidates.push(candidate),
+                Ok(None) => break,
+                Err(error) => round.failure = Some(error),
+            }
+        }
+        round
     }
 
     fn advance(&mut self) -> Result<Option<Pair>> {
