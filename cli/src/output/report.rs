@@ -4,9 +4,8 @@ use std::path::Path;
 
 use resemblance::{Match, Schema};
 
-use super::destination::Destination;
-use super::escape;
-use super::results::Value;
+use super::columns::nearness_columns;
+use super::results::{Column, Layout, Results, Value};
 use crate::failure::Result;
 
 /// Where a survivor stands.
@@ -43,24 +42,24 @@ impl Evidence {
 /// For whom a document was dropped.
 pub(crate) struct Survivor {
     pub(crate) place: SurvivorPlace,
-    /// Its key as it is printed.
-    pub(crate) label: String,
+    /// Documents of the other store may have none.
+    pub(crate) key: Option<Vec<u8>>,
     pub(crate) similarity: Option<f64>,
     pub(crate) evidence: Evidence,
     pub(crate) distance: Option<u32>,
 }
 
 impl Survivor {
-    /// A document that was found, and how it is printed.
+    /// A document that was found.
     pub(crate) fn from_match(
         found: &Match,
         place: SurvivorPlace,
-        label: String,
+        key: Option<Vec<u8>>,
         is_equal: bool,
     ) -> Self {
         Self {
             place,
-            label,
+            key,
             similarity: found.similarity(),
             evidence: match (is_equal, found.is_exact()) {
                 (true, _) => Evidence::Equal,
@@ -70,53 +69,57 @@ impl Survivor {
             distance: found.distance(),
         }
     }
+
+    fn value(&self) -> Value<'_> {
+        match (&self.key, self.place) {
+            (Some(key), _) => Value::Key(key),
+            (None, SurvivorPlace::Corpus(number) | SurvivorPlace::Store(number)) => {
+                Value::NoKey(number)
+            }
+        }
+    }
+
+    /// Its key as it is printed.
+    pub(crate) fn label(&self) -> String {
+        self.value().text().into_owned()
+    }
 }
 
-/// A line for each dropped document.
-pub(crate) struct DropReport {
-    destination: Destination,
-    schema: Schema,
-}
+/// A row for each dropped document.
+pub(crate) struct DropReport(Results);
 
 impl DropReport {
-    pub(crate) fn create(path: &Path, force: bool, schema: &Schema) -> Result<Self> {
-        Ok(Self {
-            destination: Destination::create(path, force)?,
-            schema: schema.clone(),
-        })
+    /// The name of the file tells the form. `similarity` is the name of that column.
+    pub(crate) fn create(
+        path: &Path,
+        force: bool,
+        has_header: bool,
+        schema: &Schema,
+        similarity: &'static str,
+    ) -> Result<Self> {
+        let [similarity, distance] = nearness_columns(schema, similarity);
+        let columns = vec![
+            Column::new("dropped"),
+            Column::new("survivor"),
+            similarity,
+            distance,
+            Column::new("similarity_is"),
+        ];
+        let layout = Layout::of_name(path, has_header)?;
+        Ok(Self(Results::create(path, force, layout, columns)?))
     }
 
-    /// Writes the names of the columns; that of the similarity is given.
-    pub(crate) fn header(&mut self, similarity: &str) -> Result<()> {
-        let mut names = vec!["dropped", "survivor"];
-        if self.schema.minhash().is_some() {
-            names.push(similarity);
-        }
-        if self.schema.simhash().is_some() {
-            names.push("distance");
-        }
-        names.push("similarity_is");
-        let line = names.join("\t") + "\n";
-        self.destination.write(line.as_bytes())
-    }
-
-    pub(crate) fn line(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
-        let mut line = format!("{}\t{}", escape::key(dropped), survivor.label);
-        if self.schema.minhash().is_some() {
-            line.push('\t');
-            line.push_str(&Value::Similarity(survivor.similarity).text());
-        }
-        if self.schema.simhash().is_some() {
-            line.push('\t');
-            line.push_str(&Value::Distance(survivor.distance).text());
-        }
-        line.push('\t');
-        line.push_str(survivor.evidence.name());
-        line.push('\n');
-        self.destination.write(line.as_bytes())
+    pub(crate) fn row(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
+        self.0.row(&[
+            Value::Key(dropped),
+            survivor.value(),
+            Value::Similarity(survivor.similarity),
+            Value::Distance(survivor.distance),
+            Value::Text(survivor.evidence.name()),
+        ])
     }
 
     pub(crate) fn finish(self) -> Result<()> {
-        self.destination.finish()
+        self.0.finish()
     }
 }

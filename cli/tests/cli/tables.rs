@@ -382,6 +382,30 @@ fn annotated_tables_have_more_columns_and_all_rows() {
         assert_eq!(found.schema().metadata(), batch.schema().metadata());
         assert_eq!(added(&found), expected, "{name}");
     }
+    let arguments = ["dedup", "c.parquet", "--dry-run", "--report"];
+    let reports = ["r.parquet", "r.jsonl"].map(|name| {
+        folder.run(&[&arguments[..], &[name]].concat()).expect(0);
+        folder.path(name)
+    });
+    let report = read_parquet(&reports[0]);
+    let keys = report["dropped"]
+        .as_string::<i32>()
+        .iter()
+        .map(Option::unwrap);
+    let of_lines = std::fs::read_to_string(&reports[1]).unwrap();
+    let of_lines = of_lines.lines().map(|line| {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        row["dropped"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(keys.collect::<Vec<_>>(), of_lines.collect::<Vec<_>>());
+    assert_eq!(
+        report["similarity"].as_primitive::<Float64Type>().value(0),
+        1.0
+    );
+    let compressed = folder.run(&[&arguments[..], &["r.parquet.gz"]].concat());
+    compressed
+        .expect(2)
+        .says(&["Parquet is written neither to a terminal nor compressed"]);
     // A second time the names are taken.
     for name in ["out/c.parquet", "out/c.arrow"] {
         let arguments = ["dedup", name, "--annotate", "again/"];

@@ -151,7 +151,7 @@ impl Annotations {
         let index = *self.by_survivor.entry(place).or_insert_with(|| {
             self.clusters.push(AnnotatedCluster {
                 place,
-                label: survivor.label.clone(),
+                label: survivor.label(),
                 size: 1,
             });
             self.clusters.len() - 1

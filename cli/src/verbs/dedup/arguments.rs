@@ -88,12 +88,13 @@ pub(crate) struct DedupArguments {
     )]
     pub(super) annotate_prefix: String,
     /// Write a line for each dropped document: dropped, survivor, similarity (of SimHash alone the
-    /// distance, of both families both); tab-separated. The last column says equal where both have the same
+    /// distance, of both families both); tab-separated, or as .csv, .jsonl, .json or .parquet at the end of the
+    /// name tells. The last column says equal where both have the same
     /// text, byte for byte, or the same features, else exact, or estimate, as with --verify estimate and where the
     /// survivor's text is not at hand
     #[arg(long, value_name = "FILE")]
     pub(super) report: Option<PathBuf>,
-    /// Leave out the first line of the report, which has the names of the columns
+    /// Leave out the first line of a report in tsv or csv, which has the names of the columns
     #[arg(long, requires = "report")]
     pub(super) no_header: bool,
     /// Also drop near-duplicates of documents in this store, whose schema is used. A store has no texts,

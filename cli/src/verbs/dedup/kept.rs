@@ -6,7 +6,7 @@ use resemblance::{Bounds, Document, Error, Match};
 
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
-use crate::output::{Survivor, SurvivorPlace, escape};
+use crate::output::{Survivor, SurvivorPlace};
 use crate::session::{JobContent, JobValue, ReadDocument};
 
 /// What the temporary store keeps of a document beside its signature: a hash of its content, and its key, because keys
@@ -130,8 +130,8 @@ impl KeptDocuments {
         let record = record.ok_or_else(|| bug("a document was found that was not kept"))?;
         let stored = StoredPayload::decode(record.payload())?;
         let place = SurvivorPlace::Corpus(record.stamp());
-        let label = escape::key(stored.key).into_owned();
+        let key = Some(stored.key.to_vec());
         let is_equal = stored.digest == digest;
-        Ok(Survivor::from_match(found, place, label, is_equal))
+        Ok(Survivor::from_match(found, place, key, is_equal))
     }
 }

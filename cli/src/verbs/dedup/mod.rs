@@ -245,10 +245,9 @@ impl Outputs {
         {
             target.must_not_meet("the report", path, corpus)?;
         }
-        let mut report = DropReport::create(path, arguments.force, schema)?;
-        if !arguments.no_header {
-            report.header(similarity_name(is_exact))?;
-        }
+        let (force, has_header) = (arguments.force, !arguments.no_header);
+        let name = similarity_name(is_exact);
+        let report = DropReport::create(path, force, has_header, schema, name)?;
         Ok(Some(report))
     }
 

@@ -14,7 +14,7 @@ use crate::bug::bug;
 use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
 use crate::failure::Result;
 use crate::options::KeepRule;
-use crate::output::{DropReport, Evidence, Survivor, SurvivorPlace, escape};
+use crate::output::{DropReport, Evidence, Survivor, SurvivorPlace};
 use crate::session::{
     BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
     DocumentTally, Job, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator,
@@ -149,13 +149,10 @@ impl DedupPlan<'_> {
             self.tally.beyond_budget += u64::from(sketched.is_beyond_budget);
             self.kept.push(false);
             self.dropped.push(true);
-            let label = match known.key() {
-                Some(key) => escape::key(key).into_owned(),
-                None => escape::without_key(known.id().get()),
-            };
             // A store has no contents to compare with.
             let place = SurvivorPlace::Store(known.id().get());
-            let survivor = Survivor::from_match(known, place, label, false);
+            let survivor =
+                Survivor::from_match(known, place, known.key().map(<[u8]>::to_vec), false);
             self.drop(number, &document.key, &survivor)?;
             return Ok(None);
         }
@@ -172,7 +169,7 @@ impl DedupPlan<'_> {
             annotations.drop(number, survivor);
         }
         match &mut self.report {
-            Some(report) => report.line(dropped, survivor),
+            Some(report) => report.row(dropped, survivor),
             None => Ok(()),
         }
     }
@@ -377,7 +374,7 @@ fn survivor_of(duplicate: &Duplicate, digest: u64) -> Result<Survivor> {
     let stored = StoredPayload::decode(duplicate.survivor.payload())?;
     Ok(Survivor {
         place: SurvivorPlace::Corpus(duplicate.survivor.stamp()),
-        label: escape::key(stored.key).into_owned(),
+        key: Some(stored.key.to_vec()),
         similarity: duplicate.similarity,
         evidence: match (stored.digest == digest, duplicate.is_exact) {
             (true, _) => Evidence::Equal,
