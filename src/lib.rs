@@ -167,7 +167,8 @@ pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 pub use transaction::WriteTransaction;
 pub use types::{
     BeyondBudget, CheckReport, Document, FrequentPassage, Match, Matches, Novelty, Operation,
-    Overlap, Overlaps, Phase, Problem, Progress, Record, Revision, Scope, Upserted, key_text,
+    Overlap, Overlaps, Phase, PlacedPassage, Problem, Progress, Record, Revision, Scope, Upserted,
+    key_text,
 };
 
 /// The examples of the README, held to be true.

@@ -135,7 +135,6 @@ impl Verb {
             | Self::Tune(_)
             | Self::Eval(_)
             | Self::Explain(_)
-            | Self::Report(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
             Self::Add(arguments) => Some(&arguments.store),
@@ -155,7 +154,8 @@ impl Verb {
             Self::Import(arguments) => Some(&arguments.store),
             Self::Pairs(arguments) => only_store(&arguments.inputs),
             Self::Clusters(arguments) => only_store(&arguments.inputs),
-            Self::Dedup(arguments) => arguments.against.as_deref(),
+            Self::Dedup(arguments) => arguments.survivors.against.as_deref(),
+            Self::Report(arguments) => arguments.survivors.against.as_deref(),
             Self::Contain(arguments) => Some(&arguments.store),
             Self::Decontaminate(arguments) => only_store(&arguments.against),
         }

@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use resemblance::exact::{FeatureSet, WeightedSet};
+use resemblance::exact::{FeatureSet, SharedPassage, SharedSpans, WeightedSet};
+use resemblance::verification::Explanation;
 
 use crate::errors::OrRaise;
 use crate::keys::Key;
 use crate::python::{fields, object};
-use crate::schema::TextFields;
+use crate::schema::{Schema, TextFields};
 use crate::waiting::released;
 
 type Features = FeatureSet<Vec<u8>>;
@@ -67,6 +68,13 @@ pub(crate) fn similarity_of_weights(
     Ok(measure(&weights_of(a)?, &weights_of(b)?))
 }
 
+/// One byte range as positions.
+pub(crate) fn position(text: &str, range: &Range<usize>) -> (usize, usize) {
+    let characters = |range: Range<usize>| text.get(range).map_or(0, |part| part.chars().count());
+    let start = characters(0..range.start);
+    (start, start + characters(range.clone()))
+}
+
 /// Byte ranges, ascending and without overlap, as positions in a `str` of Python, which counts characters.
 fn positions(text: &str, ranges: &[Range<usize>]) -> Vec<(usize, usize)> {
     let (mut byte, mut character) = (0, 0);
@@ -81,6 +89,64 @@ fn positions(text: &str, ranges: &[Range<usize>]) -> Vec<(usize, usize)> {
         .collect()
 }
 
+/// The fields of `exact.SharedSpans`, with positions in both texts.
+struct SpanFields {
+    found: SharedSpans,
+    spans_a: Vec<(usize, usize)>,
+    spans_b: Vec<(usize, usize)>,
+}
+
+impl SpanFields {
+    fn new(found: SharedSpans, a: &str, b: &str) -> Self {
+        Self {
+            spans_a: positions(a, &found.spans_a),
+            spans_b: positions(b, &found.spans_b),
+            found,
+        }
+    }
+
+    fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let found = self.found;
+        let fields = fields! {
+            py,
+            spans_a: self.spans_a,
+            spans_b: self.spans_b,
+            shingles_a: found.shingles_a,
+            shingles_b: found.shingles_b,
+            shared: found.shared,
+            jaccard: found.jaccard,
+            cosine: found.cosine,
+            dice: found.dice,
+            overlap: found.overlap,
+            share_of_a: found.share_of_a,
+            share_of_b: found.share_of_b,
+        };
+        object(py, "exact", "SharedSpans", &fields)
+    }
+}
+
+/// The fields of `exact.SharedPassage`.
+struct PassageOfTexts {
+    a: (usize, usize),
+    b: (usize, usize),
+    shingles: usize,
+}
+
+impl PassageOfTexts {
+    fn new(found: &SharedPassage, a: &str, b: &str) -> Self {
+        Self {
+            a: position(a, &found.a),
+            b: position(b, &found.b),
+            shingles: found.shingles,
+        }
+    }
+
+    fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let fields = fields!(py, a: self.a, b: self.b, shingles: self.shingles);
+        object(py, "exact", "SharedPassage", &fields)
+    }
+}
+
 /// Returns what two texts share, as `exact.SharedSpans`.
 #[pyfunction]
 pub(crate) fn spans_of_texts<'py>(
@@ -92,22 +158,38 @@ pub(crate) fn spans_of_texts<'py>(
     let text = text.build(py)?;
     let found = released(py, || {
         let found = resemblance::exact::shared_spans(&text, a, b)?;
-        let spans = (positions(a, &found.spans_a), positions(b, &found.spans_b));
-        Ok((found, spans))
+        Ok(SpanFields::new(found, a, b))
     })?;
-    let (found, (spans_a, spans_b)) = found;
+    found.object(py)
+}
+
+/// Returns two texts compared by a schema, as `Explanation`.
+#[pyfunction]
+pub(crate) fn explanation_of_texts<'py>(
+    py: Python<'py>,
+    a: &str,
+    b: &str,
+    schema: &Schema,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (found, spans, longest) = released(py, || {
+        let mut found = Explanation::new(&schema.parts.schema, a, b)?;
+        let longest = found.longest.take();
+        let longest = longest.map(|longest| PassageOfTexts::new(&longest, a, b));
+        let spans = SpanFields::new(found.shared.clone(), a, b);
+        Ok((found, spans, longest))
+    })?;
     let fields = fields! {
         py,
-        spans_a: spans_a,
-        spans_b: spans_b,
-        shingles_a: found.shingles_a,
-        shingles_b: found.shingles_b,
-        shared: found.shared,
-        jaccard: found.jaccard,
-        share_of_a: found.share_of_a,
-        share_of_b: found.share_of_b,
+        a: a,
+        b: b,
+        shared: spans.object(py)?,
+        longest: longest.map(|longest| longest.object(py)).transpose()?,
+        estimate: found.estimate,
+        weighted_similarity: found.weighted_similarity,
+        weighted_cosine: found.weighted_cosine,
+        distance: found.distance,
     };
-    object(py, "exact", "SharedSpans", &fields)
+    object(py, "explanation", "Explanation", &fields)
 }
 
 /// Returns the longest passage of two texts, as `exact.SharedPassage`, or `None`.
@@ -121,20 +203,7 @@ pub(crate) fn passage_of_texts<'py>(
     let text = text.build(py)?;
     let found = released(py, || {
         let found = resemblance::exact::longest_shared_passage(&text, a, b)?;
-        Ok(found.map(|found| {
-            let places = [(a, &found.a), (b, &found.b)];
-            let places = places.map(|(text, range)| positions(text, std::slice::from_ref(range)));
-            (places, found.shingles)
-        }))
+        Ok(found.map(|found| PassageOfTexts::new(&found, a, b)))
     })?;
-    let Some(([a, b], shingles)) = found else {
-        return Ok(None);
-    };
-    let fields = fields! {
-        py,
-        a: a.first().copied(),
-        b: b.first().copied(),
-        shingles: shingles,
-    };
-    object(py, "exact", "SharedPassage", &fields).map(Some)
+    found.map(|found| found.object(py)).transpose()
 }

@@ -2,8 +2,8 @@
 //! `python/resemblance`.
 //!
 //! Files import from those above them in this list: `errors`, `python`, `waiting`, `keys`, `schema`,
-//! `signature`, `batches`, `answers`, `progress`, `joins`, `passages`, `snapshot`, `transaction`, `tickets`,
-//! `store`, `maintain`, `corpus`, `exact`, `distributed`.
+//! `exact`, `signature`, `batches`, `answers`, `progress`, `joins`, `passages`, `snapshot`, `transaction`, `tickets`,
+//! `store`, `maintain`, `corpus`, `distributed`.
 
 mod answers;
 mod batches;
@@ -46,7 +46,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::exact::{
-        passage_of_texts, similarity_of_sets, similarity_of_weights, spans_of_texts,
+        explanation_of_texts, passage_of_texts, similarity_of_sets, similarity_of_weights,
+        spans_of_texts,
     };
     #[pymodule_export]
     use crate::joins::{Cluster, Clusters, Pair, Pairs};

@@ -91,11 +91,13 @@ struct ContainmentFields {
     shingle: i64,
     window: Option<i64>,
     scaled: Option<i64>,
+    positions: bool,
 }
 
 impl ContainmentFields {
     fn build(&self, py: Python<'_>) -> PyResult<resemblance::Containment> {
         let containment = resemblance::Containment::new(number(py, "shingle", self.shingle)?);
+        let containment = containment.positions(self.positions);
         Ok(match (self.window, self.scaled) {
             (None, None) => containment,
             (Some(window), None) => containment.window(number(py, "window", window)?),
@@ -469,6 +471,7 @@ impl Schema {
             shingle: containment.shingle_units(),
             window: containment.window_shingles(),
             scaled: containment.scale(),
+            positions: containment.has_positions(),
         );
         object(py, "schema", "Containment", &fields).map(Some)
     }

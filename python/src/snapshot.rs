@@ -15,7 +15,7 @@ use crate::errors::{exception, invalid};
 use crate::joins::{BY, BoundFields, Clusters, JoinSettings, Pairs};
 use crate::keys::{Key, key_object, optional_key};
 use crate::maintain::{check_report, stats_object};
-use crate::passages::{PassageFields, Which};
+use crate::passages::{self, PassageFields, Which};
 use crate::python::{choice, fields, object};
 use crate::schema::Schema;
 use crate::signature;
@@ -585,6 +585,19 @@ impl Snapshot {
             max_document_frequency,
         };
         fields.many(py, (&self.snapshot, &self.schema), documents, threads)
+    }
+
+    /// Returns the passages of each of many texts that more than so many documents have.
+    #[pyo3(signature = (documents, max_document_frequency, *, threads=None))]
+    fn frequent_passages<'py>(
+        &self,
+        py: Python<'py>,
+        documents: &Bound<'_, PyAny>,
+        max_document_frequency: u64,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Vec<Bound<'py, PyAny>>>> {
+        let asked = (&self.snapshot, &self.schema);
+        passages::frequent_passages(py, asked, documents, max_document_frequency, threads)
     }
 
     /// Returns the ids of the documents that share a bucket with one.

@@ -53,6 +53,42 @@ def test_many_are_answered_as_one_by_one(store: rs.Store) -> None:
     assert snapshot.contents_of(pages[3])[0].longest_run is None
 
 
+def test_positions_tell_where_passages_stand(tmp_path: Path) -> None:
+    containment = rs.Containment(3, window=1, positions=True)
+    schema = rs.Schema(text=rs.Text.words(3), containment=containment)
+    assert schema.containment == containment and rs.Containment(3).positions is False
+    store = rs.Store.create(tmp_path / "placed.rsm", schema)
+    page = f"{words(0, 40)} {words(7_000, 30)} the end"
+    store.insert("page", page)
+    query = f"They say {words(7_000, 12)} and then {words(7_020, 5)}"
+    [found] = store.snapshot().overlaps(query)
+    assert found.passages is not None
+    for passage in found.passages:
+        (start, end), (there, there_end) = passage.query, passage.document
+        assert query.split()[start : end + 2] == page.split()[there : there_end + 2]
+    assert [passage.query for passage in found.passages] == [(2, 12), (16, 19)]
+    [again] = store.snapshot().overlaps(schema.sketch(query))
+    assert again == found
+    plain = rs.Store.create(tmp_path / "plain.rsm", rs.Schema(text=rs.Text.words(3), containment=rs.Containment(3)))
+    plain.insert("page", page)
+    assert plain.snapshot().overlaps(page)[0].passages is None
+
+
+def test_boilerplate_is_what_many_documents_have(tmp_path: Path) -> None:
+    schema = rs.Schema(text=rs.Text.words(3), containment=rs.Containment(3, window=1))
+    store = rs.Store.create(tmp_path / "pages.rsm", schema)
+    menu = "Hôme | About us | All rights reserved"
+    for page in range(12):
+        store.insert(None, f"{menu} {words(100 * page, 20)}" + (" the end" if page < 4 else ""))
+    texts = [f"{words(9_000, 7)} é {menu} {words(8_000, 5)}", words(9_000, 9), words(300, 20) + " the end"]
+    found = store.snapshot().frequent_passages(texts, 5)
+    assert [[text[at.start : at.end] for at in own] for text, own in zip(texts, found)] == [[menu], [], []]
+    assert [(at.shingles, at.documents) for at in found[0]] == [(4, 12)]
+    assert store.snapshot().frequent_passages(texts * 300, 5, threads=2) == found * 300
+    with pytest.raises(TypeError, match="texts"):
+        store.snapshot().frequent_passages([schema.sketch("a b c d")], 5)
+
+
 def test_mistakes_name_the_parameter(store: rs.Store, tmp_path: Path) -> None:
     with pytest.raises(rs.InvalidParameterError, match="min_share"):
         store.snapshot().overlaps("some text", min_share=2.0)

@@ -46,6 +46,30 @@ def test_weighted_similarities_are_as_defined() -> None:
         exact.weighted_cosine({"a": -1.0}, {"a": 1.0})
 
 
+def test_texts_are_explained_by_every_measure() -> None:
+    schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), simhash=rs.SimHash(64))
+    a, b = "Größe <b>to be or not to be", "nicht “Größe”: B; to be, to be!"
+    found = rs.explain(a, b, schema)
+    of_a = {"größe b", "b to", "to be", "be or", "or not", "not to"}
+    of_b = {"nicht größe", "größe b", "b to", "to be", "be to"}
+    shared, both = found.shared, of_a & of_b
+    assert (shared.shingles_a, shared.shingles_b, shared.shared) == (len(of_a), len(of_b), len(both))
+    for measure in ("jaccard", "cosine", "dice", "overlap"):
+        assert getattr(shared, measure) == pytest.approx(getattr(exact, measure)(of_a, of_b))
+    assert found.shared == exact.shared_spans(a, b, rs.Text.words(2))
+    assert found.longest == exact.longest_shared_passage(a, b, rs.Text.words(2))
+    counts_a, counts_b = dict.fromkeys(of_a, 1.0) | {"to be": 2}, dict.fromkeys(of_b, 1.0) | {"to be": 2}
+    assert found.weighted_cosine == pytest.approx(exact.weighted_cosine(counts_a, counts_b))
+    sketches = [schema.sketch(text) for text in (a, b)]
+    assert found.estimate == sketches[0].jaccard(sketches[1])
+    assert found.distance == sketches[0].hamming(sketches[1])
+    shown = found._repr_html_()
+    assert "<b>" not in shown and ">Größe &lt;b&gt;to be</span>" in shown
+    assert rs.explain(a, a).shared.jaccard == 1 and rs.explain(a, b).distance is None
+    with pytest.raises(rs.InvalidParameterError, match="texts"):
+        rs.explain(a, b, rs.Schema(minhash=rs.MinHash(64)))
+
+
 def test_samples_of_distributions_agree_by_their_similarity() -> None:
     schema = rs.Schema(minhash=rs.MinHash(1024, kind="probability"))
     a, b = {"x": 1.0, "y": 2.0, "z": 1.0}, {"x": 30.0, "y": 20.0, "w": 10.0}

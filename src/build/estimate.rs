@@ -24,6 +24,9 @@ const BUFFERS_BYTES: u64 = 32 << 20;
 /// Bytes of a kept hash in the row of a signature that has some hundred.
 const KEPT_HASH_BYTES: f64 = 4.8;
 
+/// Bytes of its position, where these are kept, among some thousand shingles.
+const POSITION_BYTES: f64 = 1.7;
+
 /// The expected needs of a build, in bytes.
 ///
 /// ```
@@ -220,7 +223,9 @@ impl BulkOptions {
         let signature = shape_of(schema).size_bytes() as u64;
         let content = key_bytes.saturating_add(payload_bytes);
         let row = content.saturating_add(28 + 29 + signature);
-        let row = row as f64 + kept as f64 * KEPT_HASH_BYTES;
+        let has_positions = schema.containment().is_some_and(|it| it.has_positions());
+        let position = if has_positions { POSITION_BYTES } else { 0.0 };
+        let row = row as f64 + kept as f64 * (KEPT_HASH_BYTES + position);
         let stored = (row * documents as f64 + sorting.stored_bytes) * PAGES;
         let store_bytes = CONSTANT_BYTES.saturating_add(stored as u64);
         let buffers = BUFFERS_BYTES.saturating_add(self.store.cache_bytes.min(store_bytes));

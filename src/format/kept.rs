@@ -1,7 +1,7 @@
-//! The kept hashes of a signature, packed.
+//! The kept hashes of a signature, and where they stand, packed.
 
-use super::bits::{fields, mask, pack, read_word};
-use crate::sketch::KEPT_HASH_BITS;
+use super::bits::{fields, mask, pack, read_word, width_of};
+use crate::sketch::{KEPT_HASH_BITS, KeptShingle};
 
 /// Bytes of the count in front.
 const COUNT_BYTES: usize = size_of::<u32>();
@@ -101,6 +101,97 @@ impl<'a> PackedHashes<'a> {
     }
 }
 
+/// The most bits of a position. No document has 2^47 shingles.
+const MAX_POSITION_BITS: u8 = 47;
+
+/// Appends where kept shingles stand, if there are any: their number, the bits of a position, and by ascending
+/// hash their positions, each with a bit that says whether it is the last one of its hash.
+pub(super) fn encode_positions(shingles: &[KeptShingle], bytes: &mut Vec<u8>) {
+    let Some(&(greatest, _)) = shingles.last() else {
+        return;
+    };
+    let mut by_hash: Vec<(u64, u64)> = shingles.iter().map(|&(at, hash)| (hash, at)).collect();
+    by_hash.sort_unstable();
+    // No document that fits into memory has 2^32 kept shingles.
+    let count = u32::try_from(by_hash.len()).unwrap_or(u32::MAX);
+    bytes.extend_from_slice(&count.to_le_bytes());
+    let width = width_of(greatest);
+    bytes.push(width as u8);
+    let next = by_hash.iter().skip(1).map(|&(hash, _)| Some(hash));
+    let placed = by_hash.iter().zip(next.chain([None]));
+    let placed = placed.map(|(&(hash, at), next)| at << 1 | u64::from(next != Some(hash)));
+    pack(bytes, width + 1, by_hash.len(), placed);
+}
+
+/// The packed positions of a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PackedPositions<'a> {
+    count: u32,
+    width: u8,
+    placed: &'a [u8],
+}
+
+impl<'a> PackedPositions<'a> {
+    /// Splits the positions of so many hashes off the front of `bytes`; `None` if they are none. Returns the
+    /// bytes behind them, too.
+    pub(super) fn split(bytes: &'a [u8], hashes: u32) -> Option<(Self, &'a [u8])> {
+        if hashes == 0 {
+            return Some((Self::default(), bytes));
+        }
+        let (count, rest) = bytes.split_first_chunk::<COUNT_BYTES>()?;
+        let count = u32::from_le_bytes(*count);
+        let (&width, rest) = rest.split_first()?;
+        if width > MAX_POSITION_BITS {
+            return None;
+        }
+        let placed_bytes = packed_bytes(count.into(), u32::from(width) + 1);
+        let (placed, rest) = rest.split_at_checked(usize::try_from(placed_bytes).ok()?)?;
+        let packed = Self {
+            count,
+            width,
+            placed,
+        };
+        packed.is_valid(hashes).then_some((packed, rest))
+    }
+
+    /// Returns true if there are so many last ones, the last of all among them, the positions of a hash ascend, and the
+    /// greatest one has the width.
+    fn is_valid(self, hashes: u32) -> bool {
+        let (mut lasts, mut before, mut greatest) = (0, None, 0);
+        for (position, is_last) in self.iter() {
+            if before >= Some(position) {
+                return false;
+            }
+            lasts += u32::from(is_last);
+            before = (!is_last).then_some(position);
+            greatest = greatest.max(position);
+        }
+        lasts == hashes && before.is_none() && width_of(greatest) == u32::from(self.width)
+    }
+
+    /// Iterates over the positions by ascending hash, each with whether it is the last one of its hash.
+    fn iter(self) -> impl Iterator<Item = (u64, bool)> + 'a {
+        let placed = fields(self.placed, u32::from(self.width) + 1);
+        let placed = placed.map(|placed| (placed >> 1, placed & 1 == 1));
+        placed.take(self.count as usize)
+    }
+
+    /// Returns the kept shingles of these hashes, which ascend, in the order of the document.
+    pub(super) fn shingles(self, hashes: &[u64]) -> Vec<KeptShingle> {
+        let mut shingles = Vec::with_capacity(self.count as usize);
+        let mut hashes = hashes.iter();
+        let mut hash = hashes.next();
+        for (position, is_last) in self.iter() {
+            shingles.extend(hash.map(|&hash| (position, hash)));
+            if is_last {
+                hash = hashes.next();
+            }
+        }
+        shingles.sort_unstable();
+        shingles
+    }
+}
+
 /// The positions of the ones among bits.
 fn ones(bits: &[u8]) -> impl Iterator<Item = u64> + '_ {
     let words = bits.chunks(8).map(|chunk| read_word(chunk, 0));
@@ -153,6 +244,45 @@ mod tests {
                 "{count}: {bytes}"
             );
         }
+    }
+
+    #[test]
+    fn positions_come_back_and_take_their_logarithm() {
+        let hash = |number: u64| crate::sketch::mix64(number) >> (64 - KEPT_HASH_BITS);
+        for (count, step, different) in [
+            (1_u64, 1, 1),
+            (1, 1 << 46, 1),
+            (7, 1, 1),
+            (100, 3, 17),
+            (444, 9, 444),
+        ] {
+            let shingles: Vec<KeptShingle> = (0..count)
+                .map(|number| (number * step, hash(number % different)))
+                .collect();
+            let mut hashes: Vec<u64> = shingles.iter().map(|(_, hash)| *hash).collect();
+            hashes.sort_unstable();
+            hashes.dedup();
+            let mut bytes = Vec::new();
+            encode_positions(&shingles, &mut bytes);
+            let bits = u64::from(width_of((count - 1) * step)) + 1;
+            assert_eq!(bytes.len() as u64, 5 + (count * bits).div_ceil(8));
+            bytes.push(9);
+            let number = hashes.len() as u32;
+            let (packed, rest) = PackedPositions::split(&bytes, number).unwrap();
+            assert_eq!((packed.shingles(&hashes), rest), (shingles, &[9][..]));
+            for end in 0..bytes.len() - 1 {
+                assert!(PackedPositions::split(&bytes[..end], number).is_none());
+            }
+            assert!(PackedPositions::split(&bytes, number + 1).is_none());
+            assert!(number == 1 || PackedPositions::split(&bytes, number - 1).is_none());
+            bytes[4] += 1;
+            assert!(
+                PackedPositions::split(&bytes, number).is_none(),
+                "a wider one"
+            );
+        }
+        let (packed, rest) = PackedPositions::split(&[9], 0).unwrap();
+        assert_eq!((packed.shingles(&[]), rest), (vec![], &[9][..]));
     }
 
     #[test]

@@ -7,9 +7,9 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::checksum;
-use crate::format::kept::{self, PackedHashes};
+use crate::format::kept::{self, PackedHashes, PackedPositions};
 use crate::invariant::OrBug;
-use crate::sketch::{KeptHashes, RecipeMark, Signature, ValueLayout};
+use crate::sketch::{KeptHashes, KeptShingle, RecipeMark, Signature, ValueLayout};
 use crate::types::Document;
 
 pub(crate) const DOCUMENTS: &str = "documents";
@@ -97,6 +97,8 @@ pub(crate) struct Shape {
     pub(crate) fingerprint_bits: u16,
     /// True if there are kept hashes.
     pub(crate) has_kept_hashes: bool,
+    /// True if these have positions.
+    pub(crate) has_positions: bool,
 }
 
 impl Shape {
@@ -139,6 +141,9 @@ pub(crate) fn encode_signature(
     if let Some(hashes) = signature.kept_hashes() {
         kept::encode(hashes, &mut bytes);
     }
+    if shape.has_positions {
+        kept::encode_positions(signature.kept_shingles(), &mut bytes);
+    }
     checksum::seal(SIGNATURES, &id.to_be_bytes(), &mut bytes);
     bytes
 }
@@ -167,8 +172,10 @@ pub(crate) fn decode_plain_signature(
     let row = SignatureRow::fields(bytes, shape)?;
     let signature = row.to_signature(recipe);
     let mut hashes = signature.bottom_k().unwrap_or_default().windows(2);
+    let mut placed = signature.placed_shingles().unwrap_or_default().windows(2);
     let is_ours = row.key_code.is_none()
         && hashes.all(|pair| pair.first() < pair.last())
+        && placed.all(|pair| pair.first().map(|it| it.0) < pair.last().map(|it| it.0))
         && plain_signature(&signature, shape) == bytes;
     is_ours.then_some(signature)
 }
@@ -189,6 +196,7 @@ pub(crate) struct SignatureRow<'a> {
     values: &'a [u8],
     fingerprint: Option<Fingerprint>,
     kept: PackedHashes<'a>,
+    positions: PackedPositions<'a>,
     key_code: Option<u64>,
     empty: bool,
 }
@@ -234,6 +242,10 @@ impl<'a> SignatureRow<'a> {
             true => PackedHashes::split(rest)?,
             false => (PackedHashes::default(), rest),
         };
+        let (positions, rest) = match shape.has_positions {
+            true => PackedPositions::split(rest, kept.count())?,
+            false => (PackedPositions::default(), rest),
+        };
         let valid = kind == KIND
             && flags & !(IS_EMPTY | HAS_KEY_CODE) == 0
             && fits
@@ -245,6 +257,7 @@ impl<'a> SignatureRow<'a> {
             values,
             fingerprint,
             kept,
+            positions,
             key_code,
             empty: flags & IS_EMPTY != 0,
         })
@@ -268,6 +281,12 @@ impl<'a> SignatureRow<'a> {
         self.kept.count()
     }
 
+    /// Returns the kept shingles in the order of the document; none without positions.
+    pub(crate) fn kept_shingles(&self) -> Vec<KeptShingle> {
+        let hashes: Vec<u64> = self.kept.iter().collect();
+        self.positions.shingles(&hashes)
+    }
+
     /// Returns a hash of all that the signature consists of. Two of a hundred million different ones agree
     /// with a probability of 10⁻²³.
     pub(crate) fn digest(&self) -> u128 {
@@ -288,9 +307,13 @@ impl<'a> SignatureRow<'a> {
     pub(crate) fn to_signature(self, recipe: RecipeMark) -> Signature {
         let layout = self.shape.values;
         let values = layout.map(|layout| (layout, self.values, self.shape.are_samples));
-        let kept = self.shape.has_kept_hashes.then(|| KeptHashes {
-            hashes: self.kept.iter().collect(),
-            shingles: Vec::new(),
+        let kept = self.shape.has_kept_hashes.then(|| {
+            let hashes: Vec<u64> = self.kept.iter().collect();
+            KeptHashes {
+                shingles: self.positions.shingles(&hashes),
+                are_placed: self.shape.has_positions,
+                hashes,
+            }
         });
         Signature::decode(values, self.fingerprint, self.empty, Some(recipe)).with_kept(kept)
     }

@@ -32,7 +32,7 @@ fn document(input: &mut Input<'_>) {
 
 /// What a row may consist of: all kinds of values, with fingerprints or without.
 fn shape(input: &mut Input<'_>) -> Shape {
-    let kind = input.byte() % 7;
+    let kind = input.byte() % 8;
     let count = input.pick(&[16, 17, 64, 100, 128, 1_024]);
     let bits = input.pick(&[1, 2, 4, 8, 16]);
     let places = |bits, is_mixed| {
@@ -55,6 +55,7 @@ fn shape(input: &mut Input<'_>) -> Shape {
         are_samples: kind == 2,
         fingerprint_bits,
         has_kept_hashes: kind > 5,
+        has_positions: kind > 6,
     }
 }
 

@@ -22,7 +22,6 @@ mod request;
 mod scan;
 mod scored;
 mod search;
-mod shared_hashes;
 mod stages;
 mod subject;
 mod sweep;

@@ -28,7 +28,7 @@ mod weighted;
 mod weighting;
 
 pub use containment::Containment;
-pub(crate) use containment::{KEPT_HASH_BITS, KeptHashes};
+pub(crate) use containment::{KEPT_HASH_BITS, KeptHashes, KeptShingle};
 pub use draft::StreamedText;
 pub use frequencies::DocumentFrequencies;
 pub use hash::feature_hash;

@@ -44,7 +44,7 @@ pub struct Signature {
     recipe: Option<RecipeMark>,
 }
 
-/// Signatures are equal if their values and kept hashes are: one that a sketcher made equals the same one
+/// Signatures are equal if their values, kept hashes and kept positions are: one that a sketcher made equals the same one
 /// made of parts.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
@@ -53,11 +53,13 @@ impl PartialEq for Signature {
             self.simhash,
             self.is_empty,
             self.kept_hashes(),
+            self.placed_shingles(),
         ) == (
             &other.values,
             other.simhash,
             other.is_empty,
             other.kept_hashes(),
+            other.placed_shingles(),
         )
     }
 }
@@ -67,7 +69,7 @@ impl Eq for Signature {}
 impl Hash for Signature {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.values, self.simhash, self.is_empty).hash(state);
-        self.kept_hashes().hash(state);
+        (self.kept_hashes(), self.placed_shingles()).hash(state);
     }
 }
 
@@ -245,6 +247,12 @@ impl Signature {
     /// The kept shingles in the order of the document; empty if they are not known.
     pub(crate) fn kept_shingles(&self) -> &[KeptShingle] {
         self.kept.as_ref().map_or(&[], |kept| &kept.shingles)
+    }
+
+    /// The same if their positions are a part of the signature.
+    pub(crate) fn placed_shingles(&self) -> Option<&[KeptShingle]> {
+        let placed = self.kept.as_ref().filter(|kept| kept.are_placed);
+        placed.map(|kept| &*kept.shingles)
     }
 
     #[cfg(test)]

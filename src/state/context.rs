@@ -95,6 +95,13 @@ impl SharedContext {
             let expected = format!("{}, as in the schema", words(self.shape.has_kept_hashes));
             return Err(Error::signature("kept hashes", found, expected));
         }
+        let has_hashes = signature
+            .kept_hashes()
+            .is_some_and(|hashes| !hashes.is_empty());
+        if self.shape.has_positions && has_hashes && signature.kept_shingles().is_empty() {
+            let expected = "hashes with their positions, as in the schema";
+            return Err(Error::signature("kept hashes", "no positions", expected));
+        }
         match signature.recipe_mark() {
             Some(recipe) if recipe != self.recipe => {
                 let part = self.recipe.differing_part(&recipe);
@@ -191,6 +198,7 @@ pub(crate) fn shape_of(schema: &Schema) -> Shape {
         are_samples: minhash.is_some_and(|minhash| minhash.kind().is_weighted()),
         fingerprint_bits: bits,
         has_kept_hashes: schema.containment().is_some(),
+        has_positions: schema.containment().is_some_and(|it| it.has_positions()),
     }
 }
 

@@ -19,6 +19,6 @@ pub use key_text::key_text;
 pub use matches::{BeyondBudget, Match, Matches, Scope};
 pub use novelty::{Novelty, Revision, Upserted};
 pub use operation::Operation;
-pub use overlaps::{FrequentPassage, Overlap, Overlaps};
+pub use overlaps::{FrequentPassage, Overlap, Overlaps, PlacedPassage};
 pub(crate) use progress::Watch;
 pub use progress::{Phase, Progress};

@@ -1,7 +1,7 @@
 //! Documents that share passages with a query.
 
 use std::borrow::Cow;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use crate::id::DocumentId;
 use crate::types::document::Document;
@@ -36,6 +36,7 @@ pub struct Overlap {
     pub(crate) query_hashes: u32,
     pub(crate) document_hashes: u32,
     pub(crate) longest_run: Option<u64>,
+    pub(crate) passages: Option<Vec<PlacedPassage>>,
     pub(crate) scale: Option<u32>,
 }
 
@@ -119,12 +120,69 @@ impl Overlap {
     /// Returns the length of the longest passage of the query that the document seems to have, in shingles:
     /// from the first to the last of consecutive kept shingles of the query whose hashes the document has.
     /// An estimate: the passage may reach further on both sides by less than a window, and the document may
-    /// have its parts in different places. `None` if the query comes from a store, which does not keep the
-    /// order of its shingles.
+    /// have its parts in different places. `None` if the query comes from a store without
+    /// [positions](crate::Containment::positions), which does not keep the order of its shingles.
     #[must_use]
     pub fn longest_run(&self) -> Option<u64> {
         self.longest_run
     }
+
+    /// Returns where the shared passages stand, in the order of the query; `None` unless the schema keeps
+    /// [positions](crate::Containment::positions).
+    ///
+    /// Each is a run of shingles that stands in both, from a kept one to a kept one: the common text may be up to
+    /// w − 1 shingles longer on both sides, and is told in parts where two kept shingles stand further apart than
+    /// a shingle is long (of features: where not all are kept). Every kept shingle of the query that the document has is in one of them,
+    /// but for capped ones at the ends. Of several places in the document the first is told of those where the
+    /// passage is longest; of a shingle that stands there more than 64 times, the first 64 places are tried.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let containment = Containment::new(1).window(1).positions(true);
+    /// let schema = Schema::builder().containment(containment).build()?;
+    /// let store = Store::create(folder.path().join("songs.rsm"), schema)?;
+    /// store.insert("song", &store.sketcher().hashes([5, 6, 7, 8, 9])?)?;
+    /// let found = store.snapshot()?.overlaps(&store.sketcher().hashes([1, 7, 8, 2])?).run()?;
+    /// let passage = &found[0].passages().unwrap()[0];
+    /// assert_eq!((passage.query.clone(), passage.document.clone()), (1..3, 2..4));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn passages(&self) -> Option<&[PlacedPassage]> {
+        self.passages.as_deref()
+    }
+}
+
+/// A passage that a query and a document share, in shingles: see [`Overlap::passages`].
+///
+/// Shingles count from 0. Of a text, a range of shingles `a..b` of k units covers the units `a..b + k − 1`;
+/// [`exact::span_of_shingles`](crate::exact::span_of_shingles) finds its bytes where the text is at hand, by
+/// [`Schema::containment_text`](crate::Schema::containment_text).
+///
+/// ```
+/// # use resemblance::{Containment, Schema, Store, Text};
+/// use resemblance::exact::span_of_shingles;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let containment = Containment::new(2).window(1).positions(true);
+/// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # store.insert("page", &store.sketch_text("whether to be or not to be tired")?)?;
+/// let text = "Let us: be or not?";
+/// let found = store.snapshot()?.overlaps(&store.sketch_text(text)?).run()?;
+/// let passage = &found[0].passages().unwrap()[0];
+/// let cut = store.schema().containment_text().unwrap();
+/// let span = span_of_shingles(&cut, text, passage.query.clone())?.unwrap();
+/// assert_eq!((&text[span], passage.document.clone()), ("be or not", 2..4));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlacedPassage {
+    /// Its shingles in the query.
+    pub query: Range<usize>,
+    /// Its shingles in the document, as many.
+    pub document: Range<usize>,
 }
 
 /// The answer to a question about shared passages: documents, those that share most first (ties by id).

@@ -3,6 +3,7 @@
 mod brute_force;
 mod corpora;
 mod paths;
+mod positions;
 
 use std::collections::{BTreeMap, BTreeSet};
 

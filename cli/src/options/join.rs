@@ -24,6 +24,11 @@ pub(crate) struct JoinOptions {
     pub(crate) schema: SchemaOptions,
     #[command(flatten)]
     pub(crate) corpus: CorpusOptions,
+}
+
+/// How a corpus is read that is joined and no more.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ReadOptions {
     /// Look at this share of the documents of a corpus alone, such as 0.01: those whose keys have the least
     /// hashes, the same each time. A pair is found if both are in it, so that a hundredth of the documents
     /// has some ten-thousandth of the pairs

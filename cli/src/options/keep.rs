@@ -1,5 +1,6 @@
 //! Which of several near-duplicates stays.
 
+use std::fmt;
 use std::str::FromStr;
 
 use resemblance::dedup::Preference;
@@ -40,6 +41,20 @@ impl FromStr for KeepRule {
                 }
             }
         })
+    }
+}
+
+impl fmt::Display for KeepRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::First => f.write_str("first"),
+            Self::Last => f.write_str("last"),
+            Self::Longest => f.write_str("longest"),
+            Self::Field { path, is_highest } => {
+                let which = if *is_highest { "max" } else { "min" };
+                write!(f, "{}:{which}", path.name())
+            }
+        }
     }
 }
 

@@ -154,6 +154,9 @@ pub(crate) struct SchemaOptions {
         conflicts_with = "window"
     )]
     scaled: Option<u32>,
+    /// Keep where each kept shingle stands, so that contain tells where shared passages are without --texts
+    #[arg(long, requires = "containment")]
+    positions: bool,
     /// Explicit permuted tables: groups of S blocks of which any R lead, such as 5,2 for ten tables, or
     /// 3,2+2,2+2,2. Without --distance, it is as far as their whole buckets find all fingerprints
     #[arg(long, value_name = "S,R+...")]
@@ -257,7 +260,7 @@ impl SchemaOptions {
     }
 
     fn containment(&self) -> Option<Containment> {
-        let containment = Containment::new(self.containment?);
+        let containment = Containment::new(self.containment?).positions(self.positions);
         Some(match (self.window, self.scaled) {
             (Some(window), _) => containment.window(window),
             (None, Some(scale)) => containment.scaled(scale),

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use resemblance::exact::{SharedPassage, SharedSpans, longest_shared_passage, shared_spans};
-use resemblance::{Schema, Text};
+use resemblance::Schema;
+use resemblance::verification::Explanation;
 use serde_json::json;
 
 use super::{escape, html};
@@ -14,37 +14,19 @@ pub(crate) struct ExplainedPair {
     /// How the texts are called: printed keys, or names of files.
     pub(crate) labels: [String; 2],
     texts: [String; 2],
-    pub(crate) spans: SharedSpans,
-    longest: Option<SharedPassage>,
-    /// By the MinHash values, if the schema has any.
-    pub(crate) estimate: Option<f64>,
-    /// True if the estimate is one of a weighted similarity, which is another than that of the sets.
-    is_weighted: bool,
-    /// Of the fingerprints, if the schema has any.
-    pub(crate) distance: Option<u32>,
+    found: Explanation,
 }
 
 impl ExplainedPair {
-    /// Compares two texts by the steps of `text` and the signatures of a schema for texts.
+    /// Compares two texts by the steps and the signatures of a schema for texts.
     pub(crate) fn new(
         schema: &Schema,
-        text: &Text,
         labels: [String; 2],
         texts: [String; 2],
     ) -> resemblance::Result<Self> {
         let [a, b] = &texts;
-        let sketcher = schema.sketcher();
-        let (signature_a, signature_b) = (sketcher.text(a)?, sketcher.text(b)?);
-        let has_minhash = schema.minhash().is_some();
-        let estimate = has_minhash.then(|| signature_a.jaccard(&signature_b));
-        let has_simhash = schema.simhash().is_some();
-        let distance = has_simhash.then(|| signature_a.hamming(&signature_b));
         Ok(Self {
-            spans: shared_spans(text, a, b)?,
-            longest: longest_shared_passage(text, a, b)?,
-            estimate: estimate.transpose()?,
-            is_weighted: schema.minhash().is_some_and(|it| it.kind().is_weighted()),
-            distance: distance.transpose()?,
+            found: Explanation::new(schema, a, b)?,
             labels,
             texts,
         })
@@ -52,28 +34,33 @@ impl ExplainedPair {
 
     /// The facts in words, a line each.
     pub(crate) fn facts(&self) -> Vec<String> {
-        let SharedSpans {
-            shared,
-            shingles_a,
-            shingles_b,
-            ..
-        } = self.spans;
-        let mut facts = vec![format!("similarity {:.6} (exact)", self.spans.jaccard)];
-        let of_what = match self.is_weighted {
-            true => "from signatures, of the weighted similarity",
-            false => "from signatures",
+        let shared = &self.found.shared;
+        let mut facts = vec![format!("similarity {:.6} (exact)", shared.jaccard)];
+        let of_what = match self.found.weighted_similarity {
+            Some(_) => "from signatures, of the weighted similarity",
+            None => "from signatures",
         };
-        let estimate = self.estimate;
+        let estimate = self.found.estimate;
         facts.extend(estimate.map(|s| format!("similarity_estimate {s:.6} ({of_what})")));
-        facts.extend(
-            self.distance
-                .map(|d| format!("distance {d} (of fingerprints)")),
-        );
+        let weighted = self.found.weighted_similarity;
+        facts.extend(weighted.map(|s| format!("weighted similarity {s:.6} (exact)")));
+        let distance = self.found.distance;
+        facts.extend(distance.map(|d| format!("distance {d} (of fingerprints)")));
         facts.push(format!(
-            "shared shingles {shared}: {:.6} of the {shingles_a} of a, {:.6} of the {shingles_b} of b",
-            self.spans.share_of_a, self.spans.share_of_b
+            "cosine {:.6}, Dice {:.6}, overlap {:.6} (exact, of the sets of shingles)",
+            shared.cosine, shared.dice, shared.overlap
         ));
-        facts.push(match &self.longest {
+        let cosine = self.found.weighted_cosine;
+        facts.extend(cosine.map(|s| format!("cosine of counted shingles {s:.6} (exact)")));
+        facts.push(format!(
+            "shared shingles {}: {:.6} of the {} of a, {:.6} of the {} of b",
+            shared.shared,
+            shared.share_of_a,
+            shared.shingles_a,
+            shared.share_of_b,
+            shared.shingles_b
+        ));
+        facts.push(match &self.found.longest {
             None => "no shared passage".into(),
             Some(passage) => format!(
                 "longest shared passage: {} shingles, bytes {} to {} of a, {} to {} of b",
@@ -116,21 +103,27 @@ impl ExplainedPair {
         let pair = |range: &Range<usize>| json!([range.start, range.end]);
         let pairs = |spans: &[Range<usize>]| spans.iter().map(pair).collect::<Vec<_>>();
         let [a, b] = &self.labels;
+        let shared = &self.found.shared;
         json!({
             "a": a,
             "b": b,
-            "similarity": self.spans.jaccard,
-            "similarity_estimate": self.estimate,
-            "estimate_is_weighted": self.is_weighted,
-            "distance": self.distance,
-            "shingles_a": self.spans.shingles_a,
-            "shingles_b": self.spans.shingles_b,
-            "shared": self.spans.shared,
-            "share_of_a": self.spans.share_of_a,
-            "share_of_b": self.spans.share_of_b,
-            "spans_a": pairs(&self.spans.spans_a),
-            "spans_b": pairs(&self.spans.spans_b),
-            "longest": self.longest.as_ref().map(|longest| json!({
+            "similarity": shared.jaccard,
+            "similarity_estimate": self.found.estimate,
+            "estimate_is_weighted": self.found.weighted_similarity.is_some(),
+            "weighted_similarity": self.found.weighted_similarity,
+            "cosine": shared.cosine,
+            "dice": shared.dice,
+            "overlap": shared.overlap,
+            "weighted_cosine": self.found.weighted_cosine,
+            "distance": self.found.distance,
+            "shingles_a": shared.shingles_a,
+            "shingles_b": shared.shingles_b,
+            "shared": shared.shared,
+            "share_of_a": shared.share_of_a,
+            "share_of_b": shared.share_of_b,
+            "spans_a": pairs(&shared.spans_a),
+            "spans_b": pairs(&shared.spans_b),
+            "longest": self.found.longest.as_ref().map(|longest| json!({
                 "shingles": longest.shingles,
                 "a": pair(&longest.a),
                 "b": pair(&longest.b),
@@ -169,7 +162,10 @@ impl ExplainedPair {
 
     fn sides(&self) -> [(&str, &[Range<usize>]); 2] {
         let [a, b] = &self.texts;
-        [(a, &self.spans.spans_a), (b, &self.spans.spans_b)]
+        [
+            (a, &self.found.shared.spans_a),
+            (b, &self.found.shared.spans_b),
+        ]
     }
 }
 
@@ -247,7 +243,7 @@ pub(crate) fn legend() -> String {
 
 #[cfg(test)]
 mod tests {
-    use resemblance::{MinHash, SimHash};
+    use resemblance::{MinHash, SimHash, Text};
 
     use super::*;
 
@@ -256,7 +252,7 @@ mod tests {
         let schema = Schema::builder().text(text).minhash(MinHash::new(64));
         let schema = schema.simhash(SimHash::bits64()).build().unwrap();
         let labels = ["one".into(), "<two>".into()];
-        ExplainedPair::new(&schema, &text, labels, [a.into(), b.into()]).unwrap()
+        ExplainedPair::new(&schema, labels, [a.into(), b.into()]).unwrap()
     }
 
     #[test]
@@ -283,7 +279,10 @@ mod tests {
         let json = pair.json();
         assert_eq!(json["spans_a"], json!([[9, 17]]));
         assert_eq!(json["longest"]["shingles"], 2);
-        assert_eq!(json["distance"].as_u64(), pair.distance.map(u64::from));
+        assert_eq!(
+            json["distance"].as_u64(),
+            pair.found.distance.map(u64::from)
+        );
     }
 
     #[test]

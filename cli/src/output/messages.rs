@@ -15,12 +15,14 @@ const PREFIX: &str = "resemblance: ";
 pub(crate) struct Messages {
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
+    /// Notes were told before: the same work is done once more.
+    pub(crate) is_repeated: bool,
 }
 
 impl Messages {
     /// A count or a remark; not with `-q`.
     pub(crate) fn note(self, message: impl Display) {
-        if !self.quiet {
+        if !self.quiet && !self.is_repeated {
             write(message, false);
         }
     }
@@ -34,7 +36,7 @@ impl Messages {
 
     /// How something was done; only with `-v`.
     pub(crate) fn detail(self, message: impl Display) {
-        if self.verbose && !self.quiet {
+        if self.verbose && !self.quiet && !self.is_repeated {
             write(message, false);
         }
     }

@@ -102,6 +102,22 @@ impl Context {
         features.map(|features| features.memory_bytes(self.corpus_bytes()))
     }
 
+    /// The same for work that reads a corpus once more, of which was told before.
+    pub(crate) fn repeated(&self) -> Self {
+        Self {
+            messages: Messages {
+                is_repeated: true,
+                ..self.messages
+            },
+            interrupt: self.interrupt.clone(),
+            has_told_memory: AtomicBool::new(true),
+            temp_dir: self.temp_dir.clone(),
+            given_temp_dir: self.given_temp_dir.clone(),
+            store_options: self.store_options.clone(),
+            ..*self
+        }
+    }
+
     pub(crate) fn new(options: &CommonOptions, interrupt: Interrupt) -> Self {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let memory_bytes = options.memory.unwrap_or_else(share_of_machine);
@@ -115,6 +131,7 @@ impl Context {
             messages: Messages {
                 quiet: options.quiet,
                 verbose: options.verbose,
+                is_repeated: false,
             },
             interrupt,
             threads: options.threads.map_or_else(available, usize::from),

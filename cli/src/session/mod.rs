@@ -46,7 +46,7 @@ pub(crate) use reading::{
 pub(crate) use sampling::{SampleSource, read_sample};
 pub(crate) use scratch_store::ScratchStore;
 pub(crate) use store_texts::NamedStore;
-pub(crate) use subject::{JoinedDocuments, Subject};
+pub(crate) use subject::Subject;
 pub(crate) use tally::DocumentTally;
 pub(crate) use texts::{KnownTexts, must_be_rereadable, read_text, read_texts_of};
 pub(crate) use trimming::{TrimmedCorpus, trim_corpus};

@@ -29,8 +29,10 @@ enum ExplainForm {
 /// Show which parts two texts share, and how similar that makes them
 ///
 /// Both texts are cut into shingles by the schema options, as pairs and dedup do. A part is marked if it is
-/// covered by shingles that the other text has, too. The exact similarity (of the sets of shingles) stands
-/// beside the estimate from signatures, and the share of each text's shingles that the other has. The texts are two
+/// covered by shingles that the other text has, too. The exact similarity (Jaccard, of the sets of
+/// shingles) stands beside the estimate from signatures, cosine, Dice and overlap, and the share of each text's
+/// shingles that the other has. Where signatures count how often shingles occur (--simhash, --minhash-kind weighted and
+/// probability), so does one more cosine. The texts are two
 /// files, two documents of a corpus, or the pairs that another verb has reported.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -91,10 +93,11 @@ pub(crate) fn explain(context: &Context, arguments: &ExplainArguments) -> Result
 
 /// One pair, its texts compared.
 fn compare(schema: &Schema, labels: [String; 2], texts: [String; 2]) -> Result<ExplainedPair> {
-    let text = schema.text().ok_or_else(|| {
-        Failure::usage("explain is for texts, and by these options documents are no texts")
-    })?;
-    Ok(ExplainedPair::new(schema, &text, labels, texts)?)
+    if schema.text().is_none() {
+        let usage = "explain is for texts, and by these options documents are no texts";
+        return Err(Failure::usage(usage));
+    }
+    Ok(ExplainedPair::new(schema, labels, texts)?)
 }
 
 fn explain_files(

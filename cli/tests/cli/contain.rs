@@ -135,6 +135,45 @@ fn paragraphs_are_found_in_pages() {
     folder.run(&overlapping).expect(1);
 }
 
+/// A store with positions tells where passages stand without the texts: in the query to the byte, in the document
+/// to the word.
+#[test]
+fn positions_of_a_store_tell_where_passages_stand() {
+    let folder = pages();
+    let options = ["--containment", "5", "--window", "4", "--positions"];
+    folder
+        .run(&[&["build", "placed.rsm", "pages.jsonl"][..], &options].concat())
+        .expect(0);
+    let quoted = format!("So: {}, as they say", words(1_000, 20));
+    folder.write("quote.jsonl", line("quote", &quoted));
+    let which = ["--which", "overlapping", "--query", "quote.jsonl"];
+    let told = |store: &str, more: &[&str]| {
+        let contain = [
+            &["contain", "--in", store, "--format", "jsonl"][..],
+            &which,
+            more,
+        ]
+        .concat();
+        let ran = folder.run(&contain).expect(0);
+        let first = ran.lines()[0];
+        serde_json::from_str::<serde_json::Value>(first).unwrap()
+    };
+    let placed = told("placed.rsm", &[]);
+    let exact = told("pages.rsm", &["--texts", "pages.jsonl"]);
+    assert!(told("pages.rsm", &[])["longest_run"].is_null());
+    let number = |of: &serde_json::Value, name: &str| of[name].as_u64().unwrap() as usize;
+    let (start, end) = (number(&placed, "query_start"), number(&placed, "query_end"));
+    assert!(number(&exact, "query_start") <= start && end <= number(&exact, "query_end"));
+    let said: Vec<&str> = quoted[start..end].split([' ', ',']).collect();
+    let page = format!("{} {}", words(100, 15), words(1_000, 20));
+    let page: Vec<&str> = page.split(' ').collect();
+    let units = number(&placed, "start_unit")..number(&placed, "end_unit");
+    assert_eq!(page[units], said);
+    assert_eq!(number(&placed, "longest_run"), said.len() - 4);
+    // Up to a window less one is missing at both ends.
+    assert!(said.len() >= 20 - 2 * 3, "{said:?}");
+}
+
 #[test]
 fn a_corpus_without_documents_that_share_passages_with_tests() {
     let folder = Folder::new();

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::support::{Folder, line};
+use crate::support::{Folder, edited, line};
 
 const A: &str = "It was the best of times; it was the WORST of times — <b>Charles & Dickens</b>.";
 const B: &str = "It was the worst of times, it was the best of days — <b>Charles & Dickens</b>!";
@@ -63,6 +63,24 @@ fn what_two_texts_share_is_marked() {
     let similarity = shared as f64 / (of_a.len() + of_b.len() - shared) as f64;
     assert_eq!(pair["similarity"], similarity);
     assert!(pair["similarity_estimate"].is_f64() && pair["distance"].is_null());
+    let (count_a, count_b) = (of_a.len() as f64, of_b.len() as f64);
+    for (name, length) in [
+        ("cosine", (count_a * count_b).sqrt()),
+        ("dice", (count_a + count_b) / 2.0),
+        ("overlap", count_a.min(count_b)),
+    ] {
+        let expected = shared as f64 / length;
+        assert!(
+            (pair[name].as_f64().unwrap() - expected).abs() < 1e-12,
+            "{name}"
+        );
+        let printed = match name {
+            "dice" => format!("Dice {expected:.6}"),
+            _ => format!("{name} {expected:.6}"),
+        };
+        assert!(ran.stdout.contains(&printed), "{printed}: {}", ran.stdout);
+    }
+    assert!(pair["weighted_cosine"].is_null() && pair["weighted_similarity"].is_null());
     for span in pair["spans_a"].as_array().unwrap() {
         let at = |end: usize| span[end].as_u64().unwrap() as usize;
         assert!(A.get(at(0)..at(1)).is_some(), "{span}");
@@ -106,6 +124,30 @@ fn what_two_texts_share_is_marked() {
         "{page}"
     );
     folder.run(&html).expect(4);
+}
+
+/// Signatures that count shingles stand beside similarities that count them, too.
+#[test]
+fn counted_shingles_have_their_own_similarities() {
+    let folder = Folder::new();
+    folder.write("a.txt", "to be to be to be");
+    folder.write("b.txt", "to be or to go");
+    // Pairs of words: "to be" 3 and 1, "be to" 2 and 0; "be or", "or to", "to go" 0 and 1.
+    let cosine = 3.0 / (13.0_f64 * 4.0).sqrt();
+    for (options, similarity) in [
+        (&["--minhash-kind", "weighted"][..], Some(1.0 / 8.0)),
+        (&["--simhash", "64"], None),
+    ] {
+        let files = [
+            "explain", "a.txt", "b.txt", "--words", "2", "--format", "json",
+        ];
+        let ran = folder.run(&[&files[..], options].concat()).expect(0);
+        let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let found = json[0]["weighted_cosine"].as_f64().unwrap();
+        assert!((found - cosine).abs() < 1e-12, "{found}");
+        assert_eq!(json[0]["weighted_similarity"].as_f64(), similarity);
+        assert_eq!(json[0]["overlap"], 1.0 / 2.0);
+    }
 }
 
 #[test]
@@ -221,6 +263,125 @@ fn a_report_is_one_page_that_tells_what_the_other_verbs_tell() {
     let piped = ["report", "-", "-o", "x.html"];
     let ran = folder.run_with_input(&piped, b"");
     ran.expect(2).says(&["read once"]);
+}
+
+/// The cells of the last table of a page.
+fn last_table(page: &str) -> Vec<Vec<String>> {
+    let table = page.rsplit("<table").next().unwrap();
+    let rows = table.split("<tr>").skip(1);
+    let rows = rows.map(|row| {
+        let cells = row.split("</td>").filter_map(|cell| cell.split_once("<td"));
+        let cells = cells.map(|(_, cell)| cell.split_once('>').unwrap().1.to_owned());
+        cells.collect()
+    });
+    rows.filter(|cells: &Vec<String>| !cells.is_empty())
+        .collect()
+}
+
+/// The report is about the run of dedup that has its options: as many documents go, and those that are least
+/// like their survivors go for these.
+#[test]
+fn a_report_drops_what_dedup_drops() {
+    let folder = Folder::new();
+    let (mut lines, mut known) = (String::new(), String::new());
+    for number in 0..90_u64 {
+        let text = edited(number % 30, 2 * (number / 30)) + &"tail ".repeat(number as usize % 4);
+        let quality = number * 37 % 11;
+        lines += &format!("{{\"id\":\"{number}\",\"text\":\"{text}\",\"quality\":{quality}}}\n");
+        if number % 9 == 0 {
+            known += &line(&format!("known {number}"), &text);
+        }
+    }
+    folder.write("c.jsonl", lines);
+    folder.write("known.jsonl", known);
+    let schema = ["--words", "2", "--threshold", "0.7"];
+    folder
+        .run(&[&["build", "known.rsm", "known.jsonl"][..], &schema].concat())
+        .expect(0);
+    for (number, options) in [
+        &["--policy", "first"][..],
+        &["--policy", "representative", "--keep", "quality:max"],
+        &[
+            "--policy",
+            "cluster",
+            "--keep",
+            "longest",
+            "--max-bucket",
+            "3",
+        ],
+        &["--policy", "first", "--keep", "last", "--threshold", "0.8"],
+        &["--against", "known.rsm"],
+        &[
+            "--against",
+            "known.rsm",
+            "--texts",
+            "known.jsonl",
+            "--threshold",
+            "0.8",
+        ],
+        &["--against", "known.rsm", "--policy", "cluster"],
+        &["--budget", "2"],
+        &["--verify", "estimate"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let schema = if options.contains(&"--against") {
+            &[][..]
+        } else {
+            &schema[..2]
+        };
+        let dedup = [
+            "dedup",
+            "c.jsonl",
+            "--dry-run",
+            "--report",
+            "dropped.tsv",
+            "--no-header",
+            "--force",
+        ];
+        folder
+            .run(&[&dedup[..], options, schema].concat())
+            .expect(0);
+        let page = format!("{number}.html");
+        folder
+            .run(&[&["report", "c.jsonl", "-o", &page][..], options, schema].concat())
+            .expect(0);
+        let page = folder.read_text(&page);
+        must_be_well_formed(&page);
+        let dropped = folder.read_text("dropped.tsv");
+        let mut dropped: Vec<Vec<&str>> = dropped
+            .lines()
+            .map(|line| line.split('\t').collect())
+            .collect();
+        let count = format!("<td class=\"number\">{}</td>", dropped.len());
+        let row = page
+            .split("<tr>")
+            .find(|row| row.contains("dropped by dedup ("))
+            .unwrap();
+        assert!(
+            dropped.len() > 3 && row.contains(&count),
+            "{options:?} {}: {row}",
+            dropped.len()
+        );
+        dropped.sort_by(|a, b| (a[2], a[0], a[1]).cmp(&(b[2], b[0], b[1])));
+        dropped.truncate(20);
+        let shown = last_table(&page);
+        let expected: Vec<Vec<String>> = dropped
+            .into_iter()
+            .map(|of| match of.get(3) {
+                Some(&"estimate") => {
+                    vec![of[0].into(), of[1].into(), format!("{} (estimate)", of[2])]
+                }
+                _ => of[..3].iter().map(|&cell| cell.into()).collect(),
+            })
+            .collect();
+        assert_eq!(shown, expected, "{options:?}");
+    }
+    let mixed = [
+        "report", "c.jsonl", "-o", "no.html", "--policy", "cluster", "--budget", "3",
+    ];
+    folder.run(&mixed).expect(2).says(&["--budget"]);
 }
 
 /// A browser shows the page: what it makes of it has all parts, and its picture is not blank.

@@ -14,7 +14,7 @@ ready-made signatures, from one file, while documents come and go:
 `Schema` says how documents are compared, `Store` is the file, `Snapshot` the file at one moment, and
 `Transaction` a group of changes. `dedup`, `pairs` and `clusters` work on whole corpora without a
 store of yours; `bulk_build` makes a store of many documents, offline. `tune` and `evaluate` help to
-choose a schema. `resemblance.datasketch` has the classes of the package of that name over a store.
+choose a schema, `explain` says why two texts are alike. `resemblance.datasketch` has the classes of the package of that name over a store.
 """
 
 from collections.abc import Sequence as _Sequence
@@ -62,7 +62,8 @@ from .corpus import (
 )
 from .errors import *  # noqa: F403
 from .errors import __all__ as _error_names
-from .reports import Overlap, Overlaps, Progress, progress_bar
+from .explanation import Explanation, explain
+from .reports import FrequentPassage, Overlap, Overlaps, PlacedPassage, Progress, progress_bar
 from .schema import Containment, MinHash, SimHash, Text
 
 for _class in (Cluster, Clusters, Matches, Overlaps, Signatures):
@@ -78,6 +79,8 @@ __all__ = [
     "Deduplicator",
     "Duplicate",
     "Evaluation",
+    "Explanation",
+    "FrequentPassage",
     "Match",
     "Matches",
     "MinHash",
@@ -86,6 +89,7 @@ __all__ = [
     "Overlaps",
     "Pair",
     "Pairs",
+    "PlacedPassage",
     "Progress",
     "Record",
     "Records",
@@ -107,6 +111,7 @@ __all__ = [
     "dedup",
     "errors",
     "evaluate",
+    "explain",
     "merge",
     "pairs",
     "progress_bar",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .exact import SharedPassage, SharedSpans
+from .explanation import Explanation
 from .reports import (
     BackupReport,
     BandingChoice,
@@ -20,6 +21,7 @@ from .reports import (
     Evaluation,
     EvictReport,
     ExportReport,
+    FrequentPassage,
     ImportReport,
     LeftOut,
     Overlaps,
@@ -479,6 +481,13 @@ class Snapshot(_Reads):
         max_document_frequency: int | None = None,
         threads: int | None = None,
     ) -> list[Overlaps]: ...
+    def frequent_passages(
+        self,
+        documents: _Documents,
+        max_document_frequency: int,
+        *,
+        threads: int | None = None,
+    ) -> list[list[FrequentPassage]]: ...
     def candidates(self, document: _Document) -> list[int]: ...
     def get_id(self, id: int) -> Record | None: ...
 
@@ -763,6 +772,7 @@ class ArrowBatches(Iterator[list[Any]]):
 
 def arrow_list(column: _ArrowStream | _ArrowArray) -> list[str | bytes]: ...
 def spans_of_texts(a: str, b: str, text: Text) -> SharedSpans: ...
+def explanation_of_texts(a: str, b: str, schema: Schema) -> Explanation: ...
 def passage_of_texts(a: str, b: str, text: Text) -> SharedPassage | None: ...
 def similarity_of_sets(
     measure: str, a: Iterable[str | bytes], b: Iterable[str | bytes]

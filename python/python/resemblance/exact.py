@@ -95,7 +95,8 @@ class SharedSpans:
 
     `spans_a` and `spans_b` are the parts of each text that shingles cover which the other text has, too:
     `a[start:end]` for each `(start, end)`. `shingles_a` and `shingles_b` count the distinct shingles of
-    each, `shared` those that both have. `jaccard`, `share_of_a` and `share_of_b` follow from these.
+    each, `shared` those that both have. `jaccard`, `cosine`, `dice`, `overlap`, `share_of_a` and `share_of_b`
+    follow from these.
     """
 
     spans_a: list[tuple[int, int]]
@@ -104,6 +105,9 @@ class SharedSpans:
     shingles_b: int
     shared: int
     jaccard: float
+    cosine: float
+    dice: float
+    overlap: float
     share_of_a: float
     share_of_b: float
 

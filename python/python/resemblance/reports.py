@@ -57,12 +57,24 @@ def progress_bar(**options: Any) -> Iterator[Callable[[Progress], None]]:
 
 
 @dataclass(frozen=True)
+class PlacedPassage:
+    """A passage that a query and a document share: the shingles from `start` to before `end` in each, from 0.
+
+    Shingles `a` to before `b` of k words cover the words `a` to before `b + k - 1`.
+    """
+
+    query: tuple[int, int]
+    document: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class Overlap:
     """A document that shares passages with a query, as the kept hashes of both tell it.
 
     `query_share` and `document_share` are estimates of the shares of the query's and of the document's
     shingles that the other has. `longest_run` is about the length of the longest passage, in shingles of
-    the query; `None` if the query comes from a store. `query_share_variance` is `None` for windows.
+    the query; `None` if the query comes from a store without positions. `query_share_variance` is `None` for
+    windows. `passages` are where the shared passages stand, if the schema keeps positions, else `None`.
     """
 
     id: int
@@ -74,6 +86,7 @@ class Overlap:
     document_hashes: int
     longest_run: int | None
     query_share_variance: float | None
+    passages: list[PlacedPassage] | None
 
 
 @dataclass(frozen=True)
@@ -96,6 +109,20 @@ class Overlaps:
 
     def __getitem__(self, index: Any) -> Any:
         return self.overlaps[index]
+
+
+@dataclass(frozen=True)
+class FrequentPassage:
+    """A passage of a text that many documents have, such as a menu or a licence: `text[start:end]`.
+
+    So many `shingles` follow each other in it, and the rarest kept one of them is in so many `documents`.
+    The passage begins and ends with kept shingles: what is common may be longer by up to a window less one.
+    """
+
+    start: int
+    end: int
+    shingles: int
+    documents: int
 
 
 @dataclass(frozen=True)

@@ -103,9 +103,11 @@ class Containment(_Part):
     `shingle` is how many units (words, characters or tokens, as the schema's `Text` says) a shingle has.
     Of each `window` shingles that follow each other the hash of one is kept (8 if it is `None`): every
     passage of `shingle + window - 1` units that two documents share is found. `scaled` keeps one in so
-    many shingles instead, and promises no passage.
+    many shingles instead, and promises no passage. With `positions` a store keeps where each of them stands,
+    and `Overlap.passages` tells where shared passages are in both documents, without their texts.
     """
 
     shingle: int
     window: int | None = None
     scaled: int | None = None
+    positions: bool = False

@@ -71,6 +71,10 @@ impl Signature {
         for hash in self.kept_hashes().into_iter().flatten() {
             bytes.extend(hash.to_le_bytes());
         }
+        for (position, hash) in self.placed_shingles().into_iter().flatten() {
+            bytes.extend(position.to_le_bytes());
+            bytes.extend(hash.to_le_bytes());
+        }
         xxh3_128(&bytes)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::sets::{FeatureSet, containment, jaccard};
+use super::sets::{FeatureSet, containment, cosine, dice, jaccard, overlap};
 use crate::error::Result;
 use crate::invariant::OrBug;
 use crate::sketch::hash::feature_hash;
@@ -35,6 +35,12 @@ pub struct SharedSpans {
     pub shared: usize,
     /// The Jaccard similarity of the sets of shingles, 0 to 1, as [`jaccard`](super::jaccard()) gives it.
     pub jaccard: f64,
+    /// The [`cosine`](super::cosine()) similarity of the sets, 0 to 1.
+    pub cosine: f64,
+    /// The [`dice`](super::dice()) coefficient of the sets, 0 to 1.
+    pub dice: f64,
+    /// The [`overlap`](super::overlap()) coefficient of the sets, 0 to 1.
+    pub overlap: f64,
     /// The share of the first text's shingles that the second one has, 0 to 1, as
     /// [`containment`](super::containment()) gives it.
     pub share_of_a: f64,
@@ -78,6 +84,9 @@ pub fn shared_spans(text: &Text, a: &str, b: &str) -> Result<SharedSpans> {
         shingles_b: hashes_b.len(),
         shared: hashes_a.shared(&hashes_b),
         jaccard: jaccard(&hashes_a, &hashes_b),
+        cosine: cosine(&hashes_a, &hashes_b),
+        dice: dice(&hashes_a, &hashes_b),
+        overlap: overlap(&hashes_a, &hashes_b),
         share_of_a: containment(&hashes_a, &hashes_b),
         share_of_b: containment(&hashes_b, &hashes_a),
     })
@@ -377,6 +386,17 @@ mod tests {
                 let union = set_a.len() + set_b.len() - shared;
                 let shares = [found.jaccard, found.share_of_a, found.share_of_b];
                 assert_eq!(shares, [union, set_a.len(), set_b.len()].map(ratio));
+                let is_one_empty = set_a.is_empty() != set_b.is_empty();
+                let of = |length: f64| match length {
+                    0.0 => f64::from(u8::from(!is_one_empty)),
+                    _ => shared as f64 / length,
+                };
+                let (of_a, of_b) = (set_a.len() as f64, set_b.len() as f64);
+                let others = [found.cosine, found.dice, found.overlap];
+                let lengths = [(of_a * of_b).sqrt(), (of_a + of_b) / 2.0, of_a.min(of_b)];
+                for (other, length) in others.into_iter().zip(lengths) {
+                    assert!((other - of(length)).abs() < 1e-12, "{text} {a:?} {b:?}");
+                }
             }
         }
     }

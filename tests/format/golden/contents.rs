@@ -64,7 +64,12 @@ fn overlapping(text: &mut String, snapshot: &Snapshot, record: &Record) {
     let found = snapshot.overlaps(record.signature()).run().unwrap();
     let found = found.iter().map(|found| {
         let (shared, of) = (found.shared_hashes(), found.document_hashes());
-        format!("{}:{shared}:{of}", found.id().get())
+        let mut text = format!("{}:{shared}:{of}", found.id().get());
+        for passage in found.passages().into_iter().flatten() {
+            let (query, document) = (&passage.query, &passage.document);
+            write!(text, ":{query:?}={document:?}").unwrap();
+        }
+        text
     });
     let found: Vec<String> = found.collect();
     writeln!(text, "overlap {}: {}", record.id().get(), found.join(" ")).unwrap();

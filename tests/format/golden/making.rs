@@ -12,7 +12,7 @@ use crate::common::Random;
 
 type Make = fn(&Path);
 
-pub(crate) const STORES: [(&str, Make); 21] = [
+pub(crate) const STORES: [(&str, Make); 22] = [
     ("empty", |path| drop(Store::create(path, words()).unwrap())),
     ("one-document", |path| {
         let store = Store::create(path, words()).unwrap();
@@ -77,6 +77,11 @@ pub(crate) const STORES: [(&str, Make); 21] = [
     ("containment", |path| {
         let builder = Schema::builder().text(Text::words(2)).minhash(minhash());
         let containment = Containment::new(3).window(4);
+        filled(path, builder.containment(containment).build().unwrap());
+    }),
+    ("positions", |path| {
+        let builder = Schema::builder().text(Text::words(2)).minhash(minhash());
+        let containment = Containment::new(3).window(4).positions(true);
         filled(path, builder.containment(containment).build().unwrap());
     }),
     ("scaled", |path| {

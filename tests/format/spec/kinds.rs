@@ -158,6 +158,8 @@ fn stores_of_kept_hashes() {
         Containment::new(1).window(1),
         Containment::new(9).window(7),
         Containment::new(3).scaled(4),
+        Containment::new(2).window(3).positions(true),
+        Containment::new(1).scaled(2).positions(true),
     ] {
         check(Schema::builder().containment(containment).build().unwrap());
         let beside = Schema::builder().containment(containment).seed(5);

@@ -139,6 +139,7 @@ pub(crate) struct Containment {
     /// By windows of so many, or one in so many.
     pub(crate) is_scaled: bool,
     pub(crate) number: u32,
+    pub(crate) has_positions: bool,
 }
 
 /// What is made of a document, or stored of it.
@@ -151,6 +152,8 @@ pub(crate) struct Signature {
     pub(crate) fingerprint: Option<u128>,
     pub(crate) empty: bool,
     pub(crate) kept: Option<Vec<u64>>,
+    /// The kept shingles in their order: position and hash; none where positions are not kept.
+    pub(crate) placed: Vec<(u64, u64)>,
 }
 
 impl Recipe {
@@ -169,7 +172,7 @@ impl Recipe {
         if let Some(containment) = self.containment {
             bytes.extend(b"containment");
             bytes.extend(containment.units.to_le_bytes());
-            bytes.push(containment.is_scaled.into());
+            bytes.push(u8::from(containment.is_scaled) + 2 * u8::from(containment.has_positions));
             bytes.extend(containment.number.to_le_bytes());
         }
         xxh3_64(&bytes)
@@ -187,32 +190,43 @@ impl Recipe {
                 .of(text)
                 .into_iter()
                 .map(|shingle| xxh3_64(shingle.as_bytes()));
-            signature.kept = self.kept(&hashes.collect::<Vec<_>>());
+            (signature.kept, signature.placed) = self.kept(&hashes.collect::<Vec<_>>());
         }
         signature
     }
 
-    /// The kept hashes of shingles in their order.
-    fn kept(&self, hashes: &[u64]) -> Option<Vec<u64>> {
-        let containment = self.containment?;
+    /// The kept hashes of shingles in their order, and where these stand if positions are kept.
+    fn kept(&self, hashes: &[u64]) -> (Option<Vec<u64>>, Vec<(u64, u64)>) {
+        let Some(containment) = self.containment else {
+            return (None, Vec::new());
+        };
         let key = derive(self.seed, 7);
         let mixed: Vec<u64> = hashes.iter().map(|hash| mix64(hash ^ key)).collect();
-        let kept: BTreeSet<u64> = if containment.is_scaled {
+        let kept: BTreeSet<usize> = if containment.is_scaled {
             let limit = u64::MAX / u64::from(containment.number);
-            mixed.into_iter().filter(|mixed| *mixed <= limit).collect()
+            let all = 0..mixed.len();
+            all.filter(|index| mixed[*index] <= limit).collect()
         } else {
             let window = (containment.number as usize).min(mixed.len()).max(1);
-            // Equal hashes are of equal shingles: which of them is kept shows in positions alone.
-            let windows = mixed.windows(window);
-            windows
-                .map(|window| *window.iter().min().unwrap())
-                .collect()
+            let starts = 0..(mixed.len() + 1).saturating_sub(window);
+            let least = |start: usize| {
+                let all = start..start + window;
+                all.rev().min_by_key(|index| mixed[*index]).unwrap()
+            };
+            starts.map(least).collect()
         };
-        let stored: BTreeSet<u64> = kept
-            .into_iter()
-            .map(|mixed| mix64(mixed.wrapping_add(GAMMA)) >> 20)
-            .collect();
-        Some(stored.into_iter().collect())
+        let placed = kept.into_iter().map(|index| {
+            let hash = mix64(mixed[index].wrapping_add(GAMMA)) >> 20;
+            (index as u64, hash)
+        });
+        let placed: Vec<(u64, u64)> = placed.collect();
+        let stored: BTreeSet<u64> = placed.iter().map(|(_, hash)| *hash).collect();
+        let placed = if containment.has_positions {
+            placed
+        } else {
+            Vec::new()
+        };
+        (Some(stored.into_iter().collect()), placed)
     }
 
     pub(crate) fn features<'a>(&self, features: impl IntoIterator<Item = &'a [u8]>) -> Signature {
@@ -226,8 +240,10 @@ impl Recipe {
             *counted.entry(hash).or_default() += 65_536;
         }
         let alike = counted.keys().map(|hash| (*hash, 1)).collect();
+        let (kept, placed) = self.kept(&hashes);
         Signature {
-            kept: self.kept(&hashes),
+            kept,
+            placed,
             ..self.sketch(&counted, &alike)
         }
     }
@@ -241,8 +257,10 @@ impl Recipe {
                 present.push(hash);
             }
         }
+        let (kept, placed) = self.kept(&present);
         Signature {
-            kept: self.kept(&present),
+            kept,
+            placed,
             ..self.sketch(&summed, &summed)
         }
     }
@@ -262,6 +280,7 @@ impl Recipe {
             fingerprint: (self.simhash_bits > 0).then(|| self.simhash(projected)),
             empty: features.is_empty(),
             kept: None,
+            placed: Vec::new(),
         }
     }
 

@@ -28,17 +28,23 @@ fn parse_recipe(input: &str) -> Recipe {
     }
 }
 
-/// Written as the other fields, if there is any: `containment=5/8`, `containment=5:100`.
+/// Written as the other fields, if there is any: `containment=5/8`, `containment=5:100`; with a `+` with
+/// positions.
 fn containment_of(input: &str) -> Option<Containment> {
     let fields = input
         .split(' ')
         .find_map(|field| field.strip_prefix("containment="))?;
+    let (fields, has_positions) = match fields.strip_suffix('+') {
+        Some(fields) => (fields, true),
+        None => (fields, false),
+    };
     let is_scaled = fields.contains(':');
     let (units, number) = fields.split_once([':', '/']).unwrap();
     Some(Containment {
         units: units.parse().unwrap(),
         is_scaled,
         number: number.parse().unwrap(),
+        has_positions,
     })
 }
 
@@ -58,7 +64,7 @@ fn schema_of(recipe: &Recipe, text: Option<Text>) -> Schema {
     }
     if let Some(containment) = recipe.containment {
         let (units, number) = (containment.units, containment.number);
-        let new = resemblance::Containment::new(units);
+        let new = resemblance::Containment::new(units).positions(containment.has_positions);
         schema = schema.containment(match containment.is_scaled {
             true => new.scaled(number),
             false => new.window(number.try_into().unwrap()),

@@ -180,17 +180,18 @@ impl Schema {
         };
         signature.fingerprint = (fingerprint_bytes > 0).then(number);
         signature.kept = self.recipe.containment.map(|_| decode_kept(bytes));
+        if self.recipe.containment.is_some_and(|it| it.has_positions) {
+            signature.placed = decode_positions(bytes, signature.kept.as_deref().unwrap());
+        }
         (key_code, signature)
     }
 }
 
 fn decode_containment(bytes: &mut Bytes<'_>) -> Containment {
     let units = bytes.u16();
-    let is_scaled = match bytes.u32() {
-        0 => false,
-        1 => true,
-        other => panic!("{other}"),
-    };
+    let variant = bytes.u32();
+    assert!(variant < 4);
+    let (is_scaled, has_positions) = (variant % 2 == 1, variant > 1);
     Containment {
         units,
         is_scaled,
@@ -199,6 +200,7 @@ fn decode_containment(bytes: &mut Bytes<'_>) -> Containment {
         } else {
             bytes.u16().into()
         },
+        has_positions,
     }
 }
 
@@ -224,6 +226,46 @@ fn decode_kept(bytes: &mut Bytes<'_>) -> Vec<u64> {
     let hashes: Vec<u64> = ones.iter().enumerate().map(hash).collect();
     assert!(hashes.is_sorted_by(|a, b| a < b) && hashes[count - 1] >> 44 == 0);
     hashes
+}
+
+/// Where the kept hashes stand, section 2.4.
+fn decode_positions(bytes: &mut Bytes<'_>, hashes: &[u64]) -> Vec<(u64, u64)> {
+    if hashes.is_empty() {
+        return Vec::new();
+    }
+    let (count, width) = (bytes.u32() as usize, usize::from(bytes.u8()));
+    let fields = bytes.take((count * (width + 1)).div_ceil(8));
+    let bit = |bit: usize| u64::from(fields[bit / 8] >> (bit % 8) & 1);
+    let field = |index: usize| {
+        let first = index * (width + 1);
+        (0..=width).fold(0, |field, at| field | bit(first + at) << at)
+    };
+    let (mut placed, mut hash, mut before) = (Vec::new(), 0, None);
+    for (position, is_last) in (0..count)
+        .map(field)
+        .map(|field| (field >> 1, field & 1 == 1))
+    {
+        assert!(before < Some(position));
+        placed.push((position, hashes[hash]));
+        (hash, before) = if is_last {
+            (hash + 1, None)
+        } else {
+            (hash, Some(position))
+        };
+    }
+    assert_eq!(hash, hashes.len());
+    placed.sort();
+    assert!(placed.is_sorted_by(|a, b| a.0 < b.0));
+    assert_eq!(
+        placed
+            .last()
+            .unwrap()
+            .0
+            .checked_ilog2()
+            .map_or(0, |top| top + 1),
+        width as u32
+    );
+    placed
 }
 
 fn decode_text(bytes: &mut Bytes<'_>) -> Shingles {

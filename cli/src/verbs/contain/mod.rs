@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use resemblance::exact::SharedPassage;
-use resemblance::{ContainmentQuery, Overlap, Overlaps, Signature, Snapshot};
+use resemblance::exact::{SharedPassage, span_of_shingles};
+use resemblance::{ContainmentQuery, Overlap, Overlaps, Schema, Signature, Snapshot};
 
 use self::boilerplate::list_boilerplate;
 use crate::corpus::{ContentRule, CorpusDocument};
@@ -39,7 +39,10 @@ enum Which {
 /// document_share_estimate, shared_hashes, longest_run_estimate (of the text, in shingles); those that
 /// share most first. jsonl has the id as well. With --texts, the corpus that the store was made of, the
 /// longest shared passage is compared exactly: longest_run (in shingles), and where it stands, in bytes from
-/// 0 on: query_start, query_end, start, end; nothing where the text of a document is not at hand.
+/// 0 on: query_start, query_end, start, end; nothing where the text of a document is not at hand. Without
+/// --texts, a store that keeps positions (--positions) tells the longest of the passages that its hashes tell:
+/// longest_run, query_start and query_end in bytes, start_unit and end_unit, the words (or characters, or code
+/// tokens) of the document, from 0 on.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -123,7 +126,8 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
         KnownTexts::read(context, texts, options, store.schema())
     });
     let known = known.transpose()?;
-    let has_positions = known.is_some();
+    let places = PassagePlaces::new(store.schema(), known);
+    let names = places.names();
     let content = ContentRule::new(store.schema(), false);
     let corpus = resolve_corpus(context, &arguments.query, &arguments.options, content)?;
     let corpus = Arc::new(corpus);
@@ -137,11 +141,11 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
             let answers = question.run(&snapshot, &signatures)?;
             let answered = documents.iter().zip(signatures).zip(answers);
             let answered = answered.map(|((document, signature), overlaps)| {
-                AnsweredText::new(document, &signature, overlaps, known.as_ref())
+                AnsweredText::new(document, &signature, overlaps, &places)
             });
             answered.collect()
         });
-    let mut results = Results::new(arguments.format.layout(), columns(has_positions))?;
+    let mut results = Results::new(arguments.format.layout(), columns(names))?;
     let (mut tally, mut capped) = (DocumentTally::default(), 0_u64);
     while let Some(item) = items.next()? {
         let taken = item.take(context, &corpus, &mut tally, arguments.options.skip_bad)?;
@@ -154,8 +158,8 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
         capped += u64::from(answered.overlaps.capped_hashes() > 0);
         for (overlap, passage) in answered.overlaps.iter().zip(&answered.passages) {
             let row = row(&document.key, overlap)?.into_iter();
-            let positions = positions_of(passage.as_ref()).into_iter();
-            let row: Vec<Value<'_>> = row.chain(positions.filter(|_| has_positions)).collect();
+            let positions = passage.map(Value::Position).into_iter();
+            let row: Vec<Value<'_>> = row.chain(positions.take(names.len())).collect();
             results.row(&row)?;
         }
     }
@@ -176,8 +180,8 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
 struct AnsweredText {
     is_empty: bool,
     overlaps: Overlaps,
-    /// The longest passage shared with each of the documents, where both texts are at hand.
-    passages: Vec<Option<SharedPassage>>,
+    /// Of each document the length and the places of the longest shared passage, as far as they are known.
+    passages: Vec<[Option<usize>; 5]>,
 }
 
 impl AnsweredText {
@@ -185,13 +189,9 @@ impl AnsweredText {
         document: &CorpusDocument<'_>,
         signature: &Signature,
         overlaps: Overlaps,
-        known: Option<&KnownTexts>,
+        places: &PassagePlaces,
     ) -> Result<Self> {
-        let text = known.zip(document.content.text());
-        let passage = |overlap| match text {
-            Some((known, text)) => known.passage(text, overlap),
-            None => Ok(None),
-        };
+        let passage = |overlap| places.of(document.content.text(), overlap);
         Ok(Self {
             is_empty: signature.is_empty(),
             passages: overlaps.iter().map(passage).collect::<Result<_>>()?,
@@ -200,7 +200,7 @@ impl AnsweredText {
     }
 }
 
-fn columns(has_positions: bool) -> Vec<Column> {
+fn columns(places: &'static [&'static str]) -> Vec<Column> {
     let columns = [
         "query",
         "key",
@@ -209,25 +209,84 @@ fn columns(has_positions: bool) -> Vec<Column> {
         "shared_hashes",
         "longest_run_estimate",
     ];
-    let positions = ["longest_run", "query_start", "query_end", "start", "end"];
-    let positions = positions.into_iter().filter(|_| has_positions);
-    columns
-        .into_iter()
-        .chain(positions)
-        .map(Column::new)
-        .collect()
+    let places = places.iter().copied();
+    columns.into_iter().chain(places).map(Column::new).collect()
 }
 
-/// The length of a passage, and where it stands in both texts.
-fn positions_of(passage: Option<&SharedPassage>) -> [Value<'static>; 5] {
-    let of = |value: fn(&SharedPassage) -> usize| Value::Position(passage.map(value));
-    [
-        of(|passage| passage.shingles),
-        of(|passage| passage.a.start),
-        of(|passage| passage.a.end),
-        of(|passage| passage.b.start),
-        of(|passage| passage.b.end),
-    ]
+/// How the places of passages are known.
+enum PassagePlaces {
+    Unknown,
+    /// From both texts.
+    OfTexts(KnownTexts),
+    /// From the positions that the store keeps, and the text that asks.
+    OfHashes(Schema),
+}
+
+impl PassagePlaces {
+    fn new(schema: &Schema, known: Option<KnownTexts>) -> Self {
+        let has_positions = schema.containment().is_some_and(|it| it.has_positions());
+        match known {
+            Some(known) => Self::OfTexts(known),
+            None if has_positions => Self::OfHashes(schema.clone()),
+            None => Self::Unknown,
+        }
+    }
+
+    /// The names of their columns.
+    fn names(&self) -> &'static [&'static str] {
+        match self {
+            Self::Unknown => &[],
+            Self::OfTexts(_) => &["longest_run", "query_start", "query_end", "start", "end"],
+            Self::OfHashes(_) => &[
+                "longest_run",
+                "query_start",
+                "query_end",
+                "start_unit",
+                "end_unit",
+            ],
+        }
+    }
+
+    /// The length of the longest passage in shingles, and where it begins and ends in both.
+    fn of(&self, text: Option<&str>, found: &Overlap) -> Result<[Option<usize>; 5]> {
+        match self {
+            Self::Unknown => Ok([None; 5]),
+            Self::OfTexts(known) => {
+                let passage = match text {
+                    Some(text) => known.passage(text, found)?,
+                    None => None,
+                };
+                let of = |value: fn(&SharedPassage) -> usize| passage.as_ref().map(value);
+                Ok([
+                    of(|passage| passage.shingles),
+                    of(|passage| passage.a.start),
+                    of(|passage| passage.a.end),
+                    of(|passage| passage.b.start),
+                    of(|passage| passage.b.end),
+                ])
+            }
+            Self::OfHashes(schema) => {
+                let passages = found.passages().unwrap_or(&[]).iter();
+                // Of several as long as each other the first.
+                let longest = passages.rev().max_by_key(|passage| passage.query.len());
+                let Some(longest) = longest else {
+                    return Ok([None; 5]);
+                };
+                let span = match text.zip(schema.containment_text()) {
+                    Some((text, cut)) => span_of_shingles(&cut, text, longest.query.clone())?,
+                    None => None,
+                };
+                let units = schema.containment().map_or(1, |it| it.shingle_units());
+                Ok([
+                    Some(longest.query.len()),
+                    span.as_ref().map(|span| span.start),
+                    span.map(|span| span.end),
+                    Some(longest.document.start),
+                    Some(longest.document.end + usize::from(units) - 1),
+                ])
+            }
+        }
+    }
 }
 
 fn row<'v>(query: &'v [u8], overlap: &'v Overlap) -> Result<[Value<'v>; 6]> {

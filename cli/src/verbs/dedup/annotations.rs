@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use resemblance::Schema;
 
+use super::plan::DroppedDocument;
 use crate::bug::{at, at_mut};
 use crate::corpus::{AddedColumn, ColumnValues};
 use crate::failure::Result;
-use crate::output::{Evidence, Survivor, SurvivorPlace};
+use crate::output::{Evidence, SurvivorPlace};
 
 /// The columns that `--annotate` adds.
 #[derive(Clone, Copy)]
@@ -145,8 +146,13 @@ struct DroppedRow {
 }
 
 impl Annotations {
-    /// Notes that a document was dropped for another.
-    pub(super) fn drop(&mut self, number: u64, survivor: &Survivor) {
+    /// Notes a document that was dropped.
+    pub(super) fn take(&mut self, document: &DroppedDocument<'_>) {
+        let number = document.number;
+        let Some(survivor) = document.survivor else {
+            self.emptied.push(number);
+            return;
+        };
         let place = survivor.place;
         let index = *self.by_survivor.entry(place).or_insert_with(|| {
             self.clusters.push(AnnotatedCluster {
@@ -163,11 +169,6 @@ impl Annotations {
             distance: survivor.distance,
         };
         self.dropped.push((row, index));
-    }
-
-    /// Notes that nothing is left of a document without what stood before.
-    pub(super) fn empty(&mut self, number: u64) {
-        self.emptied.push(number);
     }
 
     /// The columns of all documents.

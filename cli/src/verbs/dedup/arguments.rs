@@ -1,25 +1,16 @@
 //! The arguments of `dedup`.
 
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use resemblance::dedup::TextPart;
 
+use super::choices::DedupChoices;
 use crate::failure::{Failure, Result};
 use crate::options::{
-    BoundOptions, ByOptions, CorpusOptions, JoinLimits, KeepRule, SchemaOptions, VerifyOptions,
+    BoundOptions, ByOptions, CorpusOptions, JoinLimits, SchemaOptions, SurvivorOptions,
+    VerifyOptions,
 };
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum PolicyName {
-    /// Drop a document that is a near-duplicate of an earlier one that was kept
-    First,
-    /// Keep one document of each cluster, as `clusters` lists them
-    Cluster,
-    /// Keep documents with many near-duplicates, and drop these: as first, but in the order of their number
-    Representative,
-}
 
 /// What goes if it was there before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -97,14 +88,6 @@ pub(crate) struct DedupArguments {
     /// Leave out the first line of a report in tsv or csv, which has the names of the columns
     #[arg(long, requires = "report")]
     pub(super) no_header: bool,
-    /// Also drop near-duplicates of documents in this store, whose schema is used. A store has no texts,
-    /// so documents are compared with it by estimate
-    #[arg(long, value_name = "STORE")]
-    pub(crate) against: Option<PathBuf>,
-    /// The corpus that this store was made of, or a part of it: the similarity to documents whose texts
-    /// are there is exact
-    #[arg(long, value_name = "CORPUS", num_args = 1.., requires = "against")]
-    pub(super) texts: Vec<PathBuf>,
     /// What goes if it was there before: near-duplicate documents; or paragraphs or lines with the same
     /// words, of which the first stays; or both, such as paragraph,document: then near-duplicates are
     /// looked for in what is left. A document of which nothing is left goes. A paragraph ends at a blank line
@@ -115,20 +98,6 @@ pub(crate) struct DedupArguments {
         default_value = "document"
     )]
     pub(super) level: Vec<LevelName>,
-    /// Which documents survive
-    #[arg(long, value_name = "POLICY", default_value = "first")]
-    pub(super) policy: PolicyName,
-    /// Which of several near-duplicates survives: first, last, longest, or the one with the greatest or
-    /// the least number in a field, such as quality:max or price:min; the earlier one of two alike. A
-    /// document without that number comes last. Unless it is first, all documents are read before any is
-    /// decided
-    #[arg(long, value_name = "RULE", default_value = "first")]
-    pub(super) keep: KeepRule,
-    /// Compare a document with at most N candidates, those that share the most buckets with it. This
-    /// bounds the time where texts have much boilerplate, but some near-duplicates may stay. Documents
-    /// with more candidates are counted. For --policy first
-    #[arg(long, value_name = "N")]
-    pub(super) budget: Option<NonZeroU64>,
     /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
     /// stopped has left there. Deciding begins anew
     #[arg(long, value_name = "DIR", conflicts_with = "against")]
@@ -136,6 +105,8 @@ pub(crate) struct DedupArguments {
     /// Overwrite existing output, but never a store
     #[arg(long)]
     pub(super) force: bool,
+    #[command(flatten)]
+    pub(crate) survivors: SurvivorOptions,
     #[command(flatten)]
     pub(super) bounds: BoundOptions,
     #[command(flatten)]
@@ -151,6 +122,20 @@ pub(crate) struct DedupArguments {
 }
 
 impl DedupArguments {
+    /// What the decision depends on.
+    pub(super) fn choices(&self) -> DedupChoices<'_> {
+        DedupChoices {
+            inputs: &self.corpus,
+            survivors: &self.survivors,
+            bounds: &self.bounds,
+            by: self.by,
+            limits: self.limits,
+            verify: self.verify,
+            schema: &self.schema,
+            options: &self.options,
+        }
+    }
+
     /// The parts of texts that go if they were there before, if any.
     pub(super) fn part(&self) -> Result<Option<TextPart>> {
         let has = |level| self.level.contains(&level);

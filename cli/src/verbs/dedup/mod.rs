@@ -2,40 +2,40 @@
 
 mod annotations;
 mod arguments;
+mod choices;
 mod kept;
 mod plan;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use resemblance::Schema;
 use resemblance::dedup::TextPart;
-use resemblance::verification::FeatureSets;
-use resemblance::{Schema, Snapshot};
 
 use self::annotations::{Annotations, column_names};
 pub(crate) use self::arguments::DedupArguments;
-use self::arguments::PolicyName;
-use self::plan::DedupPlan;
+pub(in crate::verbs) use self::choices::{DedupBasis, DedupChoices};
+pub(in crate::verbs) use self::plan::{DedupPlan, DroppedDocument};
 use crate::corpus::{AddedColumn, ContentRule, Corpus, ReadTotals, not_for_more_columns};
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{KeepRule, similarity_name};
+use crate::options::{KeepRule, PolicyName, similarity_name};
 use crate::output::{DropReport, OutputTarget, Sink};
 use crate::session::{
-    BitList, Context, CopiedRecords, DocumentTally, Job, NamedStore, TrimmedCorpus, copy_records,
-    must_be_same, open_to_read, resolve_corpus, spool_sources, trim_corpus, with_tf_idf,
+    BitList, Context, CopiedRecords, DocumentTally, Job, TrimmedCorpus, copy_records, must_be_same,
+    resolve_corpus, spool_sources, trim_corpus,
 };
 
 pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Outcome> {
-    check_limits(arguments)?;
-    let (schema, snapshot) = schema(context, arguments)?;
-    let is_exact = arguments
-        .verify
-        .is_exact(&schema, arguments.budget.is_some())?;
+    check_levels(arguments)?;
+    let choices = arguments.choices();
+    choices.check_limits()?;
+    let basis = choices.basis(context)?;
+    let (schema, is_exact) = (basis.schema.clone(), basis.is_exact);
     let content = ContentRule::new(&schema, is_exact);
     let mut corpus = resolve_corpus(context, &arguments.corpus, &arguments.options, content)?;
-    arguments.keep.apply(&mut corpus);
+    arguments.survivors.keep.apply(&mut corpus);
     let outputs = Outputs::choose(arguments, &corpus, &schema)?;
-    let report = outputs.report(arguments, &schema, is_exact, &corpus)?;
+    let mut report = outputs.report(arguments, &schema, is_exact, &corpus)?;
     let sinks = outputs.create(arguments.force)?;
     spool_sources(context, &mut corpus)?;
     let mut totals_before = None;
@@ -50,57 +50,32 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         corpus = trimmed.corpus;
     }
     let job = job(context, arguments, &corpus, &schema, is_exact)?;
-    let known_features = known_features(context, arguments, snapshot.as_ref(), is_exact)?;
-
-    let mut plan = DedupPlan {
-        context,
-        arguments,
-        corpus: Arc::new(corpus),
-        job,
-        schema,
-        against: snapshot,
-        known_features,
-        report,
-        annotations: arguments.annotate.is_some().then(Annotations::default),
-        features: context.features(is_exact),
-        is_exact,
-        kept: BitList::default(),
-        dropped: BitList::default(),
-        tally,
+    let corpus = Arc::new(corpus);
+    let mut annotations = arguments.annotate.is_some().then(Annotations::default);
+    let mut on_drop = |dropped: DroppedDocument<'_>| {
+        if let Some(annotations) = &mut annotations {
+            annotations.take(&dropped);
+        }
+        match (&mut report, dropped.survivor) {
+            (Some(report), Some(survivor)) => report.row(dropped.key, survivor),
+            _ => Ok(()),
+        }
     };
-    let totals = plan.run()?;
+    let read = (Arc::clone(&corpus), job);
+    let plan = DedupPlan::new(context, choices, &basis, read, &mut on_drop)?;
+    let decided = plan.run(tally)?;
+    let totals = decided.totals;
     if let Some(before) = totals_before {
         must_be_same(before, totals)?;
     }
-    let columns = plan.annotations.take();
-    let columns = columns.map(|a| a.columns(&plan.schema, &arguments.annotate_prefix));
-    let records = (plan.kept, plan.dropped, columns.transpose()?);
-    copy(context, &plan.corpus, totals, records, sinks)?;
-    if let Some(report) = plan.report {
+    let columns = annotations.map(|a| a.columns(&schema, &arguments.annotate_prefix));
+    let records = (decided.kept, decided.dropped, columns.transpose()?);
+    copy(context, &corpus, totals, records, sinks)?;
+    if let Some(report) = report {
         report.finish()?;
     }
-    context.messages.note(plan.tally.summary("kept", totals));
+    context.messages.note(decided.tally.summary("kept", totals));
     Ok(Outcome::Done)
-}
-
-/// The schema of the documents, and the other store if there is one.
-fn schema(context: &Context, arguments: &DedupArguments) -> Result<(Schema, Option<Snapshot>)> {
-    Ok(match &arguments.against {
-        Some(path) => {
-            let store = open_to_read(context, path)?;
-            arguments.schema.must_agree(store.schema())?;
-            arguments.bounds.must_lie_within(store.schema())?;
-            (store.schema().clone(), Some(store.snapshot()?))
-        }
-        None => {
-            let schema = arguments.schema.build(&arguments.bounds)?;
-            let weighed = arguments.schema.weighs_by_rarity().then(|| {
-                let (inputs, options) = (&arguments.corpus, &arguments.options);
-                with_tf_idf(context, schema.clone(), inputs, options)
-            });
-            (weighed.transpose()?.unwrap_or(schema), None)
-        }
-    })
 }
 
 /// The job that keeps what is read, if one is wanted.
@@ -117,7 +92,7 @@ fn job(
     let settings = [
         ("the verb", "dedup".to_owned()),
         ("--verify", is_exact.to_string()),
-        ("--keep", arguments.keep.scoring()),
+        ("--keep", arguments.survivors.keep.scoring()),
     ];
     let job = Job::open(context, folder, corpus, schema, &settings)?;
     Ok(Some(Arc::new(job)))
@@ -264,26 +239,8 @@ impl Outputs {
     }
 }
 
-/// The features of the documents of the other store, if similarities are to be exact.
-fn known_features(
-    context: &Context,
-    arguments: &DedupArguments,
-    snapshot: Option<&Snapshot>,
-    is_exact: bool,
-) -> Result<Option<Arc<FeatureSets>>> {
-    let against = arguments.against.as_ref().zip(snapshot);
-    let Some(((path, snapshot), mut features)) = against.zip(context.features(is_exact)) else {
-        return Ok(None);
-    };
-    let name = path.display();
-    let store = NamedStore { name, snapshot };
-    let known = store.read_texts(context, &arguments.texts, &arguments.options, &mut features)?;
-    // A search that nobody verifies compares one of equal documents.
-    Ok((known > 0).then(|| Arc::new(features)))
-}
-
-/// An error if a limit was given for the other policy, or a job for what it does not keep.
-fn check_limits(arguments: &DedupArguments) -> Result<()> {
+/// An error if an option for near-duplicate documents was given without that level, or a job for another.
+fn check_levels(arguments: &DedupArguments) -> Result<()> {
     if arguments.job.is_some() {
         arguments.schema.must_not_weigh("--job")?;
         if arguments.part()?.is_some() {
@@ -294,11 +251,14 @@ fn check_limits(arguments: &DedupArguments) -> Result<()> {
         let given = [
             ("--annotate", arguments.annotate.is_some()),
             ("--report", arguments.report.is_some()),
-            ("--against", arguments.against.is_some()),
-            ("--budget", arguments.budget.is_some()),
+            ("--against", arguments.survivors.against.is_some()),
+            ("--budget", arguments.survivors.budget.is_some()),
             ("--max-bucket", arguments.limits.max_bucket.is_some()),
-            ("--policy", arguments.policy != PolicyName::First),
-            ("--keep", !matches!(arguments.keep, KeepRule::First)),
+            ("--policy", arguments.survivors.policy != PolicyName::First),
+            (
+                "--keep",
+                !matches!(arguments.survivors.keep, KeepRule::First),
+            ),
             ("--threshold or --distance", arguments.bounds.is_given()),
             ("--by", arguments.by.is_given()),
         ];
@@ -307,17 +267,6 @@ fn check_limits(arguments: &DedupArguments) -> Result<()> {
                 "{option} is for near-duplicate documents; add document to --level"
             )));
         }
-    }
-    if arguments.limits.max_bucket.is_some() && arguments.policy == PolicyName::First {
-        return Err(Failure::usage(
-            "--max-bucket is for --policy cluster and representative; the policy first compares with \
-             what is kept",
-        ));
-    }
-    if arguments.budget.is_some() && arguments.policy != PolicyName::First {
-        return Err(Failure::usage(
-            "--budget is for --policy first; --max-bucket is for the other policies",
-        ));
     }
     Ok(())
 }

@@ -5,54 +5,114 @@ use std::sync::Arc;
 use resemblance::collection::Collected;
 use resemblance::dedup::{DedupPolicy, Deduplicator, Duplicate};
 use resemblance::verification::{FeatureSets, SketchedText};
-use resemblance::{Bounds, Document, Schema, Snapshot};
+use resemblance::{Document, Schema, Snapshot};
 
-use super::annotations::Annotations;
-use super::arguments::{DedupArguments, PolicyName};
+use super::choices::{DedupBasis, DedupChoices};
 use super::kept::{KeptDocuments, SketchedDocument, StoredPayload};
 use crate::bug::bug;
 use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
 use crate::failure::Result;
-use crate::options::KeepRule;
-use crate::output::{DropReport, Evidence, Survivor, SurvivorPlace};
+use crate::options::{KeepRule, PolicyName};
+use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::{
     BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
     DocumentTally, Job, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator,
     limited, tell_left_out, tell_suspicious,
 };
 
-/// Decides which documents are kept.
-pub(super) struct DedupPlan<'a> {
-    pub(super) context: &'a Context,
-    pub(super) arguments: &'a DedupArguments,
-    pub(super) corpus: Arc<Corpus>,
-    /// Keeps what is read, without another store and parts that stood before alone.
-    pub(super) job: Option<Arc<Job>>,
-    /// Of a temporary store of the kept documents (of all documents, unless they are decided as they come). The stamp of
-    /// a document is its number in the corpus, and its payload a [`StoredPayload`].
-    pub(super) schema: Schema,
-    pub(super) against: Option<Snapshot>,
-    /// Those of its documents, as far as their texts are at hand.
-    pub(super) known_features: Option<Arc<FeatureSets>>,
-    pub(super) report: Option<DropReport>,
-    pub(super) annotations: Option<Annotations>,
-    /// Those of the documents in the temporary store, if similarities are to be exact.
-    pub(super) features: Option<FeatureSets>,
-    /// Whether similarities are exact where texts are at hand.
-    pub(super) is_exact: bool,
-    pub(super) kept: BitList,
-    /// Documents that are near-duplicates of others, which stay or are in the other store.
-    pub(super) dropped: BitList,
-    pub(super) tally: DocumentTally,
+/// A document that is dropped.
+pub(in crate::verbs) struct DroppedDocument<'d> {
+    /// Its number in the corpus, from 0.
+    pub(in crate::verbs) number: u64,
+    pub(in crate::verbs) key: &'d [u8],
+    /// `None` if nothing is left of its text without the parts that stood before.
+    pub(in crate::verbs) survivor: Option<&'d Survivor>,
 }
 
-impl DedupPlan<'_> {
+/// Called with each document that is dropped.
+type OnDrop<'a> = &'a mut dyn FnMut(DroppedDocument<'_>) -> Result<()>;
+
+/// Decides which documents are kept.
+pub(in crate::verbs) struct DedupPlan<'a> {
+    context: &'a Context,
+    choices: DedupChoices<'a>,
+    corpus: Arc<Corpus>,
+    /// Keeps what is read, without another store and parts that stood before alone.
+    job: Option<Arc<Job>>,
+    /// Of a temporary store of the kept documents (of all documents, unless they are decided as they come). The stamp of
+    /// a document is its number in the corpus, and its payload a [`StoredPayload`].
+    schema: Schema,
+    against: Option<Snapshot>,
+    /// Those of its documents, as far as their texts are at hand.
+    known_features: Option<Arc<FeatureSets>>,
+    on_drop: OnDrop<'a>,
+    /// Those of the documents in the temporary store, if similarities are to be exact.
+    features: Option<FeatureSets>,
+    /// Whether similarities are exact where texts are at hand.
+    is_exact: bool,
+    kept: BitList,
+    dropped: BitList,
+    tally: DocumentTally,
+}
+
+/// Which documents of a corpus are kept.
+pub(in crate::verbs) struct DecidedDocuments {
+    /// A bit for each record.
+    pub(in crate::verbs) kept: BitList,
+    /// Documents that are near-duplicates of others, which stay or are in the other store.
+    pub(in crate::verbs) dropped: BitList,
+    pub(in crate::verbs) tally: DocumentTally,
+    pub(in crate::verbs) totals: ReadTotals,
+}
+
+impl<'a> DedupPlan<'a> {
+    /// For a corpus whose records can be read, with the scores that the rule asks for.
+    pub(in crate::verbs) fn new(
+        context: &'a Context,
+        choices: DedupChoices<'a>,
+        basis: &DedupBasis,
+        (corpus, job): (Arc<Corpus>, Option<Arc<Job>>),
+        on_drop: OnDrop<'a>,
+    ) -> Result<Self> {
+        Ok(Self {
+            context,
+            choices,
+            corpus,
+            job,
+            schema: basis.schema.clone(),
+            against: basis.against.clone(),
+            known_features: choices.known_features(context, basis)?,
+            on_drop,
+            features: context.features(basis.is_exact),
+            is_exact: basis.is_exact,
+            kept: BitList::default(),
+            dropped: BitList::default(),
+            tally: DocumentTally::default(),
+        })
+    }
+
+    /// Decides on all documents; `tally` is what was counted before.
+    pub(in crate::verbs) fn run(mut self, tally: DocumentTally) -> Result<DecidedDocuments> {
+        self.tally = tally;
+        let survivors = self.choices.survivors;
+        let totals = match (survivors.policy, &survivors.keep) {
+            (PolicyName::First, KeepRule::First) => self.as_they_come()?,
+            _ => self.all_together()?,
+        };
+        Ok(DecidedDocuments {
+            kept: self.kept,
+            dropped: self.dropped,
+            tally: self.tally,
+            totals,
+        })
+    }
+
     fn start(&self) -> CorpusDocuments<SketchedDocument> {
         let sketcher = self.schema.sketcher();
         let with_features = self.features.is_some();
-        let (bounds, budget) = (self.bounds(), self.arguments.budget);
+        let (bounds, budget) = (self.choices.join_bounds(), self.choices.survivors.budget);
         let known_features = self.known_features.clone();
-        let keep = self.arguments.keep.clone();
+        let keep = self.choices.survivors.keep.clone();
         let Some(snapshot) = self.against.clone() else {
             let work = move |document: &CorpusDocument<'_>| {
                 Ok(SketchedDocument {
@@ -112,22 +172,13 @@ impl DedupPlan<'_> {
         })
     }
 
-    /// Bounds beyond the schema's own, which exist only with `--against`, and the family that decides.
-    fn bounds(&self) -> Bounds {
-        let bounds = match self.against {
-            Some(_) => self.arguments.bounds.bounds(),
-            None => Bounds::new(),
-        };
-        self.arguments.by.apply(bounds)
-    }
-
     /// Counts a document, and drops it if the other store has one like it; the others are returned,
     /// to be decided.
     fn take(
         &mut self,
         read: ReadDocument<SketchedDocument>,
     ) -> Result<Option<(Vec<u8>, SketchedDocument)>> {
-        let skip_bad = self.arguments.options.skip_bad;
+        let skip_bad = self.choices.options.skip_bad;
         let number = read.number;
         let corpus = Arc::clone(&self.corpus);
         let Some(document) = read.take(self.context, &corpus, &mut self.tally, skip_bad)? else {
@@ -137,11 +188,13 @@ impl DedupPlan<'_> {
         };
         if document.value.is_emptied {
             self.tally.emptied += 1;
-            if let Some(annotations) = &mut self.annotations {
-                annotations.empty(number);
-            }
             self.kept.push(false);
             self.dropped.push(true);
+            (self.on_drop)(DroppedDocument {
+                number,
+                key: &document.key,
+                survivor: None,
+            })?;
             return Ok(None);
         }
         let sketched = document.value;
@@ -160,26 +213,16 @@ impl DedupPlan<'_> {
         Ok(Some((document.key, sketched)))
     }
 
-    fn drop(&mut self, number: u64, dropped: &[u8], survivor: &Survivor) -> Result<()> {
+    fn drop(&mut self, number: u64, key: &[u8], survivor: &Survivor) -> Result<()> {
         self.tally.dropped += 1;
         self.tally.equal += u64::from(survivor.evidence == Evidence::Equal);
         let is_estimated = self.is_exact && survivor.evidence == Evidence::Estimate;
         self.tally.estimated += u64::from(is_estimated);
-        if let Some(annotations) = &mut self.annotations {
-            annotations.drop(number, survivor);
-        }
-        match &mut self.report {
-            Some(report) => report.row(dropped, survivor),
-            None => Ok(()),
-        }
-    }
-
-    /// Decides on all documents.
-    pub(super) fn run(&mut self) -> Result<ReadTotals> {
-        match (self.arguments.policy, &self.arguments.keep) {
-            (PolicyName::First, KeepRule::First) => self.as_they_come(),
-            _ => self.all_together(),
-        }
+        (self.on_drop)(DroppedDocument {
+            number,
+            key,
+            survivor: Some(survivor),
+        })
     }
 
     /// Every document is compared with the earlier ones that were kept.
@@ -218,7 +261,7 @@ impl DedupPlan<'_> {
     }
 
     fn deduplicator(&self) -> Result<(Deduplicator, String)> {
-        deduplicator(self.context, &self.schema, self.arguments.budget)
+        deduplicator(self.context, &self.schema, self.choices.survivors.budget)
     }
 
     /// Decides some documents in their order: together, or one by one where that cannot be.
@@ -228,8 +271,8 @@ impl DedupPlan<'_> {
         gathered: Vec<ReadDocument<SketchedDocument>>,
     ) -> Result<()> {
         // Bounds that differ from the schema's come with another store only, or with another family.
-        let has_own_bounds = self.against.is_some() && self.arguments.bounds.is_given()
-            || self.arguments.by.is_given();
+        let has_own_bounds =
+            self.against.is_some() && self.choices.bounds.is_given() || self.choices.by.is_given();
         let together = if has_own_bounds {
             None
         } else {
@@ -250,7 +293,12 @@ impl DedupPlan<'_> {
                     let payload = document.payload(&key);
                     let stored = Document::without_key().payload(&payload).stamp(number);
                     let place = || self.corpus.position(source, line);
-                    kept.decide(stored, &document.sketched, self.bounds(), place)?
+                    kept.decide(
+                        stored,
+                        &document.sketched,
+                        self.choices.join_bounds(),
+                        place,
+                    )?
                 }
             };
             let is_beyond_budget = decision.is_beyond_budget || document.is_beyond_budget;
@@ -272,11 +320,11 @@ impl DedupPlan<'_> {
     fn all_together(&mut self) -> Result<ReadTotals> {
         let context = self.context;
         let (collected, scores, totals) = self.collect()?;
-        let preference = self.arguments.keep.preference(scores);
+        let preference = self.choices.survivors.keep.preference(scores);
         let policy = self.policy()?;
         let features = self.features.take().map(Arc::new);
-        let join = collected.clusters().bounds(self.bounds());
-        let join = limited(context, join, self.arguments.limits);
+        let join = collected.clusters().bounds(self.choices.join_bounds());
+        let join = limited(context, join, self.choices.limits);
         let joining = announce_join(context, &join, JoinProduct::Clusters)?;
         let join = joining.follow(join);
         let mut progress = joining.display("finding duplicates", context.messages.quiet);
@@ -315,7 +363,7 @@ impl DedupPlan<'_> {
                 None => deduplicator,
             }))
         };
-        Ok(match self.arguments.policy {
+        Ok(match self.choices.survivors.policy {
             PolicyName::First => DedupPolicy::First(decider()?),
             PolicyName::Cluster => DedupPolicy::Cluster,
             PolicyName::Representative => DedupPolicy::Representative(decider()?),
@@ -328,7 +376,7 @@ impl DedupPlan<'_> {
         let context = self.context;
         let mut building = Building::collect(context, &schema, false)?;
         let mut documents = self.start();
-        let has_scores = self.arguments.keep.has_scores();
+        let has_scores = self.choices.survivors.keep.has_scores();
         let (mut scores, mut unscored) = (Vec::new(), 0_u64);
         let mut forecaster = BuildForecaster::new(context, || self.corpus.size_bytes());
         while let Some(read) = documents.next()? {

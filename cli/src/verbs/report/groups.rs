@@ -51,12 +51,17 @@ impl fmt::Display for Likeness {
     }
 }
 
+/// The order in which those least alike come first.
+pub(super) fn least_alike_first(a: Likeness, b: Likeness) -> Ordering {
+    b.unlikeness().total_cmp(&a.unlikeness())
+}
+
 /// The order of pairs in which those least alike come first.
 pub(super) fn least_alike(
     a: &(Likeness, DocumentId, DocumentId),
     b: &(Likeness, DocumentId, DocumentId),
 ) -> Ordering {
-    let order = b.0.unlikeness().total_cmp(&a.0.unlikeness());
+    let order = least_alike_first(a.0, b.0);
     order.then_with(|| (a.1, a.2).cmp(&(b.1, b.2)))
 }
 

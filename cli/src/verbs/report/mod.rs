@@ -6,25 +6,26 @@ mod page;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use resemblance::collection::Collected;
-use resemblance::dedup::{DedupPolicy, Preference};
 use resemblance::verification::FeatureSets;
-use resemblance::{DocumentId, LeftOut};
+use resemblance::{Bounds, DocumentId, LeftOut, Schema};
 
 use self::bands::PairBands;
 use self::groups::{ClusterFigures, Likeness};
-use self::page::{DroppedSample, ReportPage, SamplePair};
+use self::page::{DroppedDocuments, DroppedSample, ReportPage, SamplePair};
 use crate::bug::bug;
-use crate::corpus::only_store;
+use crate::corpus::{ContentRule, only_store};
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::JoinOptions;
-use crate::output::{Destination, ExplainedPair, escape};
+use crate::options::{JoinLimits, JoinOptions, PolicyName, ReadOptions, SurvivorOptions};
+use crate::output::{Destination, Evidence, ExplainedPair, SurvivorPlace, escape};
 use crate::session::{
-    Context, JoinProduct, JoinProgress, JoinedDocuments, Subject, announce_join, deduplicator,
-    limited, must_be_rereadable, read_texts_of,
+    Context, DocumentTally, JoinProduct, JoinProgress, Subject, announce_join, limited,
+    must_be_rereadable, read_texts_of, resolve_corpus,
 };
+use crate::verbs::dedup::{DedupBasis, DedupChoices, DedupPlan, DroppedDocument};
 
 /// Texts that are longer are not shown.
 const MAX_TEXT_BYTES: usize = 1 << 20;
@@ -35,15 +36,17 @@ const DROPPED: usize = 20;
 /// Write one page of HTML about the near-duplicates of a corpus
 ///
 /// The page says how many near-duplicates there are, how alike, in clusters of which sizes, and what dedup
-/// would drop of them. It shows the curve by which pairs are found, some pairs of each band of similarity
+/// drops of them with the same --policy, --keep, --against and --budget. It shows the curve by which pairs are found, some pairs of each band of similarity
 /// with their differences, and the clusters that look wrong: the largest, and chains whose members have
 /// little in common. It is one file without scripts, and needs nothing from elsewhere. Samples are chosen by
-/// hashes, so that the same corpus has the same page. The corpus is read twice, and compared three times.
+/// hashes, so that the same corpus has the same page. The corpus is read three times, and compared three times.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   resemblance report corpus.jsonl.gz -o report.html
   resemblance report a.jsonl b.jsonl -o report.html --chars 9 --threshold 0.7 --samples 10
+  resemblance report corpus.jsonl -o report.html --policy representative --keep quality:max
+  resemblance report more.jsonl -o report.html --against seen.rsm
   resemblance report texts/ -o report.html --simhash 64 --distance 3")]
 pub(crate) struct ReportArguments {
     /// JSON Lines files, or folders of text files (see resemblance --help)
@@ -59,7 +62,49 @@ pub(crate) struct ReportArguments {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
+    pub(crate) survivors: SurvivorOptions,
+    #[command(flatten)]
     join: JoinOptions,
+}
+
+impl ReportArguments {
+    /// What dedup's decision depends on.
+    fn choices(&self) -> DedupChoices<'_> {
+        // For the policy first, dedup joins nothing that could be limited; the joins of the report can be.
+        let limits = match self.survivors.policy {
+            PolicyName::First => JoinLimits::default(),
+            PolicyName::Cluster | PolicyName::Representative => self.join.limits,
+        };
+        DedupChoices {
+            inputs: &self.inputs,
+            survivors: &self.survivors,
+            bounds: &self.join.bounds,
+            by: self.join.by,
+            limits,
+            verify: self.join.verify,
+            schema: &self.join.schema,
+            options: &self.join.corpus,
+        }
+    }
+
+    /// The options that say which documents survive, as they are printed.
+    fn survivors(&self) -> String {
+        let SurvivorOptions {
+            against,
+            policy,
+            keep,
+            budget,
+            ..
+        } = &self.survivors;
+        let keep = keep.to_string();
+        let keep = (keep != "first").then(|| format!(" --keep {keep}"));
+        let against = against
+            .as_ref()
+            .map(|path| format!(" --against {}", path.display()));
+        let budget = budget.map(|budget| format!(" --budget {budget}"));
+        let others = [keep, against, budget].into_iter().flatten();
+        format!("--policy {policy}{}", others.collect::<String>())
+    }
 }
 
 pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<Outcome> {
@@ -71,6 +116,7 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
     }
     let (inputs, options) = (&arguments.inputs, &arguments.join.corpus);
     must_be_rereadable(context, inputs, options)?;
+    arguments.choices().check_limits()?;
     let mut destination = Destination::create(&arguments.output, arguments.force)?;
     let found = find(context, arguments)?;
     let page = found.page(context, arguments)?.html()?;
@@ -78,39 +124,48 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
     destination.finish()?;
     context.messages.note(format!(
         "pairs {}, clusters {}, documents that dedup drops {}",
-        found.bands.pairs, found.clusters.clusters, found.dropped.total
+        found.bands.pairs, found.clusters.clusters, found.dropped.tally.dropped
     ));
     Ok(Outcome::Done)
 }
 
 /// What was found in a corpus.
 struct Found {
-    subject: Subject,
     collected: Collected,
+    is_exact: bool,
     bands: PairBands,
     clusters: ClusterFigures,
     dropped: DroppedDocuments,
     left_out: LeftOut,
 }
 
-/// What dedup drops.
-struct DroppedDocuments {
-    total: u64,
-    /// Those least like their survivors: likeness, the document and its survivor.
-    least_alike: Vec<(Likeness, DocumentId, DocumentId)>,
+/// What is joined.
+struct ReportSubject {
+    collected: Collected,
+    bounds: Bounds,
+    features: Option<Arc<FeatureSets>>,
 }
 
 fn find(context: &Context, arguments: &ReportArguments) -> Result<Found> {
-    let subject = Subject::open(context, &arguments.inputs, &arguments.join)?;
-    let JoinedDocuments::OfCorpus(collected) = subject.documents.clone() else {
-        return Err(bug("a store where a corpus was given").into());
+    let choices = arguments.choices();
+    let basis = choices.basis(context)?;
+    let compared = (&basis.schema, basis.is_exact);
+    let reading = (&arguments.join.corpus, &ReadOptions::default());
+    let (collected, features) = Subject::collect(context, &arguments.inputs, reading, compared)?;
+    let subject = ReportSubject {
+        collected,
+        bounds: choices.join_bounds(),
+        features,
     };
     let (bands, left_out) = find_pairs(context, arguments, &subject)?;
-    let clusters = find_clusters(context, arguments, &subject, &collected)?;
-    let dropped = find_dropped(context, arguments, &subject)?;
+    let clusters = find_clusters(context, arguments, &subject)?;
+    let collected = subject.collected;
+    // Their memory is for those of dedup.
+    drop(subject.features);
+    let dropped = find_dropped(&context.repeated(), choices, &basis)?;
     Ok(Found {
-        subject,
         collected,
+        is_exact: basis.is_exact,
         bands,
         clusters,
         dropped,
@@ -121,13 +176,13 @@ fn find(context: &Context, arguments: &ReportArguments) -> Result<Found> {
 fn find_pairs(
     context: &Context,
     arguments: &ReportArguments,
-    subject: &Subject,
+    subject: &ReportSubject,
 ) -> Result<(PairBands, LeftOut)> {
-    let join = subject.documents.pairs().bounds(subject.bounds);
+    let join = subject.collected.pairs().bounds(subject.bounds);
     let join = limited(context, join, arguments.join.limits);
     let joining = announce_join(context, &join, JoinProduct::Clusters)?;
     let mut progress = joining.display("finding pairs", context.messages.quiet);
-    let mut bands = PairBands::new(subject.documents.schema(), arguments.samples);
+    let mut bands = PairBands::new(subject.collected.schema(), arguments.samples);
     let features = subject.features.clone();
     context.interrupt.while_working(&mut progress, move || {
         let join = match features {
@@ -147,15 +202,14 @@ fn find_pairs(
 fn find_clusters(
     context: &Context,
     arguments: &ReportArguments,
-    subject: &Subject,
-    collected: &Collected,
+    subject: &ReportSubject,
 ) -> Result<ClusterFigures> {
-    let join = subject.documents.clusters().bounds(subject.bounds);
+    let join = subject.collected.clusters().bounds(subject.bounds);
     let join = limited(context, join, arguments.join.limits);
     let joining = JoinProgress::default();
     let join = joining.follow(join);
     let mut progress = joining.display("finding clusters", context.messages.quiet);
-    let (features, collected) = (subject.features.clone(), collected.clone());
+    let (features, collected) = (subject.features.clone(), subject.collected.clone());
     context.interrupt.while_working(&mut progress, move || {
         let join = match features.clone() {
             Some(features) => join.verify_exact(features),
@@ -194,40 +248,56 @@ fn likeness(
     Ok(Likeness::Distance(a.signature().hamming(b.signature())?))
 }
 
+/// Decides as dedup does, and writes nothing.
 fn find_dropped(
     context: &Context,
-    arguments: &ReportArguments,
-    subject: &Subject,
+    choices: DedupChoices<'_>,
+    basis: &DedupBasis,
 ) -> Result<DroppedDocuments> {
-    let join = subject.documents.clusters().bounds(subject.bounds);
-    let join = limited(context, join, arguments.join.limits);
-    let (decider, _) = deduplicator(context, subject.documents.schema(), None)?;
-    let decider = match context.features(subject.features.is_some()) {
-        Some(features) => decider.verify_exact(features),
-        None => decider,
-    };
-    let joining = JoinProgress::default();
-    let join = joining.follow(join);
-    let mut progress = joining.display("finding duplicates", context.messages.quiet);
-    let features = subject.features.clone();
-    context.interrupt.while_working(&mut progress, move || {
-        let policy = DedupPolicy::First(Box::new(decider));
-        let duplicates = join.duplicates(policy, &Preference::Earliest, features)?;
-        let mut dropped = DroppedDocuments {
-            total: 0,
-            least_alike: Vec::new(),
-        };
-        for duplicate in duplicates {
-            let duplicate = duplicate?;
-            let likeness = Likeness::of(duplicate.similarity, duplicate.distance)?;
-            let (document, survivor) = (duplicate.document.id(), duplicate.survivor.id());
-            dropped.total += 1;
-            dropped.least_alike.push((likeness, document, survivor));
-            dropped.least_alike.sort_by(groups::least_alike);
-            dropped.least_alike.truncate(DROPPED);
+    let content = ContentRule::new(&basis.schema, basis.is_exact);
+    let mut corpus = resolve_corpus(context, choices.inputs, choices.options, content)?;
+    choices.survivors.keep.apply(&mut corpus);
+    let (mut in_store, mut least_alike) = (0, Vec::new());
+    let mut on_drop = |dropped: DroppedDocument<'_>| {
+        // Texts lose no parts here.
+        let survivor = dropped
+            .survivor
+            .ok_or_else(|| bug("nothing is left of a whole text"))?;
+        in_store += u64::from(matches!(survivor.place, SurvivorPlace::Store(_)));
+        least_alike.push(DroppedSample {
+            likeness: Likeness::of(survivor.similarity, survivor.distance)?,
+            is_estimate: basis.is_exact && survivor.evidence == Evidence::Estimate,
+            document: escape::key(dropped.key).into_owned(),
+            survivor: survivor.label(),
+        });
+        if least_alike.len() >= 2 * DROPPED {
+            keep_least_alike(&mut least_alike);
         }
-        Ok(dropped)
+        Ok(())
+    };
+    let plan = DedupPlan::new(
+        context,
+        choices,
+        basis,
+        (Arc::new(corpus), None),
+        &mut on_drop,
+    )?;
+    let decided = plan.run(DocumentTally::default())?;
+    keep_least_alike(&mut least_alike);
+    Ok(DroppedDocuments {
+        tally: decided.tally,
+        in_store,
+        least_alike,
     })
+}
+
+/// Keeps those that are shown.
+fn keep_least_alike(dropped: &mut Vec<DroppedSample>) {
+    dropped.sort_by(|a, b| {
+        let order = groups::least_alike_first(a.likeness, b.likeness);
+        order.then_with(|| (&a.document, &a.survivor).cmp(&(&b.document, &b.survivor)))
+    });
+    dropped.truncate(DROPPED);
 }
 
 impl Found {
@@ -250,24 +320,17 @@ impl Found {
             let pair = self.sample_pair(&texts, cluster.least_alike.0, cluster.least_alike.1)?;
             chains.push((cluster, pair));
         }
-        let dropped = self.dropped.least_alike.iter();
-        let dropped = dropped.map(|(likeness, document, survivor)| {
-            Ok(DroppedSample {
-                likeness: *likeness,
-                document: self.label(*document)?,
-                survivor: self.label(*survivor)?,
-            })
-        });
         Ok(ReportPage {
             inputs: inputs.collect(),
             documents: self.collected.len(),
-            schema: self.subject.documents.schema(),
-            is_exact: self.subject.features.is_some(),
+            schema: self.collected.schema(),
+            is_exact: self.is_exact,
             bands: &self.bands,
             clusters: &self.clusters,
             left_out: self.left_out,
-            dropped: self.dropped.total,
-            dropped_samples: dropped.collect::<Result<_>>()?,
+            survivors: arguments.survivors(),
+            policy: arguments.survivors.policy,
+            dropped: &self.dropped,
             samples,
             chains,
         })
@@ -308,15 +371,14 @@ impl Found {
         b: DocumentId,
     ) -> Result<SamplePair> {
         let labels = [self.label(a)?, self.label(b)?];
-        let schema = self.subject.documents.schema();
+        let schema: &Schema = self.collected.schema();
         let found = texts.get(&self.key(a)?).zip(texts.get(&self.key(b)?));
-        let explained = match (found, schema.text()) {
-            (Some((text_a, text_b)), Some(text)) => {
-                let texts = [text_a.clone(), text_b.clone()];
-                Some(ExplainedPair::new(schema, &text, labels.clone(), texts)?)
-            }
-            _ => None,
-        };
+        let found = found.filter(|_| schema.text().is_some());
+        let explained = found.map(|(text_a, text_b)| {
+            let texts = [text_a.clone(), text_b.clone()];
+            ExplainedPair::new(schema, labels.clone(), texts)
+        });
+        let explained = explained.transpose()?;
         Ok(SamplePair { labels, explained })
     }
 }

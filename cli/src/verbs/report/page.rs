@@ -7,8 +7,10 @@ use resemblance::{LeftOut, Schema};
 use super::bands::{PairBand, PairBands};
 use super::groups::{ClusterFigures, Likeness, ShownCluster};
 use crate::failure::{Failure, Result};
+use crate::options::PolicyName;
 use crate::output::html::{self, HtmlCell, HtmlTable};
 use crate::output::{Chart, ChartAxis, ExplainedPair, legend};
+use crate::session::DocumentTally;
 
 /// Of a text so many bytes are shown.
 const SHOWN_BYTES: usize = 3_000;
@@ -23,8 +25,19 @@ pub(super) struct SamplePair {
 /// A document that dedup drops.
 pub(super) struct DroppedSample {
     pub(super) likeness: Likeness,
+    /// Whether it is an estimate where others are exact.
+    pub(super) is_estimate: bool,
     pub(super) document: String,
     pub(super) survivor: String,
+}
+
+/// What dedup drops.
+pub(super) struct DroppedDocuments {
+    pub(super) tally: DocumentTally,
+    /// Near-duplicates of documents in the store of --against.
+    pub(super) in_store: u64,
+    /// Those least like their survivors.
+    pub(super) least_alike: Vec<DroppedSample>,
 }
 
 /// All that the page tells.
@@ -36,8 +49,10 @@ pub(super) struct ReportPage<'f> {
     pub(super) bands: &'f PairBands,
     pub(super) clusters: &'f ClusterFigures,
     pub(super) left_out: LeftOut,
-    pub(super) dropped: u64,
-    pub(super) dropped_samples: Vec<DroppedSample>,
+    /// The options of dedup that say which documents survive.
+    pub(super) survivors: String,
+    pub(super) policy: PolicyName,
+    pub(super) dropped: &'f DroppedDocuments,
     pub(super) samples: Vec<(&'f PairBand, Vec<SamplePair>)>,
     pub(super) chains: Vec<(&'f ShownCluster, SamplePair)>,
 }
@@ -90,16 +105,24 @@ impl ReportPage<'_> {
             clusters.members,
             share(clusters.members),
         );
-        row(
-            "dropped by dedup (--policy first)",
-            self.dropped,
-            share(self.dropped),
-        );
-        row(
-            "dropped by dedup --policy cluster",
-            of_clusters,
-            share(of_clusters),
-        );
+        let tally = &self.dropped.tally;
+        let dropped = format!("dropped by dedup ({})", self.survivors);
+        row(&dropped, tally.dropped, share(tally.dropped));
+        if self.dropped.in_store > 0 {
+            let in_store = self.dropped.in_store;
+            row(
+                "of these, like documents of the store",
+                in_store,
+                share(in_store),
+            );
+        }
+        if self.policy != PolicyName::Cluster {
+            row(
+                "documents in clusters but one of each (--policy cluster)",
+                of_clusters,
+                share(of_clusters),
+            );
+        }
         let mut out = table.finish();
         let how = match self.likeness() {
             "distance" => "Documents are compared by the distance of their fingerprints, in bits.",
@@ -260,21 +283,50 @@ impl ReportPage<'_> {
 
     fn losses(&self) -> String {
         let mut out = "<h2>What dedup drops</h2>\n".to_owned();
+        let (tally, samples) = (&self.dropped.tally, &self.dropped.least_alike);
+        let documents = tally.kept + tally.dropped;
+        let why = match self.policy {
+            PolicyName::First => "each is near one that was decided before it and stays",
+            PolicyName::Cluster => "each is in the cluster of one that stays",
+            PolicyName::Representative => {
+                "each is near one that stays, of those with the most near-duplicates"
+            }
+        };
         let _ = writeln!(
             out,
-            "<p>{} of {} documents, {}: each is near an earlier one that stays. The {} that are least like \
-             their survivors:</p>",
-            self.dropped,
-            self.documents,
-            percentage(self.dropped, self.documents),
-            self.dropped_samples.len()
+            "<p>With {}: {} of {documents} documents, {}; {why}. {} of them are equal to the one that stays. \
+             The {} that are least like their survivors:</p>",
+            html::text(&self.survivors),
+            tally.dropped,
+            percentage(tally.dropped, documents),
+            tally.equal,
+            samples.len()
         );
+        if tally.estimated > 0 {
+            let _ = writeln!(
+                out,
+                "<p>{} of them were compared with their survivors by estimate, because these have no texts \
+                 here.</p>",
+                tally.estimated
+            );
+        }
+        if tally.beyond_budget > 0 {
+            let _ = writeln!(
+                out,
+                "<p>{} documents were compared with a part of their candidates only.</p>",
+                tally.beyond_budget
+            );
+        }
         let mut table = HtmlTable::new(&["dropped", "survivor", self.likeness()]);
-        for sample in &self.dropped_samples {
+        for sample in samples {
+            let likeness = match sample.is_estimate {
+                true => format!("{} (estimate)", sample.likeness),
+                false => sample.likeness.to_string(),
+            };
             table.row([
                 HtmlCell::Key(&sample.document),
                 HtmlCell::Key(&sample.survivor),
-                HtmlCell::Number(sample.likeness.to_string()),
+                HtmlCell::Number(likeness),
             ]);
         }
         out.push_str(&table.finish());

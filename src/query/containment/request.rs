@@ -7,9 +7,10 @@ use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at, at_mut};
+use crate::query::containment::placed_passages::placed_passages;
+use crate::query::containment::shared_hashes::SharedHashes;
 use crate::query::in_threads::in_threads;
 use crate::query::request::{check_signatures, check_threads};
-use crate::query::shared_hashes::SharedHashes;
 use crate::query::sweep::for_each_piece;
 use crate::read::ReadView;
 use crate::sketch::Signature;
@@ -171,8 +172,8 @@ impl<'a, A> ContainmentQuery<'a, A> {
     ///
     /// # Errors
     ///
-    /// As of the query; [`Error::InvalidParameter`] for a signature that comes from a store, which does not keep
-    /// the order of shingles.
+    /// As of the query; [`Error::InvalidParameter`] for a signature that comes from a store without
+    /// [positions](crate::Containment::positions), which does not keep the order of shingles.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -200,7 +201,7 @@ impl<'a, A> ContainmentQuery<'a, A> {
             let expected = "signatures of texts that were just read, whose order is known";
             return Err(Error::invalid(
                 "signature",
-                format!("number {index}, from a store"),
+                format!("number {index}, from a store without positions"),
                 expected,
             ));
         }
@@ -357,6 +358,7 @@ impl ContainmentBounds {
             found.push(self.candidates(signature, shared, scale)?);
         }
         let hashes = document_hashes(view, &found)?;
+        let mut chosen = Vec::with_capacity(found.len());
         for mut answer in found {
             for overlap in &mut answer.overlaps {
                 let hashes = hashes.get(&overlap.id.get());
@@ -367,8 +369,10 @@ impl ContainmentBounds {
                 let document = view.document_of(overlap.id.get(), false)?;
                 overlap.document = document.or_bug("a document that was found")?;
             }
-            answers.push(answer);
+            chosen.push(answer);
         }
+        add_passages(view, piece, shared, &mut chosen)?;
+        answers.append(&mut chosen);
         Ok(())
     }
 
@@ -398,6 +402,7 @@ impl ContainmentBounds {
                 query_hashes: asked,
                 document_hashes: 0,
                 longest_run: None,
+                passages: None,
                 scale,
             };
             let decides = self.share_of != ShareOf::Document;
@@ -450,6 +455,44 @@ fn document_hashes(view: &dyn ReadView, found: &[Overlaps]) -> Result<BTreeMap<u
         Ok(())
     })?;
     Ok(hashes)
+}
+
+/// Tells where the passages are that queries share with the documents of their answers, if the schema keeps
+/// positions.
+fn add_passages(
+    view: &dyn ReadView,
+    piece: &[&Signature],
+    shared: &SharedHashes,
+    answers: &mut [Overlaps],
+) -> Result<()> {
+    let schema = &view.context().schema;
+    let containment = schema.containment().or_bug("a schema with containment")?;
+    if !containment.has_positions() {
+        return Ok(());
+    }
+    // Of texts, two shingles that stand no further apart than their length cover all between. Of features,
+    // nothing is known of those between.
+    let max_gap = match schema.text() {
+        Some(_) => u64::from(containment.shingle_units()),
+        None => 1,
+    };
+    let mut asking: BTreeMap<u64, Vec<(&Signature, &mut Overlap)>> = BTreeMap::new();
+    for (signature, answer) in piece.iter().zip(answers) {
+        for overlap in &mut answer.overlaps {
+            let id = overlap.id.get();
+            asking.entry(id).or_default().push((*signature, overlap));
+        }
+    }
+    let ids: Vec<u64> = asking.keys().copied().collect();
+    view.live_signatures(&ids, &mut |id, row| {
+        let kept = row.kept_shingles();
+        for (signature, overlap) in asking.remove(&id).into_iter().flatten() {
+            let begins = |hash| Ok(!shared.is_capped(hash)?);
+            let query = signature.kept_shingles();
+            overlap.passages = Some(placed_passages(query, &kept, max_gap, begins)?);
+        }
+        Ok(())
+    })
 }
 
 /// The kept shingles of a query in their order.

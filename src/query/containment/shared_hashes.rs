@@ -140,6 +140,13 @@ impl SharedHashes {
         Ok(())
     }
 
+    /// Returns true if more documents have a kept hash than may.
+    pub(super) fn is_capped(&self, hash: u64) -> Result<bool> {
+        let index = self.codes.binary_search(&hash).ok();
+        let index = index.or_bug("a hash that was looked for")?;
+        Ok(*at(&self.is_capped, index)?)
+    }
+
     /// Visits the documents that have a kept hash, ascending by id. Returns false if the hash is capped.
     pub(super) fn documents(&self, hash: u64, visit: &mut dyn FnMut(u64)) -> Result<bool> {
         let index = self.codes.binary_search(&hash).ok();
