@@ -1,11 +1,14 @@
-//! Whether the sources of a corpus can be written to one file.
+//! Whether the sources of a corpus can be written to one file, and whether their rows can get more columns.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use super::changes::{line_must_not_have, taken};
 use super::documents::Corpus;
 use super::error::CorpusError;
+use super::line;
 use super::reader::CorpusRecords;
+use super::record::CorpusRecord;
 use super::settings::SourceKind;
 use super::source::CorpusSource;
 use super::tables::{TableColumns, TableFile};
@@ -39,6 +42,54 @@ pub fn not_for_one_file(corpus: &Corpus) -> Result<Option<String>, CorpusError> 
     }
 }
 
+/// Why rows of the sources cannot get fields or columns of these names: a source has one of them in its first row, or
+/// is one text. What cannot be read twice is not looked at.
+///
+/// # Errors
+///
+/// A source cannot be read.
+pub fn not_for_more_columns(
+    corpus: &Corpus,
+    names: &[&str],
+) -> Result<Option<String>, CorpusError> {
+    for source in at_hand(corpus) {
+        let name = source.name();
+        let shown = name.display();
+        let reason = match source.kind {
+            SourceKind::Text => {
+                return Ok(Some(format!(
+                    "{shown} is one text, which has no fields: only JSON Lines and tables can get more"
+                )));
+            }
+            SourceKind::Parquet | SourceKind::Arrow => {
+                let columns = TableColumns::of(&TableFile::open(source)?)?;
+                let found = names.iter().find(|name| columns.has(name));
+                found.map(|name| taken(name))
+            }
+            SourceKind::Lines | SourceKind::Csv | SourceKind::Tsv => {
+                let (records, first) = first_record(corpus, source)?;
+                match records.header(0).and_then(|header| header.names.clone()) {
+                    Some(header) => {
+                        let found = names.iter().find(|name| header.has(name));
+                        found.map(|name| taken(name))
+                    }
+                    None => {
+                        // What is wrong with it otherwise is told when it is read.
+                        let json = first.as_ref().map(|record| line::utf8(&record.bytes));
+                        let json = json.and_then(Result::ok);
+                        let json = json.filter(|json| line_must_not_have(json, &[]).is_ok());
+                        json.and_then(|json| line_must_not_have(json, names).err())
+                    }
+                }
+            }
+        };
+        if let Some(bad) = reason {
+            return Ok(Some(format!("{shown}: {}", bad.reason)));
+        }
+    }
+    Ok(None)
+}
+
 fn apart(first: &CorpusSource, other: &CorpusSource, what: &str) -> String {
     let (first, other) = (first.name(), other.name());
     let names = format!("{} and {}", first.display(), other.display());
@@ -69,15 +120,7 @@ fn same_tables(corpus: &Corpus) -> Result<Option<String>, CorpusError> {
 fn same_headers(corpus: &Corpus) -> Result<Option<String>, CorpusError> {
     let mut first = None;
     for source in at_hand(corpus) {
-        let alone = Corpus {
-            sources: vec![source.clone()],
-            settings: corpus.settings.clone(),
-            notes: Vec::new(),
-            trims: None,
-        };
-        let mut records = CorpusRecords::new(Arc::new(alone), Arc::new(AtomicU64::new(0)));
-        // The first record is behind the header, if there is one.
-        records.next().transpose()?;
+        let (records, _) = first_record(corpus, source)?;
         let Some(names) = records.header(0).and_then(|header| header.names.clone()) else {
             continue;
         };
@@ -90,4 +133,20 @@ fn same_headers(corpus: &Corpus) -> Result<Option<String>, CorpusError> {
         }
     }
     Ok(None)
+}
+
+/// The first record of a source, and its reader, which has passed the header, if there is one.
+fn first_record(
+    corpus: &Corpus,
+    source: &CorpusSource,
+) -> Result<(CorpusRecords, Option<CorpusRecord>), CorpusError> {
+    let alone = Corpus {
+        sources: vec![source.clone()],
+        settings: corpus.settings.clone(),
+        notes: Vec::new(),
+        trims: None,
+    };
+    let mut records = CorpusRecords::new(Arc::new(alone), Arc::new(AtomicU64::new(0)));
+    let first = records.next().transpose()?;
+    Ok((records, first))
 }

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::io;
 
+use serde::{Deserialize, Serialize};
+
 /// What is wrong with a record, and what can be done about it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadDocument {
     /// What is wrong.
     pub reason: String,

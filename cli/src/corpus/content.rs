@@ -1,6 +1,7 @@
 //! What a line of JSON has of a document: a text, features, or a signature that was made elsewhere.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use resemblance::verification::SketchedText;
@@ -84,6 +85,30 @@ impl Content<'_> {
             Self::Hashes(hashes) => hashes.len(),
             Self::Weighted(weights) => weights.len(),
             Self::Signature(_) => 0,
+        }
+    }
+
+    /// A hash of the text, the set of features with their weights, or the signature: of different contents it is
+    /// the same with a probability of 2⁻⁶⁴.
+    pub fn digest(&self) -> u64 {
+        let of_words = |words: &mut dyn Iterator<Item = u64>| {
+            let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+            feature_hash(&bytes)
+        };
+        match self {
+            Self::Text(text) => feature_hash(text.as_bytes()),
+            Self::Hashes(hashes) => {
+                let distinct: BTreeSet<u64> = hashes.iter().copied().collect();
+                of_words(&mut distinct.into_iter())
+            }
+            Self::Weighted(weights) => {
+                let pairs = weights
+                    .iter()
+                    .map(|(hash, weight)| (*hash, weight.to_bits()));
+                let sorted: BTreeSet<(u64, u64)> = pairs.collect();
+                of_words(&mut sorted.into_iter().flat_map(|(hash, weight)| [hash, weight]))
+            }
+            Self::Signature(signature) => feature_hash(&signature.digest().to_le_bytes()),
         }
     }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::argument;
 use super::bad_document::BadDocument;
+use super::changes::{TextTrims, trimmed_line};
 use super::content::Content;
 use super::error::CorpusError;
 use super::folder::{self, path_bytes};
@@ -17,7 +18,6 @@ use super::line;
 use super::record::{CorpusDocument, CorpusRecord};
 use super::settings::{CorpusSettings, IdRule, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
-use super::trims::{self, TextTrims};
 
 /// An ordered list of sources and the way to read them.
 #[derive(Clone, Debug)]
@@ -185,7 +185,7 @@ impl Corpus {
             let [field] = self.settings.text_fields.as_slice() else {
                 return Err(BadDocument::new("the text stands in several fields"));
             };
-            trims::trimmed_line(&record.bytes, field, |text| trims.trim(record, text))?
+            trimmed_line(&record.bytes, field, |text| trims.trim(record, text))?
         };
         Ok(bytes.map(|bytes| CorpusRecord {
             bytes: Bytes::from(bytes),

@@ -31,6 +31,7 @@ mod agreement;
 mod argument;
 mod bad_document;
 mod bounded;
+mod changes;
 mod columns;
 mod compression;
 mod content;
@@ -56,11 +57,11 @@ mod tables;
 #[cfg(not(feature = "tables"))]
 #[path = "no_tables.rs"]
 mod tables;
-mod trims;
 
-pub use agreement::not_for_one_file;
+pub use agreement::{not_for_more_columns, not_for_one_file};
 pub use bad_document::BadDocument;
 pub use bounded::read_bounded;
+pub use changes::{AddedColumn, ColumnValues, TextTrims, header_with, record_with};
 pub use compression::{Compression, Encoder};
 pub use content::{Content, ContentRule};
 pub use documents::Corpus;
@@ -68,14 +69,13 @@ pub use error::CorpusError;
 pub use fields::FieldPath;
 pub use form::named_kind;
 pub use reader::CorpusRecords;
-pub use record::{CorpusDocument, CorpusRecord, ReadTotals};
+pub use record::{CorpusDocument, CorpusRecord, ReadTotals, SourceTotals};
 pub use separated::ColumnNames;
 pub use settings::{CorpusSettings, IdRule, SourceKind};
 pub use source::{CorpusSource, SourceOrigin};
 pub use stamp::parse_time;
 pub use store_file::{is_store, only_store};
 pub use tables::{TableError, TableWriter};
-pub use trims::TextTrims;
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU64;
 use bytes::Bytes;
 
 use super::bad_document::BadDocument;
+use super::changes::AddedColumn;
 use super::error::CorpusError;
 use super::settings::CorpusSettings;
 use super::source::CorpusSource;
@@ -72,7 +73,11 @@ impl<W: Write + Send> TableWriter<W> {
     /// # Errors
     ///
     /// Always.
-    pub fn create<E>(source: &CorpusSource, _: W) -> Result<Self, TableError<E>> {
+    pub fn create<E>(
+        source: &CorpusSource,
+        _: W,
+        _: Option<Arc<Vec<AddedColumn>>>,
+    ) -> Result<Self, TableError<E>> {
         match TableFile::open(source) {
             Ok(file) => match file.0 {},
             Err(error) => Err(TableError::Input(error)),
@@ -87,6 +92,7 @@ impl<W: Write + Send> TableWriter<W> {
     pub fn copy<E>(
         &mut self,
         _: &CorpusSource,
+        _: u64,
         _: impl FnMut(u64) -> Result<bool, E>,
     ) -> Result<(), TableError<E>> {
         match self.0 {}
@@ -109,5 +115,9 @@ pub(super) struct TableColumns(Infallible);
 impl TableColumns {
     pub(super) fn of(file: &TableFile) -> Result<Self, CorpusError> {
         match file.0 {}
+    }
+
+    pub(super) fn has(&self, _: &str) -> bool {
+        match self.0 {}
     }
 }

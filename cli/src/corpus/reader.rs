@@ -16,7 +16,7 @@ use super::documents::Corpus;
 use super::error::CorpusError;
 use super::form::{self, FileStart};
 use super::opened::{self, Decoded};
-use super::record::{CorpusRecord, ReadTotals};
+use super::record::{CorpusRecord, ReadTotals, SourceTotals};
 use super::separated::{self, ColumnNames};
 use super::settings::{CorpusSettings, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
@@ -28,13 +28,37 @@ pub struct CorpusRecords {
     next_source: usize,
     current: Option<SourceReader>,
     gives_whole_tables: bool,
+    /// Of the sources that were read to their end.
     totals: ReadTotals,
     hasher: crc32fast::Hasher,
+    /// Of the one that is being read.
+    reading: SourceReading,
+    /// Sources that are not read, and what they would add to the totals.
+    known: BTreeMap<usize, SourceTotals>,
+    /// Sources that were read to their end since they were asked for.
+    finished: Vec<(usize, SourceTotals)>,
     bytes_read: Arc<AtomicU64>,
     compressions: BTreeMap<usize, Compression>,
     /// The first rows of files of CSV and TSV that were reached.
     headers: BTreeMap<usize, CorpusRecord>,
     has_failed: bool,
+}
+
+/// What was read of a source so far.
+#[derive(Default)]
+struct SourceReading {
+    /// `None` before the first.
+    source: Option<usize>,
+    totals: ReadTotals,
+    hasher: crc32fast::Hasher,
+    checked_bytes: u64,
+}
+
+impl SourceReading {
+    fn update(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+        self.checked_bytes += bytes.len() as u64;
+    }
 }
 
 /// A source with several records.
@@ -77,6 +101,9 @@ impl CorpusRecords {
             gives_whole_tables: false,
             totals: ReadTotals::default(),
             hasher: crc32fast::Hasher::new(),
+            reading: SourceReading::default(),
+            known: BTreeMap::new(),
+            finished: Vec::new(),
             bytes_read,
             compressions: BTreeMap::new(),
             headers: BTreeMap::new(),
@@ -94,6 +121,23 @@ impl CorpusRecords {
         }
     }
 
+    /// The same without the records of some sources: the totals and the numbers of the others are as if they were
+    /// there.
+    #[must_use]
+    pub fn without(self, known: BTreeMap<usize, SourceTotals>) -> Self {
+        Self { known, ..self }
+    }
+
+    /// The sources that were read to their end since this was called last.
+    pub fn take_finished(&mut self) -> Vec<(usize, SourceTotals)> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// The number of the record that was returned last, from 0, or of the last row of a whole table.
+    pub fn last_number(&self) -> u64 {
+        (self.totals.records + self.reading.totals.records).saturating_sub(1)
+    }
+
     /// How a source that has been reached is compressed.
     pub fn compression(&self, source: usize) -> Compression {
         let known = self.compressions.get(&source).copied();
@@ -108,8 +152,40 @@ impl CorpusRecords {
     /// What was read so far.
     pub fn totals(&self) -> ReadTotals {
         let mut totals = self.totals;
-        totals.checksum = self.hasher.clone().finalize();
+        totals.add(&self.reading.totals);
+        let mut hasher = self.hasher.clone();
+        hasher.combine(&self.reading.hasher);
+        totals.checksum = hasher.finalize();
         totals
+    }
+
+    /// Adds a source that was read to its end to the totals.
+    fn finish_source(&mut self) {
+        let reading = std::mem::take(&mut self.reading);
+        let Some(source) = reading.source else {
+            return;
+        };
+        let mut totals = reading.totals;
+        totals.checksum = reading.hasher.clone().finalize();
+        self.totals.add(&totals);
+        self.hasher.combine(&reading.hasher);
+        let checked_bytes = reading.checked_bytes;
+        let totals = SourceTotals {
+            totals,
+            checked_bytes,
+        };
+        self.finished.push((source, totals));
+    }
+
+    /// Passes over a source whose totals are known.
+    fn pass_over(&mut self, source: &CorpusSource, known: &SourceTotals) {
+        self.totals.add(&known.totals);
+        let checksum = known.totals.checksum;
+        let hasher = crc32fast::Hasher::new_with_initial_len(checksum, known.checked_bytes);
+        self.hasher.combine(&hasher);
+        let metadata = source.path().and_then(|path| std::fs::metadata(path).ok());
+        let bytes = metadata.map_or(0, |metadata| metadata.len());
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn read(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {
@@ -118,9 +194,9 @@ impl CorpusRecords {
                 Some(SourceReader::Lines(lines)) => {
                     match lines.next()? {
                         None => self.current = None,
-                        Some(record) if record.is_blank() => self.totals.blank += 1,
+                        Some(record) if record.is_blank() => self.reading.totals.blank += 1,
                         Some(record) => {
-                            self.totals.form(lines.kind).documents += 1;
+                            self.reading.totals.form(lines.kind).documents += 1;
                             return Ok(Some(self.count(record)));
                         }
                     }
@@ -139,12 +215,18 @@ impl CorpusRecords {
                 }
                 None => {}
             }
+            self.finish_source();
             let number = self.next_source;
             let corpus = Arc::clone(&self.corpus);
             let Some(source) = corpus.sources.get(number) else {
                 return Ok(None);
             };
             self.next_source += 1;
+            if let Some(known) = self.known.remove(&number) {
+                self.pass_over(source, &known);
+                continue;
+            }
+            self.reading.source = Some(number);
             match self.begin(source, number)? {
                 None => {}
                 Some(table) if table.table_rows.is_some() => return Ok(Some(table)),
@@ -184,7 +266,7 @@ impl CorpusRecords {
                 Err(problem) => return Ok(Some(CorpusRecord::problem(number, 0, problem))),
             }
         }
-        self.totals.form(source.kind).files += 1;
+        self.reading.totals.form(source.kind).files += 1;
         if source.kind == SourceKind::Text {
             let text = bounded::read_all(&mut input, settings.max_line_bytes);
             return Ok(Some(match text.map_err(failed)? {
@@ -210,7 +292,7 @@ impl CorpusRecords {
         if let Some(separator) = source.kind.separator() {
             match lines.header(separator, settings)? {
                 Ok(header) => {
-                    self.hasher.update(&header.bytes);
+                    self.reading.update(&header.bytes);
                     self.headers.insert(number, header);
                 }
                 Err(problem) => return Ok(Some(problem)),
@@ -228,8 +310,8 @@ impl CorpusRecords {
         number: usize,
     ) -> Result<Option<CorpusRecord>, CorpusError> {
         let file = TableFile::open(source)?;
-        self.hasher.update(&file.identity());
-        self.totals.form(source.kind).files += 1;
+        self.reading.update(&file.identity());
+        self.reading.totals.form(source.kind).files += 1;
         let settings = &self.corpus.settings;
         let max_row_bytes = settings.max_line_bytes;
         let rows = match TableRows::open(file, settings, Arc::clone(&self.bytes_read))? {
@@ -255,15 +337,15 @@ impl CorpusRecords {
     }
 
     fn count_rows(&mut self, kind: SourceKind, rows: u64) {
-        self.totals.records += rows;
-        self.totals.form(kind).documents += rows;
+        self.reading.totals.records += rows;
+        self.reading.totals.form(kind).documents += rows;
     }
 
     fn count(&mut self, record: CorpusRecord) -> CorpusRecord {
-        self.totals.records += 1;
-        self.hasher
+        self.reading.totals.records += 1;
+        self.reading
             .update(&(record.bytes.len() as u64).to_le_bytes());
-        self.hasher.update(&record.bytes);
+        self.reading.update(&record.bytes);
         record
     }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::bad_document::BadDocument;
 use super::content::Content;
@@ -53,7 +54,7 @@ impl CorpusRecord {
 }
 
 /// What was read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadTotals {
     /// Non-blank lines, rows and text files.
     pub records: u64,
@@ -65,8 +66,17 @@ pub struct ReadTotals {
     pub checksum: u32,
 }
 
+/// What was read of one source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceTotals {
+    /// Of this source alone.
+    pub totals: ReadTotals,
+    /// The number of bytes that its checksum is of.
+    pub checked_bytes: u64,
+}
+
 /// Files that were read in one way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FormTotals {
     pub(super) files: u64,
     /// Lines that are not blank, and rows.
@@ -74,6 +84,16 @@ pub(super) struct FormTotals {
 }
 
 impl ReadTotals {
+    /// Adds what was read of another source, but for the checksum.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.records += other.records;
+        self.blank += other.blank;
+        for (form, other) in self.forms.iter_mut().zip(&other.forms) {
+            form.files += other.files;
+            form.documents += other.documents;
+        }
+    }
+
     /// Those of files that are read so.
     pub(super) fn form(&mut self, kind: SourceKind) -> &mut FormTotals {
         let [lines, csv, tsv, parquet, arrow, texts] = &mut self.forms;

@@ -55,6 +55,16 @@ impl ColumnNames {
         })
     }
 
+    /// The byte between two values of a row.
+    pub(super) fn separator(&self) -> u8 {
+        self.separator
+    }
+
+    /// True if there is a column of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known == name)
+    }
+
     /// True if the other file has the same columns.
     pub(super) fn agree_with(&self, other: &Self) -> bool {
         self.names == other.names && self.separator == other.separator
@@ -119,6 +129,16 @@ fn is_json(role: ColumnRole, value: &str) -> bool {
 fn push_string(json: &mut Vec<u8>, text: &str) -> Result<(), BadDocument> {
     let written = serde_json::to_writer(json, text);
     written.map_err(|error| BadDocument::new(error.to_string()))
+}
+
+/// A value as it stands in a row.
+pub(super) fn quoted(value: &str, separator: u8) -> String {
+    let is_special = |byte: u8| byte == separator || matches!(byte, b'"' | b'\n' | b'\r');
+    if value.bytes().any(is_special) {
+        format!("\"{}\"", value.replace('"', "\"\""))
+    } else {
+        value.to_owned()
+    }
 }
 
 /// True if a value in quotes goes on behind this line of a row. `is_quoted`: one goes on into it.

@@ -1,5 +1,7 @@
 //! How documents are found in the files of a corpus.
 
+use resemblance::feature_hash;
+
 use super::content::ContentRule;
 use super::fields::FieldPath;
 
@@ -111,6 +113,8 @@ pub struct CorpusSettings {
     pub include: Option<globset::GlobSet>,
     /// In folders, files and folders whose name begins with a dot are read too.
     pub hidden: bool,
+    /// The share of the documents that are taken, from 0 to 1: those whose keys have the least hashes.
+    pub sample: Option<f64>,
     /// Bytes of the longest line or text; a longer one is a bad document.
     pub max_line_bytes: u64,
     /// Bytes that the window of a decompressor may take.
@@ -122,6 +126,13 @@ impl CorpusSettings {
     pub const MAX_LINE_BYTES: u64 = 256 << 20;
     /// Bytes of a decompressor's window, unless another limit is set.
     pub const WINDOW_BYTES: u64 = 128 << 20;
+
+    /// True if a document with this key is in the sample, which is the same each time. A larger sample has
+    /// all documents of a smaller one.
+    pub fn is_sampled(&self, key: &[u8]) -> bool {
+        let is_in = |share: f64| feature_hash(key) as f64 <= share * u64::MAX as f64;
+        self.sample.is_none_or(is_in)
+    }
 }
 
 impl Default for CorpusSettings {
@@ -140,6 +151,7 @@ impl Default for CorpusSettings {
             kind: None,
             include: None,
             hidden: false,
+            sample: None,
             max_line_bytes: Self::MAX_LINE_BYTES,
             window_bytes: Self::WINDOW_BYTES,
         }

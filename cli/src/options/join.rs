@@ -1,5 +1,7 @@
 //! The options of a join of a store or a corpus.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::bounds::{BoundOptions, ByOptions, JoinLimits};
@@ -22,4 +24,25 @@ pub(crate) struct JoinOptions {
     pub(crate) schema: SchemaOptions,
     #[command(flatten)]
     pub(crate) corpus: CorpusOptions,
+}
+
+/// How a corpus is read that is joined and no more.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ReadOptions {
+    /// Look at this share of the documents of a corpus alone, such as 0.01: those whose keys have the least
+    /// hashes, the same each time. A pair is found if both are in it, so that a hundredth of the documents
+    /// has some ten-thousandth of the pairs
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, conflicts_with = "job")]
+    pub(crate) sample: Option<f64>,
+    /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
+    /// stopped has left there. Finding pairs begins anew
+    #[arg(long, value_name = "DIR")]
+    pub(crate) job: Option<PathBuf>,
+}
+
+/// A number above 0, and at most 1.
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok();
+    let share = share.filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "expected a number above 0 and at most 1, such as 0.01".into())
 }

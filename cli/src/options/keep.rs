@@ -71,6 +71,14 @@ impl KeepRule {
         matches!(self, Self::Longest | Self::Field { .. })
     }
 
+    /// What scores depend on, as text.
+    pub(crate) fn scoring(&self) -> String {
+        match self {
+            Self::First | Self::Last => String::new(),
+            Self::Longest | Self::Field { .. } => format!("{self:?}"),
+        }
+    }
+
     /// The score of a document: the higher, the rather it stays. `None` where it has none.
     pub(crate) fn score(&self, document: &CorpusDocument<'_>) -> Option<f64> {
         match self {

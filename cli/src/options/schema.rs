@@ -185,6 +185,17 @@ impl SchemaOptions {
         self.tf_idf
     }
 
+    /// An error if features are weighed by their rarity, which takes a reading of its own that `option` does not
+    /// know of.
+    pub(crate) fn must_not_weigh(&self, option: &str) -> Result<()> {
+        if self.tf_idf {
+            return Err(Failure::usage(format!(
+                "{option} does not go with --tf-idf, for which the corpus is read once more at first"
+            )));
+        }
+        Ok(())
+    }
+
     /// A new schema, for texts unless documents are features or signatures; `bounds` are its threshold and
     /// distance.
     pub(crate) fn build(&self, bounds: &BoundOptions) -> Result<Schema> {

@@ -24,7 +24,7 @@ pub(crate) enum ColumnKind {
 )]
 pub(super) enum TypedValue<'a> {
     Document(u64, Option<&'a [u8]>),
-    Text(&'a [u8]),
+    Text(Option<&'a [u8]>),
     Count(Option<u64>),
     Number(Option<f64>),
     /// One that has no type of these.

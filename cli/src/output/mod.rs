@@ -36,7 +36,7 @@ pub(crate) use explained::{ExplainedPair, explained_page, legend};
 pub(crate) use messages::{Messages, has_colour, tell_failure, tell_help, tell_usage};
 pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};
 pub(crate) use progress::ProgressDisplay;
-pub(crate) use report::{DropReport, Survivor};
+pub(crate) use report::{DropReport, Evidence, Survivor, SurvivorPlace};
 pub(crate) use results::{Column, Format, Layout, Results, Value};
 pub(crate) use sink::Sink;
 pub(crate) use sizes::BinarySize;

@@ -1,10 +1,11 @@
 //! A file of records of a corpus: as they stand in the input, below the names of columns if there are any.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::destination::{Destination, failed};
 use crate::bug::bug;
-use crate::corpus::{CorpusRecord, CorpusSource, TableError, TableWriter};
+use crate::corpus::{AddedColumn, CorpusRecord, CorpusSource, TableError, TableWriter};
 use crate::failure::{Failure, Result};
 
 /// An output that is a file, or standard output.
@@ -46,10 +47,13 @@ impl OutputFile {
         self.lines()?.record(record)
     }
 
-    /// Writes the rows of a table for which `is_kept` returns true, by their numbers from 0.
+    /// Writes the rows of a table for which `is_kept` returns true, by their numbers from 0, with more columns if
+    /// there are any; `first` is the number of the first row in the corpus.
     pub(super) fn table(
         &mut self,
         source: &CorpusSource,
+        first: u64,
+        added: Option<&Arc<Vec<AddedColumn>>>,
         is_kept: impl FnMut(u64) -> Result<bool>,
     ) -> Result<()> {
         let path = self.path.clone();
@@ -70,11 +74,12 @@ impl OutputFile {
                         source.kind.name()
                     )));
                 }
-                let created = TableWriter::create(source, lines).map_err(failure)?;
+                let created =
+                    TableWriter::create(source, lines, added.cloned()).map_err(failure)?;
                 self.table.insert(created)
             }
         };
-        table.copy(source, is_kept).map_err(failure)
+        table.copy(source, first, is_kept).map_err(failure)
     }
 
     /// Completes the file and gives it its name.

@@ -1,6 +1,7 @@
-//! Results as Parquet on standard output.
+//! Results as Parquet.
 
-use std::io::{self, BufWriter, Stdout};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
@@ -12,6 +13,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::column_kind::{ColumnKind, TypedValue};
+use super::destination::{self, Destination};
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
 
@@ -26,9 +28,11 @@ enum PendingValues {
     Numbers(Float64Builder),
 }
 
-/// Rows on their way to standard output.
+/// Rows on their way to a destination.
 pub(super) struct ParquetRows {
-    writer: ArrowWriter<BufWriter<Stdout>>,
+    writer: ArrowWriter<Destination>,
+    /// In messages.
+    path: PathBuf,
     schema: Arc<Schema>,
     columns: Vec<PendingValues>,
     pending_rows: usize,
@@ -36,7 +40,7 @@ pub(super) struct ParquetRows {
 
 impl ParquetRows {
     /// The columns by their names. A document has two: its number and its key.
-    pub(super) fn new(columns: &[(&'static str, ColumnKind)]) -> Result<Self> {
+    pub(super) fn new(columns: &[(&'static str, ColumnKind)], output: Destination) -> Result<Self> {
         let mut fields = Vec::new();
         let mut pending = Vec::new();
         for (name, kind) in columns {
@@ -59,10 +63,11 @@ impl ParquetRows {
         }
         let schema = Arc::new(Schema::new(fields));
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
-        let output = BufWriter::new(io::stdout());
+        let path = output.path.clone();
         let writer = ArrowWriter::try_new(output, Arc::clone(&schema), Some(properties.build()));
         Ok(Self {
-            writer: writer.map_err(failed)?,
+            writer: writer.map_err(|e| failed(&path, e))?,
+            path,
             schema,
             columns: pending,
             pending_rows: 0,
@@ -78,7 +83,7 @@ impl ParquetRows {
                     keys.append_option(key.map(text).transpose()?);
                 }
                 (PendingValues::Texts(texts), TypedValue::Text(bytes)) => {
-                    texts.append_value(text(bytes)?);
+                    texts.append_option(bytes.map(text).transpose()?);
                 }
                 (PendingValues::Counts(counts), TypedValue::Count(count)) => {
                     counts.append_option(count);
@@ -110,14 +115,16 @@ impl ParquetRows {
             }
         }
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-        let batch = batch.map_err(|e| failed(e.into()))?;
-        self.writer.write(&batch).map_err(failed)
+        let batch = batch.map_err(|e| failed(&self.path, e.into()))?;
+        let written = self.writer.write(&batch);
+        written.map_err(|e| failed(&self.path, e))
     }
 
     /// Completes the file.
     pub(super) fn finish(mut self) -> Result<()> {
         self.write()?;
-        self.writer.close().map(drop).map_err(failed)
+        let output = self.writer.into_inner();
+        output.map_err(|e| failed(&self.path, e))?.finish()
     }
 }
 
@@ -129,7 +136,7 @@ fn text(bytes: &[u8]) -> Result<&str> {
     })
 }
 
-fn failed(error: ParquetError) -> Failure {
+fn failed(path: &Path, error: ParquetError) -> Failure {
     let error = match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {
             Ok(error) => *error,
@@ -137,5 +144,5 @@ fn failed(error: ParquetError) -> Failure {
         },
         error => io::Error::other(error),
     };
-    Failure::output(&error)
+    destination::failed(path, &error)
 }

@@ -4,98 +4,122 @@ use std::path::Path;
 
 use resemblance::{Match, Schema};
 
-use super::destination::Destination;
-use super::escape;
-use super::results::Value;
+use super::columns::nearness_columns;
+use super::results::{Column, Layout, Results, Value};
 use crate::failure::Result;
+
+/// Where a survivor stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum SurvivorPlace {
+    /// Its number in the corpus, from 0.
+    Corpus(u64),
+    /// Its id in the other store.
+    Store(u64),
+}
+
+/// How it is known that two documents are near each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// Their contents are equal.
+    Equal,
+    /// Their features were compared.
+    Exact,
+    /// Their signatures were compared.
+    Estimate,
+}
+
+impl Evidence {
+    /// As it stands in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::Exact => "exact",
+            Self::Estimate => "estimate",
+        }
+    }
+}
 
 /// For whom a document was dropped.
 pub(crate) struct Survivor {
-    /// Its key as it is printed.
-    pub(crate) label: String,
+    pub(crate) place: SurvivorPlace,
+    /// Documents of the other store may have none.
+    pub(crate) key: Option<Vec<u8>>,
     pub(crate) similarity: Option<f64>,
-    /// Whether that is no estimate.
-    pub(crate) is_exact: bool,
+    pub(crate) evidence: Evidence,
     pub(crate) distance: Option<u32>,
-    /// Whether it is a document of the store of --against, and not of the corpus.
-    pub(crate) is_in_store: bool,
 }
 
 impl Survivor {
-    /// A document that was found, and how it is printed.
-    pub(crate) fn from_match(found: &Match, label: String) -> Self {
+    /// A document that was found.
+    pub(crate) fn from_match(
+        found: &Match,
+        place: SurvivorPlace,
+        key: Option<Vec<u8>>,
+        is_equal: bool,
+    ) -> Self {
         Self {
-            label,
+            place,
+            key,
             similarity: found.similarity(),
-            is_exact: found.is_exact(),
+            evidence: match (is_equal, found.is_exact()) {
+                (true, _) => Evidence::Equal,
+                (false, true) => Evidence::Exact,
+                (false, false) => Evidence::Estimate,
+            },
             distance: found.distance(),
-            is_in_store: false,
         }
+    }
+
+    fn value(&self) -> Value<'_> {
+        match (&self.key, self.place) {
+            (Some(key), _) => Value::Key(key),
+            (None, SurvivorPlace::Corpus(number) | SurvivorPlace::Store(number)) => {
+                Value::NoKey(number)
+            }
+        }
+    }
+
+    /// Its key as it is printed.
+    pub(crate) fn label(&self) -> String {
+        self.value().text().into_owned()
     }
 }
 
-/// A line for each dropped document.
-pub(crate) struct DropReport {
-    destination: Destination,
-    schema: Schema,
-    /// Whether a last column says which similarities are exact.
-    tells_exact: bool,
-}
+/// A row for each dropped document.
+pub(crate) struct DropReport(Results);
 
 impl DropReport {
+    /// The name of the file tells the form. `similarity` is the name of that column.
     pub(crate) fn create(
         path: &Path,
         force: bool,
+        has_header: bool,
         schema: &Schema,
-        tells_exact: bool,
+        similarity: &'static str,
     ) -> Result<Self> {
-        Ok(Self {
-            destination: Destination::create(path, force)?,
-            schema: schema.clone(),
-            tells_exact,
-        })
+        let [similarity, distance] = nearness_columns(schema, similarity);
+        let columns = vec![
+            Column::new("dropped"),
+            Column::new("survivor"),
+            similarity,
+            distance,
+            Column::new("similarity_is"),
+        ];
+        let layout = Layout::of_name(path, has_header)?;
+        Ok(Self(Results::create(path, force, layout, columns)?))
     }
 
-    /// Writes the names of the columns; that of the similarity is given.
-    pub(crate) fn header(&mut self, similarity: &str) -> Result<()> {
-        let mut names = vec!["dropped", "survivor"];
-        if self.schema.minhash().is_some() {
-            names.push(similarity);
-        }
-        if self.schema.simhash().is_some() {
-            names.push("distance");
-        }
-        if self.tells_exact {
-            names.push("similarity_is");
-        }
-        let line = names.join("\t") + "\n";
-        self.destination.write(line.as_bytes())
-    }
-
-    pub(crate) fn line(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
-        let mut line = format!("{}\t{}", escape::key(dropped), survivor.label);
-        if self.schema.minhash().is_some() {
-            line.push('\t');
-            line.push_str(&Value::Similarity(survivor.similarity).text());
-        }
-        if self.schema.simhash().is_some() {
-            line.push('\t');
-            line.push_str(&Value::Distance(survivor.distance).text());
-        }
-        if self.tells_exact {
-            let how = if survivor.is_exact {
-                "exact"
-            } else {
-                "estimate"
-            };
-            line.push('\t');
-            line.push_str(how);
-        }
-        line.push('\n');
-        self.destination.write(line.as_bytes())
+    pub(crate) fn row(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
+        self.0.row(&[
+            Value::Key(dropped),
+            survivor.value(),
+            Value::Similarity(survivor.similarity),
+            Value::Distance(survivor.distance),
+            Value::Text(survivor.evidence.name()),
+        ])
     }
 
     pub(crate) fn finish(self) -> Result<()> {
-        self.destination.finish()
+        self.0.finish()
     }
 }

@@ -1,18 +1,22 @@
-//! Results on standard output: a table, tab- or comma-separated values, or JSON.
+//! Results on standard output or in a file: a table, tab- or comma-separated values, JSON or Parquet.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{BufWriter, IsTerminal, Stdout, Write};
+use std::io::IsTerminal;
+use std::path::Path;
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 use clap::ValueEnum;
 
 use super::column_kind::{ColumnKind, TypedValue};
+use super::destination::Destination;
 use super::escape;
 use super::parquet_rows::ParquetRows;
 use resemblance::Fingerprint;
 
+use crate::bug::bug;
+use crate::corpus::{SourceKind, named_kind};
 use crate::failure::{Failure, Result};
 
 /// The form of results.
@@ -65,6 +69,27 @@ impl Layout {
         Self { format, has_header }
     }
 
+    /// The form that the name of a file asks for; tsv if it asks for none.
+    pub(crate) fn of_name(path: &Path, has_header: bool) -> Result<Self> {
+        let format = match named_kind(path) {
+            Some(SourceKind::Lines) => Format::Jsonl,
+            Some(SourceKind::Csv) => Format::Csv,
+            Some(SourceKind::Parquet) => Format::Parquet,
+            Some(SourceKind::Arrow) => {
+                return Err(Failure::usage(format!(
+                    "{} is named as Arrow IPC, in which no results are written; .parquet and .jsonl are \
+                     names of forms with types",
+                    path.display()
+                )));
+            }
+            Some(SourceKind::Tsv | SourceKind::Text) | None => {
+                let is_json = path.extension().is_some_and(|end| end == "json");
+                if is_json { Format::Json } else { Format::Tsv }
+            }
+        };
+        Ok(Self { format, has_header })
+    }
+
     /// A table.
     pub(crate) fn table() -> Self {
         Self {
@@ -97,7 +122,6 @@ const TABLE_ROWS: usize = 1000;
 /// Columns, and a line below their names.
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
-const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A column, whose name is also the field's name in jsonl.
 #[derive(Clone, Copy, Debug)]
@@ -139,6 +163,8 @@ pub(crate) enum Value<'a> {
     },
     /// A key that belongs to no stored document.
     Key(&'a [u8]),
+    /// A document without a key, by its number; nothing where forms have types.
+    NoKey(u64),
     Text(&'a str),
     Count(u64),
     /// A place in a text, in bytes, or a length; nothing where there is none.
@@ -158,11 +184,17 @@ pub(crate) enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
+/// Where rows go.
+enum ResultsOutput {
+    Lines(Box<Destination>),
+    Parquet(Box<ParquetRows>),
+}
+
 /// A stream of rows.
 pub(crate) struct Results {
     format: Format,
     columns: Vec<Column>,
-    out: BufWriter<Stdout>,
+    out: ResultsOutput,
     /// Of a table, those that are not written yet.
     rows: Vec<Vec<String>>,
     /// True once a row of a JSON array is written.
@@ -170,8 +202,6 @@ pub(crate) struct Results {
     /// Of the columns shown, which are aligned to the right.
     numeric: Vec<bool>,
     line: String,
-    /// Of Parquet, which takes all.
-    parquet: Option<ParquetRows>,
     /// Characters of a terminal's line, into which tables must fit.
     width: Option<u16>,
 }
@@ -185,36 +215,58 @@ fn terminal_width() -> Option<u16> {
 impl Results {
     /// Writes the header if one is wanted.
     pub(crate) fn new(layout: Layout, columns: Vec<Column>) -> Result<Self> {
-        let Layout { format, has_header } = layout;
-        let parquet = match format {
-            Format::Parquet if std::io::stdout().is_terminal() => {
-                let reason =
-                    "Parquet is not written to a terminal; > FILE.parquet makes a file of it";
+        let output = Destination::create(Path::new("-"), false)?;
+        Self {
+            width: terminal_width(),
+            ..Self::to(layout, columns, output)?
+        }
+        .begin(layout)
+    }
+
+    /// The same in a file, whose results are no table.
+    pub(crate) fn create(
+        path: &Path,
+        force: bool,
+        layout: Layout,
+        columns: Vec<Column>,
+    ) -> Result<Self> {
+        let output = Destination::create(path, force)?;
+        Self::to(layout, columns, output)?.begin(layout)
+    }
+
+    fn to(layout: Layout, columns: Vec<Column>, output: Destination) -> Result<Self> {
+        let out = match layout.format {
+            Format::Parquet if output.alters_bytes() => {
+                let reason = "Parquet is written neither to a terminal nor compressed as a whole; > FILE.parquet \
+                              makes a file of it";
                 return Err(Failure::usage(reason));
             }
             Format::Parquet => {
                 let kinds: Vec<_> = columns.iter().map(|c| (c.name, c.kind)).collect();
-                Some(ParquetRows::new(&kinds)?)
+                ResultsOutput::Parquet(Box::new(ParquetRows::new(&kinds, output)?))
             }
-            _ => None,
+            _ => ResultsOutput::Lines(Box::new(output)),
         };
-        let mut results = Self {
-            format,
-            parquet,
+        Ok(Self {
+            format: layout.format,
             columns,
-            out: BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout()),
+            out,
             rows: Vec::new(),
             has_rows: false,
             numeric: Vec::new(),
             line: String::new(),
-            width: terminal_width(),
-        };
-        if let Some(separator) = format.separator().filter(|_| has_header) {
-            let names: Vec<_> = results.shown_names().collect();
-            results.line = names.join(&separator.to_string()) + "\n";
-            results.write_line()?;
+            width: None,
+        })
+    }
+
+    /// Writes the names of the columns, if that is wanted.
+    fn begin(mut self, layout: Layout) -> Result<Self> {
+        if let Some(separator) = self.format.separator().filter(|_| layout.has_header) {
+            let names: Vec<_> = self.shown_names().collect();
+            self.line = names.join(&separator.to_string()) + "\n";
+            self.write_line()?;
         }
-        Ok(results)
+        Ok(self)
     }
 
     fn shown_names(&self) -> impl Iterator<Item = &'static str> {
@@ -224,7 +276,7 @@ impl Results {
 
     /// Writes one result; a value for every column.
     pub(crate) fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
-        if let Some(parquet) = &mut self.parquet {
+        if let ResultsOutput::Parquet(parquet) = &mut self.out {
             return parquet.row(values.iter().map(Value::typed));
         }
         match self.format {
@@ -258,20 +310,22 @@ impl Results {
 
     /// Writes what is still held back.
     pub(crate) fn finish(mut self) -> Result<()> {
-        if let Some(parquet) = self.parquet {
-            return parquet.finish();
-        }
         self.write_table()?;
         if self.format == Format::Json {
             self.line = if self.has_rows { "\n]\n" } else { "[]\n" }.into();
             self.write_line()?;
         }
-        self.out.flush().map_err(|e| Failure::output(&e))
+        match self.out {
+            ResultsOutput::Lines(output) => output.finish(),
+            ResultsOutput::Parquet(parquet) => parquet.finish(),
+        }
     }
 
     fn write_line(&mut self) -> Result<()> {
-        let written = self.out.write_all(self.line.as_bytes());
-        written.map_err(|e| Failure::output(&e))
+        match &mut self.out {
+            ResultsOutput::Lines(output) => output.write(self.line.as_bytes()),
+            ResultsOutput::Parquet(_) => Err(bug("a line of Parquet").into()),
+        }
     }
 
     fn write_table(&mut self) -> Result<()> {
@@ -337,7 +391,7 @@ fn json_field(line: &mut String, name: &str, value: Value<'_>) {
     let _ = write!(line, "\"{name}\":");
     let number = |json: Option<String>| json.unwrap_or_else(|| "null".into());
     let json = match value {
-        Value::Document { key: None, .. } => "null".into(),
+        Value::Document { key: None, .. } | Value::NoKey(_) => "null".into(),
         Value::Document { key: Some(key), .. } | Value::Key(key) => {
             match std::str::from_utf8(key) {
                 Ok(text) => json_string(text),
@@ -397,8 +451,9 @@ impl Value<'_> {
     fn typed(&self) -> TypedValue<'_> {
         match self {
             Self::Document { id, key } => TypedValue::Document(*id, *key),
-            Self::Key(key) => TypedValue::Text(key),
-            Self::Text(text) => TypedValue::Text(text.as_bytes()),
+            Self::Key(key) => TypedValue::Text(Some(key)),
+            Self::NoKey(_) => TypedValue::Text(None),
+            Self::Text(text) => TypedValue::Text(Some(text.as_bytes())),
             Self::Count(count) => TypedValue::Count(Some(*count)),
             Self::Distance(bits) => TypedValue::Count(bits.map(u64::from)),
             Self::Number(value) | Self::Significant(value) => TypedValue::Number(Some(*value)),
@@ -414,7 +469,7 @@ impl Value<'_> {
     /// The form in tables and tsv; nothing where there is no value.
     pub(crate) fn text(&self) -> Cow<'_, str> {
         match self {
-            Self::Document { id, key: None } => escape::without_key(*id).into(),
+            Self::Document { id, key: None } | Self::NoKey(id) => escape::without_key(*id).into(),
             Self::Document { key: Some(key), .. } | Self::Key(key) => escape::key(key),
             Self::Text(text) => escape::key(text.as_bytes()),
             Self::Count(count) => count.to_string().into(),

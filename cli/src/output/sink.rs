@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tempfile::{TempDir, TempPath};
 
@@ -10,17 +11,26 @@ use super::output_file::OutputFile;
 use super::staging::{self, cannot_write};
 use super::target::OutputTarget;
 use crate::bug::bug;
-use crate::corpus::{Compression, Corpus, CorpusRecord, CorpusRecords, CorpusSource, SourceKind};
-use crate::failure::Result;
+use crate::corpus::{
+    AddedColumn, Compression, Corpus, CorpusRecord, CorpusRecords, CorpusSource, SourceKind,
+    header_with, record_with,
+};
+use crate::failure::{Failure, Result};
 
 /// A target that is being written to.
-pub(crate) enum Sink {
+pub(crate) struct Sink {
+    files: SinkFiles,
+    /// What rows get beside their own columns.
+    added: Option<Arc<Vec<AddedColumn>>>,
+}
+
+enum SinkFiles {
     One(OneOutput),
     Folder(OutputFolder),
 }
 
 /// One file for all sources.
-pub(crate) struct OneOutput {
+struct OneOutput {
     file: OutputFile,
     /// The number of the next source whose names of columns were not looked at.
     next: usize,
@@ -29,15 +39,26 @@ pub(crate) struct OneOutput {
 impl Sink {
     /// Opens the target under a temporary name: what cannot be written is refused at once.
     pub(crate) fn create(target: &OutputTarget, force: bool) -> Result<Self> {
-        let path = match target {
-            OutputTarget::Standard => Path::new("-"),
-            OutputTarget::File(path) => path,
+        let one = |path: &Path| {
+            let file = OutputFile::new(Destination::create(path, force)?);
+            Ok::<_, Failure>(SinkFiles::One(OneOutput { file, next: 0 }))
+        };
+        let files = match target {
+            OutputTarget::Standard => one(Path::new("-"))?,
+            OutputTarget::File(path) => one(path)?,
             OutputTarget::Folder(path) => {
-                return Ok(Self::Folder(OutputFolder::create(path.clone(), force)?));
+                SinkFiles::Folder(OutputFolder::create(path.clone(), force)?)
             }
         };
-        let file = OutputFile::new(Destination::create(path, force)?);
-        Ok(Self::One(OneOutput { file, next: 0 }))
+        Ok(Self { files, added: None })
+    }
+
+    /// The same, where rows get more columns.
+    pub(crate) fn with_columns(self, columns: Vec<AddedColumn>) -> Self {
+        Self {
+            added: Some(Arc::new(columns)),
+            ..self
+        }
     }
 
     /// Makes ready for records of this source, those that are kept and those that are not.
@@ -47,60 +68,94 @@ impl Sink {
         corpus: &Corpus,
         records: &CorpusRecords,
     ) -> Result<()> {
-        match self {
-            Self::One(one) => one.begin_up_to(source, records),
-            Self::Folder(folder) => folder.open_up_to(source, corpus, records),
+        let header = |source| header(corpus, records, self.added.as_deref(), source);
+        match &mut self.files {
+            SinkFiles::One(one) => one.begin_up_to(source, header),
+            SinkFiles::Folder(folder) => folder.open_up_to(source, corpus, records, header),
         }
     }
 
-    /// Writes a kept record of the source that was begun last.
+    /// Writes a kept record of the source that was begun last. `number` is its own in the corpus.
     pub(crate) fn record(
         &mut self,
         record: &CorpusRecord,
+        number: u64,
         corpus: &Corpus,
         records: &CorpusRecords,
     ) -> Result<()> {
-        match self {
-            Self::One(one) => one.file.record(record),
-            Self::Folder(folder) => folder.record(record, corpus, records),
+        let changed = match &self.added {
+            Some(columns) => Some(record_with(columns, record, number).map_err(|bad| {
+                Failure::from(bad).at(corpus.position(record.source, record.line))
+            })?),
+            None => None,
+        };
+        let record = changed.as_ref().unwrap_or(record);
+        match &mut self.files {
+            SinkFiles::One(one) => one.file.record(record),
+            SinkFiles::Folder(folder) => folder.record(record, corpus, records),
         }
     }
 
     /// Writes the rows of the source that was begun last, a table, for which `is_kept` returns true, by
-    /// their numbers from 0.
+    /// their numbers from 0. `first` is the number of the first in the corpus.
     pub(crate) fn table(
         &mut self,
         source: &CorpusSource,
+        first: u64,
         is_kept: impl FnMut(u64) -> Result<bool>,
     ) -> Result<()> {
-        match self {
-            Self::One(one) => one.file.table(source, is_kept),
-            Self::Folder(folder) => folder.current()?.table(source, is_kept),
-        }
+        let file = match &mut self.files {
+            SinkFiles::One(one) => &mut one.file,
+            SinkFiles::Folder(folder) => folder.current()?,
+        };
+        file.table(source, first, self.added.as_ref(), is_kept)
     }
 
     /// Gives what was written its name.
     pub(crate) fn finish(self, corpus: &Corpus, records: &CorpusRecords) -> Result<()> {
         let sources = corpus.sources.len();
-        match self {
-            Self::One(mut one) => {
-                one.begin_up_to(sources.saturating_sub(1), records)?;
+        let header = |source| header(corpus, records, self.added.as_deref(), source);
+        match self.files {
+            SinkFiles::One(mut one) => {
+                one.begin_up_to(sources.saturating_sub(1), header)?;
                 one.file.finish()
             }
-            Self::Folder(mut folder) => {
-                folder.open_up_to(sources, corpus, records)?;
+            SinkFiles::Folder(mut folder) => {
+                folder.open_up_to(sources, corpus, records, header)?;
                 folder.finish()
             }
         }
     }
 }
 
+/// The row with the names of the columns of a source, if it has one.
+fn header(
+    corpus: &Corpus,
+    records: &CorpusRecords,
+    added: Option<&Vec<AddedColumn>>,
+    source: usize,
+) -> Result<Option<CorpusRecord>> {
+    let Some(header) = records.header(source) else {
+        return Ok(None);
+    };
+    let Some(added) = added else {
+        return Ok(Some(header.clone()));
+    };
+    let header = header_with(added, header)
+        .map_err(|bad| Failure::from(bad).at(corpus.position(source, header.line)))?;
+    Ok(Some(header))
+}
+
 impl OneOutput {
     /// Writes the names of the columns of sources up to this one, of which all have the same.
-    fn begin_up_to(&mut self, number: usize, records: &CorpusRecords) -> Result<()> {
+    fn begin_up_to(
+        &mut self,
+        number: usize,
+        header: impl Fn(usize) -> Result<Option<CorpusRecord>>,
+    ) -> Result<()> {
         while self.next <= number {
-            if let Some(header) = records.header(self.next) {
-                self.file.header(header)?;
+            if let Some(header) = header(self.next)? {
+                self.file.header(&header)?;
             }
             self.next += 1;
         }
@@ -109,7 +164,7 @@ impl OneOutput {
 }
 
 /// A folder of output files, written elsewhere and moved into place at the end.
-pub(crate) struct OutputFolder {
+struct OutputFolder {
     target: PathBuf,
     overwrites: bool,
     staging: TempDir,
@@ -148,6 +203,7 @@ impl OutputFolder {
         number: usize,
         corpus: &Corpus,
         records: &CorpusRecords,
+        header: impl Fn(usize) -> Result<Option<CorpusRecord>>,
     ) -> Result<()> {
         while self.next <= number {
             self.close()?;
@@ -157,8 +213,8 @@ impl OutputFolder {
             if source.kind != SourceKind::Text && source.problem.is_none() {
                 self.open(&source.relative, records.compression(self.next))?;
             }
-            if let Some(header) = records.header(self.next) {
-                self.current()?.header(header)?;
+            if let Some(header) = header(self.next)? {
+                self.current()?.header(&header)?;
             }
             self.next += 1;
         }

@@ -36,6 +36,15 @@ impl BitList {
         Ok(())
     }
 
+    /// The bits that are set in either of two lists of the same length.
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        let words = self.words.iter().zip(&other.words);
+        Self {
+            words: words.map(|(a, b)| a | b).collect(),
+            length: self.length,
+        }
+    }
+
     /// A bit that was pushed.
     pub(crate) fn get(&self, index: u64) -> Result<bool> {
         let word = at(&self.words, word_of(index))?;

@@ -3,6 +3,7 @@
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use resemblance::collection::{Collected, Collection};
 use resemblance::dedup::Deduplicator;
@@ -12,6 +13,7 @@ use resemblance::{
 };
 
 use super::context::Context;
+use super::reading::Job;
 use super::watched::Watched;
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
@@ -97,6 +99,8 @@ pub(crate) struct Building<'c, S> {
     sink: S,
     keeps_first: bool,
     options: BulkOptions,
+    /// Keeps the documents that are read for it.
+    job: Option<Arc<Job>>,
     /// In messages: the user does not know the temporary one.
     name: String,
 }
@@ -154,8 +158,19 @@ impl<'c, S: DocumentSink> Building<'c, S> {
             context,
             keeps_first,
             options,
+            job: None,
             name,
         })
+    }
+
+    /// The same, where a job keeps the documents that are read, if there is one.
+    pub(crate) fn with_job(self, job: Option<Job>) -> Self {
+        let job = job.map(Arc::new);
+        Self { job, ..self }
+    }
+
+    pub(super) fn job(&self) -> Option<Arc<Job>> {
+        self.job.clone()
     }
 
     /// Whether later documents with a key that came before are left out; else they are an error.

@@ -88,7 +88,7 @@ pub(crate) fn copy_records(
             if record.table_rows.is_some() {
                 let source = corpus.sources.get(record.source);
                 let source = source.ok_or_else(|| bug("a table is of no source"))?;
-                sink.table(source, |row| {
+                sink.table(source, first, |row| {
                     context.interrupt.check()?;
                     is_wanted(first + row)
                 })?;
@@ -96,7 +96,7 @@ pub(crate) fn copy_records(
                 let trimmed = are_trimmed.then(|| corpus.trimmed_record(&record));
                 // The second reading saw the same, or the totals below differ.
                 let trimmed = trimmed.transpose().map_err(|_| changed())?.flatten();
-                sink.record(trimmed.as_ref().unwrap_or(&record), corpus, &records)?;
+                sink.record(trimmed.as_ref().unwrap_or(&record), first, corpus, &records)?;
             }
         }
     }

@@ -9,8 +9,8 @@ use super::bit_list::BitList;
 use super::build_forecast::BuildForecaster;
 use super::building::{Building, DocumentSink};
 use super::context::Context;
-use super::documents::CorpusDocuments;
 use super::positions::DocumentPositions;
+use super::reading::CorpusDocuments;
 use super::tally::DocumentTally;
 use crate::corpus::{Corpus, ReadTotals};
 use crate::failure::{Failure, Result};
@@ -34,9 +34,10 @@ pub(crate) fn fill<S: DocumentSink>(
     let skip_bad = building.keeps_first();
     let sketcher = schema.sketcher();
     let with_features = features.is_some();
-    let mut documents = CorpusDocuments::start(context, "reading", corpus, 0, move |document| {
-        Ok(document.content.sketch(&sketcher, with_features)?)
-    });
+    let mut documents =
+        CorpusDocuments::start_job(context, corpus, building.job(), move |document| {
+            Ok(document.content.sketch(&sketcher, with_features)?)
+        });
     let mut forecaster = BuildForecaster::new(context, || corpus.size_bytes());
     let mut positions = DocumentPositions::new(context.temp_dir.clone());
     let mut empty = BitList::default();

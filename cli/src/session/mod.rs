@@ -8,16 +8,14 @@ mod build_forecast;
 mod building;
 mod context;
 mod copying;
-mod documents;
 mod filling;
-mod in_flight;
 mod interrupt;
 mod joins;
-mod key_ledger;
 mod keys;
 mod opening;
 mod panics;
 mod positions;
+mod reading;
 mod sampling;
 mod scratch_store;
 mod store_texts;
@@ -33,10 +31,6 @@ pub(crate) use build_forecast::BuildForecaster;
 pub(crate) use building::{Building, StoreBuilding, bulk_options, deduplicator};
 pub(crate) use context::Context;
 pub(crate) use copying::{CopiedRecords, copy_records, must_be_same, spool_sources};
-pub(crate) use documents::{
-    CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, ReadDocument, WorkedDocument,
-    resolve_corpus, resolve_corpus_to_store, sketch_documents,
-};
 pub(crate) use filling::fill;
 pub(crate) use interrupt::Interrupt;
 pub(crate) use joins::{
@@ -45,6 +39,10 @@ pub(crate) use joins::{
 pub(crate) use keys::{change_each, pair_sorter};
 pub(crate) use opening::{must_take_text, open_to_read, open_to_write};
 pub(crate) use panics::{contain_panics, silence_panics};
+pub(crate) use reading::{
+    CorpusDocuments, DOCUMENTS_TOGETHER, Job, JobContent, JobValue, MAX_HELD_BYTES, ReadDocument,
+    WorkedDocument, resolve_corpus, resolve_corpus_to_store, sketch_documents,
+};
 pub(crate) use sampling::{SampleSource, read_sample};
 pub(crate) use scratch_store::ScratchStore;
 pub(crate) use store_texts::NamedStore;

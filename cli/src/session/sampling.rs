@@ -7,7 +7,7 @@ use resemblance::eval::{DocumentSample, SampleAddition, SampleLimits, Sampler};
 use resemblance::{Sketcher, Text};
 
 use super::context::Context;
-use super::documents::{CorpusDocuments, resolve_corpus};
+use super::reading::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
 use crate::bug::bug;
 use crate::corpus::{Content, ContentRule};

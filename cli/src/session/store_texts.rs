@@ -8,7 +8,7 @@ use resemblance::Snapshot;
 use resemblance::verification::FeatureSets;
 
 use super::context::Context;
-use super::documents::{CorpusDocuments, resolve_corpus};
+use super::reading::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
 use crate::corpus::ContentRule;
 use crate::failure::Result;

@@ -9,13 +9,13 @@ use resemblance::{Bounds, Clusters, DocumentId, Join, Pairs, Schema, Snapshot};
 
 use super::building::Building;
 use super::context::Context;
-use super::documents::resolve_corpus;
 use super::filling::fill;
 use super::opening::open_to_read;
+use super::reading::{Job, resolve_corpus};
 use super::weighing::with_tf_idf;
 use crate::corpus::{ContentRule, is_store, only_store};
 use crate::failure::{Failure, Result};
-use crate::options::{CorpusOptions, JoinOptions};
+use crate::options::{CorpusOptions, JoinOptions, ReadOptions};
 
 /// The documents that are joined.
 #[derive(Clone)]
@@ -68,9 +68,10 @@ impl Subject {
         context: &Context,
         inputs: &[PathBuf],
         options: &JoinOptions,
+        reading: &ReadOptions,
     ) -> Result<Self> {
         if let Some(path) = only_store(inputs) {
-            return Self::open_store(context, path, options);
+            return Self::open_store(context, path, options, reading);
         }
         if let Some(store) = inputs.iter().find(|path| is_store(path)) {
             return Err(Failure::usage(format!(
@@ -78,13 +79,24 @@ impl Subject {
                 store.display()
             )));
         }
-        Self::read_corpus(context, inputs, options)
+        Self::read_corpus(context, inputs, options, reading)
     }
 
-    fn open_store(context: &Context, path: &Path, options: &JoinOptions) -> Result<Self> {
+    fn open_store(
+        context: &Context,
+        path: &Path,
+        options: &JoinOptions,
+        reading: &ReadOptions,
+    ) -> Result<Self> {
         if options.verify.asks_for_exact() {
             return Err(Failure::usage(format!(
                 "--verify exact needs the texts, and {} is a store, which has none; give its corpus",
+                path.display()
+            )));
+        }
+        if reading.job.is_some() || reading.sample.is_some() {
+            return Err(Failure::usage(format!(
+                "--job and --sample are for a corpus, and {} is a store",
                 path.display()
             )));
         }
@@ -98,15 +110,27 @@ impl Subject {
         })
     }
 
-    fn read_corpus(context: &Context, inputs: &[PathBuf], options: &JoinOptions) -> Result<Self> {
+    fn read_corpus(
+        context: &Context,
+        inputs: &[PathBuf],
+        options: &JoinOptions,
+        reading: &ReadOptions,
+    ) -> Result<Self> {
+        if reading.job.is_some() {
+            options.schema.must_not_weigh("--job")?;
+        }
         let mut schema = options.schema.build(&options.bounds)?;
         if options.schema.weighs_by_rarity() {
             schema = with_tf_idf(context, schema, inputs, &options.corpus)?;
         }
         let is_exact = options.verify.is_exact(&schema, false)?;
         let bounds = options.by.apply(Bounds::new());
-        let (collected, features) =
-            Self::collect(context, inputs, &options.corpus, (&schema, is_exact))?;
+        let (collected, features) = Self::collect(
+            context,
+            inputs,
+            (&options.corpus, reading),
+            (&schema, is_exact),
+        )?;
         Ok(Self {
             documents: JoinedDocuments::OfCorpus(collected),
             bounds,
@@ -118,13 +142,22 @@ impl Subject {
     pub(crate) fn collect(
         context: &Context,
         inputs: &[PathBuf],
-        options: &CorpusOptions,
+        (options, reading): (&CorpusOptions, &ReadOptions),
         (schema, is_exact): (&Schema, bool),
     ) -> Result<(Collected, Option<Arc<FeatureSets>>)> {
         let content = ContentRule::new(schema, is_exact);
-        let corpus = Arc::new(resolve_corpus(context, inputs, options, content)?);
+        let mut corpus = resolve_corpus(context, inputs, options, content)?;
+        corpus.settings.sample = reading.sample;
+        let corpus = Arc::new(corpus);
         let mut features = context.features(is_exact);
         let building = Building::collect(context, schema, options.skip_bad)?;
+        let settings = [
+            ("the verb", "pairs".into()),
+            ("--verify", is_exact.to_string()),
+        ];
+        let job = reading.job.as_deref();
+        let job = job.map(|folder| Job::open(context, folder, &corpus, schema, &settings));
+        let building = building.with_job(job.transpose()?);
         let filled = fill(context, &corpus, building, schema, features.as_mut())?;
         if let Some(features) = &mut features {
             features.flush()?;
@@ -132,6 +165,13 @@ impl Subject {
             context
                 .messages
                 .detail(format!("{bytes} bytes of features in a temporary file"));
+        }
+        if let Some(share) = reading.sample {
+            let (read, records) = (filled.tally.read, filled.totals.records);
+            context.messages.note(format!(
+                "--sample {share}: {read} of {records} documents, by hashes of their keys; a pair is found if \
+                 both are among them"
+            ));
         }
         context
             .messages

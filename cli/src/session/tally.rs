@@ -22,6 +22,8 @@ pub(crate) struct DocumentTally {
     /// Of these, where similarities are exact, those that were told by an estimate: the text of the
     /// other document is not at hand.
     pub(crate) estimated: u64,
+    /// Of the dropped ones those whose content is that of their survivor.
+    pub(crate) equal: u64,
     /// Left out because the store has the key.
     pub(crate) known: u64,
     /// Replaced a document with the same key.
@@ -140,6 +142,7 @@ impl fmt::Display for TallySummary<'_> {
             self.tally.skipped, self.tally.empty
         )?;
         let others = [
+            ("dropped as equal", self.tally.equal),
             ("dropped by estimate", self.tally.estimated),
             ("known keys", self.tally.known),
             ("replaced", self.tally.replaced),

@@ -8,7 +8,7 @@ use resemblance::exact::{SharedPassage, longest_shared_passage};
 use resemblance::{Overlap, Schema, Text};
 
 use super::context::Context;
-use super::documents::{CorpusDocuments, resolve_corpus};
+use super::reading::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
 use crate::corpus::{ContentRule, Corpus, CorpusDocument, read_bounded};
 use crate::failure::{Failure, Result};

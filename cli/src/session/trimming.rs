@@ -7,7 +7,7 @@ use resemblance::dedup::{RepeatedParts, TextPart, TextParts};
 
 use super::bit_list::BitList;
 use super::context::Context;
-use super::documents::CorpusDocuments;
+use super::reading::CorpusDocuments;
 use super::tally::DocumentTally;
 use crate::corpus::{Corpus, CorpusDocument, ReadTotals, SourceKind, TextTrims};
 use crate::failure::{Failure, Result};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use resemblance::{DocumentFrequencies, Schema};
 
 use super::context::Context;
-use super::documents::{CorpusDocuments, resolve_corpus};
+use super::reading::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
 use crate::corpus::ContentRule;
 use crate::failure::{Failure, Result};

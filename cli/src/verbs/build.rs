@@ -10,7 +10,7 @@ use crate::corpus::ContentRule;
 use crate::failure::{Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, StoredOptions};
 use crate::output::{must_not_exist, parent};
-use crate::session::{Context, StoreBuilding, fill, resolve_corpus_to_store, with_tf_idf};
+use crate::session::{Context, Job, StoreBuilding, fill, resolve_corpus_to_store, with_tf_idf};
 
 /// Make a store from a corpus
 ///
@@ -38,11 +38,18 @@ pub(crate) struct BuildArguments {
     stored: StoredOptions,
     #[command(flatten)]
     options: CorpusOptions,
+    /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
+    /// stopped has left there. Making the store begins anew
+    #[arg(long, value_name = "DIR")]
+    job: Option<PathBuf>,
 }
 
 pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Outcome> {
     let target = &arguments.store;
     let mut schema = arguments.schema.build(&arguments.bounds)?;
+    if arguments.job.is_some() {
+        arguments.schema.must_not_weigh("--job")?;
+    }
     must_not_exist(target, "add takes documents into an existing store")?;
     if arguments.schema.weighs_by_rarity() {
         schema = with_tf_idf(context, schema, &arguments.corpus, &arguments.options)?;
@@ -53,6 +60,16 @@ pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Out
     let skip_bad = arguments.options.skip_bad;
     let folder = parent(target);
     let building = StoreBuilding::begin(context, target, &folder, &schema, skip_bad)?;
+    let job = arguments.job.as_deref().map(|folder| {
+        Job::open(
+            context,
+            folder,
+            &corpus,
+            &schema,
+            &[("the verb", "build".into())],
+        )
+    });
+    let building = building.with_job(job.transpose()?);
     let filled = fill(context, &Arc::new(corpus), building, &schema, None)?;
     context.messages.detail(&schema);
     context

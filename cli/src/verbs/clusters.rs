@@ -7,7 +7,7 @@ use resemblance::{Clusters, LeftOut, SuspiciousCluster};
 
 use crate::bug::bug;
 use crate::failure::{Outcome, Result};
-use crate::options::{JoinOptions, TypedFormatOptions};
+use crate::options::{JoinOptions, ReadOptions, TypedFormatOptions};
 use crate::output::{
     Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, document_value,
 };
@@ -35,6 +35,8 @@ pub(crate) struct ClustersArguments {
     #[command(flatten)]
     join: JoinOptions,
     #[command(flatten)]
+    reading: ReadOptions,
+    #[command(flatten)]
     format: TypedFormatOptions,
 }
 
@@ -47,7 +49,12 @@ struct FoundClusters {
 }
 
 pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Result<Outcome> {
-    let subject = Subject::open(context, &arguments.inputs, &arguments.join)?;
+    let subject = Subject::open(
+        context,
+        &arguments.inputs,
+        &arguments.join,
+        &arguments.reading,
+    )?;
     let documents = subject.documents.clone();
     let (bounds, features) = (subject.bounds, subject.features.clone());
     let join = limited(

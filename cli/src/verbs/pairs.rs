@@ -6,7 +6,7 @@ use clap::Args;
 use resemblance::{LeftOut, Pairs};
 
 use crate::failure::{Outcome, Result};
-use crate::options::{JoinOptions, TypedFormatOptions, similarity_name};
+use crate::options::{JoinOptions, ReadOptions, TypedFormatOptions, similarity_name};
 use crate::output::{
     Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, document_value,
     nearness_columns,
@@ -37,11 +37,18 @@ pub(crate) struct PairsArguments {
     #[command(flatten)]
     join: JoinOptions,
     #[command(flatten)]
+    reading: ReadOptions,
+    #[command(flatten)]
     format: TypedFormatOptions,
 }
 
 pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Outcome> {
-    let subject = Subject::open(context, &arguments.inputs, &arguments.join)?;
+    let subject = Subject::open(
+        context,
+        &arguments.inputs,
+        &arguments.join,
+        &arguments.reading,
+    )?;
     let documents = subject.documents.clone();
     let (bounds, features) = (subject.bounds, subject.features.clone());
     let join = limited(

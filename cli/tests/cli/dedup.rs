@@ -1,6 +1,6 @@
 //! dedup: what is kept, byte for byte.
 
-use crate::support::{Folder, distinct, edited, line, mixed, text};
+use crate::support::{Folder, distinct, edited, gunzip, line, mixed, text};
 
 /// The lines of `mixed` that survive.
 pub fn survivors() -> String {
@@ -19,11 +19,11 @@ fn the_first_of_near_duplicates_survives_byte_for_byte() {
         .run(&["dedup", "c.jsonl", "-o", "out.jsonl", "--report", "r.tsv"])
         .expect(0);
     assert_eq!(ran.stdout, "");
-    ran.says(&["read 7, kept 4, dropped 3, skipped 0, empty 0"]);
+    ran.says(&["read 7, kept 4, dropped 3, skipped 0, empty 0, dropped as equal 1"]);
     assert_eq!(folder.read_text("out.jsonl"), survivors());
     let report = folder.report("r.tsv");
     let lines: Vec<_> = report.lines().collect();
-    assert_eq!(lines[0], "a-again\ta\t1.000000\texact");
+    assert_eq!(lines[0], "a-again\ta\t1.000000\tequal");
     assert!(lines[1].starts_with("a-near\ta\t0.9"));
     assert!(lines[2].starts_with("b-near\tb\t0.9"));
     assert_eq!(lines.len(), 3);
@@ -42,6 +42,42 @@ fn the_first_of_near_duplicates_survives_byte_for_byte() {
     ];
     folder.run(&without).expect(0);
     assert_eq!(folder.read_text("r.tsv"), report);
+}
+
+#[test]
+fn the_name_of_a_report_tells_its_form() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed() + &line("x,\\", &text(1)));
+    let report = |name: &str, more: &[&str]| {
+        let arguments = ["dedup", "c.jsonl", "--dry-run", "--report", name];
+        folder.run(&[&arguments, more].concat())
+    };
+    for name in ["r.tsv", "r.csv", "r.jsonl", "r.jsonl.gz", "r.json", "r.txt"] {
+        report(name, &[]).expect(0);
+    }
+    let expected = folder.read_text("r.tsv");
+    assert_eq!(expected, folder.read_text("r.txt"));
+    assert_eq!(expected.lines().last(), Some("x,\\\\\ta\t1.000000\tequal"));
+    let csv = expected.replace("x,\\\\", "\"x,\\\\\"").replace('\t', ",");
+    assert_eq!(folder.read_text("r.csv"), csv);
+    let lines = folder.read_text("r.jsonl");
+    assert_eq!(lines, gunzip(&folder.read("r.jsonl.gz")));
+    let last = "{\"dropped\":\"x,\\\\\",\"survivor\":\"a\",\"similarity\":1.0,\"distance\":null,\
+                \"similarity_is\":\"equal\"}";
+    assert_eq!(lines.lines().last(), Some(last));
+    let array = format!("[\n{}\n]\n", lines.trim_end().replace('\n', ",\n"));
+    assert_eq!(folder.read_text("r.json"), array);
+    report("r.arrow", &[])
+        .expect(2)
+        .says(&["r.arrow is named as Arrow IPC"]);
+    report("bare.csv", &["--no-header"]).expect(0);
+    assert_eq!(
+        csv.split_once('\n').unwrap().1,
+        folder.read_text("bare.csv")
+    );
+
+    let ran = report("-", &[]).expect(0);
+    assert_eq!(ran.stdout, expected);
 }
 
 #[test]
@@ -152,7 +188,7 @@ fn ids_need_not_be_unique() {
         .run(&["dedup", "c.jsonl", "-o", "-", "--report", "r.tsv"])
         .expect(0);
     assert_eq!(ran.lines().len(), 2);
-    assert_eq!(folder.report("r.tsv"), "k\tk\t1.000000\texact\n");
+    assert_eq!(folder.report("r.tsv"), "k\tk\t1.000000\tequal\n");
 }
 
 #[test]
@@ -303,7 +339,7 @@ fn simhash_and_empty_documents() {
         .expect(0);
     assert!(ran.stdout.ends_with(&(line("e1", "") + &line("e2", "!?"))));
     ran.says(&["empty 2"]);
-    assert!(folder.report("r.tsv").starts_with("a-again\ta\t0\n"));
+    assert!(folder.report("r.tsv").starts_with("a-again\ta\t0\tequal\n"));
     let alike = folder
         .run(&["dedup", "c.jsonl", "-o", "-", "--empty", "alike"])
         .expect(0);

@@ -109,6 +109,51 @@ fn order(documents: &[serde_json::Value], keep: &str) -> Vec<usize> {
     order
 }
 
+/// The annotations are those that follow from the list of dropped documents.
+fn assert_annotated(documents: &[serde_json::Value], report: &str, annotated: &str) {
+    let rows: Vec<Vec<&str>> = report.lines().map(|l| l.split('\t').collect()).collect();
+    assert_eq!(annotated.lines().count(), documents.len());
+    for (position, (line, document)) in annotated.lines().zip(documents).enumerate() {
+        let mut found: serde_json::Value = serde_json::from_str(line).unwrap();
+        let own = found.as_object_mut().unwrap();
+        let names: Vec<String> = own
+            .keys()
+            .filter(|n| n.starts_with("dedup_"))
+            .cloned()
+            .collect();
+        let take = |name: String| (name.clone(), own.remove(&name).unwrap());
+        let added: serde_json::Map<_, _> = names.into_iter().map(take).collect();
+        assert_eq!(&found, document);
+        let dropped = rows.iter().find(|row| row[0] == document["id"]);
+        let survivor = dropped.map_or(document["id"].as_str().unwrap(), |row| row[1]);
+        let cluster = documents.iter().position(|d| d["id"] == survivor).unwrap() + 1;
+        let others = rows.iter().filter(|row| row[1] == survivor);
+        let before = |row: &&Vec<&str>| {
+            let place = documents.iter().position(|d| d["id"] == row[0]);
+            place.unwrap() <= position
+        };
+        let rank = dropped.map_or(1, |_| 1 + others.clone().filter(before).count());
+        let mut expected = serde_json::json!({
+            "dedup_kept": dropped.is_none(),
+            "dedup_cluster": cluster.to_string(),
+            "dedup_size": 1 + others.count(),
+            "dedup_rank": rank,
+            "dedup_survivor": dropped.map(|row| row[1]),
+            "dedup_similarity": dropped.map(|row| row[2].parse::<f64>().unwrap()),
+            "dedup_similarity_is": dropped.map(|row| row[3]),
+        });
+        let exact = added["dedup_similarity"].as_f64();
+        let rounded = exact.map(|similarity| (similarity * 1e6).round() / 1e6);
+        assert_eq!(
+            serde_json::json!(rounded),
+            expected["dedup_similarity"],
+            "{line}"
+        );
+        expected["dedup_similarity"] = added["dedup_similarity"].clone();
+        assert_eq!(serde_json::Value::Object(added), expected);
+    }
+}
+
 #[test]
 fn every_policy_and_rule_is_that_of_a_model() {
     let folder = Folder::new();
@@ -135,6 +180,8 @@ fn every_policy_and_rule_is_that_of_a_model() {
                 "dropped.jsonl",
                 "--report",
                 "r.tsv",
+                "--annotate",
+                "annotated.jsonl",
                 "--force",
                 "--threshold",
                 "0.88",
@@ -166,6 +213,8 @@ fn every_policy_and_rule_is_that_of_a_model() {
                 let is_survivor = |p: &usize| documents[*p]["id"] == fields[1];
                 assert!(survivors.iter().any(is_survivor), "{policy} {keep}: {row}");
             }
+            let annotated = folder.read_text("annotated.jsonl");
+            assert_annotated(&documents, &report, &annotated);
             outcomes.insert(folder.read_text("kept.jsonl"));
         }
     }

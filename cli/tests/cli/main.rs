@@ -9,6 +9,7 @@
 )]
 
 mod add;
+mod annotate;
 mod backup;
 mod batches;
 mod budget;
@@ -27,6 +28,8 @@ mod formats;
 mod full;
 mod histories;
 mod ids;
+#[cfg(unix)]
+mod job;
 mod keep;
 #[cfg(unix)]
 mod kills;

@@ -11,6 +11,70 @@ fn pairs_of(stdout: &str) -> Vec<(String, String)> {
 }
 
 #[test]
+fn a_sample_is_the_same_each_time_and_its_pairs_are_those_within_it() {
+    let folder = Folder::new();
+    let documents = |prefix: &str| -> Vec<String> {
+        let documents = (0..300_u64).map(|n| {
+            let text = edited(n % 100, n / 100 % 2);
+            line(&format!("{prefix}{n}"), &text)
+        });
+        documents.collect()
+    };
+    let all = documents("a");
+    folder.write("a.jsonl", all.concat() + &"no JSON\n".repeat(40));
+    let sample = |share: &str| {
+        let arguments = [
+            "pairs",
+            "a.jsonl",
+            "--skip-bad",
+            "--threshold",
+            "0.8",
+            "--sample",
+            share,
+        ];
+        folder.run(&arguments).expect(0)
+    };
+    let whole = sample("1");
+    assert_eq!(whole.lines().len(), 300);
+    assert!(whole.stderr.contains("--sample 1: 340 of 340 documents"));
+    let half = sample("0.5");
+    assert_eq!(half.stdout, sample("0.5").stdout);
+    let keys: std::collections::BTreeSet<&str> = half
+        .lines()
+        .into_iter()
+        .flat_map(|row| row.split('\t').take(2))
+        .collect();
+    // Pairs of documents that have any in the sample are there if both documents are.
+    let within = |row: &&str| row.split('\t').take(2).all(|key| keys.contains(key));
+    let expected: Vec<_> = whole.lines().into_iter().filter(within).collect();
+    assert_eq!(half.lines(), expected);
+    assert!((30..150).contains(&expected.len()), "{}", expected.len());
+    let told = half
+        .stderr
+        .lines()
+        .find(|line| line.contains("--sample 0.5: "))
+        .unwrap();
+    let read: u64 = told.split(' ').nth(3).unwrap().parse().unwrap();
+    assert!((120..220).contains(&read), "{told}");
+    // A smaller sample is a part of a larger one, and the order of the documents does not matter.
+    let few = sample("0.25");
+    assert!(few.lines().iter().all(|row| half.lines().contains(row)));
+    let mut turned = all.clone();
+    turned.reverse();
+    folder.write("a.jsonl", turned.concat());
+    assert_eq!(sample("0.25").stdout, few.stdout);
+
+    folder.run(&["build", "a.rsm", "a.jsonl"]).expect(0);
+    let of_store = folder.run(&["pairs", "a.rsm", "--sample", "0.5"]).expect(2);
+    of_store.says(&["--job and --sample are for a corpus, and a.rsm is a store"]);
+    for wrong in ["0", "1.1", "-1", "half", "nan"] {
+        folder
+            .run(&["pairs", "a.jsonl", &format!("--sample={wrong}")])
+            .expect(2);
+    }
+}
+
+#[test]
 fn pairs_of_a_store_and_of_its_corpus_are_the_same() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());

@@ -301,6 +301,121 @@ fn tables_lose_rows_and_nothing_else() {
     }
 }
 
+/// What was added to the rows of a table, as JSON.
+fn added(batch: &RecordBatch) -> Vec<serde_json::Value> {
+    let row = |row: usize| {
+        let field = |(column, field): (&ArrayRef, &Arc<Field>)| {
+            let value = match field.data_type() {
+                _ if column.is_null(row) => serde_json::Value::Null,
+                DataType::Boolean => column.as_boolean().value(row).into(),
+                DataType::UInt64 => column.as_primitive::<UInt64Type>().value(row).into(),
+                // As a number is that has been text.
+                DataType::Float64 => {
+                    let number = column.as_primitive::<Float64Type>().value(row);
+                    serde_json::from_str(&serde_json::Value::from(number).to_string()).unwrap()
+                }
+                _ => column.as_string::<i32>().value(row).into(),
+            };
+            (field.name().clone(), value)
+        };
+        let schema = batch.schema();
+        let fields = batch.columns().iter().zip(schema.fields());
+        fields.skip(7).map(field).collect()
+    };
+    (0..batch.num_rows()).map(row).collect()
+}
+
+#[test]
+fn annotated_tables_have_more_columns_and_all_rows() {
+    let folder = Folder::new();
+    let batch = write_all(&folder);
+    for form in ["c.jsonl", "c.parquet", "c.arrow", "c.arrows"] {
+        let arguments = ["dedup", form, "--annotate", "out/", "--policy", "cluster"];
+        folder
+            .run(&arguments)
+            .expect(0)
+            .says(&["dropped as equal 1"]);
+    }
+    let lines = folder.read_text("out/c.jsonl");
+    let expected = lines.lines().map(|line| {
+        let mut row: serde_json::Value = serde_json::from_str(line).unwrap();
+        let row_fields = row.as_object_mut().unwrap();
+        row_fields.retain(|name, _| name.starts_with("dedup_"));
+        row
+    });
+    let expected: Vec<_> = expected.collect();
+    assert_eq!(
+        expected
+            .iter()
+            .filter(|row| row["dedup_kept"] == true)
+            .count(),
+        6
+    );
+    let own: Vec<usize> = (0..7).collect();
+    let parquet = read_parquet(&folder.path("out/c.parquet"));
+    assert_eq!(
+        parquet.project(&own).unwrap(),
+        read_parquet(&folder.path("c.parquet"))
+    );
+    assert_eq!(added(&parquet), expected);
+    let open = |name| SerializedFileReader::new(File::open(folder.path(name)).unwrap()).unwrap();
+    let metadata = [open("c.parquet"), open("out/c.parquet")].map(|r| r.metadata().clone());
+    let [before, after] = &metadata;
+    let groups = |m: &parquet::file::metadata::ParquetMetaData| -> Vec<i64> {
+        m.row_groups()
+            .iter()
+            .map(|group| group.num_rows())
+            .collect()
+    };
+    assert_eq!(groups(before), groups(after));
+    let names = |m: &parquet::file::metadata::ParquetMetaData| -> Vec<String> {
+        let entries = m.file_metadata().key_value_metadata().unwrap().iter();
+        entries.map(|entry| entry.key.clone()).collect()
+    };
+    assert_eq!(names(before), names(after));
+    for column in after.row_group(0).columns() {
+        assert_eq!(column.compression(), Compression::SNAPPY);
+    }
+    for (name, is_file) in [("c.arrow", true), ("c.arrows", false)] {
+        let found = read_arrow(&folder.path(&format!("out/{name}")), is_file);
+        assert_eq!(found.project(&own).unwrap(), batch, "{name}");
+        assert_eq!(found.schema().metadata(), batch.schema().metadata());
+        assert_eq!(added(&found), expected, "{name}");
+    }
+    let arguments = ["dedup", "c.parquet", "--dry-run", "--report"];
+    let reports = ["r.parquet", "r.jsonl"].map(|name| {
+        folder.run(&[&arguments[..], &[name]].concat()).expect(0);
+        folder.path(name)
+    });
+    let report = read_parquet(&reports[0]);
+    let keys = report["dropped"]
+        .as_string::<i32>()
+        .iter()
+        .map(Option::unwrap);
+    let of_lines = std::fs::read_to_string(&reports[1]).unwrap();
+    let of_lines = of_lines.lines().map(|line| {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        row["dropped"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(keys.collect::<Vec<_>>(), of_lines.collect::<Vec<_>>());
+    assert_eq!(
+        report["similarity"].as_primitive::<Float64Type>().value(0),
+        1.0
+    );
+    let compressed = folder.run(&[&arguments[..], &["r.parquet.gz"]].concat());
+    compressed
+        .expect(2)
+        .says(&["Parquet is written neither to a terminal nor compressed"]);
+    // A second time the names are taken.
+    for name in ["out/c.parquet", "out/c.arrow"] {
+        let arguments = ["dedup", name, "--annotate", "again/"];
+        folder
+            .run(&arguments)
+            .expect(3)
+            .says(&["\"dedup_kept\" already"]);
+    }
+}
+
 #[test]
 fn shards_and_folders_are_one_corpus() {
     let folder = Folder::new();

@@ -4,11 +4,13 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_ipc::{CompressionType, MessageHeader, MetadataVersion};
-use arrow_schema::{ArrowError, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+
+use super::super::changes::{AddedColumn, ColumnValues};
 
 /// The bytes at the beginning of a file; a stream has none of its own.
 pub(super) const FILE_MAGIC: &[u8] = b"ARROW1";
@@ -133,15 +135,20 @@ pub(super) enum IpcWriter<W: Write> {
 }
 
 impl<W: Write> IpcWriter<W> {
-    /// One like the input: a file or a stream, with its schema, metadata and compression.
+    /// One like the input: a file or a stream, with its schema, more columns if there are any, metadata and
+    /// compression.
     pub(super) fn create(
         input: &IpcBatches,
         compression: Option<CompressionType>,
         output: W,
+        added: Option<&[AddedColumn]>,
     ) -> Result<Self, ArrowError> {
         let options = IpcWriteOptions::try_new(64, false, MetadataVersion::V5)?;
         let options = options.try_with_compression(compression)?;
-        let schema = input.schema();
+        let schema = match added {
+            Some(added) => Arc::new(schema_with(&input.schema(), added)),
+            None => input.schema(),
+        };
         Ok(match input {
             IpcBatches::File(reader) => {
                 let mut writer = FileWriter::try_new_with_options(output, &schema, options)?;
@@ -170,4 +177,38 @@ impl<W: Write> IpcWriter<W> {
             Self::Stream(writer) => writer.into_inner(),
         }
     }
+}
+
+/// A schema with more columns.
+pub(super) fn schema_with(schema: &Schema, added: &[AddedColumn]) -> Schema {
+    let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
+    fields.extend(added.iter().map(|column| {
+        let data_type = match column.values {
+            ColumnValues::Truth(_) => DataType::Boolean,
+            ColumnValues::Integer(_) => DataType::UInt64,
+            ColumnValues::Number(_) => DataType::Float64,
+            ColumnValues::Text(_) => DataType::Utf8,
+        };
+        Arc::new(Field::new(&column.name, data_type, true))
+    }));
+    Schema::new_with_metadata(fields, schema.metadata().clone())
+}
+
+/// Rows with more columns; `numbers` are theirs in the corpus.
+pub(super) fn with_more(
+    rows: &RecordBatch,
+    added: &[AddedColumn],
+    numbers: impl Iterator<Item = u64> + Clone,
+) -> Result<RecordBatch, ArrowError> {
+    let mut columns = rows.columns().to_vec();
+    columns.extend(added.iter().map(|column| -> ArrayRef {
+        let numbers = numbers.clone();
+        match &column.values {
+            ColumnValues::Truth(value) => Arc::new(numbers.map(value).collect::<BooleanArray>()),
+            ColumnValues::Integer(value) => Arc::new(numbers.map(value).collect::<UInt64Array>()),
+            ColumnValues::Number(value) => Arc::new(numbers.map(value).collect::<Float64Array>()),
+            ColumnValues::Text(value) => Arc::new(numbers.map(value).collect::<StringArray>()),
+        }
+    }));
+    RecordBatch::try_new(Arc::new(schema_with(&rows.schema(), added)), columns)
 }

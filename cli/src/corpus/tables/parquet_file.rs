@@ -5,12 +5,15 @@ use std::io::Write;
 use std::sync::Arc;
 
 use arrow_schema::Schema;
-use parquet::arrow::ProjectionMask;
+use itertools::Itertools;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder,
 };
-use parquet::basic::Encoding;
+use parquet::arrow::{
+    ARROW_SCHEMA_META_KEY, ProjectionMask, encode_arrow_schema, parquet_to_arrow_schema,
+};
+use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriterImpl;
 use parquet::data_type::{
@@ -18,14 +21,22 @@ use parquet::data_type::{
     Int64Type, Int96Type,
 };
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, FileMetaData, KeyValue, ParquetMetaData, RowGroupMetaData,
+};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{
     SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter,
 };
+use parquet::schema::types::{Type, TypePtr};
 
+use super::super::changes::{AddedColumn, ColumnValues};
+use super::arrow_ipc;
 use super::projection::{self, rows_together};
+
+/// Values of an added column that are made together.
+const ADDED_TOGETHER: usize = 1024;
 
 /// The schema of a file as Arrow has it, by its own types alone.
 pub(super) fn load(file: &File) -> Result<(ArrowReaderMetadata, Arc<Schema>)> {
@@ -101,26 +112,69 @@ pub(super) fn batches(
 }
 
 /// A file to which rows of files like `input` go: with its schema, its metadata, and the compression and
-/// encodings of its columns.
+/// encodings of its columns; and with more columns, if there are any.
 pub(super) fn writer<W: Write + Send>(
     input: &ParquetMetaData,
     output: W,
+    added: Option<&[AddedColumn]>,
 ) -> Result<SerializedFileWriter<W>> {
     let file = input.file_metadata();
+    let (schema, key_values) = match added {
+        Some(added) => with_more(file, added)?,
+        None => {
+            let schema = file.schema_descr().root_schema_ptr();
+            (schema, file.key_value_metadata().cloned())
+        }
+    };
     let mut properties = WriterProperties::builder()
         .set_max_row_group_row_count(None)
-        .set_key_value_metadata(file.key_value_metadata().cloned());
+        .set_key_value_metadata(key_values);
     if let Some(group) = input.row_groups().first() {
         properties = properties.set_sorting_columns(group.sorting_columns().cloned());
         let has_index = |chunk: &ColumnChunkMetaData| chunk.offset_index_offset().is_some();
         let has_index = group.columns().iter().any(has_index);
         properties = properties.set_offset_index_disabled(!has_index);
+        if let Some(chunk) = group.columns().first() {
+            properties = properties.set_compression(chunk.compression());
+        }
         for chunk in group.columns() {
             properties = like(properties, chunk);
         }
     }
-    let schema = file.schema_descr().root_schema_ptr();
     SerializedFileWriter::new(output, schema, Arc::new(properties.build()))
+}
+
+/// The schema and the key-value metadata of a file with more columns. Readers hold the schema of Arrow in the metadata
+/// against that of the file, so that it gets them, too.
+fn with_more(
+    file: &FileMetaData,
+    added: &[AddedColumn],
+) -> Result<(TypePtr, Option<Vec<KeyValue>>)> {
+    let own = file.schema_descr();
+    let mut fields = own.root_schema().get_fields().to_vec();
+    for column in added {
+        let (physical, logical) = match column.values {
+            ColumnValues::Truth(_) => (PhysicalType::BOOLEAN, None),
+            ColumnValues::Integer(_) => {
+                let unsigned = LogicalType::integer(64, false);
+                (PhysicalType::INT64, Some(unsigned))
+            }
+            ColumnValues::Number(_) => (PhysicalType::DOUBLE, None),
+            ColumnValues::Text(_) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let field = Type::primitive_type_builder(&column.name, physical)
+            .with_repetition(Repetition::OPTIONAL)
+            .with_logical_type(logical);
+        fields.push(Arc::new(field.build()?));
+    }
+    let root = Type::group_type_builder(own.name()).with_fields(fields);
+    let mut key_values = file.key_value_metadata().cloned();
+    let of_arrow = key_values.iter_mut().flatten();
+    for entry in of_arrow.filter(|entry| entry.key == ARROW_SCHEMA_META_KEY) {
+        let schema = parquet_to_arrow_schema(own, file.key_value_metadata())?;
+        entry.value = Some(encode_arrow_schema(&arrow_ipc::schema_with(&schema, added)));
+    }
+    Ok((Arc::new(root.build()?), key_values))
 }
 
 /// The properties with those of one column, as it stands in the first row group.
@@ -163,9 +217,11 @@ pub(super) enum CopyError<E> {
 }
 
 /// Copies the rows that are chosen, by their numbers from 0. A row group stays one; it goes if none of its rows stays.
+/// Rows get what is added, if anything; the number of the first one in the corpus comes with it.
 pub(super) fn copy<W: Write + Send, E>(
     input: &SerializedFileReader<File>,
     output: &mut SerializedFileWriter<W>,
+    (added, first_number): (Option<&[AddedColumn]>, u64),
     mut is_kept: impl FnMut(u64) -> std::result::Result<bool, E>,
 ) -> std::result::Result<(), CopyError<E>> {
     let mut first = 0;
@@ -175,12 +231,17 @@ pub(super) fn copy<W: Write + Send, E>(
         let kept: std::result::Result<Vec<bool>, E> =
             (first..first + rows).map(&mut is_kept).collect();
         let kept = kept.map_err(CopyError::Choice)?;
-        first += rows;
         if kept.contains(&true) {
             let mut copied = output.next_row_group().map_err(CopyError::Output)?;
             copy_group(&*group, &mut copied, &kept)?;
+            for column in added.into_iter().flatten() {
+                let numbers = (first_number + first..).zip(&kept);
+                let numbers = numbers.filter_map(|(number, is_kept)| is_kept.then_some(number));
+                add_column(&mut copied, column, numbers).map_err(CopyError::Output)?;
+            }
             copied.close().map_err(CopyError::Output)?;
         }
+        first += rows;
     }
     Ok(())
 }
@@ -199,6 +260,49 @@ fn copy_group<W: Write + Send, E>(
         let together = rows_together(count(chunk.uncompressed_size()), kept.len() as u64);
         copy_column(reader, &mut writer, kept, together)?;
         writer.close().map_err(CopyError::Output)?;
+    }
+    Ok(())
+}
+
+/// Writes a column that is not in the input; `numbers` are those of the rows in the corpus.
+fn add_column<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    column: &AddedColumn,
+    numbers: impl Iterator<Item = u64>,
+) -> Result<()> {
+    let writer = group.next_column()?;
+    let missing = || ParquetError::General("a column is missing".into());
+    let mut writer = writer.ok_or_else(missing)?;
+    match &column.values {
+        ColumnValues::Truth(value) => {
+            add_values(writer.typed::<BoolType>(), numbers.map(value))?;
+        }
+        ColumnValues::Integer(value) => {
+            let values = numbers.map(|number| value(number).map(u64::cast_signed));
+            add_values(writer.typed::<Int64Type>(), values)?;
+        }
+        ColumnValues::Number(value) => {
+            add_values(writer.typed::<DoubleType>(), numbers.map(value))?;
+        }
+        ColumnValues::Text(value) => {
+            let values = numbers.map(|number| value(number).map(|text| text.into_bytes().into()));
+            add_values(writer.typed::<ByteArrayType>(), values)?;
+        }
+    }
+    writer.close()
+}
+
+fn add_values<T: DataType>(
+    writer: &mut ColumnWriterImpl<'_, T>,
+    values: impl Iterator<Item = Option<T::T>>,
+) -> Result<()> {
+    for values in &values.chunks(ADDED_TOGETHER) {
+        let (mut present, mut levels) = (Vec::new(), Vec::new());
+        for value in values {
+            levels.push(i16::from(value.is_some()));
+            present.extend(value);
+        }
+        writer.write_batch(&present, Some(&levels), None)?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::TypePtr;
 
+use super::super::changes::AddedColumn;
 use super::super::error::CorpusError;
 use super::super::settings::SourceKind;
 use super::super::source::CorpusSource;
@@ -37,6 +38,8 @@ impl<E> From<CorpusError> for TableError<E> {
 /// A table to which rows of tables with the same columns go.
 pub struct TableWriter<W: Write + Send> {
     columns: TableColumns,
+    /// What rows get beside them.
+    added: Option<Arc<Vec<AddedColumn>>>,
     inner: Inner<W>,
 }
 
@@ -67,20 +70,33 @@ impl TableColumns {
             }
         })
     }
+
+    /// True if there is a column of this name.
+    pub(in crate::corpus) fn has(&self, name: &str) -> bool {
+        match self {
+            Self::Parquet(columns) => columns.iter().any(|column| column.name() == name),
+            Self::Arrow(schema) => schema.fields().iter().any(|field| field.name() == name),
+        }
+    }
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// A table like this source, without its rows.
+    /// A table like this source, without its rows; with more columns, if there are any.
     ///
     /// # Errors
     ///
     /// The source cannot be read, or the output not be written.
-    pub fn create<E>(source: &CorpusSource, output: W) -> Result<Self, TableError<E>> {
+    pub fn create<E>(
+        source: &CorpusSource,
+        output: W,
+        added: Option<Arc<Vec<AddedColumn>>>,
+    ) -> Result<Self, TableError<E>> {
         let file = TableFile::open(source)?;
+        let more = added.as_deref().map(Vec::as_slice);
         let inner = match file.kind {
             SourceKind::Parquet => {
                 let input = open_parquet(&file)?;
-                let writer = parquet_file::writer(input.metadata(), output);
+                let writer = parquet_file::writer(input.metadata(), output, more);
                 Inner::Parquet(writer.map_err(|e| TableError::Output(of_parquet(e)))?)
             }
             _ => {
@@ -88,15 +104,20 @@ impl<W: Write + Send> TableWriter<W> {
                 let rewound = file.rewound()?;
                 let outline = file.decode(|| IpcOutline::read(rewound, is_file))?;
                 let input = file.decode(|| IpcBatches::open(&file.file, is_file, |_| true))?;
-                let writer = IpcWriter::create(&input, outline.compression, output);
+                let writer = IpcWriter::create(&input, outline.compression, output, more);
                 Inner::Arrow(writer.map_err(|e| TableError::Output(of_arrow(e)))?)
             }
         };
         let columns = TableColumns::of(&file)?;
-        Ok(Self { columns, inner })
+        Ok(Self {
+            columns,
+            added,
+            inner,
+        })
     }
 
-    /// Adds the rows of a source for whose numbers, from 0, `is_kept` returns true.
+    /// Adds the rows of a source for whose numbers, from 0, `is_kept` returns true. `first` is the number of the
+    /// first row in the corpus, by which added columns know it.
     ///
     /// # Errors
     ///
@@ -104,6 +125,7 @@ impl<W: Write + Send> TableWriter<W> {
     pub fn copy<E>(
         &mut self,
         source: &CorpusSource,
+        first: u64,
         mut is_kept: impl FnMut(u64) -> Result<bool, E>,
     ) -> Result<(), TableError<E>> {
         let file = TableFile::open(source)?;
@@ -112,10 +134,11 @@ impl<W: Write + Send> TableWriter<W> {
             let message = format!("{name} has other columns than the table that it is to go into");
             return Err(CorpusError::bad(message).into());
         }
+        let added = self.added.as_deref().map(Vec::as_slice);
         match &mut self.inner {
             Inner::Parquet(output) => {
                 let input = open_parquet(&file)?;
-                let copied = parquet_file::copy(&input, output, is_kept);
+                let copied = parquet_file::copy(&input, output, (added, first), is_kept);
                 copied.map_err(|error| match error {
                     CopyError::Input(error) => TableError::Input(file.damaged(&error)),
                     CopyError::Output(error) => TableError::Output(of_parquet(error)),
@@ -125,12 +148,19 @@ impl<W: Write + Send> TableWriter<W> {
             Inner::Arrow(output) => {
                 let is_file = file.begins_with(arrow_ipc::FILE_MAGIC)?;
                 let input = file.decode(|| IpcBatches::open(&file.file, is_file, |_| true))?;
-                let mut first = 0;
+                let mut row = 0;
                 for batch in input {
                     let batch = file.decode(|| batch)?;
-                    let numbers = first..first + batch.num_rows() as u64;
-                    first = numbers.end;
-                    let kept: Result<Vec<bool>, E> = numbers.map(&mut is_kept).collect();
+                    let rows = row..row + batch.num_rows() as u64;
+                    row = rows.end;
+                    let numbers = rows.clone().map(|row| first + row);
+                    let batch = match added {
+                        Some(added) => {
+                            file.decode(|| arrow_ipc::with_more(&batch, added, numbers))?
+                        }
+                        None => batch,
+                    };
+                    let kept: Result<Vec<bool>, E> = rows.map(&mut is_kept).collect();
                     let kept = kept.map_err(TableError::Choice)?;
                     if kept.contains(&true) {
                         let kept = BooleanArray::from(kept);

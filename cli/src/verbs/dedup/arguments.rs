@@ -43,6 +43,8 @@ Examples:
   resemblance dedup corpus.jsonl -o unique.jsonl --verify estimate --report dropped.tsv
   resemblance dedup corpus.jsonl -o unique.jsonl --keep quality:max --dropped dropped.jsonl
   resemblance dedup corpus.jsonl -o unique.jsonl --level line,document
+  resemblance dedup shard-*.jsonl.gz -o unique/ --job dedup.job
+  resemblance dedup corpus.parquet --annotate annotated.parquet --policy cluster
   zcat corpus.jsonl.gz | resemblance dedup - -o - | gzip > unique.jsonl.gz
   resemblance dedup more.jsonl --against seen.rsm -o new.jsonl")]
 pub(crate) struct DedupArguments {
@@ -51,7 +53,7 @@ pub(crate) struct DedupArguments {
     pub(super) corpus: Vec<PathBuf>,
     /// A file (its name tells the compression), - for standard output, or a folder, which gets the
     /// input's file names and compression (if it exists, or ends in /, or texts are written)
-    #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
+    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["dry_run", "annotate"])]
     pub(super) output: Option<PathBuf>,
     /// Decide, and write the report and what was dropped, but not what was kept
     #[arg(long, conflicts_with = "output")]
@@ -60,13 +62,30 @@ pub(crate) struct DedupArguments {
     /// a folder, as with -o
     #[arg(long, value_name = "OUT")]
     pub(super) dropped: Option<PathBuf>,
+    /// Write all documents here as they stand in the input, with what became of each: a file or a folder, as with
+    /// -o. Lines of JSON get fields and tables columns: dedup_kept, dedup_cluster (the place of the survivor
+    /// in the corpus, from 1, or store:ID), dedup_size (documents of the cluster, with the survivor), dedup_rank
+    /// (1 for the survivor, then in the order of the corpus), and of dropped ones dedup_survivor (its key, as
+    /// the report has it), dedup_similarity, dedup_distance and dedup_similarity_is; null where there is
+    /// none. A cluster is a survivor and what was dropped for it
+    #[arg(long, value_name = "OUT")]
+    pub(super) annotate: Option<PathBuf>,
+    /// Begin the names of the fields that --annotate adds with NAME and an underscore
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "dedup",
+        requires = "annotate"
+    )]
+    pub(super) annotate_prefix: String,
     /// Write a line for each dropped document: dropped, survivor, similarity (of SimHash alone the
-    /// distance, of both families both); tab-separated. A last column says whether the similarity is
-    /// exact, or an estimate because the survivor's text is not at hand. With --verify estimate there is
-    /// no such column, and all are estimates
+    /// distance, of both families both); tab-separated, or as .csv, .jsonl, .json or .parquet at the end of the
+    /// name tells. The last column says equal where both have the same
+    /// text, byte for byte, or the same features, else exact, or estimate, as with --verify estimate and where the
+    /// survivor's text is not at hand
     #[arg(long, value_name = "FILE")]
     pub(super) report: Option<PathBuf>,
-    /// Leave out the first line of the report, which has the names of the columns
+    /// Leave out the first line of a report in tsv or csv, which has the names of the columns
     #[arg(long, requires = "report")]
     pub(super) no_header: bool,
     /// What goes if it was there before: near-duplicate documents; or paragraphs or lines with the same
@@ -79,6 +98,10 @@ pub(crate) struct DedupArguments {
         default_value = "document"
     )]
     pub(super) level: Vec<LevelName>,
+    /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
+    /// stopped has left there. Deciding begins anew
+    #[arg(long, value_name = "DIR", conflicts_with = "against")]
+    pub(super) job: Option<PathBuf>,
     /// Overwrite existing output, but never a store
     #[arg(long)]
     pub(super) force: bool,

@@ -1,5 +1,6 @@
 //! The verb `dedup`.
 
+mod annotations;
 mod arguments;
 mod choices;
 mod kept;
@@ -11,15 +12,16 @@ use std::sync::Arc;
 use resemblance::Schema;
 use resemblance::dedup::TextPart;
 
+use self::annotations::{Annotations, column_names};
 pub(crate) use self::arguments::DedupArguments;
 pub(in crate::verbs) use self::choices::{DedupBasis, DedupChoices};
-pub(in crate::verbs) use self::plan::DedupPlan;
-use crate::corpus::{ContentRule, Corpus, ReadTotals};
+pub(in crate::verbs) use self::plan::{DedupPlan, DroppedDocument};
+use crate::corpus::{AddedColumn, ContentRule, Corpus, ReadTotals, not_for_more_columns};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{KeepRule, PolicyName, similarity_name};
-use crate::output::{DropReport, OutputTarget, Sink, Survivor};
+use crate::output::{DropReport, OutputTarget, Sink};
 use crate::session::{
-    BitList, Context, CopiedRecords, DocumentTally, TrimmedCorpus, copy_records, must_be_same,
+    BitList, Context, CopiedRecords, DocumentTally, Job, TrimmedCorpus, copy_records, must_be_same,
     resolve_corpus, spool_sources, trim_corpus,
 };
 
@@ -32,7 +34,7 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     let content = ContentRule::new(&schema, is_exact);
     let mut corpus = resolve_corpus(context, &arguments.corpus, &arguments.options, content)?;
     arguments.survivors.keep.apply(&mut corpus);
-    let outputs = Outputs::choose(arguments, &corpus)?;
+    let outputs = Outputs::choose(arguments, &corpus, &schema)?;
     let mut report = outputs.report(arguments, &schema, is_exact, &corpus)?;
     let sinks = outputs.create(arguments.force)?;
     spool_sources(context, &mut corpus)?;
@@ -47,24 +49,53 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         totals_before = Some(trimmed.totals);
         corpus = trimmed.corpus;
     }
+    let job = job(context, arguments, &corpus, &schema, is_exact)?;
     let corpus = Arc::new(corpus);
-    let mut on_drop = |dropped: &[u8], survivor: &Survivor| match &mut report {
-        Some(report) => report.line(dropped, survivor),
-        None => Ok(()),
+    let mut annotations = arguments.annotate.is_some().then(Annotations::default);
+    let mut on_drop = |dropped: DroppedDocument<'_>| {
+        if let Some(annotations) = &mut annotations {
+            annotations.take(&dropped);
+        }
+        match (&mut report, dropped.survivor) {
+            (Some(report), Some(survivor)) => report.row(dropped.key, survivor),
+            _ => Ok(()),
+        }
     };
-    let plan = DedupPlan::new(context, choices, &basis, Arc::clone(&corpus), &mut on_drop)?;
+    let read = (Arc::clone(&corpus), job);
+    let plan = DedupPlan::new(context, choices, &basis, read, &mut on_drop)?;
     let decided = plan.run(tally)?;
     let totals = decided.totals;
     if let Some(before) = totals_before {
         must_be_same(before, totals)?;
     }
-    let records = (decided.kept, decided.dropped);
+    let columns = annotations.map(|a| a.columns(&schema, &arguments.annotate_prefix));
+    let records = (decided.kept, decided.dropped, columns.transpose()?);
     copy(context, &corpus, totals, records, sinks)?;
     if let Some(report) = report {
         report.finish()?;
     }
     context.messages.note(decided.tally.summary("kept", totals));
     Ok(Outcome::Done)
+}
+
+/// The job that keeps what is read, if one is wanted.
+fn job(
+    context: &Context,
+    arguments: &DedupArguments,
+    corpus: &Corpus,
+    schema: &Schema,
+    is_exact: bool,
+) -> Result<Option<Arc<Job>>> {
+    let Some(folder) = &arguments.job else {
+        return Ok(None);
+    };
+    let settings = [
+        ("the verb", "dedup".to_owned()),
+        ("--verify", is_exact.to_string()),
+        ("--keep", arguments.survivors.keep.scoring()),
+    ];
+    let job = Job::open(context, folder, corpus, schema, &settings)?;
+    Ok(Some(Arc::new(job)))
 }
 
 /// The corpus without its repeated paragraphs or lines.
@@ -83,28 +114,31 @@ fn trim(
 }
 
 /// Writes what is left of each text.
-fn write_trimmed(
-    context: &Context,
-    trimmed: TrimmedCorpus,
-    outputs: (Option<Sink>, Option<Sink>),
-) -> Result<Outcome> {
+fn write_trimmed(context: &Context, trimmed: TrimmedCorpus, sinks: Sinks) -> Result<Outcome> {
     let totals = trimmed.totals;
     context.messages.note(totals);
-    let records = (trimmed.kept, trimmed.emptied);
-    copy(context, &Arc::new(trimmed.corpus), totals, records, outputs)?;
+    let records = (trimmed.kept, trimmed.emptied, None);
+    copy(context, &Arc::new(trimmed.corpus), totals, records, sinks)?;
     context.messages.note(trimmed.tally.summary("kept", totals));
     Ok(Outcome::Done)
 }
 
-/// Writes the documents that were kept, and those that were dropped as they stand in the input.
+/// Writes the documents that were kept, those that were dropped as they stand in the input, and both with more
+/// columns.
 fn copy(
     context: &Context,
     corpus: &Arc<Corpus>,
     totals: ReadTotals,
-    (kept, dropped): (BitList, BitList),
-    (kept_sink, dropped_sink): (Option<Sink>, Option<Sink>),
+    (kept, dropped, columns): (BitList, BitList, Option<Vec<AddedColumn>>),
+    sinks: Sinks,
 ) -> Result<()> {
-    let outputs = [(kept, kept_sink, true), (dropped, dropped_sink, false)];
+    let annotated = sinks.annotated.zip(columns);
+    let annotated = annotated.map(|(sink, columns)| sink.with_columns(columns));
+    let outputs = [
+        (kept.or(&dropped), annotated, false),
+        (kept, sinks.kept, true),
+        (dropped, sinks.dropped, false),
+    ];
     let outputs = outputs
         .into_iter()
         .filter_map(|(wanted, sink, are_trimmed)| {
@@ -121,18 +155,50 @@ fn copy(
 struct Outputs {
     kept: Option<OutputTarget>,
     dropped: Option<OutputTarget>,
+    annotated: Option<OutputTarget>,
+}
+
+/// The same, opened.
+struct Sinks {
+    kept: Option<Sink>,
+    dropped: Option<Sink>,
+    annotated: Option<Sink>,
 }
 
 impl Outputs {
-    fn choose(arguments: &DedupArguments, corpus: &Corpus) -> Result<Self> {
+    fn choose(arguments: &DedupArguments, corpus: &Corpus, schema: &Schema) -> Result<Self> {
         let choose =
             |path: &PathBuf| OutputTarget::choose(path, &arguments.corpus, corpus, arguments.force);
         let outputs = Self {
             kept: arguments.output.as_ref().map(choose).transpose()?,
             dropped: arguments.dropped.as_ref().map(choose).transpose()?,
+            annotated: arguments.annotate.as_ref().map(choose).transpose()?,
         };
-        if let (Some(kept), Some(dropped)) = (&outputs.kept, &arguments.dropped) {
-            kept.must_not_meet("the dropped documents", dropped, corpus)?;
+        let others = [
+            (&outputs.kept, "the dropped documents", &arguments.dropped),
+            (
+                &outputs.kept,
+                "the annotated documents",
+                &arguments.annotate,
+            ),
+            (
+                &outputs.dropped,
+                "the annotated documents",
+                &arguments.annotate,
+            ),
+        ];
+        for (target, what, other) in others {
+            if let (Some(target), Some(other)) = (target, other) {
+                target.must_not_meet(what, other, corpus)?;
+            }
+        }
+        if outputs.annotated.is_some() {
+            let names = column_names(schema, &arguments.annotate_prefix);
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            if let Some(reason) = not_for_more_columns(corpus, &names)? {
+                let advice = "--annotate-prefix NAME calls the new ones otherwise";
+                return Err(Failure::bad_input(format!("--annotate: {reason}")).with_note(advice));
+            }
         }
         Ok(outputs)
     }
@@ -148,29 +214,42 @@ impl Outputs {
         let Some(path) = &arguments.report else {
             return Ok(None);
         };
-        for target in [&self.kept, &self.dropped].into_iter().flatten() {
+        for target in [&self.kept, &self.dropped, &self.annotated]
+            .into_iter()
+            .flatten()
+        {
             target.must_not_meet("the report", path, corpus)?;
         }
-        let mut report = DropReport::create(path, arguments.force, schema, is_exact)?;
-        if !arguments.no_header {
-            report.header(similarity_name(is_exact))?;
-        }
+        let (force, has_header) = (arguments.force, !arguments.no_header);
+        let name = similarity_name(is_exact);
+        let report = DropReport::create(path, force, has_header, schema, name)?;
         Ok(Some(report))
     }
 
-    fn create(&self, force: bool) -> Result<(Option<Sink>, Option<Sink>)> {
+    fn create(&self, force: bool) -> Result<Sinks> {
         let create = |target: &Option<OutputTarget>| {
             let sink = target.as_ref().map(|target| Sink::create(target, force));
             sink.transpose()
         };
-        Ok((create(&self.kept)?, create(&self.dropped)?))
+        Ok(Sinks {
+            kept: create(&self.kept)?,
+            dropped: create(&self.dropped)?,
+            annotated: create(&self.annotated)?,
+        })
     }
 }
 
-/// An error if an option for near-duplicate documents was given without that level.
+/// An error if an option for near-duplicate documents was given without that level, or a job for another.
 fn check_levels(arguments: &DedupArguments) -> Result<()> {
+    if arguments.job.is_some() {
+        arguments.schema.must_not_weigh("--job")?;
+        if arguments.part()?.is_some() {
+            return Err(Failure::usage("--job is for --level document alone"));
+        }
+    }
     if !arguments.drops_documents() {
         let given = [
+            ("--annotate", arguments.annotate.is_some()),
             ("--report", arguments.report.is_some()),
             ("--against", arguments.survivors.against.is_some()),
             ("--budget", arguments.survivors.budget.is_some()),

@@ -3,34 +3,44 @@
 use std::sync::Arc;
 
 use resemblance::collection::Collected;
-use resemblance::dedup::{DedupPolicy, Deduplicator};
+use resemblance::dedup::{DedupPolicy, Deduplicator, Duplicate};
 use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{Document, Schema, Snapshot};
 
 use super::choices::{DedupBasis, DedupChoices};
-use super::kept::{KeptDocuments, SketchedDocument};
+use super::kept::{KeptDocuments, SketchedDocument, StoredPayload};
 use crate::bug::bug;
 use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
 use crate::failure::Result;
 use crate::options::{KeepRule, PolicyName};
-use crate::output::{Survivor, escape};
+use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::{
     BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
-    DocumentTally, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator, limited,
-    tell_left_out, tell_suspicious,
+    DocumentTally, Job, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator,
+    limited, tell_left_out, tell_suspicious,
 };
 
-/// Called with the key of each document that is dropped for another one, and with that one.
-type OnDrop<'a> = &'a mut dyn FnMut(&[u8], &Survivor) -> Result<()>;
+/// A document that is dropped.
+pub(in crate::verbs) struct DroppedDocument<'d> {
+    /// Its number in the corpus, from 0.
+    pub(in crate::verbs) number: u64,
+    pub(in crate::verbs) key: &'d [u8],
+    /// `None` if nothing is left of its text without the parts that stood before.
+    pub(in crate::verbs) survivor: Option<&'d Survivor>,
+}
+
+/// Called with each document that is dropped.
+type OnDrop<'a> = &'a mut dyn FnMut(DroppedDocument<'_>) -> Result<()>;
 
 /// Decides which documents are kept.
 pub(in crate::verbs) struct DedupPlan<'a> {
     context: &'a Context,
     choices: DedupChoices<'a>,
     corpus: Arc<Corpus>,
+    /// Keeps what is read, without another store and parts that stood before alone.
+    job: Option<Arc<Job>>,
     /// Of a temporary store of the kept documents (of all documents, unless they are decided as they come). The stamp of
-    /// a document is its number in the corpus, and its payload is its key, because keys need not be
-    /// unique.
+    /// a document is its number in the corpus, and its payload a [`StoredPayload`].
     schema: Schema,
     against: Option<Snapshot>,
     /// Those of its documents, as far as their texts are at hand.
@@ -61,13 +71,14 @@ impl<'a> DedupPlan<'a> {
         context: &'a Context,
         choices: DedupChoices<'a>,
         basis: &DedupBasis,
-        corpus: Arc<Corpus>,
+        (corpus, job): (Arc<Corpus>, Option<Arc<Job>>),
         on_drop: OnDrop<'a>,
     ) -> Result<Self> {
         Ok(Self {
             context,
             choices,
             corpus,
+            job,
             schema: basis.schema.clone(),
             against: basis.against.clone(),
             known_features: choices.known_features(context, basis)?,
@@ -106,13 +117,14 @@ impl<'a> DedupPlan<'a> {
             let work = move |document: &CorpusDocument<'_>| {
                 Ok(SketchedDocument {
                     sketched: document.content.sketch(&sketcher, with_features)?,
+                    digest: document.content.digest(),
                     known: None,
                     score: keep.score(document),
                     is_beyond_budget: false,
                     is_emptied: document.is_emptied,
                 })
             };
-            return CorpusDocuments::start(self.context, "reading", &self.corpus, 0, work);
+            return CorpusDocuments::start_job(self.context, &self.corpus, self.job.clone(), work);
         };
         CorpusDocuments::start_together(self.context, "reading", &self.corpus, move |documents| {
             let texts = documents.iter();
@@ -134,25 +146,28 @@ impl<'a> DedupPlan<'a> {
             }
             let answers = query.run()?;
             let others = documents.iter();
-            let others = others.map(|document| (keep.score(document), document.is_emptied));
+            let others = others.map(|document| {
+                let digest = document.content.digest();
+                (keep.score(document), document.is_emptied, digest)
+            });
             let sketched = signatures
                 .into_iter()
                 .zip(features)
                 .zip(answers)
                 .zip(others);
-            let sketched =
-                sketched.map(|(((signature, features), answer), (score, is_emptied))| {
-                    SketchedDocument {
-                        score,
-                        is_emptied,
-                        is_beyond_budget: answer.beyond_budget().is_some(),
-                        known: answer.into_iter().next(),
-                        sketched: SketchedText {
-                            signature,
-                            features,
-                        },
-                    }
-                });
+            let sketched = sketched.map(
+                |(((signature, features), answer), (score, is_emptied, digest))| SketchedDocument {
+                    score,
+                    is_emptied,
+                    digest,
+                    is_beyond_budget: answer.beyond_budget().is_some(),
+                    known: answer.into_iter().next(),
+                    sketched: SketchedText {
+                        signature,
+                        features,
+                    },
+                },
+            );
             Ok(sketched.collect())
         })
     }
@@ -164,6 +179,7 @@ impl<'a> DedupPlan<'a> {
         read: ReadDocument<SketchedDocument>,
     ) -> Result<Option<(Vec<u8>, SketchedDocument)>> {
         let skip_bad = self.choices.options.skip_bad;
+        let number = read.number;
         let corpus = Arc::clone(&self.corpus);
         let Some(document) = read.take(self.context, &corpus, &mut self.tally, skip_bad)? else {
             self.kept.push(false);
@@ -174,6 +190,11 @@ impl<'a> DedupPlan<'a> {
             self.tally.emptied += 1;
             self.kept.push(false);
             self.dropped.push(true);
+            (self.on_drop)(DroppedDocument {
+                number,
+                key: &document.key,
+                survivor: None,
+            })?;
             return Ok(None);
         }
         let sketched = document.value;
@@ -181,26 +202,27 @@ impl<'a> DedupPlan<'a> {
             self.tally.beyond_budget += u64::from(sketched.is_beyond_budget);
             self.kept.push(false);
             self.dropped.push(true);
-            let label = match known.key() {
-                Some(key) => escape::key(key).into_owned(),
-                None => escape::without_key(known.id().get()),
-            };
-            let survivor = Survivor {
-                is_in_store: true,
-                ..Survivor::from_match(known, label)
-            };
-            self.drop(&document.key, &survivor)?;
+            // A store has no contents to compare with.
+            let place = SurvivorPlace::Store(known.id().get());
+            let survivor =
+                Survivor::from_match(known, place, known.key().map(<[u8]>::to_vec), false);
+            self.drop(number, &document.key, &survivor)?;
             return Ok(None);
         }
         self.tally.empty += u64::from(sketched.sketched.signature.is_empty());
         Ok(Some((document.key, sketched)))
     }
 
-    fn drop(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
+    fn drop(&mut self, number: u64, key: &[u8], survivor: &Survivor) -> Result<()> {
         self.tally.dropped += 1;
-        let is_estimated = self.is_exact && !survivor.is_exact;
+        self.tally.equal += u64::from(survivor.evidence == Evidence::Equal);
+        let is_estimated = self.is_exact && survivor.evidence == Evidence::Estimate;
         self.tally.estimated += u64::from(is_estimated);
-        (self.on_drop)(dropped, survivor)
+        (self.on_drop)(DroppedDocument {
+            number,
+            key,
+            survivor: Some(survivor),
+        })
     }
 
     /// Every document is compared with the earlier ones that were kept.
@@ -268,7 +290,8 @@ impl<'a> DedupPlan<'a> {
                     .ok_or_else(|| bug("a document was not decided"))?,
                 None => {
                     self.context.interrupt.check()?;
-                    let stored = Document::without_key().payload(&key).stamp(number);
+                    let payload = document.payload(&key);
+                    let stored = Document::without_key().payload(&payload).stamp(number);
                     let place = || self.corpus.position(source, line);
                     kept.decide(
                         stored,
@@ -285,8 +308,8 @@ impl<'a> DedupPlan<'a> {
             match decision.found {
                 None => self.tally.kept += 1,
                 Some(found) => {
-                    let label = kept.label(&found)?;
-                    self.drop(&key, &Survivor::from_match(&found, label))?;
+                    let survivor = kept.survivor(&found, document.digest)?;
+                    self.drop(number, &key, &survivor)?;
                 }
             }
         }
@@ -313,7 +336,8 @@ impl<'a> DedupPlan<'a> {
         for cluster in duplicates.suspicious() {
             let first = collected.get_id(cluster.first)?;
             let first = first.ok_or_else(|| bug("a cluster of no documents"))?;
-            tell_suspicious(context, cluster, Some(first.payload()));
+            let stored = StoredPayload::decode(first.payload())?;
+            tell_suspicious(context, cluster, Some(stored.key));
         }
         self.tally.beyond_budget += duplicates.beyond_budget();
         for duplicate in duplicates {
@@ -323,14 +347,9 @@ impl<'a> DedupPlan<'a> {
             self.kept.clear(dropped.stamp())?;
             self.dropped.set(dropped.stamp())?;
             self.tally.kept -= 1;
-            let survivor = Survivor {
-                label: escape::key(duplicate.survivor.payload()).into_owned(),
-                similarity: duplicate.similarity,
-                is_exact: duplicate.is_exact,
-                distance: duplicate.distance,
-                is_in_store: false,
-            };
-            self.drop(dropped.payload(), &survivor)?;
+            let stored = StoredPayload::decode(dropped.payload())?;
+            let survivor = survivor_of(&duplicate, stored.digest)?;
+            self.drop(dropped.stamp(), stored.key, &survivor)?;
         }
         Ok(totals)
     }
@@ -365,11 +384,12 @@ impl<'a> DedupPlan<'a> {
             let Some((key, document)) = self.take(read)? else {
                 continue;
             };
+            let payload = document.payload(&key);
             let sketched = document.sketched;
             let kind = (&schema, building.options());
-            let stored = (key.len(), &sketched.signature);
+            let stored = (payload.len(), &sketched.signature);
             forecaster.document(context, kind, stored, documents.read_bytes())?;
-            let stored = Document::without_key().payload(&key).stamp(number);
+            let stored = Document::without_key().payload(&payload).stamp(number);
             let place = || self.corpus.position(source, line);
             let id = building.insert(stored, &sketched.signature, place)?;
             if let Some(features) = &mut self.features {
@@ -395,4 +415,20 @@ impl<'a> DedupPlan<'a> {
         }
         Ok((collected, scores, totals))
     }
+}
+
+/// The survivor of a document whose content has this hash.
+fn survivor_of(duplicate: &Duplicate, digest: u64) -> Result<Survivor> {
+    let stored = StoredPayload::decode(duplicate.survivor.payload())?;
+    Ok(Survivor {
+        place: SurvivorPlace::Corpus(duplicate.survivor.stamp()),
+        key: Some(stored.key.to_vec()),
+        similarity: duplicate.similarity,
+        evidence: match (stored.digest == digest, duplicate.is_exact) {
+            (true, _) => Evidence::Equal,
+            (false, true) => Evidence::Exact,
+            (false, false) => Evidence::Estimate,
+        },
+        distance: duplicate.distance,
+    })
 }

@@ -19,13 +19,13 @@ use self::page::{DroppedDocuments, DroppedSample, ReportPage, SamplePair};
 use crate::bug::bug;
 use crate::corpus::{ContentRule, only_store};
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{JoinLimits, JoinOptions, PolicyName, SurvivorOptions};
-use crate::output::{Destination, ExplainedPair, Survivor, escape};
+use crate::options::{JoinLimits, JoinOptions, PolicyName, ReadOptions, SurvivorOptions};
+use crate::output::{Destination, Evidence, ExplainedPair, SurvivorPlace, escape};
 use crate::session::{
     Context, DocumentTally, JoinProduct, JoinProgress, Subject, announce_join, limited,
     must_be_rereadable, read_texts_of, resolve_corpus,
 };
-use crate::verbs::dedup::{DedupBasis, DedupChoices, DedupPlan};
+use crate::verbs::dedup::{DedupBasis, DedupChoices, DedupPlan, DroppedDocument};
 
 /// Texts that are longer are not shown.
 const MAX_TEXT_BYTES: usize = 1 << 20;
@@ -150,8 +150,8 @@ fn find(context: &Context, arguments: &ReportArguments) -> Result<Found> {
     let choices = arguments.choices();
     let basis = choices.basis(context)?;
     let compared = (&basis.schema, basis.is_exact);
-    let (collected, features) =
-        Subject::collect(context, &arguments.inputs, &arguments.join.corpus, compared)?;
+    let reading = (&arguments.join.corpus, &ReadOptions::default());
+    let (collected, features) = Subject::collect(context, &arguments.inputs, reading, compared)?;
     let subject = ReportSubject {
         collected,
         bounds: choices.join_bounds(),
@@ -258,20 +258,30 @@ fn find_dropped(
     let mut corpus = resolve_corpus(context, choices.inputs, choices.options, content)?;
     choices.survivors.keep.apply(&mut corpus);
     let (mut in_store, mut least_alike) = (0, Vec::new());
-    let mut on_drop = |dropped: &[u8], survivor: &Survivor| {
-        in_store += u64::from(survivor.is_in_store);
+    let mut on_drop = |dropped: DroppedDocument<'_>| {
+        // Texts lose no parts here.
+        let survivor = dropped
+            .survivor
+            .ok_or_else(|| bug("nothing is left of a whole text"))?;
+        in_store += u64::from(matches!(survivor.place, SurvivorPlace::Store(_)));
         least_alike.push(DroppedSample {
             likeness: Likeness::of(survivor.similarity, survivor.distance)?,
-            is_estimate: basis.is_exact && !survivor.is_exact,
-            document: escape::key(dropped).into_owned(),
-            survivor: survivor.label.clone(),
+            is_estimate: basis.is_exact && survivor.evidence == Evidence::Estimate,
+            document: escape::key(dropped.key).into_owned(),
+            survivor: survivor.label(),
         });
         if least_alike.len() >= 2 * DROPPED {
             keep_least_alike(&mut least_alike);
         }
         Ok(())
     };
-    let plan = DedupPlan::new(context, choices, basis, Arc::new(corpus), &mut on_drop)?;
+    let plan = DedupPlan::new(
+        context,
+        choices,
+        basis,
+        (Arc::new(corpus), None),
+        &mut on_drop,
+    )?;
     let decided = plan.run(DocumentTally::default())?;
     keep_least_alike(&mut least_alike);
     Ok(DroppedDocuments {

@@ -294,10 +294,12 @@ impl ReportPage<'_> {
         };
         let _ = writeln!(
             out,
-            "<p>With {}: {} of {documents} documents, {}; {why}. The {} that are least like their survivors:</p>",
+            "<p>With {}: {} of {documents} documents, {}; {why}. {} of them are equal to the one that stays. \
+             The {} that are least like their survivors:</p>",
             html::text(&self.survivors),
             tally.dropped,
             percentage(tally.dropped, documents),
+            tally.equal,
             samples.len()
         );
         if tally.estimated > 0 {

@@ -1,21 +1,25 @@
 //! The documents of a corpus, worked on by all threads and returned in corpus order.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::vec;
 
 use resemblance::pipeline::{BatchLimits, Pipeline};
-use resemblance::{Document, Signature, Sketcher};
+use resemblance::{Signature, Sketcher};
 
-use super::context::Context;
+use super::super::context::Context;
+use super::super::interrupt::Interrupt;
+use super::super::tally::DocumentTally;
 use super::in_flight::{HeldBytes, InFlight};
-use super::interrupt::Interrupt;
+use super::job::{FinishedSources, Job, JobReading};
 use super::key_ledger::KeyLedger;
-use super::tally::DocumentTally;
+use super::read_document::{ReadDocument, WorkedDocument};
+use super::shard::JobValue;
 use crate::bug::bug;
 use crate::corpus::{
-    BadDocument, ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, ReadTotals,
+    ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, ReadTotals, SourceTotals,
 };
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, StoredOptions};
@@ -53,56 +57,6 @@ const MIN_BATCH_BYTES: u64 = 64 << 10;
 /// Progress is shown, and signals are looked for, once in so many documents.
 const DOCUMENTS_PER_CHECK: u64 = 64;
 
-/// One record after the work.
-pub(crate) struct ReadDocument<T> {
-    /// The number of the record in the corpus, from 0.
-    pub(crate) number: u64,
-    /// The number of its source.
-    pub(crate) source: usize,
-    /// Its line there.
-    pub(crate) line: u64,
-    /// The document, or what is wrong with it.
-    pub(crate) document: Result<WorkedDocument<T>, BadDocument>,
-}
-
-impl<T> ReadDocument<T> {
-    /// The document, counted; a bad one is an error, or is skipped.
-    pub(crate) fn take(
-        self,
-        context: &Context,
-        corpus: &Corpus,
-        tally: &mut DocumentTally,
-        skip_bad: bool,
-    ) -> Result<Option<WorkedDocument<T>>> {
-        tally.read += 1;
-        match self.document {
-            Ok(document) => Ok(Some(document)),
-            Err(bad) => {
-                let failure = Failure::from(bad).at(corpus.position(self.source, self.line));
-                tally.take_bad(context, failure, skip_bad).map(|()| None)
-            }
-        }
-    }
-}
-
-/// A document after the work.
-pub(crate) struct WorkedDocument<T> {
-    pub(crate) key: Vec<u8>,
-    pub(crate) has_own_id: bool,
-    pub(crate) stamp: u64,
-    pub(crate) payload: Vec<u8>,
-    pub(crate) value: T,
-}
-
-impl<T> WorkedDocument<T> {
-    /// What a store is to hold of it.
-    pub(crate) fn to_store(&self) -> Document<'_> {
-        Document::new(&self.key)
-            .stamp(self.stamp)
-            .payload(&self.payload)
-    }
-}
-
 /// How many documents did not get the id that stands in them.
 #[derive(Clone, Copy, Debug, Default)]
 struct IdCounts {
@@ -122,6 +76,8 @@ pub(crate) struct CorpusDocuments<T> {
     bytes_read: Arc<AtomicU64>,
     taken: u64,
     totals: Arc<Mutex<ReadTotals>>,
+    /// Keeps what is read, and has what was kept.
+    job: Option<JobReading<T>>,
 }
 
 impl<T: Send + 'static> CorpusDocuments<T> {
@@ -134,7 +90,31 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         work: impl Fn(&CorpusDocument<'_>) -> Result<T> + Send + Sync + 'static,
     ) -> Self {
         let work = move |documents: &[CorpusDocument<'_>]| documents.iter().map(&work).collect();
-        Self::start_with(context, task, corpus, skip, EACH_ALONE, work)
+        Self::start_with(context, task, corpus, (skip, None), EACH_ALONE, work)
+    }
+
+    /// The same from the beginning, where a job keeps the documents, if there is one: what it has is not read again.
+    pub(crate) fn start_job(
+        context: &Context,
+        corpus: &Arc<Corpus>,
+        job: Option<Arc<Job>>,
+        work: impl Fn(&CorpusDocument<'_>) -> Result<T> + Send + Sync + 'static,
+    ) -> Self
+    where
+        T: JobValue,
+    {
+        let Some(job) = job else {
+            return Self::start(context, "reading", corpus, 0, work);
+        };
+        let work = move |documents: &[CorpusDocument<'_>]| documents.iter().map(&work).collect();
+        let known = job.known().clone();
+        let finished = FinishedSources::default();
+        let kept = Some((known, Arc::clone(&finished)));
+        let started = Self::start_with(context, "reading", corpus, (0, kept), EACH_ALONE, work);
+        Self {
+            job: Some(JobReading::begin(job, finished)),
+            ..started
+        }
     }
 
     /// The same for work that is quicker for many documents together, and gives a value for each.
@@ -144,14 +124,14 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         corpus: &Arc<Corpus>,
         work: impl Fn(&[CorpusDocument<'_>]) -> Result<Vec<T>> + Send + Sync + 'static,
     ) -> Self {
-        Self::start_with(context, task, corpus, 0, TOGETHER, work)
+        Self::start_with(context, task, corpus, (0, None), TOGETHER, work)
     }
 
     fn start_with(
         context: &Context,
         task: &'static str,
         corpus: &Arc<Corpus>,
-        skip: u64,
+        (skip, kept): (u64, Option<KeptSources>),
         limits: BatchLimits,
         work: impl Fn(&[CorpusDocument<'_>]) -> Result<Vec<T>> + Send + Sync + 'static,
     ) -> Self {
@@ -161,9 +141,14 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         let may_collide = corpus.sources.len() > 1 && corpus.settings.id.field().is_some();
         let ledger =
             may_collide.then(|| Arc::new(Mutex::new(KeyLedger::new(context.memory_bytes / 4))));
+        let records = CorpusRecords::new(Arc::clone(corpus), Arc::clone(&bytes_read));
+        let (records, finished) = match kept {
+            Some((known, finished)) => (records.without(known), Some(finished)),
+            None => (records, None),
+        };
         let records = NumberedRecords {
-            records: CorpusRecords::new(Arc::clone(corpus), Arc::clone(&bytes_read)),
-            next_number: 0,
+            records,
+            finished,
             skip,
             totals: Arc::clone(&totals),
             corpus: Arc::clone(corpus),
@@ -190,16 +175,25 @@ impl<T: Send + 'static> CorpusDocuments<T> {
             corpus: Arc::clone(corpus),
             ledger,
             ids: IdCounts::default(),
+            job: None,
         }
     }
 
     /// The next document, or `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<ReadDocument<T>>> {
-        let next = self.pipeline.next(|| {
-            self.interrupt.check()?;
-            self.progress.tick();
-            Ok(())
-        })?;
+        let (pipeline, interrupt, progress) =
+            (&mut self.pipeline, &self.interrupt, &mut self.progress);
+        let mut worked = || {
+            pipeline.next(|| {
+                interrupt.check()?;
+                progress.tick();
+                Ok(())
+            })
+        };
+        let next = match &mut self.job {
+            Some(job) => job.next(worked)?,
+            None => worked()?,
+        };
         let Some(mut read) = next else {
             self.progress.clear();
             return Ok(None);
@@ -273,6 +267,9 @@ fn within_memory(context: &Context, limits: BatchLimits) -> BatchLimits {
     }
 }
 
+/// The sources of which a job has everything, and where it is told of those that were read to their end.
+type KeptSources = (BTreeMap<usize, SourceTotals>, FinishedSources);
+
 /// A record, its number, and its share of the memory if it is large.
 struct NumberedRecord {
     number: u64,
@@ -283,7 +280,8 @@ struct NumberedRecord {
 /// Records with their numbers. The totals are there once the last record has been read.
 struct NumberedRecords {
     records: CorpusRecords,
-    next_number: u64,
+    /// Is told of the sources that were read to their end.
+    finished: Option<FinishedSources>,
     skip: u64,
     totals: Arc<Mutex<ReadTotals>>,
     corpus: Arc<Corpus>,
@@ -319,7 +317,12 @@ impl Iterator for NumberedRecords {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let record = match self.records.next() {
+            let next = self.records.next();
+            if let Some(finished) = &self.finished {
+                let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+                finished.extend(self.records.take_finished());
+            }
+            let record = match next {
                 Some(Ok(record)) => record,
                 Some(Err(error)) => return Some(Err(error.into())),
                 None => {
@@ -328,8 +331,7 @@ impl Iterator for NumberedRecords {
                     return None;
                 }
             };
-            let number = self.next_number;
-            self.next_number += 1;
+            let number = self.records.last_number();
             // Skipped records are read all the same: the totals are those of the whole corpus.
             if number >= self.skip {
                 return Some(Ok(NumberedRecord {
@@ -349,14 +351,22 @@ fn work_on<T>(
     work: &dyn Fn(&[CorpusDocument<'_>]) -> Result<Vec<T>>,
 ) -> Result<Vec<ReadDocument<T>>> {
     let mut good = Vec::new();
-    let mut reasons = Vec::new();
+    let mut outcomes = Vec::new();
     for numbered in records {
         match corpus.parse(&numbered.record) {
+            Ok(document) if !corpus.settings.is_sampled(&document.key) => {}
             Ok(document) => {
                 good.push(document);
-                reasons.push(None);
+                outcomes.push((numbered, None));
             }
-            Err(reason) => reasons.push(Some(reason)),
+            // It has no key. As many of the bad ones are taken as of the good ones, so that they can be
+            // compared.
+            Err(reason) => {
+                let place = corpus.position(numbered.record.source, numbered.record.line);
+                if corpus.settings.is_sampled(place.as_bytes()) {
+                    outcomes.push((numbered, Some(reason)));
+                }
+            }
         }
     }
     let values = if good.is_empty() {
@@ -379,8 +389,8 @@ fn work_on<T>(
         })
         .collect::<Vec<_>>()
         .into_iter();
-    let read = records.iter().zip(reasons);
-    let read = read.map(|(NumberedRecord { number, record, .. }, reason)| {
+    let read = outcomes.into_iter().map(|(numbered, reason)| {
+        let NumberedRecord { number, record, .. } = numbered;
         let document = match reason {
             Some(reason) => Err(reason),
             None => Ok(worked

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use resemblance::dedup::{TextPart, Trimmed};
 
-use super::bad_document::BadDocument;
-use super::content::Content;
-use super::fields::{self, FieldPath};
-use super::line;
-use super::record::CorpusRecord;
+use super::super::bad_document::BadDocument;
+use super::super::content::Content;
+use super::super::fields::{self, FieldPath};
+use super::super::line;
+use super::super::record::CorpusRecord;
 
 /// The parts of texts that are left out as a corpus is read, and written.
 #[derive(Clone, Debug)]
@@ -47,19 +47,19 @@ impl TextTrims {
     }
 
     /// Returns true if nothing with a word in it is left of the text in a record.
-    pub(super) fn is_emptied(&self, record: &CorpusRecord) -> bool {
+    pub(in crate::corpus) fn is_emptied(&self, record: &CorpusRecord) -> bool {
         let trim = self.records.get(&(record.source, record.line));
         trim.is_some_and(|trim| trim.is_emptied)
     }
 
     /// What is left of a text in a record; `None` if that is all.
-    pub(super) fn trim(&self, record: &CorpusRecord, text: &str) -> Option<String> {
+    pub(in crate::corpus) fn trim(&self, record: &CorpusRecord, text: &str) -> Option<String> {
         let trim = self.records.get(&(record.source, record.line))?;
         Some(self.part.without(text, &trim.dropped))
     }
 
     /// The content without what is to be left out of it.
-    pub(super) fn trim_content<'a>(
+    pub(in crate::corpus) fn trim_content<'a>(
         &self,
         record: &CorpusRecord,
         content: Content<'a>,
@@ -75,7 +75,7 @@ impl TextTrims {
 }
 
 /// The line with another text; `None` if that stays as it is.
-pub(super) fn trimmed_line(
+pub(in crate::corpus) fn trimmed_line(
     line: &[u8],
     field: &FieldPath,
     trim: impl FnOnce(&str) -> Option<String>,

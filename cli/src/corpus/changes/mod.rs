@@ -1,0 +1,13 @@
+//! Records that are written otherwise than they were read: texts without parts of theirs, and rows with more
+//! columns.
+//!
+//! Imports the readers' `line`, `fields` and `separated`, and no files.
+
+mod added;
+mod trims;
+
+pub use added::{AddedColumn, ColumnValues};
+pub use added::{header_with, record_with};
+pub(super) use added::{line_must_not_have, taken};
+pub use trims::TextTrims;
+pub(super) use trims::trimmed_line;

@@ -1,0 +1,368 @@
+//! A job: a folder that keeps what was made of the files of a corpus that were read to their end, so that a run that
+//! was stopped goes on behind them.
+
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
+
+use resemblance::{Codec, Schema};
+use serde::{Deserialize, Serialize};
+
+use super::super::context::Context;
+use super::read_document::ReadDocument;
+use super::shard::{self, JobContent, JobValue, ShardReader, ShardWriter};
+use crate::bug::bug;
+use crate::corpus::{Corpus, CorpusSource, SourceKind, SourceTotals};
+use crate::failure::{Failure, Result};
+use crate::output::scratch_builder;
+
+const MANIFEST: &str = "job.json";
+const LOCK: &str = "lock";
+
+/// What a job was begun with: what it keeps depends on all of it.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Manifest {
+    version: String,
+    /// By what messages call them.
+    settings: BTreeMap<String, String>,
+    files: Vec<JobFile>,
+}
+
+/// A file of the corpus.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct JobFile {
+    name: String,
+    kind: String,
+    bytes: u64,
+    /// Nanoseconds since 1970.
+    modified: String,
+}
+
+/// An open job.
+pub(crate) struct Job {
+    folder: PathBuf,
+    codec: Codec,
+    /// The sources of which everything is kept.
+    known: BTreeMap<usize, SourceTotals>,
+    sources: usize,
+    /// Held while this lives.
+    _lock: File,
+}
+
+impl Job {
+    /// Begins a job in a folder that does not exist or is empty, or goes on with the one in it. `settings`: what
+    /// the kept documents depend on beside the schema and the corpus, by the names that messages have for it.
+    pub(crate) fn open(
+        context: &Context,
+        folder: &Path,
+        corpus: &Corpus,
+        schema: &Schema,
+        settings: &[(&str, String)],
+    ) -> Result<Self> {
+        let manifest = Manifest::of(corpus, schema, settings)?;
+        let failed = |e| Failure::io(format!("cannot use {}", folder.display()), &e);
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let lock = lock(folder)?;
+        match std::fs::read(folder.join(MANIFEST)) {
+            Ok(bytes) => manifest.must_be(&bytes, folder)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                must_be_empty(folder)?;
+                manifest.write(folder).map_err(failed)?;
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        remove_unfinished(folder).map_err(failed)?;
+        let mut known = BTreeMap::new();
+        for source in 0..corpus.sources.len() {
+            let path = shard_path(folder, source);
+            if !path.exists() {
+                continue;
+            }
+            match shard::totals(&path)? {
+                Some(totals) => drop(known.insert(source, totals)),
+                None => context.messages.note(format!(
+                    "{} is damaged: the file that it was made of is read again",
+                    path.display()
+                )),
+            }
+        }
+        context.messages.note(format!(
+            "job {}: {} of {} files taken over",
+            folder.display(),
+            known.len(),
+            corpus.sources.len()
+        ));
+        Ok(Self {
+            folder: folder.to_path_buf(),
+            codec: Codec::new(schema)?,
+            known,
+            sources: corpus.sources.len(),
+            _lock: lock,
+        })
+    }
+
+    /// The sources that need not be read.
+    pub(super) fn known(&self) -> &BTreeMap<usize, SourceTotals> {
+        &self.known
+    }
+}
+
+fn shard_path(folder: &Path, source: usize) -> PathBuf {
+    folder.join(format!("{source:06}.documents"))
+}
+
+/// Only one run may work in a folder at a time.
+fn lock(folder: &Path) -> Result<File> {
+    let path = folder.join(LOCK);
+    let failed = |e| Failure::io(format!("cannot lock {}", path.display()), &e);
+    let options = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path);
+    let file = options.map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Failure::refused(format!(
+            "another run is at work on the job in {}",
+            folder.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+fn must_be_empty(folder: &Path) -> Result<()> {
+    let failed = |e| Failure::io(format!("cannot use {}", folder.display()), &e);
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let is_ours = name == LOCK || is_unfinished(&name);
+        if !is_ours {
+            return Err(Failure::refused(format!(
+                "{} has files and no job; give a folder that is new or empty",
+                folder.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn is_unfinished(name: &std::ffi::OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".resemblance-")
+}
+
+/// Removes what a killed run has left.
+fn remove_unfinished(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if is_unfinished(&entry.file_name()) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+impl Manifest {
+    fn of(corpus: &Corpus, schema: &Schema, settings: &[(&str, String)]) -> Result<Self> {
+        let schema = serde_json::to_string(schema);
+        let schema = schema.map_err(|error| bug(&error.to_string()))?;
+        let read = &corpus.settings;
+        let of_corpus = [
+            ("the schema", schema),
+            ("--id", format!("{:?}", read.id)),
+            ("--text-field", format!("{:?}", read.text_fields)),
+            ("--stamp-field", format!("{:?}", read.stamp_field)),
+            ("--stamp", format!("{} {}", read.stamp, read.needs_stamp)),
+            ("--payload-field", format!("{:?}", read.payload_field)),
+            ("--max-line", read.max_line_bytes.to_string()),
+        ];
+        let settings = settings.iter().cloned().chain(of_corpus);
+        let settings = settings.map(|(name, value)| (name.to_owned(), value));
+        let files = corpus.sources.iter().map(JobFile::of);
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            settings: settings.collect(),
+            files: files.collect::<Result<_>>()?,
+        })
+    }
+
+    fn write(&self, folder: &Path) -> io::Result<()> {
+        let mut file = scratch_builder().tempfile_in(folder)?;
+        serde_json::to_writer_pretty(&mut file, self)?;
+        file.as_file().sync_all()?;
+        file.persist(folder.join(MANIFEST)).map_err(|e| e.error)?;
+        Ok(())
+    }
+
+    /// An error that names what differs if a job was begun with something else.
+    fn must_be(&self, bytes: &[u8], folder: &Path) -> Result<()> {
+        let shown = folder.display();
+        let advice = "give what it was begun with, or another folder";
+        let Ok(known) = serde_json::from_slice::<Self>(bytes) else {
+            return Err(Failure::bad_input(format!(
+                "{shown} has no job of this version; {advice}"
+            )));
+        };
+        let differs = if known.version != self.version {
+            Some(format!("version {} of the tool", known.version))
+        } else if known.settings != self.settings {
+            let names = self.settings.iter();
+            let names = names.filter(|(name, value)| known.settings.get(*name) != Some(value));
+            let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+            Some(format!("other values of {}", names.join(", ")))
+        } else if known.files.len() != self.files.len() {
+            let (then, now) = (known.files.len(), self.files.len());
+            Some(format!("{then} files, and not {now}"))
+        } else {
+            let pairs = known.files.iter().zip(&self.files);
+            let mut different = pairs.filter(|(then, now)| then != now);
+            different.next().map(|(then, now)| {
+                if then.name == now.name {
+                    format!("{} as it was before it was changed", then.name)
+                } else {
+                    format!("{} in the place of {}", then.name, now.name)
+                }
+            })
+        };
+        match differs {
+            None => Ok(()),
+            Some(differs) => Err(Failure::usage(format!(
+                "the job in {shown} was begun with {differs}; {advice}"
+            ))),
+        }
+    }
+}
+
+impl JobFile {
+    fn of(source: &CorpusSource) -> Result<Self> {
+        let name = source.name().display().to_string();
+        let path = source.path().filter(|_| source.is_rereadable());
+        let Some(path) = path.filter(|_| source.problem.is_none()) else {
+            return Err(Failure::usage(format!(
+                "--job is for files, and {name} can be read once or not at all"
+            )));
+        };
+        if source.kind == SourceKind::Text {
+            return Err(Failure::usage(format!(
+                "--job is for files of many documents, and {name} is one text"
+            )));
+        }
+        let metadata = std::fs::metadata(&path);
+        let metadata = metadata.map_err(|e| Failure::io(format!("cannot read {name}"), &e))?;
+        let modified = metadata.modified();
+        let modified = modified.map_err(|e| Failure::io(format!("cannot read {name}"), &e))?;
+        let since = modified.duration_since(UNIX_EPOCH);
+        let before = |e: std::time::SystemTimeError| format!("-{}", e.duration().as_nanos());
+        Ok(Self {
+            name,
+            kind: source.kind.name().into(),
+            bytes: metadata.len(),
+            modified: since.map_or_else(before, |since| since.as_nanos().to_string()),
+        })
+    }
+}
+
+/// Totals of the sources that were read to their end.
+pub(super) type FinishedSources = Arc<Mutex<BTreeMap<usize, SourceTotals>>>;
+
+/// The documents of a corpus of which some files are kept by a job.
+pub(super) struct JobReading<T> {
+    job: Arc<Job>,
+    /// The source whose documents come now, and the number of the next.
+    source: usize,
+    number: u64,
+    reader: Option<ShardReader>,
+    writer: Option<ShardWriter>,
+    /// Of a later source.
+    peeked: Option<ReadDocument<T>>,
+    finished: FinishedSources,
+    save: fn(&T) -> JobContent,
+    restore: fn(JobContent) -> T,
+}
+
+impl<T: JobValue> JobReading<T> {
+    pub(super) fn begin(job: Arc<Job>, finished: FinishedSources) -> Self {
+        Self {
+            job,
+            source: 0,
+            number: 0,
+            reader: None,
+            writer: None,
+            peeked: None,
+            finished,
+            save: T::save,
+            restore: T::restore,
+        }
+    }
+}
+
+impl<T> JobReading<T> {
+    /// The next document: a kept one, or one that `worked` gives, which then is kept. `worked` gives the documents of
+    /// the other sources in their order.
+    pub(super) fn next(
+        &mut self,
+        mut worked: impl FnMut() -> Result<Option<ReadDocument<T>>>,
+    ) -> Result<Option<ReadDocument<T>>> {
+        loop {
+            if let Some(reader) = &mut self.reader {
+                match reader.next(&self.job.codec, self.number, self.restore)? {
+                    Some(read) => {
+                        self.number += 1;
+                        return Ok(Some(read));
+                    }
+                    None => {
+                        self.reader = None;
+                        self.source += 1;
+                    }
+                }
+            } else if let Some(totals) = self.job.known.get(&self.source) {
+                let path = shard_path(&self.job.folder, self.source);
+                self.reader = Some(ShardReader::open(path, self.source, totals)?);
+            } else {
+                let next = match self.peeked.take() {
+                    Some(peeked) => Some(peeked),
+                    None => worked()?,
+                };
+                match next {
+                    Some(read) if read.source == self.source => {
+                        self.number = read.number + 1;
+                        let (job, save) = (Arc::clone(&self.job), self.save);
+                        self.writer()?.write(&job.codec, &read, save)?;
+                        return Ok(Some(read));
+                    }
+                    Some(later) => {
+                        self.peeked = Some(later);
+                        self.finish_source()?;
+                    }
+                    None if self.source < self.job.sources => self.finish_source()?,
+                    None => return Ok(None),
+                }
+            }
+        }
+    }
+
+    fn writer(&mut self) -> Result<&mut ShardWriter> {
+        if self.writer.is_none() {
+            let path = shard_path(&self.job.folder, self.source);
+            self.writer = Some(ShardWriter::create(path)?);
+        }
+        let writer = self.writer.as_mut();
+        writer.ok_or_else(|| bug("a job has no file to write to").into())
+    }
+
+    /// Keeps what was read of a source, which the next document does not belong to.
+    fn finish_source(&mut self) -> Result<()> {
+        let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        let totals = finished.get(&self.source).copied();
+        drop(finished);
+        let totals = totals.ok_or_else(|| bug("a file was not read to its end"))?;
+        self.writer()?;
+        if let Some(writer) = self.writer.take() {
+            writer.finish(&totals)?;
+        }
+        self.source += 1;
+        Ok(())
+    }
+}

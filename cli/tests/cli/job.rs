@@ -1,0 +1,348 @@
+//! --job: a run that was stopped goes on, and its result is that of a run that was not.
+
+use std::fs::{File, FileTimes};
+use std::time::Instant;
+
+use crate::support::{Folder, edited, gzip, line, text};
+
+const SHARDS: u64 = 20;
+const DOCUMENTS: u64 = 60;
+
+/// Twenty files with near-duplicates across them, ids that several have, blank lines and bad documents; some of them
+/// are compressed, and two of rows.
+fn shards() -> Folder {
+    let folder = Folder::new();
+    for shard in 0..SHARDS {
+        let numbers = (0..DOCUMENTS).map(|n| (n, shard * DOCUMENTS + n));
+        let texts = numbers.map(|(n, number)| match n % 4 {
+            0 => (n, edited(number * 7 % 300, number % 3)),
+            1 => (n, text(number % 100)),
+            _ => (number, text(number + 1_000)),
+        });
+        let texts: Vec<_> = texts.collect();
+        if shard % 10 == 4 {
+            let rows = texts
+                .iter()
+                .map(|(id, text)| format!("{id},{text},{}\n", id % 7));
+            let rows = "id,text,quality\n".to_owned() + &rows.collect::<String>();
+            folder.write(&format!("in/{shard:02}.csv"), rows);
+            continue;
+        }
+        let rows = texts.iter().map(|(id, text)| {
+            serde_json::json!({"id": id, "text": text, "quality": id % 7}).to_string() + "\n"
+        });
+        let lines = rows.collect::<String>() + "\nno JSON\n" + &line("", "");
+        match shard % 5 {
+            2 => folder.write(&format!("in/{shard:02}.jsonl.gz"), gzip(lines.as_bytes())),
+            _ => folder.write(&format!("in/{shard:02}.jsonl"), lines),
+        }
+    }
+    folder.write("in/empty.jsonl", "");
+    folder
+}
+
+const DEDUP: [&str; 10] = [
+    "dedup",
+    "in",
+    "-o",
+    "out/",
+    "--report",
+    "r.tsv",
+    "--skip-bad",
+    "--threshold",
+    "0.85",
+    // A kill may come between the outputs.
+    "--force",
+];
+
+/// The contents of all files that a run has made.
+fn made(folder: &Folder) -> Vec<(String, Vec<u8>)> {
+    let names = folder.names().into_iter();
+    let names = names.filter(|name| name.starts_with("out/") || name == "r.tsv");
+    names
+        .map(|name| (name.clone(), folder.read(&name)))
+        .collect()
+}
+
+fn with_job<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [arguments, &["--job", "job"]].concat()
+}
+
+#[test]
+fn killed_at_any_moment_it_goes_on_and_makes_the_same_bytes() {
+    const KILLS: u32 = 50;
+    let before = shards();
+    let plain = before.copy();
+    plain.run(&DEDUP).expect(0);
+    let expected = made(&plain);
+    assert_eq!(expected.len(), 22);
+    let arguments = with_job(&DEDUP);
+    let whole = before.copy();
+    let start = Instant::now();
+    whole.run(&arguments).expect(0);
+    let mut lasts = start.elapsed();
+    assert_eq!(made(&whole), expected);
+
+    let (mut killed, mut state, mut taken_over) = (0, 0x9e37_79b9_u64, Vec::new());
+    let is_in_the_midst = |count: &u64| (1..=SHARDS).contains(count);
+    // Where the machine is busy with something else, most kills come before the first file or after the last.
+    while killed < KILLS || killed < 10 * KILLS && !taken_over.iter().any(is_in_the_midst) {
+        let folder = before.copy();
+        let mut is_done = false;
+        // Up to three times in a row, each at another moment.
+        for _ in 0..=killed % 3 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let share = f64::from((state >> 32) as u32) / f64::from(u32::MAX);
+            let start = Instant::now();
+            let mut child = folder.command(&arguments).spawn().unwrap();
+            std::thread::sleep(lasts.mul_f64(share));
+            is_done = child.try_wait().unwrap().is_some();
+            if is_done {
+                // It is quicker when less else is going on.
+                lasts = lasts.min(start.elapsed());
+                break;
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            killed += 1;
+        }
+        if !is_done {
+            let ran = folder.run(&arguments).expect(0);
+            let said = ran.stderr.lines().find(|line| line.contains("taken over"));
+            let said = said.unwrap().rsplit(' ').nth(5).unwrap().to_owned();
+            taken_over.push(said.parse::<u64>().unwrap());
+        }
+        assert_eq!(made(&folder), expected, "kill {killed}");
+    }
+    crate::support::say(&format!(
+        "killed dedup --job: {killed} times within {lasts:.0?}; files taken over: {taken_over:?}"
+    ));
+    assert!(taken_over.iter().any(is_in_the_midst), "{taken_over:?}");
+}
+
+/// Changes a file so that neither its length nor its time tells.
+fn alter(folder: &Folder, name: &str) {
+    let path = folder.path(name);
+    let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let changed = folder
+        .read_text(name)
+        .replace("\"quality\":1", "\"quality\":2");
+    assert_ne!(changed, folder.read_text(name));
+    folder.write(name, changed);
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_times(FileTimes::new().set_modified(modified))
+        .unwrap();
+}
+
+#[test]
+fn what_is_done_is_not_done_again_in_any_way_to_read() {
+    let before = shards();
+    let ways: [&[&str]; 6] = [
+        &["dedup", "in", "-o", "out/", "--skip-bad"],
+        &[
+            "dedup",
+            "in",
+            "-o",
+            "out/",
+            "--skip-bad",
+            "--verify",
+            "estimate",
+            "--value-bits",
+            "8",
+        ],
+        &[
+            "dedup",
+            "in",
+            "-o",
+            "out/",
+            "--skip-bad",
+            "--simhash",
+            "64",
+            "--distance",
+            "4",
+        ],
+        &[
+            "dedup",
+            "in",
+            "-o",
+            "out/",
+            "--skip-bad",
+            "--keep",
+            "quality:max",
+            "--policy",
+            "cluster",
+        ],
+        &[
+            "pairs",
+            "in",
+            "--skip-bad",
+            "--near",
+            "both",
+            "--minhash",
+            "64",
+            "--simhash",
+            "64",
+        ],
+        &["clusters", "in", "--skip-bad", "--threshold", "0.7"],
+    ];
+    for way in ways {
+        let result =
+            |folder: &Folder, ran: &crate::support::Ran| (ran.stdout.clone(), made(folder));
+        let plain = before.copy();
+        let expected = plain.run(way).expect(0);
+        let summary = expected.stderr.lines().last().unwrap().to_owned();
+        let expected = result(&plain, &expected);
+        let folder = before.copy();
+        let first = folder.run(&with_job(way)).expect(0);
+        assert_eq!(result(&folder, &first), expected, "{way:?}");
+        assert!(first.stderr.contains("job job: 0 of 21 files taken over"));
+        std::fs::remove_file(folder.path("job/000003.documents")).unwrap();
+        let _ = std::fs::remove_dir_all(folder.path("out"));
+        let second = folder.run(&with_job(way)).expect(0);
+        assert!(second.stderr.contains("job job: 20 of 21 files taken over"));
+        assert_eq!(result(&folder, &second), expected, "{way:?}");
+        assert_eq!(second.stderr.lines().last().unwrap(), summary);
+    }
+}
+
+#[test]
+fn a_store_is_built_of_what_is_kept() {
+    let folder = Folder::new();
+    for shard in 0..3_u64 {
+        let lines = (0..40).map(|n| line(&format!("{shard}/{n}"), &text(shard * 40 + n)));
+        folder.write(&format!("in/{shard}.jsonl"), lines.collect::<String>());
+    }
+    let stored = |store: &str| {
+        folder.run(&["check", store]).expect(0);
+        let arguments = ["export", store, "-o", "stream", "--force"];
+        folder.run(&arguments).expect(0);
+        folder.read("stream")
+    };
+    folder
+        .run(&["build", "a.rsm", "in", "--stamp", "7"])
+        .expect(0);
+    folder
+        .run(&with_job(&["build", "b.rsm", "in", "--stamp", "7"]))
+        .expect(0);
+    let again = folder
+        .run(&with_job(&["build", "c.rsm", "in", "--stamp", "7"]))
+        .expect(0);
+    assert!(
+        again.stderr.contains("3 of 3 files taken over"),
+        "{}",
+        again.stderr
+    );
+    assert_eq!(stored("a.rsm"), stored("b.rsm"));
+    assert_eq!(stored("a.rsm"), stored("c.rsm"));
+    let other = folder.run(&with_job(&["build", "d.rsm", "in", "--stamp", "8"]));
+    other
+        .expect(2)
+        .says(&["was begun with other values of --stamp"]);
+}
+
+#[test]
+fn kept_files_are_not_read_to_decide_but_a_change_is_found_before_anything_is_written() {
+    let folder = shards();
+    let arguments = with_job(&DEDUP);
+    let pairs = ["pairs", "in", "--skip-bad", "--job", "of-pairs"];
+    folder.run(&arguments).expect(0);
+    let found = folder.run(&pairs).expect(0).stdout;
+    for name in ["out", "r.tsv"] {
+        let path = folder.path(name);
+        let _ = std::fs::remove_dir_all(&path);
+        let _ = std::fs::remove_file(&path);
+    }
+    alter(&folder, "in/00.jsonl");
+    assert_eq!(folder.run(&pairs).expect(0).stdout, found);
+    let ran = folder.run(&arguments).expect(4);
+    ran.says(&["the corpus was changed while it was being read"]);
+    assert_eq!(made(&folder), []);
+}
+
+#[test]
+fn another_job_is_refused_and_a_damaged_file_is_made_again() {
+    let folder = shards();
+    let arguments = with_job(&DEDUP);
+    folder.run(&arguments).expect(0);
+    let expected = made(&folder);
+    let refused = |more: &[&str], parts: &[&str]| {
+        folder
+            .run(&[&arguments[..], more].concat())
+            .expect(2)
+            .says(parts);
+    };
+    refused(
+        &["--words", "3"],
+        &["job was begun with other values of the schema"],
+    );
+    refused(&["--keep", "longest"], &["other values of --keep"]);
+    refused(&["--verify", "estimate"], &["other values of --verify"]);
+    refused(
+        &["--id", "text", "--text-field", "id"],
+        &["--id, --text-field"],
+    );
+    refused(
+        &["--level", "line,document"],
+        &["--job is for --level document alone"],
+    );
+    refused(&["--tf-idf"], &["--job does not go with --tf-idf"]);
+    // Neither is kept.
+    folder
+        .run(
+            &[
+                &arguments[..],
+                &["--policy", "representative", "--keep", "last"],
+            ]
+            .concat(),
+        )
+        .expect(0);
+
+    let bytes = folder.read("job/000007.documents");
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 2] ^= 1;
+    for damage in [&damaged[..], &bytes[..bytes.len() - 1], &[]] {
+        folder.write("job/000007.documents", damage);
+        let ran = folder.run(&arguments).expect(0);
+        assert!(
+            ran.stderr.contains("000007.documents is damaged"),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains("20 of 21 files taken over"));
+        assert_eq!(made(&folder), expected);
+        assert_eq!(folder.read("job/000007.documents"), bytes);
+    }
+
+    let lock = File::options()
+        .write(true)
+        .open(folder.path("job/lock"))
+        .unwrap();
+    lock.lock().unwrap();
+    folder
+        .run(&arguments)
+        .expect(4)
+        .says(&["another run is at work on the job in job"]);
+    drop(lock);
+    folder.write("in/05.jsonl", line("x", &text(1)));
+    folder
+        .run(&arguments)
+        .expect(2)
+        .says(&["in/05.jsonl as it was before it was changed"]);
+    folder.write("in/more.jsonl", "");
+    folder
+        .run(&arguments)
+        .expect(2)
+        .says(&["21 files, and not 22"]);
+    let into = ["dedup", "in", "-o", "x/", "--job", "in"];
+    folder
+        .run(&into)
+        .expect(4)
+        .says(&["in has files and no job"]);
+    let piped = ["dedup", "-", "-o", "-", "--job", "other"];
+    folder.run(&piped).expect(2).says(&["--job is for files"]);
+    folder.write("texts/a.txt", "a text");
+    let texts = ["dedup", "texts", "-o", "x/", "--job", "other"];
+    folder.run(&texts).expect(2).says(&["a.txt is one text"]);
+}
