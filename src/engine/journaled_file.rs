@@ -80,6 +80,27 @@ fn is_full(error: &Error) -> bool {
     )
 }
 
+/// A bit for each page.
+#[derive(Debug, Default)]
+struct PageSet(Vec<u64>);
+
+impl PageSet {
+    fn has(&self, page: u64) -> bool {
+        let word = self.0.get((page / 64) as usize);
+        word.is_some_and(|word| word >> (page % 64) & 1 == 1)
+    }
+
+    fn insert(&mut self, page: u64) {
+        let index = (page / 64) as usize;
+        if self.0.len() <= index {
+            self.0.resize(index + 1, 0);
+        }
+        if let Some(word) = self.0.get_mut(index) {
+            *word |= 1 << (page % 64);
+        }
+    }
+}
+
 /// What the writer knows.
 #[derive(Debug, Default)]
 struct Writing {
@@ -93,6 +114,8 @@ struct Writing {
     syncs: u32,
     /// Pages are written to their places until the next sync.
     is_in_place: bool,
+    /// Pages that have room on the disk for certain: they were written to their places.
+    placed: PageSet,
     /// The journal was left by a crash: it has to be emptied before anything is written.
     is_left_over: bool,
     /// A write or a sync has failed, and only opening the file again tells what is in it.
@@ -250,8 +273,10 @@ impl JournaledFile {
                 first = page * PAGE;
                 bytes.clear();
             }
+            // Of a page of zeros nothing waits.
+            let end = bytes.len() + PAGE_BYTES;
             bytes.extend(content);
-            bytes.resize(bytes.len().next_multiple_of(PAGE_BYTES), 0);
+            bytes.resize(end, 0);
         }
         match bytes.is_empty() {
             true => Ok(()),
@@ -325,11 +350,28 @@ impl JournaledFile {
         Ok(true)
     }
 
+    /// Writes those pages to their places as well that were never written there. Where the disk is full this fails,
+    /// before the commit counts, and not a checkpoint of what the journal has promised. No commit and no record has
+    /// these pages yet.
+    fn take_places(
+        &self,
+        writing: &mut Writing,
+        pages: &BTreeMap<u64, JournaledPage>,
+    ) -> Result<()> {
+        let is_new = |page: &u64| *page > 0 && !writing.placed.has(*page);
+        let new = pages.iter().filter(|(page, _)| is_new(page));
+        let new: BTreeMap<_, _> = new.map(|(page, bytes)| (*page, bytes.clone())).collect();
+        self.write_places(&new, writing.note)?;
+        new.keys().for_each(|page| writing.placed.insert(*page));
+        Ok(())
+    }
+
     /// Appends what was written since the last sync to the journal, and syncs.
     fn append(&self, writing: &mut Writing) -> Result<()> {
         let record = {
             let mut waiting = self.waiting.write().ignore_poison();
             let pages = std::mem::take(&mut waiting.unsynced);
+            self.take_places(writing, &pages)?;
             let record = encode_record(writing.next_number, &pages);
             let end = writing.used_bytes + record.len() as u64;
             if end > self.limits.bytes {
@@ -414,6 +456,8 @@ impl JournaledFile {
         drop(waiting);
         self.file.set_len(length)?;
         writing.syncs = 0;
+        // Pages that are cut off lose their room.
+        writing.placed = PageSet::default();
         self.length_bytes.store(length, Ordering::Release);
         // A journal that follows must find zeros.
         match length < before {
@@ -540,3 +584,7 @@ impl StorageBackend for JournaledFile {
         self.file.query_lock_range(start, end)
     }
 }
+
+#[cfg(test)]
+#[path = "journaled_file_tests.rs"]
+mod tests;
