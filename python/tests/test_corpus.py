@@ -330,12 +330,17 @@ def test_dedup_is_that_of_the_tool(
     _lines("dedup", corpus, "-o", output, "--report", report, "--no-header", *rules)
     found = rs.dedup(corpus, policy=policy, keep=keep)
     assert all(d.is_exact for d in found.duplicates)
+    texts = dict(rs.read_files(corpus))
+
+    def evidence(key: object, survivor: object) -> str:
+        return "equal" if texts[str(key)] == texts[str(survivor)] else "exact"
+
     rows = [
-        f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}\texact" for d in found.duplicates
+        f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}\t{evidence(d.key, d.survivor_key)}"
+        for d in found.duplicates
     ]
     assert rows == report.read_text().splitlines()
     kept = [json.loads(line)["id"] for line in output.read_text().splitlines()]
-    texts = dict(rs.read_files(corpus))
     assert found.select(list(texts)) == kept
     if keep == "longest":
         lengths = rs.dedup(corpus, policy=policy, keep=[len(text) for text in texts.values()])
