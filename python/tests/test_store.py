@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -229,10 +230,10 @@ def test_inserting_many_if_new_is_inserting_one_by_one(store: rs.Store, tmp_path
 @pytest.mark.parametrize("every", [1_000, 2_048, 3_001])
 def test_commits_come_after_so_many_documents(store: rs.Store, every: int) -> None:
     documents: list[str] = [f"{number} is a text of its own" for number in range(7_000)]
-    broken = [*documents, 7]
+    broken: Any = [*documents, 7]
     for threads in (1, 2):
         with pytest.raises(TypeError):
-            store.insert_many(broken, threads=threads, commit_every=every)  # type: ignore[list-item]
+            store.insert_many(broken, threads=threads, commit_every=every)
         # Of the batches before the one that is broken, the whole transactions.
         whole = 6_144 // every * every
         assert len(store) == (whole if threads == 1 else 2 * whole)
