@@ -186,15 +186,17 @@ impl JournaledFile {
             self.read_file(0, &mut start)?;
         }
         let (sealed, note) = start.split_at(SEALED_HEAD_BYTES);
-        let note = note.first_chunk().and_then(Note::parse);
         let is_head = |sealed: &[u8; SEALED_HEAD_BYTES]| {
             sealed.starts_with(ENGINE_MAGIC) && check_head(sealed) == HeadSeal::Intact
         };
-        let mut damage = None;
-        if note.is_none() && sealed.first_chunk().is_some_and(is_head) {
-            damage = Some(SEALED_HEAD_BYTES as u64);
-        }
-        let note = note.unwrap_or_default();
+        let (note, mut damage) = match note.first_chunk().and_then(Note::parse) {
+            Some(note) => (note, None),
+            None if sealed.first_chunk().is_some_and(is_head) => {
+                (Note::default(), Some(SEALED_HEAD_BYTES as u64))
+            }
+            // Who reads the head tells what is wrong with it.
+            None => (Note::default(), None),
+        };
         let mut records = JournalRecords::default();
         if note.offset > 0 {
             let read = |at: u64, out: &mut [u8]| self.read_file(note.offset + at, out);
@@ -456,8 +458,10 @@ impl JournaledFile {
         drop(waiting);
         self.file.set_len(length)?;
         writing.syncs = 0;
-        // Pages that are cut off lose their room.
-        writing.placed = PageSet::default();
+        if length < before {
+            // Pages that are cut off lose their room.
+            writing.placed = PageSet::default();
+        }
         self.length_bytes.store(length, Ordering::Release);
         // A journal that follows must find zeros.
         match length < before {

@@ -172,7 +172,8 @@ pub(crate) fn decode_plain_signature(
     let row = SignatureRow::fields(bytes, shape)?;
     let signature = row.to_signature(recipe);
     let mut hashes = signature.bottom_k().unwrap_or_default().windows(2);
-    let mut placed = signature.placed_shingles().unwrap_or_default().windows(2);
+    let placed = signature.placed_shingles().into_iter();
+    let mut placed = placed.flat_map(|placed| placed.windows(2));
     let is_ours = row.key_code.is_none()
         && hashes.all(|pair| pair.first() < pair.last())
         && placed.all(|pair| pair.first().map(|it| it.0) < pair.last().map(|it| it.0))

@@ -35,11 +35,12 @@ impl<'a> PlacedDocument<'a> {
     /// Returns true if the step from one kept shingle of a query to the next is that from a place here to the
     /// next, and no longer than `max_gap` shingles.
     fn has_step(&self, place: usize, step: (&KeptShingle, &KeptShingle), max_gap: u64) -> bool {
-        match self.shingles.get(place..).unwrap_or_default() {
-            [from, to, ..] => {
+        match self.shingles.get(place..) {
+            Some([from, to, ..]) => {
                 let gaps = (step.1.0 - step.0.0, to.0 - from.0);
                 step.1.1 == to.1 && gaps.0 == gaps.1 && gaps.0 <= max_gap
             }
+            // The last one of the document has no next.
             _ => false,
         }
     }
