@@ -36,6 +36,9 @@ A CORPUS is
     texts are not read: the folder is a data set. Names that begin with a dot are left out, links
     to files are read, links to folders are not followed.
   - a pattern in quotes, such as 'data/train-*.parquet': its files in byte order.
+  - an address: s3://BUCKET/KEY, all below s3://BUCKET/PREFIX/, a pattern of keys in quotes, or
+    https://HOST/FILE, if the tool was built with the feature remote. Credentials are those of the
+    environment: AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL and so on.
   - - for JSON Lines on standard input.
 In the place of \"text\" a line may have \"features\" (an array of strings and numbers), \"hashes\" (64-bit
 integers), \"weights\" (an object of features and weights, or an array beside one of these), or a

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +52,20 @@ def near_pairs(documents: list[str], threshold: float) -> set[tuple[int, int]]:
         for i in range(j)
         if jaccard(sets[i], sets[j]) >= threshold
     }
+
+
+def tool() -> str:
+    """The path of the command-line tool."""
+    root = Path(__file__).parents[2]
+    for name in (os.environ.get("RESEMBLANCE_TOOL"), shutil.which("resemblance")):
+        if name and Path(name).exists():
+            return name
+    found = [root / "target" / profile / "resemblance" for profile in ("release", "debug")]
+    built = [path for path in found if path.exists()]
+    if built:
+        # An old one may not know what is tested.
+        return str(max(built, key=lambda path: path.stat().st_mtime))
+    pytest.skip("the command-line tool is not built")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 
 import resemblance as rs
-from conftest import jaccard, near_pairs, shingles, texts
+from conftest import jaccard, near_pairs, shingles, texts, tool
 
 DOCUMENTS = texts(200, seed=21)
 KEYS = [f"k{i}" for i in range(200)]
@@ -262,19 +261,6 @@ def test_tune_and_evaluate(schema: rs.Schema) -> None:
     assert found.recall is not None and found.recall > 0.8
 
 
-def _tool() -> str:
-    root = Path(__file__).parents[2]
-    for name in (os.environ.get("RESEMBLANCE_TOOL"), shutil.which("resemblance")):
-        if name and Path(name).exists():
-            return name
-    found = [root / "target" / profile / "resemblance" for profile in ("release", "debug")]
-    built = [path for path in found if path.exists()]
-    if built:
-        # An old one may not know what is tested.
-        return str(max(built, key=lambda path: path.stat().st_mtime))
-    pytest.skip("the command-line tool is not built")
-
-
 @pytest.fixture(params=["articles2500", "versions", "debian-docs"])
 def corpus(request: pytest.FixtureRequest) -> Path:
     data = os.environ.get("RESEMBLANCE_DATA")
@@ -285,7 +271,7 @@ def corpus(request: pytest.FixtureRequest) -> Path:
 
 def _lines(*arguments: str | Path) -> list[str]:
     ran = subprocess.run(
-        [_tool(), *map(str, arguments)], capture_output=True, check=False, text=True
+        [tool(), *map(str, arguments)], capture_output=True, check=False, text=True
     )
     if "which this build does not read" in ran.stderr:
         pytest.skip("the command-line tool is built without the feature tables")

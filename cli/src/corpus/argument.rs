@@ -9,6 +9,18 @@ use walkdir::{DirEntry, WalkDir};
 use super::error::CorpusError;
 use super::folder::path_bytes;
 
+/// The scheme of an argument that names a place such as `s3://bucket/key`.
+fn scheme(argument: &Path) -> Option<&str> {
+    let (scheme, _) = argument.to_str()?.split_once("://")?;
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    scheme.chars().all(is_scheme).then_some(scheme)
+}
+
+/// True for arguments that name something on a server which is read: they are no paths.
+pub fn is_remote(argument: &Path) -> bool {
+    matches!(scheme(argument), Some("s3" | "https" | "http"))
+}
+
 /// The files that a pattern such as `data/train-*.parquet` means, in the byte order of their paths, or
 /// why there is none. `*` stands for a part of a name, `**` for any folders.
 pub(super) fn matching(argument: &Path, missing: io::Error) -> Result<Vec<PathBuf>, CorpusError> {
@@ -16,12 +28,14 @@ pub(super) fn matching(argument: &Path, missing: io::Error) -> Result<Vec<PathBu
     let Some(text) = argument.to_str() else {
         return Err(CorpusError::open(argument, missing));
     };
-    if let Some((scheme, _)) = text.split_once("://") {
+    if let Some(scheme) = scheme(argument) {
         let advice = match scheme {
             "hf" => "hf download --repo-type dataset NAME --local-dir FOLDER fetches a data set",
             _ => "download it first, or pass it through standard input",
         };
-        let message = format!("{name} is not read, only local files are; {advice}");
+        let message = format!(
+            "{name} is not read, only local files and places of s3:// and https:// are; {advice}"
+        );
         return Err(CorpusError::Io(message));
     }
     let is_pattern = |part: &Path| {

@@ -16,6 +16,7 @@ use super::folder::{self, path_bytes};
 use super::form;
 use super::line;
 use super::record::{CorpusDocument, CorpusRecord};
+use super::remote;
 use super::settings::{CorpusSettings, IdRule, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
 
@@ -55,6 +56,11 @@ impl Corpus {
                     sources.extend(listed);
                 }
                 Ok(_) => sources.push(named_file(argument, &settings)?),
+                Err(_) if argument::is_remote(argument) => {
+                    let mut listed = remote::list(argument, &settings)?;
+                    notes.extend(pass_over_texts(argument, &mut listed, &settings));
+                    sources.extend(listed);
+                }
                 Err(error) => {
                     let names = argument::matching(argument, error)?;
                     let files = names.iter().map(|name| named_file(name, &settings));
@@ -76,18 +82,10 @@ impl Corpus {
 
     /// The size of all sources as they lie on disk, unless one of them is not a regular file.
     pub fn size_bytes(&self) -> Option<u64> {
-        let mut total = 0_u64;
-        for source in self.sources.iter().filter(|s| s.problem.is_none()) {
-            let metadata = match &source.origin {
-                SourceOrigin::Spool(file, _) => file.metadata().ok()?,
-                _ => std::fs::metadata(source.path()?).ok()?,
-            };
-            if !metadata.is_file() {
-                return None;
-            }
-            total = total.checked_add(metadata.len())?;
-        }
-        Some(total)
+        let mut sources = self.sources.iter().filter(|s| s.problem.is_none());
+        sources.try_fold(0_u64, |total, source| {
+            total.checked_add(source.size_bytes()?)
+        })
     }
 
     /// The position of a record, for messages.

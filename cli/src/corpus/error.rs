@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use super::compression::Compression;
+use super::input::Compression;
 
 /// An error that ends the reading, as opposed to one bad record, which can be skipped.
 #[derive(Debug)]
@@ -14,6 +14,28 @@ pub enum CorpusError {
     /// The system refused to read.
     Io(String),
 }
+
+/// Why bytes from elsewhere did not come: a whole message.
+#[derive(Clone, Debug)]
+pub(super) struct RemoteError(String);
+
+impl RemoteError {
+    #[cfg_attr(
+        not(feature = "remote"),
+        expect(dead_code, reason = "nothing is read from elsewhere")
+    )]
+    pub(super) fn new(message: String) -> Self {
+        Self(message)
+    }
+}
+
+impl fmt::Display for RemoteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RemoteError {}
 
 impl CorpusError {
     /// An error about content.
@@ -41,6 +63,12 @@ impl CorpusError {
 
     /// A failure in the middle of a file: a decoder's own errors carry no system error number.
     pub fn read(path: &Path, is_compressed: bool, error: &io::Error) -> Self {
+        let remote = error
+            .get_ref()
+            .and_then(|e| e.downcast_ref::<RemoteError>());
+        if let Some(remote) = remote {
+            return Self::Io(remote.to_string());
+        }
         let path = path.display();
         if is_compressed && Compression::is_window_error(error) {
             Self::Bad(format!(

@@ -1,6 +1,7 @@
 //! Listing the files of a folder.
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,7 +60,8 @@ fn look_into(
         source.problem = Some(Arc::new(BadDocument::of_link(&error)));
         return Ok(source);
     }
-    match form::look_into(&path, settings)? {
+    let file = File::open(&path).map_err(|e| CorpusError::open(&path, e))?;
+    match form::look_into(Box::new(file), &path, settings)? {
         Ok(kind) => source.kind = kind,
         Err(problem) => source.problem = Some(Arc::new(problem)),
     }

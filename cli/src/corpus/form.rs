@@ -5,11 +5,10 @@ use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 use super::bad_document::BadDocument;
-use super::compression::Compression;
 use super::content::CONTENT_FIELDS;
 use super::error::CorpusError;
 use super::fields;
-use super::opened::{self, Decoded};
+use super::input::{self, Compression, Decoded};
 use super::settings::{CorpusSettings, SourceKind};
 
 /// Bytes that are looked at in every file.
@@ -30,11 +29,11 @@ const AS_FILES: &str = "--as files takes each file as one text";
 
 /// Looks into a file of a folder.
 pub(super) fn look_into(
+    file: Box<dyn Read + Send>,
     path: &Path,
     settings: &CorpusSettings,
 ) -> Result<Result<SourceKind, BadDocument>, CorpusError> {
-    let file = File::open(path).map_err(|e| CorpusError::open(path, e))?;
-    let (compression, mut input) = opened::decode(Box::new(file), path, settings)?;
+    let (compression, mut input) = input::decode(file, path, settings)?;
     let is_compressed = compression != Compression::None;
     let start = FileStart::read(&mut input);
     let start = start.map_err(|e| CorpusError::read(path, is_compressed, &e))?;
@@ -154,14 +153,20 @@ impl FileStart {
 
 /// What a file argument is, as far as a look at its name or its first bytes tells.
 pub(super) fn of_argument(path: &Path, settings: &CorpusSettings) -> SourceKind {
-    let content = || {
+    let start = || {
         let mut start = Vec::new();
         let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
         let file = is_file.then(|| File::open(path).ok()).flatten()?;
         file.take(8).read_to_end(&mut start).ok()?;
-        columnar_content(&start)
+        Some(start)
     };
-    let kind = settings.kind.or_else(content).or_else(|| named_kind(path));
+    of_named(path, &start().unwrap_or_default(), settings)
+}
+
+/// What a file is that is named by itself, by its first bytes and its name.
+pub(super) fn of_named(name: &Path, start: &[u8], settings: &CorpusSettings) -> SourceKind {
+    let content = || columnar_content(start);
+    let kind = settings.kind.or_else(content).or_else(|| named_kind(name));
     kind.unwrap_or(SourceKind::Lines)
 }
 

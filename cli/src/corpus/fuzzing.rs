@@ -13,9 +13,9 @@ use std::sync::atomic::AtomicU64;
 
 use serde_json::Value;
 
-use super::compression::{Compression, Encoder};
 use super::documents::Corpus;
 use super::error::CorpusError;
+use super::input::{Compression, Encoder};
 use super::line;
 use super::reader::CorpusRecords;
 use super::record::CorpusRecord;

@@ -1,4 +1,4 @@
-//! Reading documents: JSON Lines, tables, folders of text files, standard input.
+//! Reading documents: JSON Lines, tables, folders of text files, standard input, objects of S3 and files of web servers.
 //!
 //! A corpus is a list of *sources* in a fixed order: the arguments in the order in which they were
 //! given, and the files of a folder in the byte order of their relative paths. A source yields
@@ -30,10 +30,8 @@
 mod agreement;
 mod argument;
 mod bad_document;
-mod bounded;
 mod changes;
 mod columns;
-mod compression;
 mod content;
 mod documents;
 mod error;
@@ -43,10 +41,15 @@ mod form;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod input;
 mod line;
-mod opened;
 mod reader;
 mod record;
+#[cfg(feature = "remote")]
+mod remote;
+#[cfg(not(feature = "remote"))]
+#[path = "absent/remote.rs"]
+mod remote;
 mod separated;
 mod settings;
 mod source;
@@ -55,21 +58,22 @@ mod store_file;
 #[cfg(feature = "tables")]
 mod tables;
 #[cfg(not(feature = "tables"))]
-#[path = "no_tables.rs"]
+#[path = "absent/tables.rs"]
 mod tables;
 
 pub use agreement::{not_for_more_columns, not_for_one_file};
+pub use argument::is_remote;
 pub use bad_document::BadDocument;
-pub use bounded::read_bounded;
 pub use changes::{AddedColumn, ColumnValues, TextTrims, header_with, record_with};
-pub use compression::{Compression, Encoder};
 pub use content::{Content, ContentRule};
 pub use documents::Corpus;
 pub use error::CorpusError;
 pub use fields::FieldPath;
 pub use form::named_kind;
+pub use input::{Compression, Encoder, read_bounded};
 pub use reader::CorpusRecords;
 pub use record::{CorpusDocument, CorpusRecord, ReadTotals, SourceTotals};
+pub use remote::RemoteObject;
 pub use separated::ColumnNames;
 pub use settings::{CorpusSettings, IdRule, SourceKind};
 pub use source::{CorpusSource, SourceOrigin};

@@ -1,8 +1,7 @@
 //! The records of a corpus, one after the other.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,12 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::bad_document::BadDocument;
-use super::bounded;
-use super::compression::Compression;
 use super::documents::Corpus;
 use super::error::CorpusError;
 use super::form::{self, FileStart};
-use super::opened::{self, Decoded};
+use super::input::{self, Compression, Decoded};
 use super::record::{CorpusRecord, ReadTotals, SourceTotals};
 use super::separated::{self, ColumnNames};
 use super::settings::{CorpusSettings, SourceKind};
@@ -78,7 +75,7 @@ struct TableReader {
 
 struct LineReader {
     input: Decoded,
-    lines: bounded::Lines,
+    lines: input::Lines,
     is_compressed: bool,
     max_line_bytes: u64,
     /// In messages.
@@ -183,8 +180,7 @@ impl CorpusRecords {
         let checksum = known.totals.checksum;
         let hasher = crc32fast::Hasher::new_with_initial_len(checksum, known.checked_bytes);
         self.hasher.combine(&hasher);
-        let metadata = source.path().and_then(|path| std::fs::metadata(path).ok());
-        let bytes = metadata.map_or(0, |metadata| metadata.len());
+        let bytes = source.size_bytes().unwrap_or(0);
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -249,7 +245,7 @@ impl CorpusRecords {
         }
         let name = source.name();
         let settings = &self.corpus.settings;
-        let (compression, mut input) = opened::decode(self.raw(source)?, &name, settings)?;
+        let (compression, mut input) = input::decode(self.raw(source)?, &name, settings)?;
         let is_compressed = compression != Compression::None;
         if is_compressed {
             self.compressions.insert(number, compression);
@@ -268,7 +264,7 @@ impl CorpusRecords {
         }
         self.reading.totals.form(source.kind).files += 1;
         if source.kind == SourceKind::Text {
-            let text = bounded::read_all(&mut input, settings.max_line_bytes);
+            let text = input::read_all(&mut input, settings.max_line_bytes);
             return Ok(Some(match text.map_err(failed)? {
                 Some(bytes) => CorpusRecord {
                     source: number,
@@ -280,7 +276,7 @@ impl CorpusRecords {
         }
         let mut lines = LineReader {
             input,
-            lines: bounded::Lines::default(),
+            lines: input::Lines::default(),
             is_compressed,
             max_line_bytes: settings.max_line_bytes,
             name: name.into_owned(),
@@ -350,20 +346,7 @@ impl CorpusRecords {
     }
 
     fn raw(&self, source: &CorpusSource) -> Result<Box<dyn Read + Send>, CorpusError> {
-        let inner: Box<dyn Read + Send> = match &source.origin {
-            SourceOrigin::StandardInput => Box::new(io::stdin()),
-            SourceOrigin::Path(_) | SourceOrigin::Folder(_) => {
-                let path = source.name();
-                Box::new(File::open(&path).map_err(|e| CorpusError::open(&path, e))?)
-            }
-            SourceOrigin::Spool(file, name) => {
-                let rewound = file.try_clone().and_then(|mut file| {
-                    file.rewind()?;
-                    Ok(file)
-                });
-                Box::new(rewound.map_err(|e| CorpusError::open(name, e))?)
-            }
-        };
+        let inner = source.open()?;
         Ok(Box::new(CountedReader {
             inner,
             bytes_read: Arc::clone(&self.bytes_read),

@@ -1,11 +1,14 @@
 //! The files of a corpus.
 
 use std::borrow::Cow;
-use std::fs::File;
+use std::fs::{File, Metadata};
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::bad_document::BadDocument;
+use super::error::CorpusError;
+use super::remote::RemoteObject;
 use super::settings::SourceKind;
 
 /// Where the bytes of a source come from.
@@ -17,6 +20,8 @@ pub enum SourceOrigin {
     Folder(Arc<Path>),
     /// Standard input, which can be read once.
     StandardInput,
+    /// An object of S3 or a file of a web server.
+    Remote(Arc<RemoteObject>),
     /// A temporary copy of something that can be read only once, and the name of that.
     Spool(Arc<File>, PathBuf),
 }
@@ -56,7 +61,7 @@ impl CorpusSource {
         match &self.origin {
             SourceOrigin::Path(path) => Some(Cow::Borrowed(path)),
             SourceOrigin::Folder(root) => Some(Cow::Owned(root.join(&self.relative))),
-            SourceOrigin::StandardInput | SourceOrigin::Spool(..) => None,
+            SourceOrigin::StandardInput | SourceOrigin::Spool(..) | SourceOrigin::Remote(_) => None,
         }
     }
 
@@ -66,6 +71,7 @@ impl CorpusSource {
             SourceOrigin::StandardInput => Cow::Borrowed(Path::new("standard input")),
             SourceOrigin::Spool(_, name) => Cow::Borrowed(name),
             SourceOrigin::Path(path) => Cow::Borrowed(path),
+            SourceOrigin::Remote(object) => Cow::Borrowed(object.name()),
             SourceOrigin::Folder(root) => Cow::Owned(root.join(&self.relative)),
         }
     }
@@ -79,12 +85,59 @@ impl CorpusSource {
         }
     }
 
-    /// True if it can be read a second time.
+    /// True if it can be read a second time, and a change meanwhile is noticed.
     pub fn is_rereadable(&self) -> bool {
-        match self.path() {
-            _ if self.problem.is_some() => true,
-            Some(path) => std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()),
-            None => matches!(self.origin, SourceOrigin::Spool(..)),
+        if self.problem.is_some() {
+            return true;
         }
+        match &self.origin {
+            SourceOrigin::StandardInput => false,
+            SourceOrigin::Spool(..) => true,
+            SourceOrigin::Remote(object) => object.version().is_some(),
+            SourceOrigin::Path(_) | SourceOrigin::Folder(_) => {
+                self.metadata().is_some_and(|metadata| metadata.is_file())
+            }
+        }
+    }
+
+    /// Its size as it lies there, unless it is no regular file.
+    pub fn size_bytes(&self) -> Option<u64> {
+        match &self.origin {
+            SourceOrigin::Remote(object) => Some(object.bytes()),
+            _ => {
+                let metadata = self.metadata().filter(Metadata::is_file);
+                metadata.map(|metadata| metadata.len())
+            }
+        }
+    }
+
+    fn metadata(&self) -> Option<Metadata> {
+        match &self.origin {
+            SourceOrigin::Spool(file, _) => file.metadata().ok(),
+            _ => std::fs::metadata(self.path()?).ok(),
+        }
+    }
+
+    /// Its bytes, from the beginning.
+    ///
+    /// # Errors
+    ///
+    /// It is not there any more, or the system or the server refuses to read it.
+    pub fn open(&self) -> Result<Box<dyn Read + Send>, CorpusError> {
+        Ok(match &self.origin {
+            SourceOrigin::StandardInput => Box::new(std::io::stdin()),
+            SourceOrigin::Path(_) | SourceOrigin::Folder(_) => {
+                let path = self.name();
+                Box::new(File::open(&path).map_err(|e| CorpusError::open(&path, e))?)
+            }
+            SourceOrigin::Remote(object) => object.open()?,
+            SourceOrigin::Spool(file, name) => {
+                let rewound = file.try_clone().and_then(|mut file| {
+                    file.rewind()?;
+                    Ok(file)
+                });
+                Box::new(rewound.map_err(|e| CorpusError::open(name, e))?)
+            }
+        })
     }
 }

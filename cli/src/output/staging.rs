@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile, TempDir};
 
+use crate::corpus::is_remote;
 use crate::failure::{Failure, Result};
 
 /// What to do about a file that exists.
@@ -21,6 +22,7 @@ pub(crate) fn scratch_builder() -> Builder<'static, 'static> {
 
 /// An empty file next to `target` that its owner alone may read, and the permissions of any new file there.
 pub(crate) fn file_beside(target: &Path) -> Result<(NamedTempFile, Permissions)> {
+    must_be_local(target)?;
     let dir = parent(target);
     let made = || {
         // Only making a file tells what the process gives to new ones; it goes at once.
@@ -33,6 +35,7 @@ pub(crate) fn file_beside(target: &Path) -> Result<(NamedTempFile, Permissions)>
 
 /// A folder for files that will be moved into or next to `dir`.
 pub(crate) fn folder_in(dir: &Path) -> Result<TempDir> {
+    must_be_local(dir)?;
     let made = scratch_builder().tempdir_in(dir);
     made.map_err(|e| Failure::io(format!("cannot write to {}", dir.display()), &e))
 }
@@ -57,8 +60,20 @@ pub(crate) fn canonical_path(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok().or_else(beside)
 }
 
+/// An error if a name is that of a place on a server, where nothing is written.
+fn must_be_local(path: &Path) -> Result<()> {
+    if is_remote(path) {
+        return Err(Failure::usage(format!(
+            "{} cannot be written to: outputs are local files; write one and copy it there",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
 /// An error if something has the name already.
 pub(crate) fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
+    must_be_local(path)?;
     match std::fs::symlink_metadata(path) {
         Ok(_) => Err(Failure::refused(format!(
             "{} exists already; {advice}",

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use super::destination::is_special;
 use super::staging::{self, FORCE};
 use crate::corpus::{
-    Compression, Corpus, CorpusSource, SourceKind, is_store, named_kind, not_for_one_file,
+    Compression, Corpus, CorpusSource, SourceKind, SourceOrigin, is_remote, is_store, named_kind,
+    not_for_one_file,
 };
 use crate::failure::{Failure, Result};
 
@@ -36,6 +37,7 @@ impl OutputTarget {
         let is_file_name = is_lines_name(path) || is_special(path);
         // A folder in is a folder out, unless the name says that one file of lines is wanted.
         let is_of_folder = folders(inputs).next().is_some() && !is_file_name;
+        let is_of_folder = is_of_folder || (has_prefix(inputs) && !is_file_name);
         let wants_folder = path.is_dir() || ends_in_slash || is_of_folder || text.is_some();
         if path.as_os_str() != "-" && wants_folder {
             if !path.is_dir() && text.is_none() && path.exists() {
@@ -161,7 +163,10 @@ fn check_folder(out: &Path, inputs: &[PathBuf], corpus: &Corpus, force: bool) ->
     }
     let mut names = BTreeMap::new();
     for source in &corpus.sources {
-        if source.path().is_none() {
+        if matches!(
+            source.origin,
+            SourceOrigin::StandardInput | SourceOrigin::Spool(..)
+        ) {
             return Err(Failure::usage(
                 "standard input has no file name: give a file name or - after -o",
             ));
@@ -195,4 +200,10 @@ fn folders(inputs: &[PathBuf]) -> impl Iterator<Item = &Path> {
         .iter()
         .map(PathBuf::as_path)
         .filter(|path| path.is_dir())
+}
+
+/// True if all objects below some prefix are read, as the files of a folder are.
+fn has_prefix(inputs: &[PathBuf]) -> bool {
+    let is_prefix = |path: &PathBuf| path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    inputs.iter().any(|path| is_remote(path) && is_prefix(path))
 }

@@ -1,8 +1,6 @@
 //! Reading a corpus twice: what can be read only once is copied first, and what was kept is written
 //! in the second reading.
 
-use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,14 +23,10 @@ pub(crate) fn spool_sources(context: &Context, corpus: &mut Corpus) -> Result<()
             .map_err(|e| Failure::io(format!("temporary file in {}", dir.display()), &e))?;
         let mut progress = ProgressDisplay::new("reading", context.messages.quiet);
         let name = source.name().into_owned();
-        let path = source.path().map(Cow::into_owned);
         let shown = name.display().to_string();
+        let read = source.clone();
         let file = context.interrupt.while_working(&mut progress, move || {
-            let cannot_read = |e| Failure::io(format!("cannot read {shown}"), &e);
-            let mut input: Box<dyn io::Read> = match path {
-                Some(path) => Box::new(File::open(path).map_err(cannot_read)?),
-                None => Box::new(io::stdin()),
-            };
+            let mut input = read.open()?;
             let mut file = file;
             io::copy(&mut input, &mut file)
                 .and_then(|_| file.rewind())

@@ -8,9 +8,9 @@ use resemblance::exact::{SharedPassage, longest_shared_passage};
 use resemblance::{Overlap, Schema, Text};
 
 use super::context::Context;
-use super::reading::{CorpusDocuments, resolve_corpus};
+use super::reading::{CorpusDocuments, resolve, resolve_corpus};
 use super::tally::DocumentTally;
-use crate::corpus::{ContentRule, Corpus, CorpusDocument, read_bounded};
+use crate::corpus::{ContentRule, CorpusDocument, read_bounded};
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
 use crate::output::ProgressDisplay;
@@ -92,7 +92,7 @@ pub(crate) fn must_be_rereadable(
     inputs: &[PathBuf],
     options: &CorpusOptions,
 ) -> Result<()> {
-    let corpus = Corpus::resolve(inputs, options.settings(context.memory_bytes)?)?;
+    let corpus = resolve(context, inputs, options.settings(context.memory_bytes)?)?;
     match corpus.sources.iter().find(|source| !source.is_rereadable()) {
         None => Ok(()),
         Some(source) => Err(Failure::usage(format!(

@@ -244,3 +244,17 @@ fn a_very_long_line_is_read_in_linear_time() {
         .expect(0)
         .says(&["added 2"]);
 }
+
+#[cfg(not(feature = "remote"))]
+#[test]
+fn a_build_without_servers_says_how_to_get_them() {
+    let folder = Folder::new();
+    for input in [
+        "s3://bucket/key.jsonl",
+        "s3://bucket/*",
+        "https://example.org/a.jsonl",
+    ] {
+        let refused = folder.run(&["pairs", input]).expect(4);
+        refused.says(&[input, "--features remote"]);
+    }
+}

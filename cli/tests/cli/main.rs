@@ -40,10 +40,14 @@ mod locks;
 mod messages;
 mod mistakes;
 mod moves;
+#[cfg(all(unix, feature = "remote"))]
+mod object_server;
 mod outputs;
 mod pairs;
 mod query;
 mod reband;
+#[cfg(all(unix, feature = "remote"))]
+mod remote;
 mod repair;
 #[cfg(unix)]
 mod safety;

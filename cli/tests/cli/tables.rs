@@ -81,7 +81,12 @@ fn table(documents: &[(i64, String)]) -> RecordBatch {
     batch.with_schema(Arc::new(schema)).unwrap()
 }
 
-fn write_parquet(path: &Path, batch: &RecordBatch, compression: Compression, group_rows: usize) {
+pub fn write_parquet(
+    path: &Path,
+    batch: &RecordBatch,
+    compression: Compression,
+    group_rows: usize,
+) {
     let metadata = KeyValue::new("huggingface".into(), "{\"info\": {}}".to_owned());
     let properties = WriterProperties::builder()
         .set_compression(compression)
@@ -144,7 +149,7 @@ fn read_arrow(path: &Path, is_file: bool) -> RecordBatch {
 }
 
 /// The documents in every form: `c.jsonl`, `c.csv`, `c.tsv`, `c.parquet`, `c.arrow` and `c.arrows`.
-fn write_all(folder: &Folder) -> RecordBatch {
+pub fn write_all(folder: &Folder) -> RecordBatch {
     let documents = documents();
     let lines = documents
         .iter()

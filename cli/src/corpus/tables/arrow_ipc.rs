@@ -1,6 +1,5 @@
 //! Arrow IPC: files, and streams, which the library `datasets` writes.
 
-use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use arrow_ipc::{CompressionType, MessageHeader, MetadataVersion};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use super::super::changes::{AddedColumn, ColumnValues};
+use super::table_input::TableInput;
 
 /// The bytes at the beginning of a file; a stream has none of its own.
 pub(super) const FILE_MAGIC: &[u8] = b"ARROW1";
@@ -27,7 +27,7 @@ pub(super) struct IpcOutline {
 
 impl IpcOutline {
     /// Reads the head of each message, and no columns.
-    pub(super) fn read(file: File, is_file: bool) -> Result<Self, ArrowError> {
+    pub(super) fn read(file: TableInput, is_file: bool) -> Result<Self, ArrowError> {
         let mut outline = Self::default();
         let mut input = BufReader::new(file);
         input.rewind()?;
@@ -54,7 +54,7 @@ impl IpcOutline {
 }
 
 /// Goes behind the magic bytes of a file and zeros, of which writers put more or fewer.
-fn skip_start(input: &mut BufReader<File>) -> Result<(), ArrowError> {
+fn skip_start(input: &mut BufReader<TableInput>) -> Result<(), ArrowError> {
     input.seek(SeekFrom::Start(PADDED_MAGIC_BYTES))?;
     let mut word = [0; 4];
     while word == [0; 4] {
@@ -82,20 +82,19 @@ fn next_head(input: &mut impl Read) -> Result<Option<u64>, ArrowError> {
 
 /// The batches of a file or stream.
 pub(super) enum IpcBatches {
-    File(FileReader<BufReader<File>>),
-    Stream(StreamReader<BufReader<File>>),
+    File(FileReader<BufReader<TableInput>>),
+    Stream(StreamReader<BufReader<TableInput>>),
 }
 
 impl IpcBatches {
     /// Those of the columns that `is_wanted`, by their names; a stream's last message must be there.
     pub(super) fn open(
-        file: &File,
+        file: &TableInput,
         is_file: bool,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Result<Self, ArrowError> {
         let open = |projection| {
-            let mut input = BufReader::new(file.try_clone()?);
-            input.rewind()?;
+            let input = BufReader::new(file.rewound()?);
             Ok::<_, ArrowError>(if is_file {
                 Self::File(FileReader::try_new(input, projection)?)
             } else {

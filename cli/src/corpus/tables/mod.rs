@@ -9,6 +9,7 @@ mod parquet_file;
 mod projection;
 mod rows;
 mod table_file;
+mod table_input;
 mod table_writer;
 
 pub(super) use rows::TableRows;

@@ -1,6 +1,5 @@
 //! Parquet: reading batches of some columns, and copying rows of all.
 
-use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -34,12 +33,13 @@ use parquet::schema::types::{Type, TypePtr};
 use super::super::changes::{AddedColumn, ColumnValues};
 use super::arrow_ipc;
 use super::projection::{self, rows_together};
+use super::table_input::TableInput;
 
 /// Values of an added column that are made together.
 const ADDED_TOGETHER: usize = 1024;
 
 /// The schema of a file as Arrow has it, by its own types alone.
-pub(super) fn load(file: &File) -> Result<(ArrowReaderMetadata, Arc<Schema>)> {
+pub(super) fn load(file: &TableInput) -> Result<(ArrowReaderMetadata, Arc<Schema>)> {
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let metadata = ArrowReaderMetadata::load(file, options)?;
     check_counts(metadata.metadata())?;
@@ -56,7 +56,7 @@ pub(super) fn rows(metadata: &ParquetMetaData) -> u64 {
 }
 
 /// A file whose columns can be copied.
-pub(super) fn open(file: File) -> Result<SerializedFileReader<File>> {
+pub(super) fn open(file: TableInput) -> Result<SerializedFileReader<TableInput>> {
     let input = SerializedFileReader::new(file)?;
     check_counts(input.metadata())?;
     Ok(input)
@@ -82,7 +82,7 @@ fn count(number: i64) -> u64 {
 
 /// Batches of the columns on these paths.
 pub(super) fn batches(
-    file: File,
+    file: TableInput,
     metadata: ArrowReaderMetadata,
     paths: &[&str],
 ) -> Result<ParquetRecordBatchReader> {
@@ -219,7 +219,7 @@ pub(super) enum CopyError<E> {
 /// Copies the rows that are chosen, by their numbers from 0. A row group stays one; it goes if none of its rows stays.
 /// Rows get what is added, if anything; the number of the first one in the corpus comes with it.
 pub(super) fn copy<W: Write + Send, E>(
-    input: &SerializedFileReader<File>,
+    input: &SerializedFileReader<TableInput>,
     output: &mut SerializedFileWriter<W>,
     (added, first_number): (Option<&[AddedColumn]>, u64),
     mut is_kept: impl FnMut(u64) -> std::result::Result<bool, E>,

@@ -17,6 +17,7 @@ use super::super::source::CorpusSource;
 use super::arrow_ipc::{self, IpcBatches, IpcOutline, IpcWriter};
 use super::parquet_file::{self, CopyError};
 use super::table_file::TableFile;
+use super::table_input::TableInput;
 
 /// Why rows were not copied.
 #[derive(Debug)]
@@ -189,7 +190,7 @@ impl<W: Write + Send> TableWriter<W> {
     }
 }
 
-fn open_parquet(file: &TableFile) -> Result<SerializedFileReader<std::fs::File>, CorpusError> {
+fn open_parquet(file: &TableFile) -> Result<SerializedFileReader<TableInput>, CorpusError> {
     let input = file.rewound()?;
     file.decode(|| parquet_file::open(input))
 }

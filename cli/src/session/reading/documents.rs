@@ -19,7 +19,8 @@ use super::read_document::{ReadDocument, WorkedDocument};
 use super::shard::JobValue;
 use crate::bug::bug;
 use crate::corpus::{
-    ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, ReadTotals, SourceTotals,
+    ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, CorpusSettings, ReadTotals,
+    SourceTotals, is_remote,
 };
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, StoredOptions};
@@ -432,7 +433,7 @@ pub(crate) fn resolve_corpus_to_store(
     if let Some(stored) = stored {
         settings = stored.extend(settings);
     }
-    let corpus = Corpus::resolve(inputs, settings)?;
+    let corpus = resolve(context, inputs, settings)?;
     if !options.skip_bad {
         must_be_readable(&corpus)?;
     }
@@ -445,6 +446,22 @@ pub(crate) fn resolve_corpus_to_store(
         context.messages.note("no file was found in the corpus");
     }
     Ok(corpus)
+}
+
+/// Looks at the inputs, which may take long where servers are asked.
+pub(crate) fn resolve(
+    context: &Context,
+    inputs: &[PathBuf],
+    settings: CorpusSettings,
+) -> Result<Corpus> {
+    if !inputs.iter().any(|input| is_remote(input)) {
+        return Ok(Corpus::resolve(inputs, settings)?);
+    }
+    let inputs = inputs.to_vec();
+    let mut progress = ProgressDisplay::new("looking", context.messages.quiet);
+    context.interrupt.while_working(&mut progress, move || {
+        Ok(Corpus::resolve(&inputs, settings)?)
+    })
 }
 
 /// An error for the first file that is none that can be read.

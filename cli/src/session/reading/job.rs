@@ -6,7 +6,7 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use resemblance::{Codec, Schema};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use super::super::context::Context;
 use super::read_document::ReadDocument;
 use super::shard::{self, JobContent, JobValue, ShardReader, ShardWriter};
 use crate::bug::bug;
-use crate::corpus::{Corpus, CorpusSource, SourceKind, SourceTotals};
+use crate::corpus::{Corpus, CorpusSource, SourceKind, SourceOrigin, SourceTotals};
 use crate::failure::{Failure, Result};
 use crate::output::scratch_builder;
 
@@ -37,7 +37,7 @@ struct JobFile {
     name: String,
     kind: String,
     bytes: u64,
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since 1970, or what a server calls its version.
     modified: String,
 }
 
@@ -238,29 +238,47 @@ impl Manifest {
 impl JobFile {
     fn of(source: &CorpusSource) -> Result<Self> {
         let name = source.name().display().to_string();
-        let path = source.path().filter(|_| source.is_rereadable());
-        let Some(path) = path.filter(|_| source.problem.is_none()) else {
+        // What is read once was copied, and the copy goes with the run.
+        let is_copy = matches!(source.origin, SourceOrigin::Spool(..));
+        if source.problem.is_some() || is_copy || !source.is_rereadable() {
             return Err(Failure::usage(format!(
                 "--job is for files, and {name} can be read once or not at all"
             )));
-        };
+        }
         if source.kind == SourceKind::Text {
             return Err(Failure::usage(format!(
                 "--job is for files of many documents, and {name} is one text"
             )));
         }
-        let metadata = std::fs::metadata(&path);
-        let metadata = metadata.map_err(|e| Failure::io(format!("cannot read {name}"), &e))?;
-        let modified = metadata.modified();
-        let modified = modified.map_err(|e| Failure::io(format!("cannot read {name}"), &e))?;
-        let since = modified.duration_since(UNIX_EPOCH);
-        let before = |e: std::time::SystemTimeError| format!("-{}", e.duration().as_nanos());
+        let failed = |e| Failure::io(format!("cannot read {name}"), &e);
+        let (bytes, modified) = match &source.origin {
+            SourceOrigin::Remote(object) => {
+                let version = object.version();
+                (
+                    object.bytes(),
+                    version.ok_or_else(|| bug("an object without a version"))?,
+                )
+            }
+            _ => {
+                let path = source.path().ok_or_else(|| bug("a file without a path"))?;
+                let metadata = std::fs::metadata(&path).map_err(failed)?;
+                let modified = metadata.modified().map_err(failed)?;
+                (metadata.len(), since_1970(modified))
+            }
+        };
         Ok(Self {
-            name,
+            name: name.clone(),
             kind: source.kind.name().into(),
-            bytes: metadata.len(),
-            modified: since.map_or_else(before, |since| since.as_nanos().to_string()),
+            bytes,
+            modified,
         })
+    }
+}
+
+fn since_1970(time: SystemTime) -> String {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_nanos().to_string(),
+        Err(before) => format!("-{}", before.duration().as_nanos()),
     }
 }
 

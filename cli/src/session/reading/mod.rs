@@ -11,8 +11,8 @@ mod read_document;
 mod shard;
 
 pub(crate) use documents::{
-    CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, resolve_corpus, resolve_corpus_to_store,
-    sketch_documents,
+    CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, resolve, resolve_corpus,
+    resolve_corpus_to_store, sketch_documents,
 };
 pub(crate) use job::Job;
 pub(crate) use read_document::{ReadDocument, WorkedDocument};

@@ -91,7 +91,7 @@ impl Compression {
     }
 
     /// True if this error of a decoder says that the window is too large.
-    pub(super) fn is_window_error(error: &io::Error) -> bool {
+    pub(in crate::corpus) fn is_window_error(error: &io::Error) -> bool {
         let message = error.to_string();
         message.contains("too much memory") || message.contains("memory limit")
     }

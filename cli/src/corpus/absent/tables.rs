@@ -27,7 +27,7 @@ impl TableFile {
         )))
     }
 
-    pub(super) fn identity(&self) -> [u8; 24] {
+    pub(super) fn identity(&self) -> Vec<u8> {
         match self.0 {}
     }
 }

@@ -9,7 +9,7 @@ const BLOCK_BYTES: usize = 64 << 10;
 
 /// Lines of an input.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(in crate::corpus) struct Lines {
     /// Where the next lines go: a line is a part of it, so that few of them need memory of their own.
     block: BytesMut,
 }
@@ -17,7 +17,7 @@ pub(super) struct Lines {
 impl Lines {
     /// The next line with its end, and nothing at the end of the input; `None` for a longer one, which is
     /// passed over.
-    pub(super) fn next(
+    pub(in crate::corpus) fn next(
         &mut self,
         input: &mut impl BufRead,
         max_bytes: u64,
@@ -64,7 +64,10 @@ impl Lines {
 }
 
 /// All that is left; `None` if that is more.
-pub(super) fn read_all(input: &mut impl BufRead, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
+pub(in crate::corpus) fn read_all(
+    input: &mut impl BufRead,
+    max_bytes: u64,
+) -> io::Result<Option<Vec<u8>>> {
     let bytes = read_up_to(input, None, max_bytes.saturating_add(1))?;
     Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= max_bytes))
 }

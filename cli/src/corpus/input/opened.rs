@@ -3,18 +3,18 @@
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
+use super::super::error::CorpusError;
+use super::super::settings::CorpusSettings;
+use super::super::store_file::STORE_MAGIC;
 use super::compression::Compression;
-use super::error::CorpusError;
-use super::settings::CorpusSettings;
-use super::store_file::STORE_MAGIC;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// What a file holds, after decompression.
-pub(super) type Decoded = BufReader<Box<dyn Read + Send>>;
+pub(in crate::corpus) type Decoded = BufReader<Box<dyn Read + Send>>;
 
 /// Tells the compression of a file, and undoes it.
-pub(super) fn decode(
+pub(in crate::corpus) fn decode(
     raw: Box<dyn Read + Send>,
     name: &Path,
     settings: &CorpusSettings,

@@ -1,0 +1,286 @@
+//! Requests to servers. Futures stay in this file: they run on a thread of their own, and callers wait.
+
+use std::future::{Future, pending};
+use std::ops::Range;
+use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::http::HttpBuilder;
+use object_store::path::Path;
+use object_store::{
+    ClientConfigKey, ClientOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore,
+    RetryConfig,
+};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::mpsc as pieces;
+
+/// A server that sends nothing for so long is asked again.
+const SILENCE: &str = "30 s";
+
+/// No limit for a whole transfer: how long one takes depends on who reads it.
+const WHOLE_TRANSFER: &str = "1000 days";
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Pieces of a transfer that wait for their reader, of some 16 KiB each.
+const PIECES_AHEAD: usize = 64;
+
+/// Why a request was not answered as it should be.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Refusal {
+    /// Nothing has this name.
+    Missing,
+    /// It is not the version that was asked for.
+    Changed,
+    /// The server sends whole files alone.
+    NoRanges,
+    /// Everything else.
+    Other(String),
+}
+
+/// What a server tells of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ObjectVersion {
+    pub(super) bytes: u64,
+    pub(super) tag: Option<String>,
+    /// Seconds since 1970; `None` if the server does not tell.
+    pub(super) modified: Option<i64>,
+}
+
+impl ObjectVersion {
+    fn of(meta: &ObjectMeta) -> Self {
+        Self {
+            bytes: meta.size,
+            tag: meta.e_tag.clone(),
+            modified: Some(meta.last_modified.timestamp()).filter(|seconds| *seconds != 0),
+        }
+    }
+
+    /// False if the other is of another version, as far as servers tell.
+    fn may_be(&self, other: &Self) -> bool {
+        let are_same = match (&self.tag, &other.tag) {
+            (Some(tag), Some(other)) => tag == other,
+            _ => self.modified == other.modified,
+        };
+        are_same && self.bytes == other.bytes
+    }
+
+    /// The options of a request for this version. A weak tag matches nothing, by the rules of HTTP.
+    fn options(&self, range: Option<Range<u64>>) -> GetOptions {
+        let tag = self.tag.clone().filter(|tag| !tag.starts_with("W/"));
+        GetOptions::new()
+            .with_if_match(tag)
+            .with_range(range.map(GetRange::Bounded))
+    }
+}
+
+/// A bucket, or the one file of a web server.
+#[derive(Clone, Debug)]
+pub(super) struct ObjectServer(Arc<dyn ObjectStore>);
+
+impl ObjectServer {
+    /// A bucket of S3, with what the environment says of it.
+    pub(super) fn bucket(name: &str) -> Result<Self, Refusal> {
+        let _guard = runtime()?.enter();
+        let whole = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
+        let silence = AmazonS3ConfigKey::Client(ClientConfigKey::ReadTimeout);
+        let mut builder = AmazonS3Builder::from_env()
+            .with_bucket_name(name)
+            .with_config(whole, WHOLE_TRANSFER);
+        if builder.get_config_value(&silence).is_none() {
+            builder = builder.with_config(silence, SILENCE);
+        }
+        let built = builder.with_retry(retries()).build();
+        Ok(Self(Arc::new(built.map_err(|error| refusal(&error))?)))
+    }
+
+    /// A file of a web server, which is asked for by an empty key.
+    pub(super) fn file(url: &str) -> Result<Self, Refusal> {
+        let _guard = runtime()?.enter();
+        let options = ClientOptions::new()
+            .with_config(ClientConfigKey::Timeout, WHOLE_TRANSFER)
+            .with_config(ClientConfigKey::ReadTimeout, SILENCE)
+            .with_allow_http(url.starts_with("http://"));
+        let built = HttpBuilder::new()
+            .with_url(url)
+            .with_client_options(options)
+            .with_retry(retries())
+            .build();
+        Ok(Self(Arc::new(built.map_err(|error| refusal(&error))?)))
+    }
+
+    /// The objects whose keys begin with `prefix` and a slash, or all where it is empty. `is_flat`: only those
+    /// without another slash.
+    pub(super) fn list(
+        &self,
+        prefix: &str,
+        is_flat: bool,
+    ) -> Result<Vec<(String, ObjectVersion)>, Refusal> {
+        let (store, prefix) = (Arc::clone(&self.0), path(prefix)?);
+        let found = wait(async move {
+            let found = |meta: ObjectMeta| (meta.location.to_string(), ObjectVersion::of(&meta));
+            if is_flat {
+                let listed = store.list_with_delimiter(Some(&prefix)).await?;
+                return Ok(listed.objects.into_iter().map(found).collect());
+            }
+            let mut listed = store.list(Some(&prefix));
+            let mut all = Vec::new();
+            while let Some(meta) = listed.next().await {
+                all.push(found(meta?));
+            }
+            Ok(all)
+        })?;
+        found.map_err(|error: Error| refusal(&error))
+    }
+
+    /// Begins to send an object, of a version if one is given, from its beginning.
+    pub(super) fn begin(
+        &self,
+        key: &str,
+        version: Option<&ObjectVersion>,
+    ) -> Result<(ObjectVersion, Transfer), Refusal> {
+        let (store, path) = (Arc::clone(&self.0), path(key)?);
+        let options = version.map_or_else(GetOptions::new, |version| version.options(None));
+        let expected = version.cloned();
+        wait(async move {
+            let got = store.get_opts(&path, options).await;
+            let got = got.map_err(|error| refusal(&error))?;
+            let version = ObjectVersion::of(&got.meta);
+            if expected.is_some_and(|expected| !version.may_be(&expected)) {
+                return Err(Refusal::Changed);
+            }
+            let (sender, receiver) = pieces::channel(PIECES_AHEAD);
+            tokio::spawn(async move {
+                let mut stream = got.into_stream();
+                while let Some(piece) = stream.next().await {
+                    let piece = piece.map_err(|error| refusal(&error));
+                    // Nobody reads on.
+                    if sender.send(piece).await.is_err() {
+                        return;
+                    }
+                }
+            });
+            Ok((version, Transfer(receiver)))
+        })?
+    }
+
+    /// Asks for some bytes of a version of an object.
+    pub(super) fn range(
+        &self,
+        key: &str,
+        version: &ObjectVersion,
+        range: Range<u64>,
+    ) -> Result<PendingBytes, Refusal> {
+        let (store, path) = (Arc::clone(&self.0), path(key)?);
+        let (options, expected) = (version.options(Some(range)), version.clone());
+        let started = start(async move {
+            let got = store.get_opts(&path, options).await;
+            let got = got.map_err(|error| refusal(&error))?;
+            if !ObjectVersion::of(&got.meta).may_be(&expected) {
+                return Err(Refusal::Changed);
+            }
+            got.bytes().await.map_err(|error| refusal(&error))
+        })?;
+        Ok(PendingBytes(started))
+    }
+}
+
+/// The bytes of an object, which come piece by piece.
+#[derive(Debug)]
+pub(super) struct Transfer(pieces::Receiver<Result<Bytes, Refusal>>);
+
+impl Transfer {
+    /// The next piece, once it is here; `None` after the last.
+    pub(super) fn next(&mut self) -> Option<Result<Bytes, Refusal>> {
+        self.0.blocking_recv()
+    }
+}
+
+/// Bytes that were asked for.
+#[derive(Debug)]
+pub(super) struct PendingBytes(mpsc::Receiver<Result<Bytes, Refusal>>);
+
+impl PendingBytes {
+    /// The bytes, once they are here.
+    pub(super) fn wait(self) -> Result<Bytes, Refusal> {
+        self.0.recv().map_err(|_| ended())?
+    }
+}
+
+/// What the thread of transfers makes of a future.
+fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T, Refusal> {
+    start(future)?.recv().map_err(|_| ended())
+}
+
+fn start<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> Result<mpsc::Receiver<T>, Refusal> {
+    let (sender, receiver) = mpsc::channel();
+    runtime()?.spawn(async move {
+        // Nobody waits for it if a verb has ended.
+        let _ = sender.send(future.await);
+    });
+    Ok(receiver)
+}
+
+/// The transfer ended without a word, which only a panic does.
+fn ended() -> Refusal {
+    Refusal::Other("the transfer gave up".into())
+}
+
+/// The thread on which transfers run, from the first one until the process ends.
+fn runtime() -> Result<&'static Handle, Refusal> {
+    static RUNTIME: OnceLock<Result<Handle, String>> = OnceLock::new();
+    let runtime = RUNTIME.get_or_init(|| start_runtime().map_err(|error| error.to_string()));
+    let failed = |error: &String| Refusal::Other(format!("no thread for transfers: {error}"));
+    runtime.as_ref().map_err(failed)
+}
+
+fn start_runtime() -> std::io::Result<Handle> {
+    // An error says that the process has chosen its cryptography already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let handle = runtime.handle().clone();
+    let thread = thread::Builder::new().name("rsm-remote".into());
+    thread.spawn(move || runtime.block_on(pending::<()>()))?;
+    Ok(handle)
+}
+
+/// How often a request is made again. The number alone is a limit: a transfer may be hours old when it breaks.
+fn retries() -> RetryConfig {
+    RetryConfig {
+        retry_timeout: DAY,
+        ..RetryConfig::default()
+    }
+}
+
+fn path(key: &str) -> Result<Path, Refusal> {
+    Path::parse(key).map_err(|error| Refusal::Other(error.to_string()))
+}
+
+fn refusal(error: &Error) -> Refusal {
+    match error {
+        Error::NotFound { .. } => Refusal::Missing,
+        Error::Precondition { .. } => Refusal::Changed,
+        Error::NotSupported { .. } => Refusal::NoRanges,
+        // A failure of the network has its cause several errors below.
+        error => {
+            let mut said = error.to_string();
+            let mut cause = std::error::Error::source(error);
+            while let Some(inner) = cause {
+                let text = inner.to_string();
+                if !said.contains(&text) {
+                    said = format!("{said}: {text}");
+                }
+                cause = inner.source();
+            }
+            let words = said.split_whitespace();
+            Refusal::Other(words.collect::<Vec<_>>().join(" ").replace("; ", ", "))
+        }
+    }
+}
