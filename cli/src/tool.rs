@@ -180,6 +180,7 @@ pub fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return explain_usage(&error, config.as_deref()),
     };
+    arguments.common.color.choose();
     silence_panics();
     let store = arguments.verb.store().map(Path::to_path_buf);
     let outcome = contain_panics(|| {

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::output::ColourChoice;
+
 /// Options that every verb takes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Common options")]
@@ -37,6 +39,9 @@ pub(crate) struct CommonOptions {
     #[arg(long, global = true, value_name = "FILE")]
     #[arg(env = "RESEMBLANCE_CONFIG", hide_env = true)]
     pub(crate) config: Option<OsString>,
+    /// Colours in tables for reading, in what explain shows and in messages
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColourChoice,
     /// Print only errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,

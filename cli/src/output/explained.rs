@@ -74,7 +74,7 @@ impl ExplainedPair {
     pub(crate) fn text(&self, has_colour: bool) -> String {
         let mut out = String::new();
         for (name, label) in ["a", "b"].iter().zip(&self.labels) {
-            let _ = writeln!(out, "{name}: {label}");
+            let _ = writeln!(out, "{name}: {}", escape::for_terminal(label));
         }
         for fact in self.facts() {
             let _ = writeln!(out, "{fact}");

@@ -1,10 +1,11 @@
 //! The one place that writes to standard error.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use resemblance::DesignReport;
 
+use super::colour::{has_colour, painted_counts};
 use super::escape;
 use crate::failure::Failure;
 
@@ -23,7 +24,14 @@ impl Messages {
     /// A count or a remark; not with `-q`.
     pub(crate) fn note(self, message: impl Display) {
         if !self.quiet && !self.is_repeated {
-            write(message, false);
+            write(message, MessageKind::Remark);
+        }
+    }
+
+    /// What became of documents, as counts behind their names; not with `-q`.
+    pub(crate) fn counts(self, message: impl Display) {
+        if !self.quiet && !self.is_repeated {
+            write(message, MessageKind::Counts);
         }
     }
 
@@ -37,7 +45,7 @@ impl Messages {
     /// How something was done; only with `-v`.
     pub(crate) fn detail(self, message: impl Display) {
         if self.verbose && !self.quiet && !self.is_repeated {
-            write(message, false);
+            write(message, MessageKind::Remark);
         }
     }
 }
@@ -49,12 +57,12 @@ pub(crate) fn tell_failure(failure: &Failure) {
         .lines()
         .map(|line| escape::one_line(&line))
         .collect();
-    write(lines.join("\n  "), true);
+    write(lines.join("\n  "), MessageKind::Failure);
 }
 
 /// A mistake on the command line; always written.
 pub(crate) fn tell_usage(text: &str) {
-    write(text, true);
+    write(text, MessageKind::Failure);
 }
 
 /// Help that was not asked for, to someone who gave no verb.
@@ -62,21 +70,25 @@ pub(crate) fn tell_help(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-fn write(message: impl Display, is_error: bool) {
+/// What a message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MessageKind {
+    Remark,
+    Counts,
+    Failure,
+}
+
+fn write(message: impl Display, kind: MessageKind) {
     let mut stderr = std::io::stderr().lock();
     let text = message.to_string();
     let text = escape::for_terminal(&text);
+    let has_colour = has_colour(&stderr);
     // a closed standard error leaves no one to tell
-    let _ = if is_error && has_colour(&stderr) {
-        writeln!(stderr, "\x1b[1;31m{PREFIX}\x1b[0m{text}")
-    } else {
-        writeln!(stderr, "{PREFIX}{text}")
+    let _ = match kind {
+        MessageKind::Failure if has_colour => writeln!(stderr, "\x1b[1;31m{PREFIX}\x1b[0m{text}"),
+        MessageKind::Counts if has_colour => {
+            writeln!(stderr, "{PREFIX}{}", painted_counts(&text))
+        }
+        _ => writeln!(stderr, "{PREFIX}{text}"),
     };
-}
-
-/// Returns true if a stream is a terminal that shows colours, and its user has not refused them.
-pub(crate) fn has_colour(stream: &impl IsTerminal) -> bool {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    !refused && !dumb && stream.is_terminal()
 }

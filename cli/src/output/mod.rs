@@ -4,6 +4,7 @@
 //! It knows no options and no verbs; a part imports only parts that are simpler than itself.
 
 mod chart;
+mod colour;
 mod column_kind;
 mod columns;
 mod destination;
@@ -29,11 +30,12 @@ mod terminal;
 mod text_plot;
 
 pub(crate) use chart::{Chart, ChartAxis, ChartMark, ChartSeries};
+pub(crate) use colour::{ColourChoice, has_colour};
 pub(crate) use column_kind::ColumnKind;
 pub(crate) use columns::{document_value, longest_run, nearness_columns};
 pub(crate) use destination::Destination;
 pub(crate) use explained::{ExplainedPair, explained_page, legend};
-pub(crate) use messages::{Messages, has_colour, tell_failure, tell_help, tell_usage};
+pub(crate) use messages::{Messages, tell_failure, tell_help, tell_usage};
 pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};
 pub(crate) use progress::ProgressDisplay;
 pub(crate) use report::{DropReport, Evidence, Survivor, SurvivorPlace};

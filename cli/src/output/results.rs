@@ -9,6 +9,7 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 
 use clap::ValueEnum;
 
+use super::colour::{has_colour, painted_table};
 use super::column_kind::{ColumnKind, TypedValue};
 use super::destination::Destination;
 use super::escape;
@@ -16,7 +17,7 @@ use super::parquet_rows::ParquetRows;
 use resemblance::Fingerprint;
 
 use crate::bug::bug;
-use crate::corpus::{SourceKind, named_kind};
+use crate::corpus::{Compression, SourceKind, named_kind};
 use crate::failure::{Failure, Result};
 
 /// The form of results.
@@ -106,6 +107,13 @@ impl Layout {
     /// Prints one JSON value.
     pub(crate) fn json(self, value: &serde_json::Value) -> Result<()> {
         self.paragraph(&escape::json(&value.to_string()))
+    }
+
+    /// Prints a paragraph of text that has colours, and nothing else that drives a terminal.
+    pub(crate) fn painted_paragraph(self, text: &str) -> Result<()> {
+        let mut output = painted_output()?;
+        output.write(format!("{text}\n").as_bytes())?;
+        output.finish()
     }
 
     /// Prints a paragraph of text.
@@ -202,8 +210,16 @@ pub(crate) struct Results {
     /// Of the columns shown, which are aligned to the right.
     numeric: Vec<bool>,
     line: String,
+    /// The names of the columns of a table stand out.
+    is_painted: bool,
     /// Characters of a terminal's line, into which tables must fit.
     width: Option<u16>,
+}
+
+/// Standard output for text whose control characters are escaped, but for those that paint it.
+fn painted_output() -> Result<Destination> {
+    let stdout = Box::new(std::io::stdout());
+    Destination::new(Path::new("-"), Compression::None, stdout, None)
 }
 
 /// `None` where the results go elsewhere.
@@ -215,8 +231,15 @@ fn terminal_width() -> Option<u16> {
 impl Results {
     /// Writes the header if one is wanted.
     pub(crate) fn new(layout: Layout, columns: Vec<Column>) -> Result<Self> {
-        let output = Destination::create(Path::new("-"), false)?;
+        let is_table = layout.is_table() && !columns.is_empty();
+        let is_painted = is_table && has_colour(&std::io::stdout());
+        let output = if is_painted {
+            painted_output()?
+        } else {
+            Destination::create(Path::new("-"), false)?
+        };
         Self {
+            is_painted,
             width: terminal_width(),
             ..Self::to(layout, columns, output)?
         }
@@ -255,6 +278,7 @@ impl Results {
             has_rows: false,
             numeric: Vec::new(),
             line: String::new(),
+            is_painted: false,
             width: None,
         })
     }
@@ -349,6 +373,9 @@ impl Results {
             }
         }
         self.line = table.trim_fmt();
+        if self.is_painted {
+            self.line = painted_table(&self.line);
+        }
         self.line.push('\n');
         self.write_line()
     }

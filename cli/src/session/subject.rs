@@ -175,7 +175,7 @@ impl Subject {
         }
         context
             .messages
-            .note(filled.tally.summary("kept", filled.totals));
+            .counts(filled.tally.summary("kept", filled.totals));
         Ok((filled.made, features.map(Arc::new)))
     }
 }

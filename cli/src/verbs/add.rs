@@ -132,7 +132,7 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
         Ok(totals) => {
             context
                 .messages
-                .note(addition.committed.summary("added", totals));
+                .counts(addition.committed.summary("added", totals));
             context.messages.advise(&store.design()?);
             drop(addition);
             // Tells errors, and cuts what the file has grown too long.

@@ -74,7 +74,7 @@ pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Out
     context.messages.detail(&schema);
     context
         .messages
-        .note(filled.tally.summary("added", filled.totals));
+        .counts(filled.tally.summary("added", filled.totals));
     let design = DesignReport::new(&schema, filled.tally.kept);
     context.messages.advise(&design);
     Ok(Outcome::Done)

@@ -152,7 +152,7 @@ pub(crate) fn decontaminate(
         ));
     }
     let summary = compared.tally.summary("kept", compared.totals);
-    context.messages.note(summary);
+    context.messages.counts(summary);
     Ok(Outcome::Done)
 }
 
@@ -265,7 +265,7 @@ fn read_tests(
     })?;
     context
         .messages
-        .note(filled.tally.summary("test documents", filled.totals));
+        .counts(filled.tally.summary("test documents", filled.totals));
     Ok(scratch)
 }
 

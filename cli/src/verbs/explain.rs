@@ -240,6 +240,9 @@ fn write(arguments: &ExplainArguments, pairs: &[ExplainedPair]) -> Result<()> {
         }
         ExplainForm::Html => explained_page("What texts share", pairs),
     };
+    if has_colour && arguments.format == ExplainForm::Text {
+        return Layout::table().painted_paragraph(text.trim_end_matches('\n'));
+    }
     if is_standard {
         return Layout::table().paragraph(text.trim_end_matches('\n'));
     }

@@ -644,7 +644,9 @@ fn query_corpus(
     }
     results.finish()?;
     let totals = items.end(context, &tally)?;
-    context.messages.note(tally.summary("with matches", totals));
+    context
+        .messages
+        .counts(tally.summary("with matches", totals));
     Ok(Outcome::found(tally.kept > 0))
 }
 

@@ -13,6 +13,7 @@ mod annotate;
 mod backup;
 mod batches;
 mod budget;
+mod colours;
 mod contain;
 #[cfg(unix)]
 mod contents;

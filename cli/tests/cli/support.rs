@@ -85,6 +85,8 @@ impl Folder {
             .args(rest)
             .current_dir(self.0.path())
             .env_remove("NO_COLOR")
+            .env_remove("CLICOLOR")
+            .env_remove("CLICOLOR_FORCE")
             .env("RESEMBLANCE_CONFIG", "")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

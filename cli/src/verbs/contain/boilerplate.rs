@@ -80,7 +80,7 @@ pub(super) fn list_boilerplate(
     ));
     context
         .messages
-        .note(tally.summary("with such passages", totals));
+        .counts(tally.summary("with such passages", totals));
     Ok(Outcome::found(!told.is_empty()))
 }
 

@@ -172,7 +172,7 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
     }
     context
         .messages
-        .note(tally.summary("with documents", totals));
+        .counts(tally.summary("with documents", totals));
     Ok(Outcome::found(tally.kept > 0))
 }
 

@@ -74,7 +74,9 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     if let Some(report) = report {
         report.finish()?;
     }
-    context.messages.note(decided.tally.summary("kept", totals));
+    context
+        .messages
+        .counts(decided.tally.summary("kept", totals));
     Ok(Outcome::Done)
 }
 
@@ -119,7 +121,9 @@ fn write_trimmed(context: &Context, trimmed: TrimmedCorpus, sinks: Sinks) -> Res
     context.messages.note(totals);
     let records = (trimmed.kept, trimmed.emptied, None);
     copy(context, &Arc::new(trimmed.corpus), totals, records, sinks)?;
-    context.messages.note(trimmed.tally.summary("kept", totals));
+    context
+        .messages
+        .counts(trimmed.tally.summary("kept", totals));
     Ok(Outcome::Done)
 }
 
