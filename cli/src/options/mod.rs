@@ -21,7 +21,7 @@ pub(crate) use bounds::{BoundOptions, ByOptions, JoinLimits};
 pub(crate) use common::CommonOptions;
 pub(crate) use corpus::CorpusOptions;
 pub(crate) use format::{FormatOptions, TypedFormatOptions};
-pub(crate) use join::{JoinOptions, ReadOptions};
+pub(crate) use join::{JoinOptions, ReadOptions, parse_share};
 pub(crate) use keep::KeepRule;
 pub(crate) use key::parse_key;
 pub(crate) use passages::PassageOptions;

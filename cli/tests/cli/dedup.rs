@@ -429,3 +429,56 @@ fn dedup_and_clusters_agree_with_pairs() {
         .collect();
     assert_eq!(found, expected);
 }
+
+/// A share of the documents tells how many of all of them go, although it has few of the pairs.
+#[test]
+fn a_sample_tells_how_many_documents_are_expected_to_go() {
+    let folder = Folder::new();
+    let short = |number: u64| text(number).split_off(1_100);
+    // 1,500 documents alone, 1,000 pairs and one text 500 times: 1,000 + 499 of 4,000 go.
+    let alone = (0..1_500).map(|n| (n, n));
+    let pairs = (1_500..3_500).map(|n| (n, 10_000 + n / 2));
+    let many = (3_500..4_000).map(|n| (n, 20_000));
+    let documents = alone.chain(pairs).chain(many);
+    let lines = documents.map(|(id, number)| line(&format!("d{id}"), &short(number)));
+    folder.write("c.jsonl", lines.collect::<String>());
+    for policy in ["first", "cluster"] {
+        let dry = [
+            "dedup",
+            "c.jsonl",
+            "--dry-run",
+            "--sample",
+            "0.3",
+            "--policy",
+            policy,
+        ];
+        let ran = folder.run(&dry).expect(0);
+        assert_eq!(folder.run(&dry).expect(0).stderr, ran.stderr);
+        let told = ran.stderr.split("of all documents about ").nth(1).unwrap();
+        let told: f64 = told.split(' ').next().unwrap().parse().unwrap();
+        assert!((33.0..42.0).contains(&told), "{}", ran.stderr);
+        assert_eq!(folder.names(), ["c.jsonl"]);
+    }
+    let dry = ["dedup", "c.jsonl", "--dry-run", "--sample", "1"];
+    let whole = folder
+        .run(&[&dry[..], &["--report", "r.tsv"]].concat())
+        .expect(0);
+    assert!(whole.stderr.contains("dropped 1499"), "{}", whole.stderr);
+    assert!(whole.stderr.contains("about 37.5 %"), "{}", whole.stderr);
+    assert_eq!(folder.report("r.tsv").lines().count(), 1_499);
+    for (more, part) in [
+        (&["-o", "o.jsonl"][..], "--sample is for --dry-run"),
+        (
+            &["--dry-run", "--dropped", "d.jsonl"],
+            "--dropped is for all documents",
+        ),
+        (
+            &["--dry-run", "--level", "line"],
+            "--level is for all documents",
+        ),
+        (&["--dry-run", "--job", "j"], "--job is for all documents"),
+    ] {
+        let dedup = [&["dedup", "c.jsonl", "--sample", "0.5"][..], more].concat();
+        folder.run(&dedup).expect(2).says(&[part]);
+    }
+}

@@ -9,7 +9,7 @@ use super::choices::DedupChoices;
 use crate::failure::{Failure, Result};
 use crate::options::{
     BoundOptions, ByOptions, CorpusOptions, JoinLimits, SchemaOptions, SurvivorOptions,
-    VerifyOptions,
+    VerifyOptions, parse_share,
 };
 
 /// What goes if it was there before.
@@ -43,6 +43,7 @@ Examples:
   resemblance dedup corpus.jsonl -o unique.jsonl --verify estimate --report dropped.tsv
   resemblance dedup corpus.jsonl -o unique.jsonl --keep quality:max --dropped dropped.jsonl
   resemblance dedup corpus.jsonl -o unique.jsonl --level line,document
+  resemblance dedup corpus.jsonl --dry-run --sample 0.05
   resemblance dedup shard-*.jsonl.gz -o unique/ --job dedup.job
   resemblance dedup corpus.parquet --annotate annotated.parquet --policy cluster
   zcat corpus.jsonl.gz | resemblance dedup - -o - | gzip > unique.jsonl.gz
@@ -58,6 +59,10 @@ pub(crate) struct DedupArguments {
     /// Decide, and write the report and what was dropped, but not what was kept
     #[arg(long, conflicts_with = "output")]
     pub(super) dry_run: bool,
+    /// With --dry-run: decide on this share of the documents alone, such as 0.01, those whose keys have the least
+    /// hashes, the same each time, and tell which share of all documents is expected to go
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    pub(super) sample: Option<f64>,
     /// Write the documents that were dropped as near-duplicates here, as they stand in the input: a file or
     /// a folder, as with -o
     #[arg(long, value_name = "OUT")]

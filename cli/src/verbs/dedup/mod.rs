@@ -5,6 +5,7 @@ mod arguments;
 mod choices;
 mod kept;
 mod plan;
+mod sample;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use self::annotations::{Annotations, column_names};
 pub(crate) use self::arguments::DedupArguments;
 pub(in crate::verbs) use self::choices::{DedupBasis, DedupChoices};
 pub(in crate::verbs) use self::plan::{DedupPlan, DroppedDocument};
+use self::sample::SampledClusters;
 use crate::corpus::{AddedColumn, ContentRule, Corpus, ReadTotals, not_for_more_columns};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{KeepRule, PolicyName, similarity_name};
@@ -27,6 +29,7 @@ use crate::session::{
 
 pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Outcome> {
     check_levels(arguments)?;
+    check_sample(arguments)?;
     let choices = arguments.choices();
     choices.check_limits()?;
     let basis = choices.basis(context)?;
@@ -34,6 +37,7 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     let content = ContentRule::new(&schema, is_exact);
     let mut corpus = resolve_corpus(context, &arguments.corpus, &arguments.options, content)?;
     arguments.survivors.keep.apply(&mut corpus);
+    corpus.settings.sample = arguments.sample;
     let outputs = Outputs::choose(arguments, &corpus, &schema)?;
     let mut report = outputs.report(arguments, &schema, is_exact, &corpus)?;
     let sinks = outputs.create(arguments.force)?;
@@ -52,7 +56,11 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     let job = job(context, arguments, &corpus, &schema, is_exact)?;
     let corpus = Arc::new(corpus);
     let mut annotations = arguments.annotate.is_some().then(Annotations::default);
+    let mut sampled = SampledClusters::default();
     let mut on_drop = |dropped: DroppedDocument<'_>| {
+        if arguments.sample.is_some() {
+            sampled.take(&dropped);
+        }
         if let Some(annotations) = &mut annotations {
             annotations.take(&dropped);
         }
@@ -77,6 +85,15 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     context
         .messages
         .counts(decided.tally.summary("kept", totals));
+    if let Some(share) = arguments.sample {
+        let read = decided.tally.read;
+        let expected = 100.0 * sampled.expected_drops(read, share);
+        context.messages.note(format!(
+            "--sample {share}: {read} of {} documents, by hashes of their keys; of all documents about \
+             {expected:.1} % are expected to go (of most pairs the sample has one document alone)",
+            totals.records
+        ));
+    }
     Ok(Outcome::Done)
 }
 
@@ -273,4 +290,29 @@ fn check_levels(arguments: &DedupArguments) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// An error if a sample was asked for where its documents would be written, or could not be compared with the whole.
+fn check_sample(arguments: &DedupArguments) -> Result<()> {
+    if arguments.sample.is_none() {
+        return Ok(());
+    }
+    if !arguments.dry_run {
+        return Err(Failure::usage(
+            "--sample is for --dry-run: a part of a corpus without its own duplicates is no corpus without \
+             duplicates",
+        ));
+    }
+    let others = [
+        ("--dropped", arguments.dropped.is_some()),
+        ("--annotate", arguments.annotate.is_some()),
+        ("--job", arguments.job.is_some()),
+        ("--level", arguments.part()?.is_some()),
+    ];
+    match others.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => Err(Failure::usage(format!(
+            "{option} is for all documents, and --sample takes some"
+        ))),
+    }
 }

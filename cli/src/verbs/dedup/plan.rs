@@ -180,6 +180,11 @@ impl<'a> DedupPlan<'a> {
     ) -> Result<Option<(Vec<u8>, SketchedDocument)>> {
         let skip_bad = self.choices.options.skip_bad;
         let number = read.number;
+        // Those between are not in the sample.
+        while self.kept.len() < number {
+            self.kept.push(false);
+            self.dropped.push(false);
+        }
         let corpus = Arc::clone(&self.corpus);
         let Some(document) = read.take(self.context, &corpus, &mut self.tally, skip_bad)? else {
             self.kept.push(false);

@@ -1,0 +1,90 @@
+//! What the duplicates in a sample tell of the whole corpus.
+
+use std::collections::HashMap;
+
+use super::plan::DroppedDocument;
+use crate::output::SurvivorPlace;
+
+/// How many documents were dropped for each survivor in a sample.
+#[derive(Default)]
+pub(super) struct SampledClusters {
+    sizes: HashMap<u64, u64>,
+    /// Documents that another store has.
+    known: u64,
+}
+
+impl SampledClusters {
+    /// Counts a document that is dropped.
+    pub(super) fn take(&mut self, dropped: &DroppedDocument<'_>) {
+        match dropped.survivor.map(|survivor| survivor.place) {
+            Some(SurvivorPlace::Corpus(number)) => *self.sizes.entry(number).or_insert(1) += 1,
+            Some(SurvivorPlace::Store(_)) => self.known += 1,
+            None => {}
+        }
+    }
+
+    /// The share of the documents of the whole corpus that would be dropped, where these are of `documents` that are
+    /// a share of it.
+    ///
+    /// A sample has one document at most of most clusters, so that it has relatively fewer duplicates. The number of
+    /// clusters of the whole is estimated as Chao and Lin do it, *Nonparametric lower bounds for species richness and shared
+    /// species richness under sampling without replacement* (2012): from those of which the sample has one document, and two.
+    /// It is right where clusters are of one or two documents, or of so many that the sample has some of each, and too
+    /// low, so that the share is too high, in between.
+    pub(super) fn expected_drops(&self, documents: u64, share: f64) -> f64 {
+        if documents == 0 {
+            return 0.0;
+        }
+        let compared = (documents - self.known.min(documents)) as f64;
+        let dropped: u64 = self.sizes.values().map(|size| size - 1).sum();
+        let found = compared - dropped as f64;
+        let twos = self.sizes.values().filter(|size| **size == 2).count() as f64;
+        let ones = found - self.sizes.len() as f64;
+        let unseen = if ones > 0.0 && share < 1.0 {
+            ones * ones / (2.0 * twos + share / (1.0 - share) * ones)
+        } else {
+            0.0
+        };
+        let whole = compared / share;
+        let clusters = (found + unseen).min(whole);
+        let known = self.known as f64 / documents as f64;
+        if whole > 0.0 {
+            known + (1.0 - known) * (1.0 - clusters / whole)
+        } else {
+            known
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(twos: u64, known: u64) -> SampledClusters {
+        SampledClusters {
+            sizes: (0..twos).map(|number| (number, 2)).collect(),
+            known,
+        }
+    }
+
+    #[test]
+    fn a_sample_tells_of_the_whole() {
+        let near = |found: f64, expected: f64| {
+            assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+        };
+        // All of it.
+        near(sample(20, 10).expected_drops(100, 1.0), 0.3);
+        // Documents without duplicates.
+        near(sample(0, 0).expected_drops(100, 0.1), 0.0);
+        near(sample(0, 25).expected_drops(100, 0.1), 0.25);
+        near(sample(0, 0).expected_drops(0, 0.1), 0.0);
+        // 5,000 pairs: of a tenth of the documents, a tenth are with their partner.
+        near(sample(50, 0).expected_drops(1_000, 0.1), 0.5);
+        // Ten clusters of a thousand documents each.
+        let large = SampledClusters {
+            sizes: (0..10).map(|number| (number, 100)).collect(),
+            known: 0,
+        };
+        near(large.expected_drops(1_000, 0.1), 0.999);
+    }
+}
