@@ -14,6 +14,17 @@ use crate::failure::{Failure, Result};
 /// Where the file stands in the user's folder of configurations.
 const USUAL_PLACE: &str = "resemblance/config.toml";
 
+/// What is for near-duplicate documents: a default of it says nothing where `dedup` takes out paragraphs or lines alone.
+const DOCUMENT_OPTIONS: [&str; 7] = [
+    "threshold",
+    "distance",
+    "by",
+    "policy",
+    "keep",
+    "budget",
+    "max-bucket",
+];
+
 /// The part of `--help` that tells of it.
 pub(crate) const DEFAULTS_HELP: &str = "\
 Defaults of options can stand in a TOML file: the one that --config or $RESEMBLANCE_CONFIG names (an
@@ -102,12 +113,35 @@ fn defaults(command: &Command, table: &Table, given: &ArgMatches) -> Result<Vec<
             // Tables of other verbs are read as well, so that a mistake is told at once.
             let default = default(of_verb, option, value, given);
             let default = default.map_err(|error| format!("[{name}]: {error}"))?;
-            if given.is_some() {
+            let is_idle = name == "dedup"
+                && DOCUMENT_OPTIONS.contains(&&**option)
+                && given.is_some_and(|given| !drops_documents(options, given));
+            if given.is_some() && !is_idle {
                 defaults.extend(default);
             }
         }
     }
     Ok(defaults)
+}
+
+/// True unless a verb takes out paragraphs or lines alone, by the command line or else by the file.
+fn drops_documents(options: &Table, given: &ArgMatches) -> bool {
+    let is_document = |levels: &str| levels.split(',').any(|level| level == "document");
+    let is_given = given.value_source("level") == Some(ValueSource::CommandLine);
+    match options.get("level") {
+        _ if is_given => {
+            let levels = given.get_raw("level").into_iter().flatten();
+            levels
+                .map(|level| level.to_string_lossy())
+                .any(|level| is_document(&level))
+        }
+        Some(Value::Array(levels)) => {
+            let mut levels = levels.iter().filter_map(Value::as_str);
+            levels.any(is_document)
+        }
+        Some(level) => level.as_str().is_none_or(is_document),
+        None => true,
+    }
 }
 
 /// Returns the arguments that an option of the file stands for: none if it was given, or another that

@@ -51,7 +51,13 @@ impl Corpus {
             }
             match std::fs::metadata(argument) {
                 Ok(metadata) if metadata.is_dir() => {
-                    let mut listed = folder::list(argument, &settings)?;
+                    let (mut listed, jobs) = folder::list(argument, &settings)?;
+                    if jobs > 0 {
+                        let root = argument.display();
+                        notes.push(format!(
+                            "folders of jobs below {root}: {jobs}; they are not read"
+                        ));
+                    }
                     notes.extend(pass_over_texts(argument, &mut listed, &settings));
                     sources.extend(listed);
                 }

@@ -13,14 +13,28 @@ use super::form;
 use super::settings::{CorpusSettings, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
 
-/// The folder's files in the byte order of their relative paths. Links to files are read,
-/// links to folders are not followed.
+/// The file that says with what a job was begun.
+pub const JOB_MANIFEST: &str = "job.json";
+
+/// The file that a run holds that is at work on a job.
+pub const JOB_LOCK: &str = "lock";
+
+/// The folder's files in the byte order of their relative paths, and the number of folders of jobs below it, which are
+/// passed over. Links to files are read, links to folders are not followed.
 pub(super) fn list(
     root: &Path,
     settings: &CorpusSettings,
-) -> Result<Vec<CorpusSource>, CorpusError> {
+) -> Result<(Vec<CorpusSource>, usize), CorpusError> {
     let mut found: Vec<PathBuf> = Vec::new();
-    let wanted = |entry: &DirEntry| settings.hidden || entry.depth() == 0 || !is_hidden(entry);
+    let mut jobs = 0;
+    let wanted = |entry: &DirEntry| {
+        if entry.depth() == 0 {
+            return true;
+        }
+        let is_job = entry.file_type().is_dir() && is_job(entry.path());
+        jobs += usize::from(is_job);
+        !is_job && (settings.hidden || !is_hidden(entry))
+    };
     for entry in WalkDir::new(root).into_iter().filter_entry(wanted) {
         let entry = entry.map_err(|error| {
             let path = error.path().unwrap_or(root).to_path_buf();
@@ -42,9 +56,24 @@ pub(super) fn list(
     found.sort_by(|a, b| path_bytes(a).cmp(&path_bytes(b)));
     let root: Arc<Path> = root.into();
     let files = found.into_iter();
-    files
-        .map(|relative| look_into(&root, relative, settings))
-        .collect()
+    let sources = files.map(|relative| look_into(&root, relative, settings));
+    Ok((sources.collect::<Result<_, _>>()?, jobs))
+}
+
+/// True if a folder holds what was made of a corpus, and no corpus.
+fn is_job(folder: &Path) -> bool {
+    #[derive(serde::Deserialize)]
+    struct ManifestFields {
+        #[serde(rename = "version")]
+        _version: serde::de::IgnoredAny,
+        #[serde(rename = "settings")]
+        _settings: serde::de::IgnoredAny,
+        #[serde(rename = "files")]
+        _files: serde::de::IgnoredAny,
+    }
+    let manifest = std::fs::read(folder.join(JOB_MANIFEST));
+    folder.join(JOB_LOCK).is_file()
+        && manifest.is_ok_and(|bytes| serde_json::from_slice::<ManifestFields>(&bytes).is_ok())
 }
 
 /// A file as a source: lines or one text by its content, or a bad document.

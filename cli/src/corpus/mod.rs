@@ -69,6 +69,7 @@ pub use content::{Content, ContentRule};
 pub use documents::Corpus;
 pub use error::CorpusError;
 pub use fields::FieldPath;
+pub use folder::{JOB_LOCK, JOB_MANIFEST};
 pub use form::named_kind;
 pub use input::{Compression, Encoder, read_bounded};
 pub use reader::CorpusRecords;

@@ -5,6 +5,7 @@
 mod bounds;
 mod common;
 mod corpus;
+mod difference;
 mod format;
 mod join;
 mod keep;
@@ -20,6 +21,7 @@ mod verify;
 pub(crate) use bounds::{BoundOptions, ByOptions, JoinLimits};
 pub(crate) use common::CommonOptions;
 pub(crate) use corpus::CorpusOptions;
+pub(crate) use difference::differing_options;
 pub(crate) use format::{FormatOptions, TypedFormatOptions};
 pub(crate) use join::{JoinOptions, ReadOptions, parse_share};
 pub(crate) use keep::KeepRule;

@@ -42,6 +42,6 @@ pub(crate) use report::{DropReport, Evidence, Survivor, SurvivorPlace};
 pub(crate) use results::{Column, Format, Layout, Results, Value};
 pub(crate) use sink::Sink;
 pub(crate) use sizes::BinarySize;
-pub(crate) use staging::{must_not_exist, parent, scratch_builder};
+pub(crate) use staging::{must_not_exist, parent, scratch_builder, sync_folder};
 pub(crate) use target::OutputTarget;
 pub(crate) use text_plot::TextPlot;

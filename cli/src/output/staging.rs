@@ -40,6 +40,14 @@ pub(crate) fn folder_in(dir: &Path) -> Result<TempDir> {
     made.map_err(|e| Failure::io(format!("cannot write to {}", dir.display()), &e))
 }
 
+/// Makes the names of files in a folder outlast a crash of the system, where a system can.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
 /// The folder in which a path lies.
 pub(crate) fn parent(path: &Path) -> PathBuf {
     match path.parent() {

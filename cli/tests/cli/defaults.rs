@@ -120,3 +120,29 @@ fn mistakes_in_the_file_are_told() {
     let missing = pairs(&folder, &["--config", "other.toml"], &[]).expect(4);
     missing.says(&["other.toml"]);
 }
+
+/// Defaults for near-duplicate documents say nothing where lines alone are taken out; what is given does.
+#[test]
+fn a_threshold_of_the_file_does_not_keep_lines_from_being_taken_out() {
+    let folder = folder("[dedup]\nthreshold = 0.9\nkeep = 'last'\nby = 'minhash'\n");
+    let run = |more: &[&str]| {
+        let dedup = [
+            "dedup", "c.jsonl", "-o", "o.jsonl", "--force", "--config", "own.toml",
+        ];
+        folder.run(&[&dedup[..], more].concat())
+    };
+    run(&["--level", "line"]).expect(0);
+    let lines = folder.read_text("o.jsonl");
+    let given = run(&["--level", "paragraph", "--threshold", "0.9"]).expect(2);
+    given.says(&["--threshold or --distance is for near-duplicate documents"]);
+    // With documents they count: of those alike the last stays.
+    run(&["--level", "line,document"]).expect(0);
+    run(&[]).expect(0);
+    assert!(folder.read_text("o.jsonl").contains("a-near"));
+    let level = "[dedup]\nlevel = ['line']\nthreshold = 0.9\n";
+    folder.write("own.toml", level);
+    run(&[]).expect(0);
+    assert_eq!(folder.read_text("o.jsonl"), lines);
+    folder.write("own.toml", level.replace("['line']", "'line,document'"));
+    run(&[]).expect(0);
+}

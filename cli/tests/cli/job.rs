@@ -3,7 +3,7 @@
 use std::fs::{File, FileTimes};
 use std::time::Instant;
 
-use crate::support::{Folder, edited, gzip, line, text};
+use crate::support::{Folder, distinct, edited, gzip, line, text};
 
 const SHARDS: u64 = 20;
 const DOCUMENTS: u64 = 60;
@@ -275,7 +275,15 @@ fn another_job_is_refused_and_a_damaged_file_is_made_again() {
     };
     refused(
         &["--words", "3"],
-        &["job was begun with other values of the schema"],
+        &["job was begun with other values of --words, --chars or --code"],
+    );
+    refused(
+        &["--recall", "0.5", "--minhash", "64"],
+        &["job was begun with other values of --minhash, --recall or --bands and --rows"],
+    );
+    refused(
+        &["--stem", "en", "--nfkc", "--seed", "9"],
+        &["job was begun with other values of --nfkc, --stem, --seed"],
     );
     refused(&["--keep", "longest"], &["other values of --keep"]);
     refused(&["--verify", "estimate"], &["other values of --verify"]);
@@ -345,4 +353,34 @@ fn another_job_is_refused_and_a_damaged_file_is_made_again() {
     folder.write("texts/a.txt", "a text");
     let texts = ["dedup", "texts", "-o", "x/", "--job", "other"];
     folder.run(&texts).expect(2).says(&["a.txt is one text"]);
+}
+
+/// A job among the files of its corpus is no part of it.
+#[test]
+fn a_job_within_the_corpus_is_not_read() {
+    let folder = Folder::new();
+    folder.write("c/a.jsonl", distinct(0..20));
+    folder.write("c/more/b.jsonl", distinct(10..30));
+    // These are documents: no run has left them.
+    folder.write("c/like/job.json", line("x", &text(40)));
+    folder.write("c/like/lock", line("y", &text(41)));
+    let plain = folder.run(&["pairs", "c"]).expect(0);
+    let pairs = ["pairs", "c", "--job", "c/more/job"];
+    let first = folder.run(&pairs).expect(0);
+    assert!(
+        first.stderr.contains("0 of 4 files taken over"),
+        "{}",
+        first.stderr
+    );
+    let second = folder.run(&pairs).expect(0);
+    for said in [
+        "4 of 4 files taken over",
+        "folders of jobs below c: 1; they are not read",
+    ] {
+        assert!(second.stderr.contains(said), "{}", second.stderr);
+    }
+    assert_eq!(
+        (&first.stdout, &second.stdout),
+        (&plain.stdout, &plain.stdout)
+    );
 }

@@ -15,12 +15,15 @@ use super::super::context::Context;
 use super::read_document::ReadDocument;
 use super::shard::{self, JobContent, JobValue, ShardReader, ShardWriter};
 use crate::bug::bug;
-use crate::corpus::{Corpus, CorpusSource, SourceKind, SourceOrigin, SourceTotals};
+use crate::corpus::{
+    Corpus, CorpusSource, JOB_LOCK, JOB_MANIFEST, SourceKind, SourceOrigin, SourceTotals,
+};
 use crate::failure::{Failure, Result};
-use crate::output::scratch_builder;
+use crate::options::differing_options;
+use crate::output::{scratch_builder, sync_folder};
 
-const MANIFEST: &str = "job.json";
-const LOCK: &str = "lock";
+/// The name of the schema among the settings of a job.
+const SCHEMA: &str = "the schema";
 
 /// What a job was begun with: what it keeps depends on all of it.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -66,7 +69,7 @@ impl Job {
         let failed = |e| Failure::io(format!("cannot use {}", folder.display()), &e);
         std::fs::create_dir_all(folder).map_err(failed)?;
         let lock = lock(folder)?;
-        match std::fs::read(folder.join(MANIFEST)) {
+        match std::fs::read(folder.join(JOB_MANIFEST)) {
             Ok(bytes) => manifest.must_be(&bytes, folder)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 must_be_empty(folder)?;
@@ -116,7 +119,7 @@ fn shard_path(folder: &Path, source: usize) -> PathBuf {
 
 /// Only one run may work in a folder at a time.
 fn lock(folder: &Path) -> Result<File> {
-    let path = folder.join(LOCK);
+    let path = folder.join(JOB_LOCK);
     let failed = |e| Failure::io(format!("cannot lock {}", path.display()), &e);
     let options = File::options()
         .create(true)
@@ -138,7 +141,7 @@ fn must_be_empty(folder: &Path) -> Result<()> {
     let failed = |e| Failure::io(format!("cannot use {}", folder.display()), &e);
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        let is_ours = name == LOCK || is_unfinished(&name);
+        let is_ours = name == JOB_LOCK || is_unfinished(&name);
         if !is_ours {
             return Err(Failure::refused(format!(
                 "{} has files and no job; give a folder that is new or empty",
@@ -170,7 +173,7 @@ impl Manifest {
         let schema = schema.map_err(|error| bug(&error.to_string()))?;
         let read = &corpus.settings;
         let of_corpus = [
-            ("the schema", schema),
+            (SCHEMA, schema),
             ("--id", format!("{:?}", read.id)),
             ("--text-field", format!("{:?}", read.text_fields)),
             ("--stamp-field", format!("{:?}", read.stamp_field)),
@@ -192,8 +195,9 @@ impl Manifest {
         let mut file = scratch_builder().tempfile_in(folder)?;
         serde_json::to_writer_pretty(&mut file, self)?;
         file.as_file().sync_all()?;
-        file.persist(folder.join(MANIFEST)).map_err(|e| e.error)?;
-        Ok(())
+        file.persist(folder.join(JOB_MANIFEST))
+            .map_err(|e| e.error)?;
+        sync_folder(folder)
     }
 
     /// An error that names what differs if a job was begun with something else.
@@ -210,7 +214,11 @@ impl Manifest {
         } else if known.settings != self.settings {
             let names = self.settings.iter();
             let names = names.filter(|(name, value)| known.settings.get(*name) != Some(value));
-            let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+            let names = names.flat_map(|(name, value)| match known.settings.get(name) {
+                Some(then) if name == SCHEMA => schema_options(then, value),
+                _ => vec![name.as_str()],
+            });
+            let names: Vec<&str> = names.collect();
             Some(format!("other values of {}", names.join(", ")))
         } else if known.files.len() != self.files.len() {
             let (then, now) = (known.files.len(), self.files.len());
@@ -233,6 +241,20 @@ impl Manifest {
             ))),
         }
     }
+}
+
+/// The options by which two schemas differ that are written as JSON.
+fn schema_options(then: &str, now: &str) -> Vec<&'static str> {
+    let schemas = (serde_json::from_str(then), serde_json::from_str(now));
+    let options = match schemas {
+        (Ok(then), Ok(now)) => differing_options(&then, &now),
+        _ => Vec::new(),
+    };
+    if options.is_empty() {
+        // Something that no option sets, such as the version of Unicode.
+        return vec![SCHEMA];
+    }
+    options
 }
 
 impl JobFile {

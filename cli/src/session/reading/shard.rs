@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 use super::read_document::{ReadDocument, WorkedDocument};
 use crate::corpus::{BadDocument, SourceTotals};
 use crate::failure::{Failure, Result};
-use crate::output::scratch_builder;
+use crate::output::{parent, scratch_builder, sync_folder};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -163,9 +163,10 @@ impl ShardWriter {
             .map_err(io::IntoInnerError::into_error);
         let named = synced.and_then(|file| {
             file.as_file().sync_all()?;
-            file.persist(&path).map_err(|e| e.error)
+            file.persist(&path).map_err(|e| e.error)?;
+            sync_folder(&parent(&path))
         });
-        named.map(drop).map_err(|e| cannot_write(&path, &e))
+        named.map_err(|e| cannot_write(&path, &e))
     }
 }
 
