@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::bad_document::BadDocument;
 use super::fields;
+use super::html::HtmlExtractor;
 
 /// The fields that stand in the place of a text.
 pub(super) const CONTENT_FIELDS: [&str; 4] = ["features", "hashes", "weights", "signature"];
@@ -130,6 +131,8 @@ pub struct ContentRule {
     pub takes_features: bool,
     /// Ready-made signatures.
     pub takes_signatures: bool,
+    /// What takes texts out of HTML, if they are that.
+    pub html: Option<HtmlExtractor>,
     schema: Option<Schema>,
 }
 
@@ -140,6 +143,7 @@ impl Default for ContentRule {
             takes_texts: true,
             takes_features: true,
             takes_signatures: false,
+            html: None,
             schema: None,
         }
     }
@@ -155,7 +159,25 @@ impl ContentRule {
                 kind != MinHashKind::External
             }),
             takes_signatures: !is_exact,
+            html: HtmlExtractor::of(schema),
             schema: Some(schema.clone()),
+        }
+    }
+
+    /// The same, where texts are HTML.
+    #[must_use]
+    pub fn of_html(self) -> Self {
+        Self {
+            html: Some(HtmlExtractor::CURRENT),
+            ..self
+        }
+    }
+
+    /// Texts, as a schema takes them out of HTML, and features.
+    pub fn texts_of(schema: &Schema) -> Self {
+        Self {
+            html: HtmlExtractor::of(schema),
+            ..Self::default()
         }
     }
 

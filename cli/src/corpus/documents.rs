@@ -111,7 +111,10 @@ impl Corpus {
         if let Some(problem) = &record.problem {
             return Err(problem.clone());
         }
-        let document = self.parse_whole(record)?;
+        let mut document = self.parse_whole(record)?;
+        if let (Some(html), Content::Text(text)) = (self.settings.content.html, &document.content) {
+            document.content = Content::Text(html.text(text));
+        }
         Ok(match &self.trims {
             Some(trims) => CorpusDocument {
                 content: trims.trim_content(record, document.content),

@@ -41,6 +41,7 @@ mod form;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod html;
 mod input;
 mod line;
 mod reader;
@@ -71,6 +72,7 @@ pub use error::CorpusError;
 pub use fields::FieldPath;
 pub use folder::{JOB_LOCK, JOB_MANIFEST};
 pub use form::named_kind;
+pub use html::HtmlExtractor;
 pub use input::{Compression, Encoder, read_bounded};
 pub use reader::CorpusRecords;
 pub use record::{CorpusDocument, CorpusRecord, ReadTotals, SourceTotals};

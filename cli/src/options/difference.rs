@@ -4,6 +4,8 @@ use std::fmt::Debug;
 
 use resemblance::{Schema, Text};
 
+use crate::corpus::HtmlExtractor;
+
 /// The options of which two schemas have other values, given or not.
 pub(crate) fn differing_options(one: &Schema, other: &Schema) -> Vec<&'static str> {
     let pairs = parts(one).into_iter().zip(parts(other));
@@ -15,6 +17,7 @@ pub(crate) fn differing_options(one: &Schema, other: &Schema) -> Vec<&'static st
 fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
     let text = schema.text();
     let step = |step: fn(&Text) -> bool| written(text.as_ref().is_some_and(step));
+    let html = HtmlExtractor::of(schema);
     let minhash = schema.minhash();
     let simhash = schema.simhash();
     let language = |language: fn(&Text) -> Option<resemblance::Language>| {
@@ -22,6 +25,7 @@ fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
     };
     vec![
         ("--features", written(text.is_some())),
+        ("--html", written(html)),
         (
             "--words, --chars or --code",
             written(text.as_ref().map(|text| (text.unit(), text.length()))),
@@ -52,7 +56,8 @@ fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
         ("--tables", written(simhash.map(|s| s.design()))),
         ("--containment", written(schema.containment())),
         ("--expected", written(schema.expected_documents())),
-        ("--seed", written(schema.seed())),
+        // Of HTML it is no option of its own.
+        ("--seed", written(html.is_none().then(|| schema.seed()))),
         ("--near", written(schema.near())),
         ("--empty", written(schema.empty_documents())),
     ]

@@ -9,6 +9,7 @@ use resemblance::{
 use super::bounds::BoundOptions;
 use super::tables::TableGroups;
 use super::text::TextOptions;
+use crate::corpus::HtmlExtractor;
 use crate::failure::{Failure, Result};
 
 const DEFAULT_VALUES: u16 = 128;
@@ -101,6 +102,10 @@ impl From<PermutationsOption> for Permutations {
 pub(crate) struct SchemaOptions {
     #[command(flatten)]
     text: TextOptions,
+    /// Texts are HTML: what a reader sees is compared, without markup, scripts and styles. A store knows it, and takes HTML from then
+    /// on; the extractor and its version are its seed (feature html)
+    #[arg(long, conflicts_with_all = ["seed", "features"])]
+    html: bool,
     /// Documents are no texts: their lines have "features" (strings and numbers), "hashes" (64-bit
     /// integers), "weights", or a ready-made "signature" (see resemblance --help)
     #[arg(long)]
@@ -208,6 +213,11 @@ impl SchemaOptions {
         };
         match (without_texts, given(self.text.agreements(None)).next()) {
             (None, _) => schema = schema.text(self.text.text()),
+            (Some(option), _) if self.html => {
+                return Err(Failure::usage(format!(
+                    "--html is for texts: with {option} there are none"
+                )));
+            }
             (Some(_), None) => {}
             (Some(option), Some((name, _))) => {
                 return Err(Failure::usage(format!(
@@ -241,7 +251,7 @@ impl SchemaOptions {
         if let Some(number) = self.expected {
             schema = schema.expected_documents(number);
         }
-        if let Some(seed) = self.seed {
+        if let Some(seed) = self.seed()? {
             schema = schema.seed(seed);
         }
         match self.near {
@@ -317,11 +327,27 @@ impl SchemaOptions {
         Ok(Some(minhash))
     }
 
+    /// The seed that was given, or that of texts that are HTML.
+    fn seed(&self) -> Result<Option<u64>> {
+        if self.html {
+            HtmlExtractor::CURRENT.must_be_here()?;
+            return Ok(Some(HtmlExtractor::CURRENT.seed()));
+        }
+        match self.seed {
+            Some(seed) if HtmlExtractor::of_seed(seed).is_some() => Err(Failure::usage(format!(
+                "--seed {seed} is that of texts that are HTML; --html sets it"
+            ))),
+            seed => Ok(seed),
+        }
+    }
+
     /// The options that were given, each with whether it agrees with `schema`.
     fn given(&self, schema: Option<&Schema>) -> Vec<(&'static str, bool)> {
         let minhash = schema.and_then(Schema::minhash);
         let simhash = schema.and_then(Schema::simhash);
+        let is_html = schema.and_then(HtmlExtractor::of).is_some();
         let agreements = [
+            ("--html", self.html.then_some(is_html)),
             ("--recall", self.recall.map(|_| false)),
             (
                 "--bands",

@@ -48,7 +48,7 @@ pub(crate) use scratch_store::ScratchStore;
 pub(crate) use store_texts::NamedStore;
 pub(crate) use subject::Subject;
 pub(crate) use tally::DocumentTally;
-pub(crate) use texts::{KnownTexts, must_be_rereadable, read_text, read_texts_of};
+pub(crate) use texts::{KnownTexts, must_be_rereadable, read_text, read_texts_of, taken_text};
 pub(crate) use trimming::{TrimmedCorpus, trim_corpus};
 pub(crate) use watched::Watched;
 pub(crate) use weighing::with_tf_idf;

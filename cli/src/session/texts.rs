@@ -10,7 +10,7 @@ use resemblance::{Overlap, Schema, Text};
 use super::context::Context;
 use super::reading::{CorpusDocuments, resolve, resolve_corpus};
 use super::tally::DocumentTally;
-use crate::corpus::{ContentRule, CorpusDocument, read_bounded};
+use crate::corpus::{ContentRule, CorpusDocument, HtmlExtractor, read_bounded};
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
 use crate::output::ProgressDisplay;
@@ -46,17 +46,26 @@ pub(crate) fn read_text(context: &Context, file: Option<&Path>, max_bytes: u64) 
     Ok(text)
 }
 
+/// A text as a schema takes it: that of HTML, if its texts are that.
+pub(crate) fn taken_text(schema: &Schema, text: String) -> Result<String> {
+    let Some(html) = HtmlExtractor::of(schema) else {
+        return Ok(text);
+    };
+    html.must_be_here()?;
+    Ok(html.text(&text).into_owned())
+}
+
 /// The texts of the documents of a corpus that have these keys, which are all held in memory: of several
 /// with the same key the first. What is no text, or is longer than `max_bytes`, is left out.
 pub(crate) fn read_texts_of(
     context: &Context,
-    inputs: &[PathBuf],
+    (inputs, schema): (&[PathBuf], &Schema),
     options: &CorpusOptions,
     mut wanted: BTreeSet<Vec<u8>>,
     max_bytes: usize,
 ) -> Result<BTreeMap<Vec<u8>, String>> {
     let mut texts = BTreeMap::new();
-    for_each_text(context, inputs, options, |key, text| {
+    for_each_text(context, inputs, options, schema, |key, text| {
         if wanted.remove(&key) && text.len() <= max_bytes {
             texts.insert(key, text);
         }
@@ -69,9 +78,10 @@ fn for_each_text(
     context: &Context,
     inputs: &[PathBuf],
     options: &CorpusOptions,
+    schema: &Schema,
     mut visit: impl FnMut(Vec<u8>, String),
 ) -> Result<()> {
-    let corpus = resolve_corpus(context, inputs, options, ContentRule::default())?;
+    let corpus = resolve_corpus(context, inputs, options, ContentRule::texts_of(schema))?;
     let corpus = Arc::new(corpus);
     let work = |document: &CorpusDocument<'_>| Ok(document.content.text().map(str::to_owned));
     let mut documents = CorpusDocuments::start(context, "reading texts", &corpus, 0, work);
@@ -128,7 +138,7 @@ impl KnownTexts {
         })?;
         let mut texts = HashMap::new();
         let (mut room, mut left_out) = (context.memory_bytes / TEXTS_SHARE, 0_u64);
-        for_each_text(context, inputs, options, |key, text| {
+        for_each_text(context, inputs, options, schema, |key, text| {
             let bytes = (key.len() + text.len()) as u64 + ENTRY_BYTES;
             match room.checked_sub(bytes) {
                 Some(left) => {

@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, parse_key};
 use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{Destination, ExplainedPair, Layout, explained_page, has_colour};
-use crate::session::{Context, read_text, read_texts_of};
+use crate::session::{Context, read_text, read_texts_of, taken_text};
 
 /// The form of what is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -113,7 +113,8 @@ fn explain_files(
     }
     let read = |path: &OsString| {
         let file = (path != "-").then_some(Path::new(path));
-        read_text(context, file, arguments.options.max_line_bytes())
+        let text = read_text(context, file, arguments.options.max_line_bytes())?;
+        taken_text(schema, text)
     };
     let label = |path: &OsString| escape::one_line(&path.to_string_lossy());
     compare(schema, [label(a), label(b)], [read(a)?, read(b)?])
@@ -140,7 +141,7 @@ fn explain_documents(
     let keys: BTreeSet<Vec<u8>> = wanted.iter().flatten().cloned().collect();
     let texts = read_texts_of(
         context,
-        &arguments.corpus,
+        (&arguments.corpus, schema),
         &arguments.options,
         keys.clone(),
         usize::MAX,

@@ -23,7 +23,7 @@ use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{Column, ColumnKind, Results, Value, nearness_columns};
 use crate::session::{
     Context, CorpusDocuments, DocumentTally, NamedStore, must_take_text, open_to_read, read_text,
-    resolve_corpus,
+    resolve_corpus, taken_text,
 };
 
 /// Find the documents of a store that are like a text
@@ -399,7 +399,7 @@ fn matches_of_text(
         },
         None => {
             must_take_text(snapshot.schema())?;
-            let text = text_of(context, arguments)?;
+            let text = taken_text(snapshot.schema(), text_of(context, arguments)?)?;
             SketchedText::new(&snapshot.schema().sketcher(), known.is_some(), &text)?
         }
     };

@@ -119,6 +119,9 @@ pub(crate) struct TuneArguments {
     /// Of the corpus, only the N documents whose keys hash lowest
     #[arg(long, value_name = "N", requires = "corpus")]
     sample: Option<usize>,
+    /// The texts of the corpus are HTML (feature html)
+    #[arg(long, requires = "corpus")]
+    html: bool,
     /// Shingles of N words, to compare the corpus by [default: 5]
     #[arg(long, value_name = "N", requires = "corpus", conflicts_with = "chars")]
     words: Option<u16>,
@@ -318,7 +321,10 @@ fn background(context: &Context, arguments: &TuneArguments) -> Result<Background
         inputs: &arguments.corpus,
         corpus: &arguments.options,
         text: Some(default_text(arguments.words, arguments.chars)),
-        content: ContentRule::default(),
+        content: match arguments.html {
+            true => ContentRule::default().of_html(),
+            false => ContentRule::default(),
+        },
         sketcher: None,
         signature_bytes: 0,
         max_documents: arguments.sample,

@@ -28,6 +28,7 @@ mod formats;
 #[cfg(target_os = "linux")]
 mod full;
 mod histories;
+mod html;
 mod ids;
 #[cfg(unix)]
 mod job;

@@ -454,6 +454,9 @@ pub(crate) fn resolve(
     inputs: &[PathBuf],
     settings: CorpusSettings,
 ) -> Result<Corpus> {
+    if let Some(html) = settings.content.html {
+        html.must_be_here()?;
+    }
     if !inputs.iter().any(|input| is_remote(input)) {
         return Ok(Corpus::resolve(inputs, settings)?);
     }

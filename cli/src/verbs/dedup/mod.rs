@@ -18,7 +18,9 @@ pub(crate) use self::arguments::DedupArguments;
 pub(in crate::verbs) use self::choices::{DedupBasis, DedupChoices};
 pub(in crate::verbs) use self::plan::{DedupPlan, DroppedDocument};
 use self::sample::SampledClusters;
-use crate::corpus::{AddedColumn, ContentRule, Corpus, ReadTotals, not_for_more_columns};
+use crate::corpus::{
+    AddedColumn, ContentRule, Corpus, HtmlExtractor, ReadTotals, not_for_more_columns,
+};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{KeepRule, PolicyName, similarity_name};
 use crate::output::{DropReport, OutputTarget, Sink};
@@ -125,6 +127,11 @@ fn trim(
     corpus: Corpus,
     part: TextPart,
 ) -> Result<TrimmedCorpus> {
+    if HtmlExtractor::of(schema).is_some() {
+        return Err(Failure::usage(
+            "--level paragraph and line take parts out of texts, which --html has made of others",
+        ));
+    }
     let Some(recipe) = schema.text() else {
         let usage = "--level paragraph and line are for texts, which this schema has no rule for";
         return Err(Failure::usage(usage));

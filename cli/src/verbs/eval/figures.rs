@@ -60,11 +60,11 @@ fn groups(
 /// The texts of these documents of the sample, which is read again. `None` where that cannot be.
 fn read_texts(
     context: &Context,
-    arguments: &EvalArguments,
+    (arguments, schema): (&EvalArguments, &Schema),
     sample: &DocumentSample,
     groups: &[PairGroup],
 ) -> Result<Option<BTreeMap<usize, String>>> {
-    let content = ContentRule::default();
+    let content = ContentRule::texts_of(schema);
     let corpus = resolve_corpus(context, &arguments.inputs, &arguments.options, content)?;
     if !corpus.sources.iter().all(|source| source.is_rereadable()) {
         context.messages.note(
@@ -110,7 +110,7 @@ pub(super) fn shingle_chart(
     let found = ComparedPairs::find(sample, arguments.min, check)?;
     let threshold = schema.minhash().map_or(0.8, |minhash| minhash.threshold());
     let groups = groups(sample, &found, threshold, arguments.min);
-    let Some(texts) = read_texts(context, arguments, sample, &groups)? else {
+    let Some(texts) = read_texts(context, (arguments, schema), sample, &groups)? else {
         return Ok(None);
     };
     let mut means = vec![[Vec::new(), Vec::new()]; groups.len()];

@@ -360,6 +360,7 @@ impl Found {
             wanted.extend([self.key(a)?, self.key(b)?]);
         }
         let (inputs, options) = (&arguments.inputs, &arguments.join.corpus);
+        let inputs = (&inputs[..], self.collected.schema());
         read_texts_of(context, inputs, options, wanted, MAX_TEXT_BYTES)
     }
 
