@@ -173,7 +173,8 @@ fn a_file_of_a_web_server_is_read() {
     let missing = run(&folder, &server, &["pairs", &missing]).expect(4);
     let told = format!("{}/gone.jsonl does not exist", server.url);
     assert!(missing.stderr.contains(&told), "{}", missing.stderr);
-    let forbidden = format!("{}/x/forbidden/a.jsonl?token=s3cret", server.url);
+    let account = server.url.replace("http://", "http://me:s3cret@");
+    let forbidden = format!("{account}/x/forbidden/a.jsonl?token=s3cret");
     let forbidden = run(&folder, &server, &["pairs", &forbidden]).expect(4);
     assert!(!forbidden.stderr.contains("s3cret"), "{}", forbidden.stderr);
     forbidden.says(&["cannot read ", "/x/forbidden/a.jsonl", "403", "No, never"]);

@@ -22,26 +22,29 @@ pub(super) enum Address {
 
 impl Address {
     pub(super) fn parse(argument: &str) -> Result<Self, CorpusError> {
-        let wrong = |reason: String| CorpusError::Io(format!("{argument} is not read: {reason}"));
+        let wrong =
+            |name: &str, reason: &str| CorpusError::Io(format!("{name} is not read: {reason}"));
         if let Some(place) = argument.strip_prefix("s3://") {
             let (bucket, key) = place.split_once('/').unwrap_or((place, ""));
             if bucket.is_empty() {
-                return Err(wrong("it names no bucket, as s3://BUCKET/KEY does".into()));
+                let reason = "it names no bucket, as s3://BUCKET/KEY does";
+                return Err(wrong(argument, reason));
             }
             let (bucket, key) = (bucket.to_owned(), key.to_owned());
             return Ok(Self::Bucket { bucket, key });
         }
-        let mut url = Url::parse(argument).map_err(|error| wrong(error.to_string()))?;
+        let url = Url::parse(argument).map_err(|error| wrong(argument, &error.to_string()));
+        let mut url = url?;
         url.set_fragment(None);
+        let name = shown(&url);
+        let name = name.to_string_lossy();
         if url.scheme() == "http" && !is_loopback(&url) {
-            return Err(wrong(
-                "http:// is for servers on this machine; give https:// for others".into(),
-            ));
+            let reason = "http:// is for servers on this machine; give https:// for others";
+            return Err(wrong(&name, reason));
         }
         if file_name(&url).is_none() {
-            return Err(wrong(
-                "it names no file, and the files of a web server cannot be listed".into(),
-            ));
+            let reason = "it names no file, and the files of a web server cannot be listed";
+            return Err(wrong(&name, reason));
         }
         Ok(Self::Web(url))
     }
@@ -55,6 +58,15 @@ pub(super) fn shown(url: &Url) -> PathBuf {
     // Only addresses without a host refuse this, and those have none to show.
     let _ = url.set_username("").and_then(|()| url.set_password(None));
     url.as_str().into()
+}
+
+/// What of an address is shown nowhere: a name and a password as they stand before the host, and what stands
+/// behind `?`.
+pub(super) fn secrets(url: &Url) -> Vec<String> {
+    let authority = url.authority().rsplit_once('@');
+    let account = authority.map(|(account, _)| format!("{account}@"));
+    let query = url.query().map(|query| format!("?{query}"));
+    account.into_iter().chain(query).collect()
 }
 
 /// The last part of the path, decoded where it is still one name then.
@@ -149,6 +161,19 @@ mod tests {
         let url = Url::parse("https://me:secret@example.org/a%20b.jsonl?token=1").unwrap();
         assert_eq!(shown(&url), Path::new("https://example.org/a%20b.jsonl"));
         assert_eq!(file_name(&url).as_deref(), Some("a b.jsonl"));
+        assert_eq!(secrets(&url), ["me:secret@", "?token=1"]);
+        let open = Url::parse("https://example.org/a").unwrap();
+        assert!(secrets(&open).is_empty());
+        for refused in [
+            "http://me:secret@example.org/a?token=1",
+            "https://me:secret@b/?token=1",
+        ] {
+            let error = Address::parse(refused).unwrap_err().to_string();
+            assert!(
+                !error.contains("secret") && !error.contains("token"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

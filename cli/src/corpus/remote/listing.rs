@@ -29,9 +29,14 @@ pub(in crate::corpus) fn list(
         Address::Web(url) => {
             let name = address::shown(&url);
             let server = ObjectServer::file(url.as_str()).map_err(|e| failed(&name, &e))?;
-            let secret = Some(url.as_str().to_owned()).filter(|url| *url != name.to_string_lossy());
             let file_name = address::file_name(&url).unwrap_or_default();
-            Ok(vec![one(server, "", (name, secret), file_name, settings)?])
+            Ok(vec![one(
+                server,
+                "",
+                (name, address::secrets(&url)),
+                file_name,
+                settings,
+            )?])
         }
         Address::Bucket { bucket, key } => {
             let place = format!("s3://{bucket}");
@@ -63,7 +68,7 @@ impl Bucket {
     /// One object.
     fn object(&self, key: &str, settings: &CorpusSettings) -> Result<CorpusSource, CorpusError> {
         let file_name = key.rsplit('/').next().unwrap_or(key).to_owned();
-        let names = (self.name(key), None);
+        let names = (self.name(key), Vec::new());
         let found = one(self.server.clone(), key, names, file_name, settings);
         found.map_err(|error| match error {
             CorpusError::Io(message) if message.ends_with("does not exist") => CorpusError::Io(
@@ -170,7 +175,7 @@ impl Bucket {
 fn one(
     server: ObjectServer,
     key: &str,
-    names: (PathBuf, Option<String>),
+    names: (PathBuf, Vec<String>),
     file_name: String,
     settings: &CorpusSettings,
 ) -> Result<CorpusSource, CorpusError> {
@@ -223,5 +228,5 @@ fn is_hidden_name(part: &str) -> bool {
 }
 
 fn failed(name: impl AsRef<Path>, refusal: &Refusal) -> CorpusError {
-    CorpusError::Io(cause(refusal, name.as_ref(), None).to_string())
+    CorpusError::Io(cause(refusal, name.as_ref(), &[]).to_string())
 }

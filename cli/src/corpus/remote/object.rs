@@ -21,7 +21,7 @@ pub struct RemoteObject {
     /// In messages.
     name: PathBuf,
     /// What the name hides: it stands in no message.
-    secret: Option<String>,
+    secrets: Vec<String>,
     version: ObjectVersion,
 }
 
@@ -37,7 +37,7 @@ impl RemoteObject {
             server,
             key,
             name,
-            secret: None,
+            secrets: Vec::new(),
             version,
         }
     }
@@ -46,18 +46,18 @@ impl RemoteObject {
     pub(super) fn find(
         server: ObjectServer,
         key: &str,
-        (name, secret): (PathBuf, Option<String>),
+        (name, secrets): (PathBuf, Vec<String>),
     ) -> Result<(Arc<Self>, RemoteStream), CorpusError> {
         let begun = server.begin(key, None);
         let (version, transfer) = begun.map_err(|refusal| {
-            let cause = cause(&refusal, &name, secret.as_deref());
+            let cause = cause(&refusal, &name, &secrets);
             CorpusError::Io(cause.to_string())
         })?;
         let object = Arc::new(Self {
             server,
             key: key.to_owned(),
             name,
-            secret,
+            secrets,
             version,
         });
         let stream = RemoteStream::new(Arc::clone(&object), transfer);
@@ -115,12 +115,12 @@ impl RemoteObject {
 
     /// The error of a transfer, which names this object.
     pub(super) fn cause(&self, refusal: &Refusal) -> RemoteError {
-        cause(refusal, &self.name, self.secret.as_deref())
+        cause(refusal, &self.name, &self.secrets)
     }
 }
 
 /// The message for a refusal, without what the name hides.
-pub(super) fn cause(refusal: &Refusal, name: &Path, secret: Option<&str>) -> RemoteError {
+pub(super) fn cause(refusal: &Refusal, name: &Path, secrets: &[String]) -> RemoteError {
     let shown = name.display();
     RemoteError::new(match refusal {
         Refusal::Missing => format!("{shown} does not exist"),
@@ -130,10 +130,8 @@ pub(super) fn cause(refusal: &Refusal, name: &Path, secret: Option<&str>) -> Rem
              and name the file"
         ),
         Refusal::Other(said) => {
-            let said = match secret {
-                Some(secret) => said.replace(secret, &shown.to_string()),
-                None => said.clone(),
-            };
+            let secrets = secrets.iter();
+            let said = secrets.fold(said.clone(), |said, secret| said.replace(secret, ""));
             let said: String = said.chars().take(MAX_SAID).collect();
             format!("cannot read {shown}: {said}")
         }
