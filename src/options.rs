@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 /// Kept hashes for each document of `flush_after` at which the memtable is flushed.
 const KEPT_HASHES_PER_DOCUMENT: u64 = 64;
 
+/// Number of postings below which a second thread costs more than it saves.
+const MIN_IN_PARALLEL: u64 = 16_384;
+
 /// Options of an open store: its use of memory and disk. None of them is stored in the file, and none
 /// changes an answer but [`probe_budget`](Self::probe_budget): an answer that it may have changed says
 /// so.
@@ -121,8 +124,8 @@ impl StoreOptions {
         self
     }
 
-    /// Sets if a commit that has much to merge computes on a second thread while it reads and writes on its
-    /// own. The thread ends before the commit does, and the written bytes are the same. Default: on if the
+    /// Sets if a commit that has much to merge or to sort computes on a second thread while it reads and
+    /// writes on its own. The thread ends before the commit does, and the written bytes are the same. Default: on if the
     /// machine has more than one processor.
     ///
     /// ```
@@ -300,6 +303,12 @@ impl StoreOptions {
     pub(crate) fn flush_after_kept_hashes(&self) -> u64 {
         self.flush_after_documents
             .saturating_mul(KEPT_HASHES_PER_DOCUMENT)
+    }
+
+    /// Returns true if work on so many postings is worth a second thread.
+    pub(crate) fn is_in_parallel(&self, postings: u64) -> bool {
+        // Small slices are those of tests, which see both ways.
+        self.merges_in_parallel && postings >= MIN_IN_PARALLEL.min(self.merge_slice_postings)
     }
 
     pub(crate) fn validate(&self) -> Result<()> {

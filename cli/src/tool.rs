@@ -28,8 +28,9 @@ A CORPUS is
     end, a byte order mark at the start of the file is ignored. A line with the same field twice is
     bad.
   - a table: CSV or TSV by its name, whose first row names the columns, compressed or not; Parquet
-    or Arrow IPC by its content, if the tool was built with the feature tables. A row is what a line
-    of JSON is whose fields are its columns; one that is null is missing. Of Parquet and Arrow only the columns are read that are asked for.
+    or Arrow IPC by its content, if the tool was built with the feature tables; a SQLite database by its
+    content, if it was built with the feature sqlite: its only table, or the table or view that --table names. A row is what a line
+    of JSON is whose fields are its columns; one that is null is missing. Of Parquet, Arrow and SQLite only the columns are read that are asked for.
   - a folder: its files are looked into. Tables are tables; a file whose first two lines are JSON
     objects, or that is named *.jsonl or *.ndjson, is JSON Lines; any other is one text in UTF-8,
     whose key is its relative path; archives and the like are refused. Beside Parquet or Arrow files
@@ -44,8 +45,8 @@ In the place of \"text\" a line may have \"features\" (an array of strings and n
 integers), \"weights\" (an object of features and weights, or an array beside one of these), or a
 \"signature\": MinHash values, a fingerprint in hexadecimal, or an object with \"minhash\" and
 \"simhash\". A \"stamp\" and a \"payload\" are stored by build and add.
---as takes all files as lines, csv, tsv, parquet, arrow or files (one text each). A document without an id gets the
-key path:line, and an id that an earlier file has gets the path in front, path:id.
+--as takes all files as lines, csv, tsv, parquet, arrow, sqlite or files (one text each). A document without an id gets the
+key path:line (of SQLite path:rowid), and an id that an earlier file has gets the path in front, path:id.
 Documents count in this order: arguments as given, paths in a folder in byte order.
 
 Keys are printed with \\\\ \\t \\n \\r for backslash, tab, newline and return, and \\xHH for bytes

@@ -3,7 +3,7 @@
 //!
 //! Files import from those above them in this list: `errors`, `python`, `waiting`, `keys`, `schema`,
 //! `exact`, `signature`, `batches`, `answers`, `progress`, `joins`, `passages`, `snapshot`, `transaction`, `tickets`,
-//! `store`, `maintain`, `corpus`, `distributed`.
+//! `store`, `maintain`, `repeats`, `corpus`, `distributed`.
 
 mod answers;
 mod batches;
@@ -17,6 +17,7 @@ mod maintain;
 mod passages;
 mod progress;
 mod python;
+mod repeats;
 mod schema;
 mod signature;
 mod snapshot;
@@ -53,6 +54,8 @@ mod _native {
     use crate::joins::{Cluster, Clusters, Pair, Pairs};
     #[pymodule_export]
     use crate::maintain::{check, compact, reband, repair};
+    #[pymodule_export]
+    use crate::repeats::RepeatedParts;
     #[pymodule_export]
     use crate::schema::Schema;
     #[pymodule_export]

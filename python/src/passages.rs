@@ -39,6 +39,7 @@ impl PassageFields {
         self,
         snapshot: &resemblance::Snapshot,
         signatures: &[Signature],
+        threads: usize,
     ) -> resemblance::Result<Vec<Overlaps>> {
         let mut query: ContainmentQuery<'_, Vec<Overlaps>> = match self.which {
             Which::Containing => snapshot.contained_in(signatures),
@@ -57,7 +58,7 @@ impl PassageFields {
         if let Some(documents) = self.max_document_frequency {
             query = query.max_document_frequency(documents);
         }
-        query.threads(1).run()
+        query.threads(threads).run()
     }
 
     /// The answer for one document.
@@ -67,7 +68,7 @@ impl PassageFields {
         snapshot: &resemblance::Snapshot,
         signature: Signature,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let answers = released(py, || self.ask(snapshot, &[signature]))?;
+        let answers = released(py, || self.ask(snapshot, &[signature], 1))?;
         let answer = answers.first();
         let answer = answer.ok_or_else(|| PyRuntimeError::new_err("a query without an answer"))?;
         overlaps_object(py, answer)
@@ -82,13 +83,10 @@ impl PassageFields {
         threads: Option<usize>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let mut batches = Batches::new(documents, threads)?.by_threads();
-        let mut all = Vec::new();
+        let (threads, mut all) = (batches.threads(), Vec::new());
         while let Some(batch) = batches.next()? {
             let signatures = batches.sketch(py, &schema.get().parts.sketcher, &batch)?;
-            // Fewer are not worth a thread.
-            let threads = batches.threads().min(signatures.len() / 256 + 1);
-            let ask = |signatures: &[Signature]| self.ask(snapshot, signatures);
-            let answers = released(py, || in_shares(&signatures, threads, ask))?;
+            let answers = released(py, || self.ask(snapshot, &signatures, threads))?;
             for answer in &answers {
                 all.push(overlaps_object(py, answer)?);
             }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use resemblance::{By, DocumentId, Error, Nearest};
 
 use crate::answers::{Matches, Record};
-use crate::batches::{Batches, in_shares, sketch};
+use crate::batches::{Batches, sketch};
 use crate::errors::{exception, invalid};
 use crate::joins::{BY, BoundFields, Clusters, JoinSettings, Pairs};
 use crate::keys::{Key, key_object, optional_key};
@@ -242,17 +242,15 @@ impl Snapshot {
         let bounds = fields.bounds.build(py)?;
         // A sweep through the buckets costs each thread about the same for few and for many.
         let mut batches = Batches::new(documents, threads)?.by_threads();
-        let mut all = Vec::new();
+        let (threads, mut all) = (batches.threads(), Vec::new());
         while let Some(batch) = batches.next()? {
             let signatures = batches.sketch(py, &self.schema.get().parts.sketcher, &batch)?;
-            let ask = |signatures: &[resemblance::Signature]| {
-                with_fields!(self.snapshot.query(signatures), fields)
+            let answers = released(py, || {
+                with_fields!(self.snapshot.query(&signatures[..]), fields)
                     .bounds(bounds)
+                    .threads(threads)
                     .run()
-            };
-            // Fewer are not worth a thread.
-            let threads = batches.threads().min(signatures.len() / 256 + 1);
-            let answers = released(py, || in_shares(&signatures, threads, ask))?;
+            })?;
             all.extend(answers.into_iter().map(Matches));
             py.check_signals()?;
         }

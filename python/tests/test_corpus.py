@@ -202,6 +202,8 @@ def test_all_policies_against_a_store_are_those_of_the_tool(tmp_path: Path) -> N
                     lengths = [len(text) for text in documents[60:]]
                     by_length = rs.dedup(new, against=store, policy=policy, keep=lengths)
                     assert by_length.duplicates == found.duplicates
+            annotated = tmp_path / "annotated.jsonl"
+            _same_annotations(new, annotated, found, "--against", one, *rules[:4], "--force")
             reported = [
                 f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}\t"
                 + ("exact" if d.is_exact else "estimate")
@@ -235,6 +237,41 @@ def test_files(tmp_path: Path, schema: rs.Schema) -> None:
     (tmp_path / "bad.jsonl").write_text('{"id": 1}\n')
     with pytest.raises(ValueError, match="line 1"):
         list(rs.read_files(tmp_path / "bad.jsonl"))
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "parquet", "arrow"])
+def test_tables_in_files(tmp_path: Path, ending: str) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow.csv
+
+    odd = ['a "quoted"\nline', "007", "x" * 3_000_000, *DOCUMENTS]
+    table = pa.table({"n": range(len(odd)), "body": odd, "url": [f"0{n}" for n in range(len(odd))]})
+
+    def write(table: Any, path: Path) -> None:
+        if ending == "parquet":
+            pq.write_table(table, path, row_group_size=70)
+        elif ending == "arrow":
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table, max_chunksize=33)
+        else:
+            separator = "\t" if ending == "tsv" else ","
+            options = pa.csv.WriteOptions(delimiter=separator)
+            opened = gzip.open if ending.endswith("gz") else open
+            with opened(path, "wb") as file:
+                pa.csv.write_csv(table, file, options)
+
+    path = tmp_path / f"a.{ending}"
+    write(table, path)
+    expected = list(zip(table["url"].to_pylist(), odd))
+    assert list(rs.read_files(path, text="body", key="url")) == expected
+    numbered = list(rs.read_files(path, text="body", key="none"))
+    assert numbered == [(f"{path}:{number}", text) for number, text in enumerate(odd, 1)]
+    with pytest.raises(ValueError, match="row 1: found no field 'text'"):
+        list(rs.read_files(path))
+    if ending in ("parquet", "arrow"):
+        write(pa.table({"text": ["a", None]}), path)
+        with pytest.raises(ValueError, match="row 2"):
+            list(rs.read_files(path))
 
 
 def test_what_is_no_text_is_refused(schema: rs.Schema) -> None:
@@ -303,6 +340,26 @@ POLICIES: tuple[Literal["first", "cluster", "representative"], ...] = (
 KEEPS: tuple[Literal["first", "last", "longest"], ...] = ("first", "last", "longest")
 
 
+def _same_annotations(corpus: Path, path: Path, found: rs.Dedup, *options: str | Path) -> None:
+    """Those of the tool count positions from 1, and say `equal` too."""
+    _lines("dedup", corpus, "--annotate", path, *options)
+    columns = found.annotations()
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(rows) == len(columns["kept"])
+    for index, row in enumerate(rows):
+        own = {name: column[index] for name, column in columns.items()}
+        assert own.pop("distance") is None
+        evidence, is_exact = row["dedup_similarity_is"], own.pop("is_exact")
+        assert is_exact == (None if evidence is None else evidence != "estimate")
+        cluster, key = own.pop("cluster"), own.pop("survivor")
+        expected = f"store:{row['dedup_cluster'].split(':')[1]}" if cluster is None else str(cluster + 1)
+        assert row["dedup_cluster"] == expected
+        assert (None if key is None else str(key)) == row["dedup_survivor"]
+        similarity = own.pop("similarity")
+        assert similarity == pytest.approx(row["dedup_similarity"], abs=1e-6)
+        assert own == {name: row[f"dedup_{name}"] for name in ("kept", "size", "rank")}
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("keep", KEEPS)
 def test_dedup_is_that_of_the_tool(
@@ -328,8 +385,37 @@ def test_dedup_is_that_of_the_tool(
     assert rows == report.read_text().splitlines()
     kept = [json.loads(line)["id"] for line in output.read_text().splitlines()]
     assert found.select(list(texts)) == kept
+    _same_annotations(corpus, tmp_path / "annotated.jsonl", found, *rules)
     if keep == "longest":
         lengths = rs.dedup(corpus, policy=policy, keep=[len(text) for text in texts.values()])
         assert lengths.duplicates == found.duplicates
         with pytest.raises(ValueError, match="one for each of"):
             rs.dedup(corpus, policy=policy, keep=[1.0])
+
+
+@pytest.mark.parametrize("part", ["line", "paragraph"])
+def test_repeated_parts_are_those_of_the_tool(
+    corpus: Path, tmp_path: Path, part: Literal["paragraph", "line"]
+) -> None:
+    output = tmp_path / "trimmed.jsonl"
+    _lines("dedup", corpus, "-o", output, "--level", part)
+    seen = rs.RepeatedParts(part)
+    expected = []
+    for _, text in rs.read_files(corpus):
+        trimmed = seen.trim(text)
+        if not trimmed.is_emptied:
+            expected.append(trimmed.text)
+    assert [json.loads(line)["text"] for line in output.read_text().splitlines()] == expected
+    assert len(seen) >= len(expected) > 0
+
+
+def test_repeated_parts() -> None:
+    seen = rs.RepeatedParts("line", rs.Text.words(1))
+    assert seen and len(seen) == 0
+    assert seen.trim("one\ntwo\n") == rs.Trimmed("one\ntwo\n", [], False)
+    assert seen.trim("ONE!\n\nthree") == rs.Trimmed("\nthree", [0], False)
+    assert seen.trim("Two") == rs.Trimmed("", [0], True)
+    with pytest.raises(rs.InvalidParameterError, match="part"):
+        rs.RepeatedParts("word")  # type: ignore[arg-type]
+    with pytest.raises(rs.InvalidParameterError, match="memory_bytes"):
+        rs.RepeatedParts("line", memory_bytes=31).trim("one\ntwo")

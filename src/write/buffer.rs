@@ -135,6 +135,11 @@ impl TransactionBuffer {
         Ok(true)
     }
 
+    /// Number of documents that are not sorted yet.
+    pub(super) fn unsorted(&self) -> u64 {
+        self.tail.documents()
+    }
+
     /// Returns the memtable with the postings of this buffer added, and leaves the buffer empty.
     pub(super) fn drain_into(&mut self, memtable: &Memtable) -> Memtable {
         self.keys.clear();

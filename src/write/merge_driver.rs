@@ -18,11 +18,8 @@ use crate::write::flush::check_lanes_agree;
 use crate::write::run_tables::run_tables;
 use crate::write::writer::Writer;
 
-/// Number of postings below which a second thread costs more than it saves.
-const MIN_IN_PARALLEL: u64 = 16_384;
-
-/// Number of input blocks that a merge holds decoded.
-const STEP_BLOCKS: usize = 64;
+/// Number of input blocks that a merge holds decoded: some 16 of each input.
+const STEP_BLOCKS: usize = 96;
 
 /// A merge during one slice. The descriptors are copies, which replace those of the run set when the
 /// slice is done: an error in between leaves the run set as it was.
@@ -67,30 +64,66 @@ impl Writer {
         }
     }
 
-    /// Advances each merge whose debt is a slice or more, or is enough to end it. Returns the number of
+    /// Pays what merges owe, where that is a slice or more, or enough to end one. Returns the number of
     /// moved postings that the merges which have ended stood for.
     fn pay_merge_debts(&mut self) -> Result<u64> {
+        let outputs = self.runs.outputs.iter().cloned();
+        let (mut several, alone): (Vec<_>, Vec<_>) =
+            outputs.partition(|output| output.inputs.len() > 1);
         let mut paid = 0_u64;
-        for output in self.runs.outputs.clone() {
-            // A file may claim that a merge is ahead: it waits then.
-            let moved = self.state.postings_moved.saturating_sub(output.kept_up_to);
-            let pace = Pace::of(output.level, output.inputs.len());
-            let debt = pace.postings(moved);
-            let inputs = self.inputs_of(&output)?;
-            // A file may claim more postings than there are numbers for.
-            let rest = inputs.iter().fold(self.rows_left(&output), |rest, run| {
-                rest.saturating_add(run.descriptor.postings())
-            });
-            let slice = self.store.context.options.merge_slice_postings;
-            if debt < slice.min(rest) {
-                continue;
-            }
-            if self.advance_merge(&output, debt)? {
-                // At least 1, so that the caller looks for another merge that is due.
-                paid = paid.saturating_add(pace.moved(rest).max(1));
-            }
+        for output in alone {
+            let mut debt = Pace::ALONE.postings(self.moved_since(output.kept_up_to));
+            paid = paid.saturating_add(self.pay_merge(&output, Pace::ALONE, &mut debt)?);
+        }
+        // Merges of several runs have one debt, so that what a commit spends on them does not depend on how
+        // many of them are under way. Whichever was advanced last has paid it up to then.
+        // A file may claim that a merge is ahead: that says nothing of the others.
+        let paid_up_to = several.iter().map(|output| output.kept_up_to);
+        let paid_up_to = paid_up_to.filter(|paid| *paid <= self.state.postings_moved);
+        let Some(paid_up_to) = paid_up_to.max() else {
+            return Ok(paid);
+        };
+        let pace = Pace::together(several.len());
+        let mut debt = pace.postings(self.moved_since(paid_up_to));
+        // The small merges take most runs away.
+        several.sort_by_key(|output| output.level);
+        for output in several {
+            paid = paid.saturating_add(self.pay_merge(&output, pace, &mut debt)?);
         }
         Ok(paid)
+    }
+
+    /// Returns how many postings have moved since the count had this value. A file may claim that a merge is
+    /// ahead: it waits then.
+    fn moved_since(&self, paid_up_to: u64) -> u64 {
+        self.state.postings_moved.saturating_sub(paid_up_to)
+    }
+
+    /// Advances a merge by a debt, and takes off what that pays. Returns 0, or, if the merge has ended, the
+    /// number of moved postings that it stood for.
+    fn pay_merge(
+        &mut self,
+        output: &Arc<RunDescriptor>,
+        pace: Pace,
+        debt: &mut u64,
+    ) -> Result<u64> {
+        let inputs = self.inputs_of(output)?;
+        // A file may claim more postings than there are numbers for.
+        let rest = inputs.iter().fold(self.rows_left(output), |rest, run| {
+            rest.saturating_add(run.descriptor.postings())
+        });
+        let slice = self.store.context.options.merge_slice_postings;
+        if *debt == 0 || *debt < slice.min(rest) {
+            return Ok(0);
+        }
+        let has_ended = self.advance_merge(output, *debt)?;
+        if !has_ended {
+            *debt = 0;
+            return Ok(0);
+        }
+        *debt = debt.saturating_sub(rest);
+        // At least 1, so that the caller looks for another merge that is due.
+        Ok(pace.moved(rest).max(1))
     }
 
     /// Returns the runs that are merged into an output.
@@ -233,9 +266,7 @@ impl Writer {
         let budget = MergeBudget {
             postings,
             blocks: STEP_BLOCKS,
-            is_parallel: options.merges_in_parallel
-                && postings.min(merge.unread())
-                    >= MIN_IN_PARALLEL.min(options.merge_slice_postings),
+            is_parallel: options.is_in_parallel(postings.min(merge.unread())),
         };
         let is_dropped = |id| dropped.contains(id);
         let step = merge.advance(&mut tables, budget, &is_dropped)?;

@@ -3,6 +3,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
+use std::thread::scope;
 use std::time::Instant;
 
 use crate::engine::{
@@ -22,6 +23,7 @@ use crate::read::{
 };
 use crate::sketch::Signature;
 use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
+use crate::threads::named;
 use crate::types::{Document, DocumentId};
 use crate::write::buffer::TransactionBuffer;
 use crate::write::pending_rows::PendingRows;
@@ -330,11 +332,40 @@ impl Writer {
         outcome
     }
 
-    fn commit_changes(&mut self) -> Result<()> {
-        self.check_conservation()?;
-        if !self.has_changes {
-            return Ok(());
+    /// Writes what is not in tables yet, and returns the memtable of the new version. The postings of many
+    /// documents are sorted on a second thread meanwhile: no table is touched for them.
+    fn write_changes(&mut self) -> Result<Memtable> {
+        let store = Arc::clone(&self.store);
+        let context = &store.context;
+        let empty = TransactionBuffer::new(context.lanes.count());
+        let mut buffer = std::mem::replace(self.buffer.get_mut(), empty);
+        let memtable = self.memtable.clone();
+        let postings = buffer
+            .unsorted()
+            .saturating_mul(context.lanes.single_count().into());
+        if context.options.is_in_parallel(postings) {
+            let sorted = scope(|scope| -> Result<_> {
+                let sort = || buffer.drain_into(&memtable);
+                let Ok(sorting) = named("sort").spawn_scoped(scope, sort) else {
+                    return Ok(None);
+                };
+                let written = self.write_tables();
+                let sorted = sorting.join().ok();
+                written?;
+                Ok(Some(sorted.or_bug(
+                    "the thread that sorts a commit's postings panicked",
+                )?))
+            })?;
+            // Else there is no second thread to be had.
+            if let Some(sorted) = sorted {
+                return Ok(sorted);
+            }
         }
+        self.write_tables()?;
+        Ok(buffer.drain_into(&memtable))
+    }
+
+    fn write_tables(&mut self) -> Result<()> {
         // Merges come first: they clear tombstones, and each bitmap that has changed is then written once.
         self.merge()?;
         self.flush_pending()?;
@@ -343,12 +374,18 @@ impl Writer {
         self.check_conservation()?;
         self.state.commit = self.state.next_commit()?;
         self.state.dead_documents = self.dead.set.len();
-        {
-            let mut meta = self.write()?.open_table(META).engine()?;
-            let row = header::encode_meta(header::STATE, &self.state)?;
-            meta.insert(header::STATE, row.as_slice()).engine()?;
+        let mut meta = self.write()?.open_table(META).engine()?;
+        let row = header::encode_meta(header::STATE, &self.state)?;
+        meta.insert(header::STATE, row.as_slice()).engine()?;
+        Ok(())
+    }
+
+    fn commit_changes(&mut self) -> Result<()> {
+        self.check_conservation()?;
+        if !self.has_changes {
+            return Ok(());
         }
-        let memtable = self.buffer.get_mut().drain_into(&self.memtable);
+        let memtable = self.write_changes()?;
         let version = Version {
             state: self.state,
             runs: self.runs.clone(),

@@ -275,11 +275,13 @@ fn holds_without(store: &Store, documents: u64, step: usize, of: u64) {
 /// Where many go, windows of rows are written anew, and where few go, pages with gaps.
 #[test]
 fn rows_of_removed_documents_stay_until_a_merge_drops_them() {
+    // So few that several commits come in the middle of the rows.
+    const A_COMMIT: u64 = DOCUMENTS_A_COMMIT / 2;
     for step in [5, 70] {
         let place = Place::new();
         let mut store = options().create(place.store(), schema()).unwrap();
         let sealed = 3 * SEAL_AFTER;
-        let mut documents = 4 * SEAL_AFTER - DOCUMENTS_A_COMMIT;
+        let mut documents = 4 * SEAL_AFTER - A_COMMIT;
         insert(&store, 0..documents);
         remove(&store, (0..sealed).step_by(step));
         // Too few for a run to be rewritten alone.
@@ -289,9 +291,9 @@ fn rows_of_removed_documents_stay_until_a_merge_drops_them() {
         holds_without(&store, documents, step, sealed);
 
         let (image, mut dropping, mut least) = (place.file("image"), 0, dead);
-        for _ in 0..80 {
-            insert(&store, documents..documents + DOCUMENTS_A_COMMIT);
-            documents += DOCUMENTS_A_COMMIT;
+        for _ in 0..160 {
+            insert(&store, documents..documents + A_COMMIT);
+            documents += A_COMMIT;
             let now = stats(&store);
             assert!(now.dead_rows <= least);
             least = now.dead_rows;

@@ -45,12 +45,12 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
     link.cost("seconds, sorting of the input", sorting)?;
     if kind.is_durable() {
         let written = (written_bytes() - before) as f64;
-        link.cost("written to the disk, bytes a document", written / documents)?;
+        link.cost("written by calls, bytes a document", written / documents)?;
     }
     link.peak_memory("building")?;
     engine.settle()?;
-    link.meet()?;
     if input.stopped {
+        link.meet()?;
         link.note(format!(
             "stopped at the limit of time or memory, at {} postings of {}",
             input.rows,
@@ -58,8 +58,9 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
         ))?;
         return Ok(());
     }
-    engine.begin_reading()?;
     let documents = options.documents;
-    load::probe_warm(&*engine, options, documents, documents, link)?;
+    let held = link.hold(documents)?;
+    engine.begin_reading()?;
+    load::probe_warm(&*engine, options, (held, documents), documents, link)?;
     load::finish(kind, engine, options, documents, link)
 }

@@ -120,28 +120,34 @@ impl Probe {
         Self { signature, codes }
     }
 
-    /// Documents that are among the first `documents`.
+    /// Documents that are among the first `documents`, which all engines hold.
     pub fn hits(form: Form, documents: u64, count: u64) -> Vec<Self> {
         let numbers = (0..count).map(|probe| mix(probe) % documents);
         numbers.map(|number| Self::new(form, number)).collect()
     }
 
-    /// Documents that are far from all others.
-    pub fn misses(form: Form, documents: u64, count: u64) -> Vec<Self> {
-        let numbers = (0..count).map(|probe| (4 * documents + probe) * 10);
+    /// Documents that are far from all others: no engine holds any from number `end` on.
+    pub fn misses(form: Form, end: u64, count: u64) -> Vec<Self> {
+        let numbers = (0..count).map(|probe| stranger(end, probe));
         numbers.map(|number| Self::new(form, number)).collect()
     }
 
-    /// Documents that are there, documents like some that are there, and others.
-    pub fn mixed(form: Form, documents: u64, count: u64) -> Vec<Self> {
+    /// Documents that are there, documents like some that are there, and others. All engines hold the
+    /// documents below `held`, none those from `end` on.
+    pub fn mixed(form: Form, (held, end): (u64, u64), count: u64) -> Vec<Self> {
         let numbers = (0..count).map(|probe| match probe % 4 {
-            0 | 1 => mix(probe) % documents,
+            0 | 1 => mix(probe) % held,
             // Every tenth is like an earlier one.
-            2 => (documents / 10 + mix(probe) % documents / 10) * 10 + 9,
-            _ => (4 * documents + probe) * 10,
+            2 => (held / 10 + mix(probe) % held / 10) * 10 + 9,
+            _ => stranger(end, probe),
         });
         numbers.map(|number| Self::new(form, number)).collect()
     }
+}
+
+/// The number of a document from `end` on that is like no earlier one.
+fn stranger(end: u64, probe: u64) -> u64 {
+    (4 * end + probe) * 10
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use fjall::config::{CompressionPolicy, FilterPolicy, PinningPolicy};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot};
 
 use crate::Result;
@@ -23,7 +24,13 @@ pub struct Fjall {
 impl Fjall {
     pub fn open(path: &Path) -> Result<Self> {
         let database = Database::builder(path).cache_size(cache_bytes()).open()?;
-        let keyspace = database.keyspace("postings", KeyspaceCreateOptions::default)?;
+        let keyspace = database.keyspace("postings", || {
+            // Its filters are of whole keys, and a probe knows only how those that it asks for begin.
+            KeyspaceCreateOptions::default()
+                .filter_policy(FilterPolicy::disabled())
+                .index_block_pinning_policy(PinningPolicy::all(true))
+                .data_block_compression_policy(CompressionPolicy::disabled())
+        })?;
         Ok(Self {
             reader: None,
             keyspace,
@@ -79,8 +86,9 @@ pub fn log_bytes(path: &Path) -> Result<u64> {
 impl Engine for Fjall {
     fn settings(&self) -> Result<String> {
         Ok(format!(
-            "fjall 3, keys of 18 bytes and no values, block cache {} MiB, memtable and the rest by \
-             default (memtable 64 MiB, LZ4 from the third level on), each batch persisted with \
+            "fjall 3, keys of 18 bytes and no values, block cache {} MiB, no filters (they are of \
+             whole keys: probes, which ask for prefixes, cannot use them), index blocks pinned, no \
+             compression, the rest by default (memtable 64 MiB), each batch persisted with \
              fdatasync; the rows of each batch are sorted first, within the time; it flushes and \
              merges in threads of its own, so that only the total of bytes written says something",
             cache_bytes() >> 20

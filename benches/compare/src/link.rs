@@ -30,11 +30,13 @@ impl Link {
         self.outcome
     }
 
-    fn wait(&self) -> Result<()> {
-        if self.turns && std::io::stdin().read_line(&mut String::new())? == 0 {
+    /// Waits for a turn, and returns what comes with it.
+    fn wait(&self) -> Result<String> {
+        let mut line = String::new();
+        if self.turns && std::io::stdin().read_line(&mut line)? == 0 {
             return Err("nobody gives turns any more".into());
         }
-        Ok(())
+        Ok(line)
     }
 
     pub fn send(&mut self, message: Message) -> Result<()> {
@@ -50,13 +52,25 @@ impl Link {
     /// Lets the others have their turns.
     pub fn pause(&mut self) -> Result<()> {
         self.send(Message::Turn)?;
-        self.wait()
+        self.wait().map(drop)
     }
 
     /// Waits until all others have come to this point as well.
     pub fn meet(&mut self) -> Result<()> {
         self.send(Message::Meet)?;
-        self.wait()
+        self.wait().map(drop)
+    }
+
+    /// Waits as [`meet`](Self::meet), and returns how many documents all hold, of which this one holds
+    /// those below a number.
+    pub fn hold(&mut self, below: u64) -> Result<u64> {
+        self.send(Message::Holds(below))?;
+        self.send(Message::Meet)?;
+        let held = self.wait()?;
+        match self.turns {
+            true => Ok(held.trim().parse()?),
+            false => Ok(below),
+        }
     }
 
     pub fn settings(&mut self, settings: String) -> Result<()> {
@@ -91,11 +105,19 @@ impl Link {
         self.cost(format!("peak resident memory, {when}, MiB"), mebibytes)
     }
 
-    /// What probes found among the documents below a number.
-    pub fn answers(&mut self, label: &str, below: u64, found: Vec<Vec<u64>>) -> Result<()> {
+    /// What probes found among the documents below a number. At least a share of them must find
+    /// something there.
+    pub fn answers(
+        &mut self,
+        label: &str,
+        below: u64,
+        min_share: f64,
+        found: Vec<Vec<u64>>,
+    ) -> Result<()> {
         self.send(Message::Answers(Answers {
             label: label.to_owned(),
             below,
+            min_share,
             found,
             whole: false,
         }))
@@ -106,6 +128,7 @@ impl Link {
         self.send(Message::Answers(Answers {
             label: "pairs".to_owned(),
             below,
+            min_share: 0.0,
             found: pairs.into_iter().map(|(a, b)| vec![a, b]).collect(),
             whole: true,
         }))

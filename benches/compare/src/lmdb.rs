@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
-use heed::types::{Bytes, Unit};
+use heed::types::Bytes;
 use heed::{
-    CommitOrAbort, CompactionOption, Database, Env, EnvOpenOptions, PutFlags, RoTxn, WithTls,
+    CommitOrAbort, CompactionOption, Database, DatabaseFlags, Env, EnvOpenOptions, PutFlags, RoTxn,
+    WithTls,
 };
 
 use crate::Result;
 use crate::batch::{Batch, Input};
 use crate::documents::Probe;
 use crate::engine::Engine;
-use crate::packed::{document, pack, prefix};
+use crate::packed::{document, prefix};
 
 /// Addresses only: neither memory nor disk is taken for them.
 const MAP_BYTES: usize = 1 << 40;
@@ -21,7 +22,7 @@ const DATA_FILE: &str = "data.mdb";
 pub struct Lmdb {
     // Before the environment: a reader ends first.
     reader: Option<RoTxn<'static, WithTls>>,
-    database: Database<'static, Bytes, Unit>,
+    database: Database<'static, Bytes, Bytes>,
     env: Env,
 }
 
@@ -35,7 +36,9 @@ impl Lmdb {
         let transaction = env.write_txn()?;
         let database = env
             .create_databases_and_commit(transaction, |opener, transaction| {
-                let database = opener.create_database(transaction, None)?;
+                let mut options = opener.database_options().types::<Bytes, Bytes>();
+                options.flags(DatabaseFlags::DUP_SORT | DatabaseFlags::DUP_FIXED);
+                let database = options.create(transaction)?;
                 Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(database))
             })?
             .unwrap_commit();
@@ -56,10 +59,10 @@ pub fn bulk_load(path: &Path, input: &mut Input) -> Result<()> {
     let lmdb = Lmdb::open(path)?;
     while let Some(rows) = input.next_band() {
         let mut transaction = lmdb.env.write_txn()?;
-        for row in rows {
-            let (flags, key) = (PutFlags::APPEND, pack(row));
+        for (band, code, id) in rows {
+            let (flags, key) = (PutFlags::APPEND_DUP, prefix(band, code));
             lmdb.database
-                .put_with_flags(&mut transaction, flags, &key, &())?;
+                .put_with_flags(&mut transaction, flags, &key, &id.to_be_bytes())?;
         }
         transaction.commit()?;
     }
@@ -81,17 +84,20 @@ pub fn compact(path: &Path) -> Result<()> {
 impl Engine for Lmdb {
     fn settings(&self) -> Result<String> {
         Ok(
-            "LMDB (heed), keys of 18 bytes and no values, each commit synced, no write map; the \
-             rows of each batch are sorted first, within the time; its cache is the page cache of \
-             the system, of no stated size, and resident memory counts it"
+            "LMDB (heed), DUPSORT and DUPFIXED: keys of 10 bytes, each with ids of 8, each commit \
+             synced, no write map; the rows of each batch are sorted first, within the time; its \
+             cache is the page cache of the system, whatever --memory says, and resident memory \
+             counts it"
                 .into(),
         )
     }
 
     fn insert(&mut self, batch: &Batch) -> Result<()> {
         let mut transaction = self.env.write_txn()?;
-        for row in batch.sorted_rows() {
-            self.database.put(&mut transaction, &pack(row), &())?;
+        for (band, code, id) in batch.sorted_rows() {
+            let key = prefix(band, code);
+            self.database
+                .put(&mut transaction, &key, &id.to_be_bytes())?;
         }
         Ok(transaction.commit()?)
     }
@@ -105,9 +111,10 @@ impl Engine for Lmdb {
         let reader = self.reader.as_ref().ok_or("no reader")?;
         let mut ids = Vec::new();
         for (band, code) in (0..).zip(&probe.codes) {
-            for entry in self.database.prefix_iter(reader, &prefix(band, *code))? {
-                let (key, ()) = entry?;
-                ids.push(document(key)?);
+            let found = self.database.get_duplicates(reader, &prefix(band, *code))?;
+            for entry in found.into_iter().flatten() {
+                let (_, id) = entry?;
+                ids.push(document(id)?);
             }
         }
         ids.sort_unstable();

@@ -72,13 +72,13 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
     }
     if kind.is_durable() {
         let written = (written_bytes() - before) as f64;
-        let label = "written to the disk, bytes a document";
+        let label = "written by calls, bytes a document";
         link.cost(label, written / reached as f64)?;
     }
     link.peak_memory("loading")?;
-    link.meet()?;
+    let held = link.hold(reached)?;
     engine.begin_reading()?;
-    probe_warm(&*engine, options, options.documents, reached, link)?;
+    probe_warm(&*engine, options, (held, options.documents), reached, link)?;
     finish(kind, engine, options, reached, link)
 }
 
@@ -103,23 +103,22 @@ pub fn insert(
     })
 }
 
-/// Probes of all kinds; the answers are compared. Of `documents` the engine holds those below
-/// `reached`.
+/// Probes of all kinds; the answers are compared. All engines hold the documents below `held`, none
+/// those from `end` on, and this one those below `reached`.
 pub fn probe_warm(
     engine: &dyn Engine,
     options: &Options,
-    documents: u64,
+    (held, end): (u64, u64),
     reached: u64,
     link: &mut Link,
 ) -> Result<()> {
-    // The same for all engines, whatever each has reached.
-    let probes = Probe::mixed(options.form(), documents, options.probes);
+    let probes = Probe::mixed(options.form(), (held, end), options.probes);
     let (answers, mut times) = ask_warm(&probes, |probe| engine.candidates(probe))?;
     for (label, share) in [("median", 0.5), ("99 %", 0.99)] {
         let time = microseconds(percentile(&mut times, share));
         link.cost(format!("probes of all kinds, warm, {label}, us"), time)?;
     }
-    link.answers("probes of all kinds", reached, answers)
+    link.answers("probes of all kinds", reached, 0.5, answers)
 }
 
 /// What the engine says about itself, and its size on disk.

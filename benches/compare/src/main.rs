@@ -79,7 +79,7 @@ grouped, single, many, each, fdatasync.
   --engines a,b,c       these only; ratios are to the first
   --seconds-limit 600   an engine that takes longer for its commits is quoted at what it reached
   --memory-limit MIB    the same for its memory; 45 % of what is available if not given
-  --cache 64            MiB of cache of every engine that has one
+  --memory 64,1024      MiB of every engine that can be told: measured with each in turn; 64 if not given
   --folder .            where the files are made: their file system is what is measured
   --pairs 10000         (accuracy) a cell of one kind, size and similarity
   --most-features N     (accuracy) sizes of sets up to this one
@@ -122,23 +122,31 @@ fn run(arguments: Vec<String>) -> Result<()> {
     let mut arguments = arguments.into_iter();
     let verb = arguments.next().unwrap_or_default();
     let options = Options::parse(arguments).map_err(|error| format!("{error}\n{USAGE}"))?;
-    if let Some(name) = options.alone.clone() {
-        return alone(&verb, &name, &options);
+    for &mebibytes in &options.memories {
+        let options = options.with_memory(mebibytes);
+        match options.alone.clone() {
+            Some(name) => alone(&verb, &name, &options)?,
+            None => run_verb(&verb, &options)?,
+        }
     }
-    match verb.as_str() {
-        "load" => load::run(&options),
-        "steady" => steady::run(&options),
-        "build" => build::run(&options),
-        "probe" => probe::run(&options),
-        "replace" => replace::run(&options),
-        "group" => group::run(&options),
-        "soak" => soak::run(&options),
-        "simhash" => simhash::run(&options),
+    Ok(())
+}
+
+fn run_verb(verb: &str, options: &Options) -> Result<()> {
+    match verb {
+        "load" => load::run(options),
+        "steady" => steady::run(options),
+        "build" => build::run(options),
+        "probe" => probe::run(options),
+        "replace" => replace::run(options),
+        "group" => group::run(options),
+        "soak" => soak::run(options),
+        "simhash" => simhash::run(options),
         "shingle" => shingle::run(),
-        "sketch" => sketch::run(&options),
-        "accuracy" => accuracy::run(&options),
+        "sketch" => sketch::run(options),
+        "accuracy" => accuracy::run(options),
         "kernels" => kernels::run(),
-        "nearest" => nearest::run(&options),
+        "nearest" => nearest::run(options),
         _ => Err(USAGE.into()),
     }
 }

@@ -33,6 +33,8 @@ pub struct Options {
     pub base: Option<u64>,
     pub batch: u64,
     pub singles: u64,
+    /// MiB of every engine: each is measured with each of them.
+    pub memories: Vec<u64>,
     pub rounds: u64,
     pub threads: Vec<usize>,
     pub sync_delay: Duration,
@@ -70,6 +72,7 @@ impl Options {
             base: None,
             batch: 10_000,
             singles: 2_000,
+            memories: vec![64],
             rounds: 10,
             threads: vec![1, 4, 32, 256],
             sync_delay: Duration::ZERO,
@@ -141,7 +144,13 @@ impl Options {
                     return Err("at least 1".into());
                 }
             }
-            "--cache" => set_cache_bytes(value.parse::<u64>()? << 20),
+            "--memory" => {
+                let memories = value.split(',').map(str::parse);
+                self.memories = memories.collect::<std::result::Result<_, _>>()?;
+                if self.memories.contains(&0) {
+                    return Err("at least 1".into());
+                }
+            }
             "--sync-delay" => self.sync_delay = Duration::from_micros(value.parse()?),
             "--visits" => self.visits = value.parse()?,
             "--pages" => self.pages = value.parse()?,
@@ -186,6 +195,21 @@ impl Options {
             folder: folder.to_owned(),
             ..self.clone()
         }
+    }
+
+    /// The same with one memory of every engine, which is set.
+    pub fn with_memory(&self, mebibytes: u64) -> Self {
+        set_cache_bytes(mebibytes << 20);
+        Self {
+            memories: vec![mebibytes],
+            ..self.clone()
+        }
+    }
+
+    /// As the command line names the memories.
+    pub fn memory(&self) -> String {
+        let memories: Vec<String> = self.memories.iter().map(u64::to_string).collect();
+        memories.join(",")
     }
 
     /// All forms that were asked for.

@@ -9,7 +9,7 @@ use crate::Result;
 pub struct Commit {
     pub documents: u64,
     pub nanoseconds: u64,
-    /// To a disk, by the whole process since the commit began.
+    /// By calls of the whole process since the commit began.
     pub written_bytes: u64,
 }
 
@@ -28,6 +28,8 @@ pub struct Answers {
     pub label: String,
     /// How many documents there were.
     pub below: u64,
+    /// The share of the questions that must find something among the documents that all engines hold.
+    pub min_share: f64,
     /// The documents found by each question, ascending.
     pub found: Vec<Vec<u64>>,
     /// Whether each is one item, which only counts if all its documents are there.
@@ -42,6 +44,8 @@ pub enum Message {
     Figure(Figure),
     Note(String),
     Answers(Answers),
+    /// It holds the documents below this number.
+    Holds(u64),
     /// It has had its turn.
     Turn,
     /// It has had its turn, and wants the others to come as far.
@@ -58,6 +62,8 @@ pub struct Outcome {
     pub figures: Vec<Figure>,
     pub notes: Vec<String>,
     pub answers: Vec<Answers>,
+    /// It holds the documents below this number, once that is known.
+    pub holds: Option<u64>,
 }
 
 impl Outcome {
@@ -74,6 +80,7 @@ impl Outcome {
             Message::Figure(figure) => self.figures.push(figure),
             Message::Note(note) => self.notes.push(note),
             Message::Answers(answers) => self.answers.push(answers),
+            Message::Holds(below) => self.holds = Some(below),
             Message::Turn | Message::Meet => {}
             Message::Commit(phase, commit) => {
                 match self.commits.iter_mut().find(|(name, _)| *name == phase) {
@@ -153,6 +160,15 @@ fn compare_one(label: &str, outcomes: &[Outcome]) -> Result<String> {
     let found = first.map(|(_, found)| found).unwrap_or_default();
     let documents: usize = found.iter().map(Vec::len).sum();
     let without = found.iter().filter(|ids| ids.is_empty()).count();
+    let min_share = all.iter().map(|(_, answers)| answers.min_share);
+    let wanted = min_share.fold(0.0, f64::max) * found.len() as f64;
+    if ((found.len() - without) as f64) < wanted {
+        return Err(format!(
+            "{label}: {without} of {} answers are empty: they say little of what finding costs",
+            found.len()
+        )
+        .into());
+    }
     let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
     Ok(format!(
         "{label}: {} answers with {documents} documents of the first {below}, {without} without \
@@ -171,6 +187,7 @@ mod tests {
         outcome.take(Message::Answers(Answers {
             label: "probes".into(),
             below,
+            min_share: 0.5,
             found: found.iter().map(|ids| ids.to_vec()).collect(),
             whole,
         }));
@@ -185,6 +202,14 @@ mod tests {
         let all = outcome("a", 10, &[&[1, 8], &[9]], false);
         let wrong = outcome("b", 5, &[&[2], &[]], false);
         assert!(compare_answers(&[all, wrong]).is_err());
+    }
+
+    #[test]
+    fn half_of_the_answers_must_not_be_empty() {
+        let half = outcome("a", 10, &[&[1], &[]], false);
+        assert!(compare_answers(&[half]).is_ok());
+        let few = outcome("a", 10, &[&[1], &[], &[]], false);
+        assert!(compare_answers(&[few]).is_err());
     }
 
     #[test]

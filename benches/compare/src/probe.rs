@@ -57,15 +57,18 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
     };
     link.settings(engine.settings()?)?;
     engine.settle()?;
+    let held = link.hold(documents)?;
     engine.begin_reading()?;
     let asked = Asked {
-        hits: Probe::hits(form, documents, options.probes),
-        misses: Probe::misses(form, documents, options.probes),
+        hits: Probe::hits(form, held, options.probes),
+        misses: Probe::misses(form, options.documents, options.probes),
+        documents,
         kind,
         options,
     };
     engine = asked.all("as loaded", engine, link)?;
-    if kind.is_durable() {
+    // What was loaded at once is compact already.
+    if kind.is_durable() && !options.bulk {
         engine.close()?;
         kind.compact(&options.folder)?;
         engine = kind.open(form, &options.folder)?;
@@ -74,13 +77,21 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
         engine = asked.all("compacted", engine, link)?;
     }
     link.meet()?;
-    load::probe_warm(&*engine, options, options.documents, documents, link)?;
+    load::probe_warm(
+        &*engine,
+        options,
+        (held, options.documents),
+        documents,
+        link,
+    )?;
     load::finish(kind, engine, options, documents, link)
 }
 
 struct Asked<'a> {
     hits: Vec<Probe>,
     misses: Vec<Probe>,
+    /// That the engine holds.
+    documents: u64,
     kind: Kind,
     options: &'a Options,
 }
@@ -92,9 +103,11 @@ impl Asked<'_> {
         mut engine: Box<dyn Engine>,
         link: &mut Link,
     ) -> Result<Box<dyn Engine>> {
-        for (kind, probes) in [("hit", &self.hits), ("miss", &self.misses)] {
+        for (kind, probes, min_share) in [("hit", &self.hits, 1.0), ("miss", &self.misses, 0.0)] {
             link.meet()?;
-            warm(&format!("{state}, warm, {kind}"), &*engine, probes, link)?;
+            let label = format!("{state}, warm, {kind}");
+            let answers = warm(&label, &*engine, probes, link)?;
+            link.answers(&label, self.documents, min_share, answers)?;
         }
         if !self.kind.is_durable() || self.options.cold_rounds == 0 {
             return Ok(engine);
@@ -146,8 +159,13 @@ impl Asked<'_> {
     }
 }
 
-/// One by one, and many at once.
-fn warm(label: &str, engine: &dyn Engine, probes: &[Probe], link: &mut Link) -> Result<()> {
+/// One by one, and many at once. Returns what was found.
+fn warm(
+    label: &str,
+    engine: &dyn Engine,
+    probes: &[Probe],
+    link: &mut Link,
+) -> Result<Vec<Vec<u64>>> {
     let before = reads().0;
     let (answers, mut times) = ask_warm(probes, |probe| engine.candidates(probe))?;
     let calls = (reads().0 - before) as f64 / (probes.len() + times.len()) as f64;
@@ -159,13 +177,14 @@ fn warm(label: &str, engine: &dyn Engine, probes: &[Probe], link: &mut Link) -> 
     })?;
     let at_once: Vec<_> = at_once.into_iter().flatten().flatten().collect();
     if at_once.is_empty() {
-        return Ok(());
+        return Ok(answers);
     }
     if at_once != answers {
         return Err(format!("{label}: many at once are answered otherwise than one by one").into());
     }
     let time = microseconds(best_round(&times)) / probes.len() as f64;
-    link.cost(format!("{label}, many at once: us a probe"), time)
+    link.cost(format!("{label}, many at once: us a probe"), time)?;
+    Ok(answers)
 }
 
 fn send_times(label: &str, times: &mut [Duration], link: &mut Link) -> Result<()> {

@@ -41,10 +41,12 @@ pub fn available_bytes() -> Result<u64> {
     Ok(field("/proc/meminfo", "MemAvailable")? << 10)
 }
 
-/// Bytes that the process, in all its threads, has had to be written to a disk; nothing where
-/// the system does not count them.
+/// Bytes that the process, in all its threads, has handed to calls that write; nothing where the system
+/// does not count them. It counts what goes to pipes as well, and not what a file system writes of its
+/// own. The bytes that reach a disk are fewer where a page is written again before it gets there, and
+/// belong to whom the system has write it.
 pub fn written_bytes() -> u64 {
-    field("/proc/self/io", "write_bytes").unwrap_or(0)
+    field("/proc/self/io", "wchar").unwrap_or(0)
 }
 
 /// Calls that read, the two of this question among them, and bytes that had to come from a disk.

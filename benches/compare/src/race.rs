@@ -45,6 +45,7 @@ impl Racer {
         let mut child = Command::new(std::env::current_exe()?)
             .args(std::env::args_os().skip(1))
             .args(more)
+            .args(["--memory", &options.memory()])
             .args(["--alone", engine, "--turns", "--folder"])
             .arg(&folder)
             .stdin(Stdio::piped())
@@ -66,9 +67,11 @@ impl Racer {
     }
 
     /// Lets it work until it has had enough.
-    fn turn(&mut self) -> Result<()> {
+    /// It is told how many documents all hold, once that is known.
+    fn turn(&mut self, held: Option<u64>) -> Result<()> {
         self.signal(Signal::CONT)?;
-        self.turns.write_all(b"\n")?;
+        let held = held.map_or(String::new(), |held| held.to_string());
+        self.turns.write_all(format!("{held}\n").as_bytes())?;
         loop {
             let mut line = String::new();
             if self.messages.read_line(&mut line)? == 0 {
@@ -104,12 +107,13 @@ pub fn run(options: &Options, engines: &[String], more: &[String]) -> Result<Vec
         racers.push(Racer::start(&inside, engine, more)?);
     }
     let count = racers.len().max(1);
+    let mut held = None;
     for round in 0.. {
         let mut worked = false;
         for place in 0..racers.len() {
             let racer = &mut racers[(place + round) % count];
             if racer.state == State::Ready {
-                racer.turn()?;
+                racer.turn(held)?;
                 worked = true;
                 if racer.state == State::Ended {
                     // The others may need the space.
@@ -128,6 +132,7 @@ pub fn run(options: &Options, engines: &[String], more: &[String]) -> Result<Vec
         if !waiting {
             break;
         }
+        held = racers.iter().filter_map(|one| one.outcome.holds).min();
     }
     let outcomes = racers.iter_mut();
     Ok(outcomes

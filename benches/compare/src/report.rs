@@ -50,7 +50,8 @@ pub fn print(folder: &Path, outcomes: &[Outcome]) -> Result<()> {
     table.print();
     println!(
         "(a stretch is a million documents, or a quarter of fewer than two million; rates are \
-         compared over the same documents)\n"
+         compared over the same documents; written: bytes handed to calls that write, as \
+         /proc/self/io counts them)\n"
     );
     for outcome in outcomes {
         for note in &outcome.notes {

@@ -10,6 +10,12 @@ use crate::batch::{Batch, Input, Record, Row};
 use crate::documents::Probe;
 use crate::engine::{Engine, cache_bytes};
 
+/// More than SQLite maps, which it cuts to what it can.
+const MAP_BYTES: i64 = 1 << 40;
+
+/// Pages of the log from which it is moved into the file: 64 MiB, 16 times as many as by default.
+const CHECKPOINT_PAGES: i64 = 16_384;
+
 pub struct Sqlite {
     connection: Connection,
     path: PathBuf,
@@ -24,6 +30,9 @@ pub fn connect(path: &Path) -> Result<Connection> {
     // Negative: in KiB instead of pages.
     let cache = -i64::try_from(cache_bytes() / 1024)?;
     connection.pragma_update(None, "cache_size", cache)?;
+    // Reads of the file without a copy, as far as SQLite can.
+    connection.pragma_update(None, "mmap_size", MAP_BYTES)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     Ok(connection)
 }
 

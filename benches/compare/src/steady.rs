@@ -56,10 +56,10 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
     })?;
     link.peak_memory("base included")?;
     engine.settle()?;
-    link.meet()?;
+    let held = link.hold(next)?;
     engine.begin_reading()?;
-    let documents = base + options.documents + options.singles;
-    load::probe_warm(&*engine, options, documents, next, link)?;
+    let end = base + options.documents + options.singles;
+    load::probe_warm(&*engine, options, (held, end), next, link)?;
     load::finish(kind, engine, options, next, link)
 }
 

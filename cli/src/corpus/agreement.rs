@@ -11,6 +11,7 @@ use super::reader::CorpusRecords;
 use super::record::CorpusRecord;
 use super::settings::SourceKind;
 use super::source::CorpusSource;
+use super::sqlite;
 use super::tables::{TableColumns, TableFile};
 
 /// Why the sources cannot go into one file: they do if all are of one kind, and tables among them have the
@@ -28,7 +29,7 @@ pub fn not_for_one_file(corpus: &Corpus) -> Result<Option<String>, CorpusError> 
         return Ok(None);
     };
     for other in sources {
-        if other.kind != first.kind {
+        if other.kind.written_as() != first.kind.written_as() {
             let kinds = format!("{} and {}", first.kind.name(), other.kind.name());
             return Ok(Some(apart(first, other, &format!("are {kinds}"))));
         }
@@ -65,6 +66,12 @@ pub fn not_for_more_columns(
                 let columns = TableColumns::of(&TableFile::open(source)?)?;
                 let found = names.iter().find(|name| columns.has(name));
                 found.map(|name| taken(name))
+            }
+            SourceKind::Sqlite => {
+                let columns = sqlite::column_names(source, &corpus.settings)?;
+                let found = names.iter();
+                let mut found = found.filter(|name| columns.iter().any(|column| column == *name));
+                found.next().map(|name| taken(name))
             }
             SourceKind::Lines | SourceKind::Csv | SourceKind::Tsv => {
                 let (records, first) = first_record(corpus, source)?;

@@ -25,6 +25,12 @@ impl BadDocument {
         }
     }
 
+    /// A record that is longer than it may be.
+    pub(super) fn too_long(what: &str, max_bytes: u64) -> Self {
+        let bad = Self::new(format!("the {what} is longer than {max_bytes} bytes"));
+        bad.with_advice("--max-line SIZE sets the limit")
+    }
+
     /// A link that leads to no file.
     pub(super) fn of_link(error: &io::Error) -> Self {
         let reason = match error.kind() {

@@ -97,7 +97,10 @@ impl Corpus {
     /// The position of a record, for messages.
     pub fn position(&self, source: usize, line: u64) -> String {
         match self.sources.get(source) {
-            Some(source) if line > 0 => format!("{}:{line}", source.name().display()),
+            Some(source) if line > 0 => {
+                let line = line_name(source, line);
+                format!("{}:{line}", source.name().display())
+            }
             Some(source) => source.name().display().to_string(),
             None => "corpus".into(),
         }
@@ -217,10 +220,21 @@ impl Corpus {
         match line {
             None => path(),
             Some(line) if self.settings.id == IdRule::Line && self.sources.len() == 1 => {
-                Cow::Owned(line.to_string().into_bytes())
+                Cow::Owned(line_name(source, line).into_bytes())
             }
-            Some(line) => Cow::Owned([&*path(), format!(":{line}").as_bytes()].concat()),
+            Some(line) => {
+                let line = line_name(source, line);
+                Cow::Owned([&*path(), b":", line.as_bytes()].concat())
+            }
         }
+    }
+}
+
+/// The number of a line or row as it is printed.
+fn line_name(source: &CorpusSource, line: u64) -> String {
+    match source.kind {
+        SourceKind::Sqlite => line.cast_signed().to_string(),
+        _ => line.to_string(),
     }
 }
 

@@ -52,12 +52,12 @@ impl CorpusError {
         }
     }
 
-    /// A table that is read from its end, where there is only a pipe.
+    /// A table that is not read from its beginning to its end, where there is only a pipe.
     pub(super) fn not_from_the_end(path: &Path, kind: &str) -> Self {
         let path = path.display();
         Self::Bad(format!(
-            "{path} is {kind}, which is not read from a pipe or a compressed file, because its end is read \
-             first; write it to a file as it is and name that"
+            "{path} is {kind}, which is not read from a pipe or a compressed file, because it is not read \
+             from the beginning to the end; write it to a file as it is and name that"
         ))
     }
 

@@ -23,6 +23,9 @@ const LINES_NAMES: [&str; 3] = [".jsonl", ".ndjson", ".jl"];
 /// The ends of names of compressed files.
 const COMPRESSED_NAMES: [&str; 4] = [".gz", ".zst", ".bz2", ".xz"];
 
+/// The length of the longest mark by which a format is told.
+const MAGIC_BYTES: u64 = 16;
+
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 const AS_FILES: &str = "--as files takes each file as one text";
@@ -87,7 +90,7 @@ impl FileStart {
         settings: &CorpusSettings,
         may_be_text: bool,
     ) -> Result<SourceKind, BadDocument> {
-        if let Some(kind) = columnar_content(&self.bytes) {
+        if let Some(kind) = told_content(&self.bytes) {
             return match settings.kind {
                 Some(other) if other != kind => Err(BadDocument::new(format!(
                     "{}, expected {} as --as says",
@@ -97,9 +100,11 @@ impl FileStart {
                 _ => readable(kind),
             };
         }
-        let of_table = named_kind(name).filter(|kind| *kind != SourceKind::Lines);
+        // A file that is only named as a database is none.
+        let is_told = |kind: &SourceKind| !matches!(kind, SourceKind::Lines | SourceKind::Sqlite);
+        let of_table = named_kind(name).filter(is_told);
         let told = settings.kind.or(of_table);
-        if let Some(kind) = told.filter(|kind| kind.is_columnar()) {
+        if let Some(kind) = told.filter(|kind| kind.needs_file()) {
             return readable(kind);
         }
         if let Some(bad) = wide_characters(&self.bytes).or_else(|| binary(&self.bytes)) {
@@ -157,7 +162,7 @@ pub(super) fn of_argument(path: &Path, settings: &CorpusSettings) -> SourceKind 
         let mut start = Vec::new();
         let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
         let file = is_file.then(|| File::open(path).ok()).flatten()?;
-        file.take(8).read_to_end(&mut start).ok()?;
+        file.take(MAGIC_BYTES).read_to_end(&mut start).ok()?;
         Some(start)
     };
     of_named(path, &start().unwrap_or_default(), settings)
@@ -165,16 +170,17 @@ pub(super) fn of_argument(path: &Path, settings: &CorpusSettings) -> SourceKind 
 
 /// What a file is that is named by itself, by its first bytes and its name.
 pub(super) fn of_named(name: &Path, start: &[u8], settings: &CorpusSettings) -> SourceKind {
-    let content = || columnar_content(start);
+    let content = || told_content(start);
     let kind = settings.kind.or_else(content).or_else(|| named_kind(name));
     kind.unwrap_or(SourceKind::Lines)
 }
 
-/// Tables of columns, which their first bytes tell.
-fn columnar_content(bytes: &[u8]) -> Option<SourceKind> {
-    const FORMATS: [(&[u8], SourceKind); 2] = [
+/// Tables that their first bytes tell.
+fn told_content(bytes: &[u8]) -> Option<SourceKind> {
+    const FORMATS: [(&[u8], SourceKind); 3] = [
         (b"PAR1", SourceKind::Parquet),
         (b"ARROW1", SourceKind::Arrow),
+        (b"SQLite format 3\0", SourceKind::Sqlite),
     ];
     let told = FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic));
     told.map(|(_, kind)| *kind)
@@ -190,19 +196,26 @@ pub fn named_kind(name: &Path) -> Option<SourceKind> {
         "tsv" | "tab" => Some(SourceKind::Tsv),
         "parquet" | "parq" | "pq" => Some(SourceKind::Parquet),
         "arrow" | "arrows" | "feather" | "ipc" => Some(SourceKind::Arrow),
+        "sqlite" | "sqlite3" | "db" => Some(SourceKind::Sqlite),
         _ => None,
     }
 }
 
 /// An error if this build of the tool does not read such files.
 fn readable(kind: SourceKind) -> Result<SourceKind, BadDocument> {
-    if kind.is_columnar() && !cfg!(feature = "tables") {
-        let bad = BadDocument::new(format!("{}, which this build does not read", kind.name()));
-        return Err(
-            bad.with_advice("cargo install --path cli --features tables makes one that does")
-        );
+    let (feature, is_built) = match kind {
+        SourceKind::Parquet | SourceKind::Arrow => ("tables", cfg!(feature = "tables")),
+        SourceKind::Sqlite => ("sqlite", cfg!(feature = "sqlite")),
+        SourceKind::Lines | SourceKind::Text | SourceKind::Csv | SourceKind::Tsv => {
+            return Ok(kind);
+        }
+    };
+    if is_built {
+        return Ok(kind);
     }
-    Ok(kind)
+    let bad = BadDocument::new(format!("{}, which this build does not read", kind.name()));
+    let advice = format!("cargo install --path cli --features {feature} makes one that does");
+    Err(bad.with_advice(advice))
 }
 
 /// The bytes without a byte order mark at their start.
@@ -302,7 +315,7 @@ fn wide_characters(bytes: &[u8]) -> Option<BadDocument> {
 
 /// Formats that their first bytes tell.
 fn binary(bytes: &[u8]) -> Option<BadDocument> {
-    const FORMATS: [(&[u8], &str); 12] = [
+    const FORMATS: [(&[u8], &str); 11] = [
         (b"FEA1", ".feather"),
         (b"Obj\x01", ".avro"),
         (b"ORC", ".orc"),
@@ -310,7 +323,6 @@ fn binary(bytes: &[u8]) -> Option<BadDocument> {
         (b"7z\xbc\xaf\x27\x1c", ".7z"),
         (b"Rar!\x1a\x07", ".rar"),
         (b"%PDF-", ".pdf"),
-        (b"SQLite format 3\0", ".sqlite"),
         (b"\x89PNG\r\n", ".png"),
         (b"\xff\xd8\xff", ".jpg"),
         (b"\x89HDF\r\n", ".h5"),
@@ -350,8 +362,8 @@ fn refused_name(name: &Path) -> Option<BadDocument> {
             "a typeset document",
             "take its text out of it first, with pandoc or pdftotext",
         ),
-        "sqlite" | "db" | "h5" | "npy" | "npz" | "pkl" | "pickle" | "elf" | "exe" | "so"
-        | "bin" => ("binary", "a corpus is text"),
+        "sqlite" | "sqlite3" | "db" | "h5" | "npy" | "npz" | "pkl" | "pickle" | "elf" | "exe"
+        | "so" | "bin" => ("binary", "a corpus is text"),
         "png" | "jpg" | "jpeg" | "gif" | "webp" | "mp3" | "mp4" | "wav" => {
             ("no text", "a corpus is text")
         }

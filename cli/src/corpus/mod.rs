@@ -2,7 +2,7 @@
 //!
 //! A corpus is a list of *sources* in a fixed order: the arguments in the order in which they were
 //! given, and the files of a folder in the byte order of their relative paths. A source yields
-//! *records*: the non-blank lines of a JSON Lines file, the rows of a table (CSV, TSV, Parquet, Arrow IPC), or the one
+//! *records*: the non-blank lines of a JSON Lines file, the rows of a table (CSV, TSV, Parquet, Arrow IPC, SQLite), or the one
 //! text of a text file; which of them a file of a folder is, its content and its name tell. A record becomes a *document* (a key and a text, or what
 //! stands in its place) by [`Corpus::parse`], or is a bad one.
 //!
@@ -54,7 +54,11 @@ mod remote;
 mod separated;
 mod settings;
 mod source;
-mod stamp;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(not(feature = "sqlite"))]
+#[path = "absent/sqlite.rs"]
+mod sqlite;
 mod store_file;
 #[cfg(feature = "tables")]
 mod tables;
@@ -65,7 +69,9 @@ mod tables;
 pub use agreement::{not_for_more_columns, not_for_one_file};
 pub use argument::is_remote;
 pub use bad_document::BadDocument;
-pub use changes::{AddedColumn, ColumnValues, TextTrims, header_with, record_with};
+pub use changes::{
+    AddedColumn, ColumnValues, TextTrims, Verdict, WaitingDocument, header_with, record_with,
+};
 pub use content::{Content, ContentRule};
 pub use documents::Corpus;
 pub use error::CorpusError;
@@ -74,13 +80,14 @@ pub use folder::{JOB_LOCK, JOB_MANIFEST};
 pub use form::named_kind;
 pub use html::HtmlExtractor;
 pub use input::{Compression, Encoder, read_bounded};
+pub use line::parse_time;
 pub use reader::CorpusRecords;
 pub use record::{CorpusDocument, CorpusRecord, ReadTotals, SourceTotals};
 pub use remote::RemoteObject;
 pub use separated::ColumnNames;
 pub use settings::{CorpusSettings, IdRule, SourceKind};
 pub use source::{CorpusSource, SourceOrigin};
-pub use stamp::parse_time;
+pub use sqlite::{VerdictLog, VerdictTable};
 pub use store_file::{is_store, only_store};
 pub use tables::{TableError, TableWriter};
 

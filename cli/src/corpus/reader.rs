@@ -17,6 +17,7 @@ use super::record::{CorpusRecord, ReadTotals, SourceTotals};
 use super::separated::{self, ColumnNames};
 use super::settings::{CorpusSettings, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
+use super::sqlite::{SqliteRow, SqliteRows};
 use super::tables::{TableFile, TableRows};
 
 /// An iterator over all records in corpus order. After an error it ends.
@@ -62,6 +63,7 @@ impl SourceReading {
 enum SourceReader {
     Lines(LineReader),
     Table(TableReader),
+    Sqlite(SqliteRows),
 }
 
 struct TableReader {
@@ -109,7 +111,7 @@ impl CorpusRecords {
     }
 
     /// The same, where a table of columns is one record, which is read and copied by a
-    /// [`TableWriter`](super::TableWriter). The totals are those of its rows.
+    /// [`TableWriter`](super::TableWriter), and a row of a database has all its columns. The totals are the same.
     #[must_use]
     pub fn with_whole_tables(self) -> Self {
         Self {
@@ -209,6 +211,13 @@ impl CorpusRecords {
                     }
                     continue;
                 }
+                Some(SourceReader::Sqlite(rows)) => {
+                    match rows.next()? {
+                        None => self.current = None,
+                        Some(row) => return Ok(Some(self.count_row(row))),
+                    }
+                    continue;
+                }
                 None => {}
             }
             self.finish_source();
@@ -243,6 +252,18 @@ impl CorpusRecords {
         if source.kind.is_columnar() {
             return self.begin_table(source, number);
         }
+        if source.kind == SourceKind::Sqlite {
+            return self.begin_database(source, number);
+        }
+        self.begin_input(source, number)
+    }
+
+    /// Opens what is read from the beginning to the end.
+    fn begin_input(
+        &mut self,
+        source: &CorpusSource,
+        number: usize,
+    ) -> Result<Option<CorpusRecord>, CorpusError> {
         let name = source.name();
         let settings = &self.corpus.settings;
         let (compression, mut input) = input::decode(self.raw(source)?, &name, settings)?;
@@ -255,7 +276,7 @@ impl CorpusRecords {
         if !matches!(source.origin, SourceOrigin::Folder(_)) {
             let start = FileStart::buffered(&mut input).map_err(failed)?;
             match start.kind(&name, settings, false) {
-                Ok(kind) if kind.is_columnar() => {
+                Ok(kind) if kind.needs_file() => {
                     return Err(CorpusError::not_from_the_end(&name, kind.name()));
                 }
                 Ok(_) => {}
@@ -271,7 +292,11 @@ impl CorpusRecords {
                     bytes: bytes.into(),
                     ..CorpusRecord::default()
                 },
-                None => CorpusRecord::problem(number, 0, too_long("text", settings.max_line_bytes)),
+                None => CorpusRecord::problem(
+                    number,
+                    0,
+                    BadDocument::too_long("text", settings.max_line_bytes),
+                ),
             }));
         }
         let mut lines = LineReader {
@@ -332,6 +357,34 @@ impl CorpusRecords {
         Ok(None)
     }
 
+    /// Opens a table of a database. What its rows say tells whether a second reading sees the same.
+    fn begin_database(
+        &mut self,
+        source: &CorpusSource,
+        number: usize,
+    ) -> Result<Option<CorpusRecord>, CorpusError> {
+        let (settings, is_whole) = (&self.corpus.settings, self.gives_whole_tables);
+        let bytes_read = Arc::clone(&self.bytes_read);
+        match SqliteRows::open((source, number), settings, is_whole, bytes_read)? {
+            Ok(rows) => {
+                self.reading.totals.form(source.kind).files += 1;
+                self.current = Some(SourceReader::Sqlite(rows));
+                Ok(None)
+            }
+            Err(problem) => Ok(Some(CorpusRecord::problem(number, 0, problem))),
+        }
+    }
+
+    /// Counts a row of a database by what is asked for, and gives all of it where that is wanted.
+    fn count_row(&mut self, row: SqliteRow) -> CorpusRecord {
+        self.reading.totals.form(SourceKind::Sqlite).documents += 1;
+        let record = self.count(row.record);
+        match row.whole {
+            Some(bytes) => CorpusRecord { bytes, ..record },
+            None => record,
+        }
+    }
+
     fn count_rows(&mut self, kind: SourceKind, rows: u64) {
         self.reading.totals.records += rows;
         self.reading.totals.form(kind).documents += rows;
@@ -339,9 +392,7 @@ impl CorpusRecords {
 
     fn count(&mut self, record: CorpusRecord) -> CorpusRecord {
         self.reading.totals.records += 1;
-        self.reading
-            .update(&(record.bytes.len() as u64).to_le_bytes());
-        self.reading.update(&record.bytes);
+        record.check_with(|bytes| self.reading.update(bytes));
         record
     }
 
@@ -374,7 +425,7 @@ impl TableReader {
         };
         self.row += 1;
         if bytes.len() as u64 > self.max_row_bytes {
-            let problem = too_long("row", self.max_row_bytes);
+            let problem = BadDocument::too_long("row", self.max_row_bytes);
             return Ok(Some(CorpusRecord::problem(self.source, self.row, problem)));
         }
         Ok(Some(CorpusRecord {
@@ -485,7 +536,7 @@ impl LineReader {
             Some(bytes) if bytes.is_empty() => return Ok(None),
             Some(bytes) => bytes,
             None => {
-                let problem = too_long("line", self.max_line_bytes);
+                let problem = BadDocument::too_long("line", self.max_line_bytes);
                 return Ok(Some(self.problem(self.line, problem)));
             }
         };
@@ -503,11 +554,6 @@ impl LineReader {
             ..CorpusRecord::default()
         }))
     }
-}
-
-fn too_long(what: &str, max_bytes: u64) -> BadDocument {
-    let bad = BadDocument::new(format!("the {what} is longer than {max_bytes} bytes"));
-    bad.with_advice("--max-line SIZE sets the limit")
 }
 
 struct CountedReader {

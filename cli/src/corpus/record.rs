@@ -18,8 +18,8 @@ use super::settings::SourceKind;
 pub struct CorpusRecord {
     /// The number of the source.
     pub source: usize,
-    /// The line, from 1, of a row of CSV or TSV its first one, and the number of a row of other tables; 0
-    /// for a text file.
+    /// The line, from 1, of a row of CSV or TSV its first one, and the number of a row of other tables, which
+    /// SQLite counts with a sign; 0 for a text file.
     pub line: u64,
     /// True if a byte order mark stood before it; the mark is not part of `bytes` of a line.
     pub has_mark: bool,
@@ -43,6 +43,12 @@ impl CorpusRecord {
         }
     }
 
+    /// Passes on what a checksum of it is made of.
+    pub(super) fn check_with(&self, mut update: impl FnMut(&[u8])) {
+        update(&(self.bytes.len() as u64).to_le_bytes());
+        update(&self.bytes);
+    }
+
     pub(super) fn is_blank(&self) -> bool {
         let is_blank = match &self.names {
             // Tabs and spaces are a row.
@@ -61,7 +67,7 @@ pub struct ReadTotals {
     /// Blank lines.
     pub blank: u64,
     /// Files and their documents, by how they were read, in the order of [`SourceKind::ALL`].
-    forms: [FormTotals; 6],
+    forms: [FormTotals; 7],
     /// Of all records in order: tells whether a second reading saw the same.
     pub checksum: u32,
 }
@@ -96,13 +102,14 @@ impl ReadTotals {
 
     /// Those of files that are read so.
     pub(super) fn form(&mut self, kind: SourceKind) -> &mut FormTotals {
-        let [lines, csv, tsv, parquet, arrow, texts] = &mut self.forms;
+        let [lines, csv, tsv, parquet, arrow, sqlite, texts] = &mut self.forms;
         match kind {
             SourceKind::Lines => lines,
             SourceKind::Csv => csv,
             SourceKind::Tsv => tsv,
             SourceKind::Parquet => parquet,
             SourceKind::Arrow => arrow,
+            SourceKind::Sqlite => sqlite,
             SourceKind::Text => texts,
         }
     }

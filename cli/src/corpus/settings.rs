@@ -48,16 +48,19 @@ pub enum SourceKind {
     Parquet,
     /// Rows of an Arrow IPC file or stream.
     Arrow,
+    /// Rows of a table or view of a SQLite database.
+    Sqlite,
 }
 
 impl SourceKind {
     /// All of them, in the order in which messages name them.
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Lines,
         Self::Csv,
         Self::Tsv,
         Self::Parquet,
         Self::Arrow,
+        Self::Sqlite,
         Self::Text,
     ];
 
@@ -70,6 +73,7 @@ impl SourceKind {
             Self::Tsv => "TSV",
             Self::Parquet => "Parquet",
             Self::Arrow => "Arrow IPC",
+            Self::Sqlite => "SQLite",
         }
     }
 
@@ -78,13 +82,26 @@ impl SourceKind {
         match self {
             Self::Csv => Some(b','),
             Self::Tsv => Some(b'\t'),
-            Self::Lines | Self::Text | Self::Parquet | Self::Arrow => None,
+            Self::Lines | Self::Text | Self::Parquet | Self::Arrow | Self::Sqlite => None,
         }
     }
 
     /// True if documents are in columns, which are read apart from each other.
     pub fn is_columnar(self) -> bool {
         matches!(self, Self::Parquet | Self::Arrow)
+    }
+
+    /// True if it is not read from the beginning to the end, so that it must lie in a file.
+    pub(super) fn needs_file(self) -> bool {
+        self.is_columnar() || self == Self::Sqlite
+    }
+
+    /// The form in which its records are written: rows of a database become lines.
+    pub fn written_as(self) -> Self {
+        match self {
+            Self::Sqlite => Self::Lines,
+            other => other,
+        }
     }
 }
 
@@ -107,6 +124,11 @@ pub struct CorpusSettings {
     pub payload_field: Option<FieldPath>,
     /// The JSON field that holds the score, a number.
     pub score_field: Option<FieldPath>,
+    /// Of SQLite databases the table or view that is read; else they have only one.
+    pub table: Option<String>,
+    /// Of such a table only the rows with these numbers and greater ones. They are read some at a time, and not as they
+    /// stand at one time.
+    pub rows_from: Option<i64>,
     /// What all files are; else they are looked into.
     pub kind: Option<SourceKind>,
     /// In folders, only files whose relative path matches one of these patterns.
@@ -148,6 +170,8 @@ impl Default for CorpusSettings {
             stamp: 0,
             payload_field: None,
             score_field: None,
+            table: None,
+            rows_from: None,
             kind: None,
             include: None,
             hidden: false,

@@ -33,7 +33,7 @@ pub struct CorpusSource {
     pub kind: SourceKind,
     /// Where it is read from.
     pub origin: SourceOrigin,
-    /// Its path below the folder argument, or its file name: the name of its output.
+    /// Its path below the folder argument, or its file name.
     pub relative: PathBuf,
     /// Another source has the same relative path, so that keys have the whole one.
     pub is_named_in_full: bool,
@@ -74,6 +74,17 @@ impl CorpusSource {
             SourceOrigin::Remote(object) => Cow::Borrowed(object.name()),
             SourceOrigin::Folder(root) => Cow::Owned(root.join(&self.relative)),
         }
+    }
+
+    /// The path of its output below a folder.
+    pub fn output_path(&self) -> Cow<'_, Path> {
+        if self.kind.written_as() == self.kind {
+            return Cow::Borrowed(&self.relative);
+        }
+        // A database is written as lines.
+        let mut name = self.relative.clone().into_os_string();
+        name.push(".jsonl");
+        Cow::Owned(name.into())
     }
 
     /// Its path in keys.

@@ -23,6 +23,8 @@ enum FormOption {
     Parquet,
     /// Arrow IPC, files and streams
     Arrow,
+    /// A table of a SQLite database
+    Sqlite,
 }
 
 /// How documents are found in a corpus.
@@ -45,10 +47,13 @@ pub(crate) struct CorpusOptions {
         default_value = "text"
     )]
     text_field: Vec<FieldPath>,
-    /// Read all files as JSON Lines, as tables, or each as one text [default: Parquet and Arrow by their
+    /// Read all files as JSON Lines, as tables, or each as one text [default: Parquet, Arrow and SQLite by their
     /// content, CSV and TSV by their names, other files of folders by their content, others as JSON Lines]
     #[arg(long = "as", value_name = "FORM")]
     form: Option<FormOption>,
+    /// The table or view that is read of SQLite databases [default: the only table]
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
     /// In folders, only files whose relative path matches, such as '*.txt' (* also matches /);
     /// may be given several times
     #[arg(long, value_name = "GLOB")]
@@ -83,10 +88,12 @@ impl CorpusOptions {
             FormOption::Tsv => SourceKind::Tsv,
             FormOption::Parquet => SourceKind::Parquet,
             FormOption::Arrow => SourceKind::Arrow,
+            FormOption::Sqlite => SourceKind::Sqlite,
         });
         Ok(CorpusSettings {
             id,
             text_fields: self.text_field.clone(),
+            table: self.table.clone(),
             kind,
             include: if self.include.is_empty() {
                 None

@@ -76,11 +76,12 @@ impl Layout {
             Some(SourceKind::Lines) => Format::Jsonl,
             Some(SourceKind::Csv) => Format::Csv,
             Some(SourceKind::Parquet) => Format::Parquet,
-            Some(SourceKind::Arrow) => {
+            Some(kind @ (SourceKind::Arrow | SourceKind::Sqlite)) => {
                 return Err(Failure::usage(format!(
-                    "{} is named as Arrow IPC, in which no results are written; .parquet and .jsonl are \
-                     names of forms with types",
-                    path.display()
+                    "{} is named as {}, in which no results are written; .parquet and .jsonl are names of \
+                     forms with types",
+                    path.display(),
+                    kind.name()
                 )));
             }
             Some(SourceKind::Tsv | SourceKind::Text) | None => {

@@ -211,7 +211,7 @@ impl OutputFolder {
                 return Ok(());
             };
             if source.kind != SourceKind::Text && source.problem.is_none() {
-                self.open(&source.relative, records.compression(self.next))?;
+                self.open(&source.output_path(), records.compression(self.next))?;
             }
             if let Some(header) = header(self.next)? {
                 self.current()?.header(&header)?;

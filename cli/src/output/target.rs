@@ -90,7 +90,7 @@ impl OutputTarget {
                 let relative = below.and_then(|(place, out)| place.strip_prefix(out).ok());
                 relative.is_some_and(|relative| {
                     let mut sources = corpus.sources.iter();
-                    sources.any(|source| source.relative == relative)
+                    sources.any(|source| source.output_path() == relative)
                 })
             }
         };
@@ -127,11 +127,15 @@ fn must_be_named_for(path: &Path, corpus: &Corpus) -> Result<()> {
     let (Some(source), Some(named)) = (source, named_kind(path)) else {
         return Ok(());
     };
-    if named != source.kind {
+    let written = source.kind.written_as();
+    if named != written {
         let (path, kind, named) = (path.display(), source.kind.name(), named.name());
+        let form = match written == source.kind {
+            true => "as it is",
+            false => "as JSON Lines",
+        };
         return Err(Failure::usage(format!(
-            "{path} is named as {named}, but {} is {kind}, and is written as it is; give the output \
-             another name",
+            "{path} is named as {named}, but {} is {kind}, and is written {form}; give the output another name",
             source.name().display()
         )));
     }
@@ -171,7 +175,7 @@ fn check_folder(out: &Path, inputs: &[PathBuf], corpus: &Corpus, force: bool) ->
                 "standard input has no file name: give a file name or - after -o",
             ));
         }
-        if let Some(other) = names.insert(&source.relative, source) {
+        if let Some(other) = names.insert(source.output_path(), source) {
             return Err(Failure::usage(format!(
                 "{} and {} would be written to the same file in {}",
                 other.name().display(),
@@ -179,9 +183,9 @@ fn check_folder(out: &Path, inputs: &[PathBuf], corpus: &Corpus, force: bool) ->
                 out.display()
             )));
         }
-        staging::must_not_pass_links(out, &source.relative)?;
+        staging::must_not_pass_links(out, &source.output_path())?;
         if !force {
-            staging::must_not_exist(&out.join(&source.relative), FORCE)?;
+            staging::must_not_exist(&out.join(source.output_path()), FORCE)?;
         }
     }
     Ok(())

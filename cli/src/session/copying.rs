@@ -89,7 +89,7 @@ pub(crate) fn copy_records(
             } else if is_wanted(first)? {
                 let trimmed = are_trimmed.then(|| corpus.trimmed_record(&record));
                 // The second reading saw the same, or the totals below differ.
-                let trimmed = trimmed.transpose().map_err(|_| changed())?.flatten();
+                let trimmed = trimmed.transpose().map_err(|_| corpus_changed())?.flatten();
                 sink.record(trimmed.as_ref().unwrap_or(&record), first, corpus, &records)?;
             }
         }
@@ -106,10 +106,11 @@ pub(crate) fn must_be_same(before: ReadTotals, now: ReadTotals) -> Result<()> {
     if before == now {
         Ok(())
     } else {
-        Err(changed())
+        Err(corpus_changed())
     }
 }
 
-fn changed() -> Failure {
+/// Two readings of a corpus have not seen the same.
+pub(crate) fn corpus_changed() -> Failure {
     Failure::refused("the corpus was changed while it was being read; nothing was written")
 }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use resemblance::verification::{FeatureSets, SketchedText};
-use resemblance::{
-    Document, DocumentId, Error, Novelty, Revision, Signature, Store, WriteTransaction,
-};
+use resemblance::{Document, DocumentId, Error, Novelty, Revision, Store, WriteTransaction};
 
+use super::add_verdicts::AdditionVerdicts;
 use crate::corpus::{ContentRule, Corpus, ReadTotals};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, StoredOptions, VerifyOptions};
@@ -35,6 +34,7 @@ Examples:
   resemblance add seen.rsm more.jsonl --if-new --verify estimate
   resemblance add seen.rsm more.jsonl --stamp now
   resemblance add seen.rsm more.jsonl --skip 20000
+  resemblance add seen.rsm articles.db --text-field body --if-new --verdicts verdicts
   crawl | resemblance add seen.rsm - --upsert --commit-every 100")]
 pub(crate) struct AddArguments {
     /// The store
@@ -67,6 +67,17 @@ pub(crate) struct AddArguments {
     /// counted as unchanged
     #[arg(long)]
     upsert: bool,
+    /// With --if-new, for one SQLite database: read only the rows whose rowid is greater than any in TABLE, and write
+    /// what became of each to that table of the same database: row_id, kept (1 or 0), cluster (store:ID), survivor,
+    /// similarity, distance, similarity_is (key where the store had the key). A run that was killed is put
+    /// right by the next one
+    #[arg(
+        long,
+        value_name = "TABLE",
+        requires = "if_new",
+        conflicts_with_all = ["atomic", "skip"]
+    )]
+    verdicts: Option<String>,
     /// Commit after every N documents of the corpus
     #[arg(long, value_name = "N", default_value = "10000")]
     commit_every: NonZeroU64,
@@ -115,7 +126,10 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
         &arguments.options,
         ContentRule::new(store.schema(), is_exact),
     );
-    let corpus = resolve_corpus_to_store(context, &arguments.corpus, options, content, stored)?;
+    let mut corpus = resolve_corpus_to_store(context, &arguments.corpus, options, content, stored)?;
+    let verdicts = arguments.verdicts.as_ref();
+    let verdicts = verdicts.map(|name| AdditionVerdicts::open(context, name, &mut corpus, &store));
+    let verdicts = verdicts.transpose()?;
     let corpus = Arc::new(corpus);
     let mut addition = Addition {
         context,
@@ -123,6 +137,7 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
         corpus,
         store: &store,
         features,
+        verdicts,
         tally: DocumentTally::default(),
         committed: DocumentTally::default(),
         done: arguments.skip,
@@ -134,7 +149,9 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
                 .messages
                 .counts(addition.committed.summary("added", totals));
             context.messages.advise(&store.design()?);
-            drop(addition);
+            if let Some(verdicts) = addition.verdicts {
+                verdicts.finish()?;
+            }
             // Tells errors, and cuts what the file has grown too long.
             store.close()?;
             Ok(Outcome::Done)
@@ -150,6 +167,8 @@ struct Addition<'a> {
     store: &'a Store,
     /// Those of the documents that were added, if similarities are to be exact.
     features: Option<FeatureSets>,
+    /// Where they are told, if they are.
+    verdicts: Option<AdditionVerdicts>,
     tally: DocumentTally,
     /// The tally as of the last commit.
     committed: DocumentTally,
@@ -295,8 +314,8 @@ impl Addition<'_> {
         };
         match added {
             Ok(novelties) => {
-                for ((_, sketched), novelty) in documents.into_iter().zip(novelties) {
-                    self.count(&novelty, &sketched.signature);
+                for (placed, novelty) in gathered.iter().zip(novelties) {
+                    self.count(&novelty, placed)?;
                 }
                 Ok(true)
             }
@@ -309,7 +328,10 @@ impl Addition<'_> {
         }
     }
 
-    fn count(&mut self, novelty: &Novelty, signature: &Signature) {
+    fn count(&mut self, novelty: &Novelty, placed: &GatheredDocument) -> Result<()> {
+        if let Some(verdicts) = &mut self.verdicts {
+            verdicts.take(placed.line, &placed.document.key, novelty)?;
+        }
         self.tally.beyond_budget += u64::from(novelty.beyond_budget().is_some());
         match novelty {
             Novelty::NearDuplicate(found) => {
@@ -320,9 +342,11 @@ impl Addition<'_> {
             Novelty::SameKey(_) => self.tally.known += 1,
             _ => {
                 self.tally.kept += 1;
+                let signature = &placed.document.value.signature;
                 self.tally.empty += u64::from(signature.is_empty());
             }
         }
+        Ok(())
     }
 
     fn begin(&self) -> Result<WriteTransaction> {
@@ -334,6 +358,9 @@ impl Addition<'_> {
     }
 
     fn commit(&mut self, transaction: WriteTransaction, pending: u64) -> Result<()> {
+        if let Some(verdicts) = &mut self.verdicts {
+            verdicts.prepare()?;
+        }
         transaction.commit().map_err(|e| self.failure(e))?;
         self.committed = self.tally.clone();
         self.done += pending;
@@ -341,7 +368,10 @@ impl Addition<'_> {
         let detail = format!("committed {held} documents of the first {done}");
         self.context.messages.detail(detail);
         self.next = None;
-        Ok(())
+        match &mut self.verdicts {
+            Some(verdicts) => verdicts.settle(),
+            None => Ok(()),
+        }
     }
 
     fn add(&mut self, transaction: &mut WriteTransaction, placed: &GatheredDocument) -> Result<()> {
@@ -371,7 +401,8 @@ impl Addition<'_> {
             inserted.map(|id| Some(as_new(id)))
         };
         match added {
-            Ok(novelty) => novelty.iter().for_each(|n| self.count(n, signature)),
+            Ok(Some(novelty)) => self.count(&novelty, placed)?,
+            Ok(None) => {}
             Err(Error::KeyExists { key, .. }) => {
                 let key = String::from_utf8_lossy(&key);
                 let place = self.corpus.position(source, line);
@@ -397,12 +428,11 @@ impl Addition<'_> {
         document: Document<'_>,
         sketched: &SketchedText,
     ) -> resemblance::Result<Option<Novelty>> {
+        let signature = &sketched.signature;
         if transaction.contains(key)? {
-            self.tally.known += 1;
-            return Ok(None);
+            return transaction.insert_if_new(document, signature).map(Some);
         }
         let bounds = self.arguments.bounds().bounds();
-        let signature = &sketched.signature;
         let mut query = transaction.query(signature).bounds(bounds).limit(1);
         if let Some(features) = &self.features {
             query = query.verify(|id| features.similarity_to(&sketched.features, id));
@@ -426,6 +456,12 @@ impl Addition<'_> {
     fn where_to_resume(&self) -> String {
         if self.arguments.atomic {
             return "nothing was added".into();
+        }
+        if self.verdicts.is_some() {
+            let held = self.committed.held();
+            return format!(
+                "committed {held} documents; to go on with the rest, give the command again"
+            );
         }
         let next = match self.next {
             Some((source, line)) => {

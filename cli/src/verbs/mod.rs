@@ -1,6 +1,7 @@
 //! The verbs: one file each, with its arguments and a function of its name. No verb knows another.
 
 mod add;
+mod add_verdicts;
 mod backup;
 mod build;
 mod check;

@@ -258,3 +258,18 @@ fn a_build_without_servers_says_how_to_get_them() {
         refused.says(&[input, "--features remote"]);
     }
 }
+
+#[cfg(not(feature = "sqlite"))]
+#[test]
+fn a_build_without_sqlite_says_which_one_reads_it() {
+    let folder = Folder::new();
+    folder.write("in/c.any", b"SQLite format 3\0 and pages");
+    folder.write("in/d.jsonl", distinct(0..3));
+    for corpus in ["in/c.any", "in"] {
+        folder.run(&["pairs", corpus]).expect(3).says(&[
+            "SQLite",
+            "does not read",
+            "--features sqlite",
+        ]);
+    }
+}

@@ -56,6 +56,8 @@ mod safety;
 mod separated;
 #[cfg(unix)]
 mod signals;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod stamps;
 mod steps;
 mod stores;

@@ -14,7 +14,8 @@ ready-made signatures, from one file, while documents come and go:
 `Schema` says how documents are compared, `Store` is the file, `Snapshot` the file at one moment, and
 `Transaction` a group of changes. `dedup`, `pairs` and `clusters` work on whole corpora without a
 store of yours; `bulk_build` makes a store of many documents, offline. `tune` and `evaluate` help to
-choose a schema, `explain` says why two texts are alike. `resemblance.datasketch` has the classes of the package of that name over a store.
+choose a schema, `explain` says why two texts are alike, `RepeatedParts` drops repeated paragraphs or lines.
+`resemblance.datasketch` has the classes of the package of that name over a store.
 """
 
 from collections.abc import Sequence as _Sequence
@@ -33,6 +34,7 @@ from ._native import (
     Pairs,
     Record,
     Records,
+    RepeatedParts,
     Schema,
     Signature,
     Signatures,
@@ -63,7 +65,15 @@ from .corpus import (
 from .errors import *  # noqa: F403
 from .errors import __all__ as _error_names
 from .explanation import Explanation, explain
-from .reports import FrequentPassage, Overlap, Overlaps, PlacedPassage, Progress, progress_bar
+from .reports import (
+    FrequentPassage,
+    Overlap,
+    Overlaps,
+    PlacedPassage,
+    Progress,
+    Trimmed,
+    progress_bar,
+)
 from .schema import Containment, MinHash, SimHash, Text
 
 for _class in (Cluster, Clusters, Matches, Overlaps, Signatures):
@@ -93,6 +103,7 @@ __all__ = [
     "Progress",
     "Record",
     "Records",
+    "RepeatedParts",
     "Schema",
     "Signature",
     "Signatures",
@@ -102,6 +113,7 @@ __all__ = [
     "Text",
     "Ticket",
     "Transaction",
+    "Trimmed",
     "Upserted",
     "__version__",
     "bulk_build",

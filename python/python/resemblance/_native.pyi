@@ -31,6 +31,7 @@ from .reports import (
     Stats,
     StoredDocument,
     TableChoice,
+    Trimmed,
 )
 from .schema import Containment, MinHash, SimHash, Text
 
@@ -730,6 +731,31 @@ class Deduplicator:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> Literal[False]: ...
+
+@final
+class RepeatedParts:
+    """Takes the paragraphs or lines out of texts that stood in an earlier text, or earlier in the same one:
+    of equal parts the first stays. A paragraph ends at a blank line.
+
+    Two are equal if the words (or what else `text` counts) of both are: case, spaces and punctuation do not
+    count, and a part without words stays. Each different part takes up to 31 of `memory_bytes`, 1 GiB if not
+    given; with more parts than that allows for, `trim` raises `InvalidParameterError`.
+
+    >>> seen = RepeatedParts("line")
+    >>> seen.trim("Home | About\\nNews\\n").text, seen.trim("HOME, ABOUT\\nSport\\n").text
+    ('Home | About\\nNews\\n', 'Sport\\n')
+    """
+
+    def __new__(
+        cls,
+        part: Literal["paragraph", "line"],
+        text: Text | None = None,
+        *,
+        memory_bytes: int | None = None,
+    ) -> RepeatedParts: ...
+    def trim(self, text: str) -> Trimmed: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> Literal[True]: ...
 
 @final
 class TemporaryCorpus:

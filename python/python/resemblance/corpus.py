@@ -7,7 +7,8 @@ A corpus is anything of these:
 - a column: a pyarrow array, a pandas, polars or DuckDB one, NumPy strings;
 - a table: pyarrow, pandas, polars, DuckDB, `datasets` (streamed ones too), whose columns `text` and `key`
   name;
-- a path, or what `read_files` returns: JSON Lines files, text files and folders of them.
+- a path, or what `read_files` returns: JSON Lines, CSV, TSV, Parquet and Arrow files, text files and folders of
+  them.
 
 Positions count its documents from 0. Keys are used where the corpus has them: they must differ.
 """
@@ -66,7 +67,11 @@ _Callback = Callable[[Progress], object]
 # Documents that are read from an iterable at once, and from a list, whose documents are in memory anyway.
 _TOGETHER = 2_048
 _LISTED_TOGETHER = 65_536
-_JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+_JSON_LINES = (".jsonl", ".ndjson")
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_PARQUET, _ARROW = (".parquet",), (".arrow", ".feather", ".ipc")
+# Of a CSV file this much is decoded at once; no row may be longer.
+_CSV_BLOCK_BYTES = 64 << 20
 
 
 def _schema(schema: Schema | None) -> Schema:
@@ -85,10 +90,11 @@ def read_files(
     text: str = "text",
     key: str = "id",
 ) -> Iterator[tuple[str, str]]:
-    """Reads keys and texts of files: of each line of JSON Lines files (`.gz` too) the fields `key` and
-    `text`, of any other file its name and all of it; of a folder all its files, by name.
+    """Reads keys and texts of files: of each line of JSON Lines files the fields `key` and `text`, of each row of
+    CSV, TSV, Parquet and Arrow files the columns of these names, of any other file its name and all of it; of a
+    folder all its files, by name. All but Parquet and Arrow files may be compressed (`.gz`). Tables take pyarrow.
 
-    A line without the field `key` has its file and line number as key.
+    A document without the field `key` has its file and the number of its line or row as key.
 
     >>> for key, text in read_files("corpus.jsonl.gz"): ...
     """
@@ -103,18 +109,64 @@ def read_files(
 
 
 def _read_file(path: Path, name: str, text: str, key: str) -> Iterator[tuple[str, str]]:
-    with _open_text(path) as file:
-        if not path.name.endswith(_JSON_LINES):
+    plain = path.name.removesuffix(".gz")
+    if plain.endswith(_JSON_LINES):
+        records, unit = _lines(path), "line"
+    elif path.name.endswith((*_PARQUET, *_ARROW)) or plain.endswith(tuple(_SEPARATORS)):
+        records, unit = enumerate(_rows(path, plain, text, key), 1), "row"
+    else:
+        with _open_text(path) as file:
             yield name, file.read()
-            return
+        return
+    for number, record in records:
+        if not isinstance(record, dict) or not isinstance(record.get(text), str):
+            raise ValueError(f"{path}, {unit} {number}: found no field {text!r} with a text")
+        found = record.get(key)
+        yield (f"{name}:{number}" if found is None else str(found)), record[text]
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+    with _open_text(path) as file:
         for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            record = json.loads(line)
-            if not isinstance(record, dict) or not isinstance(record.get(text), str):
-                raise ValueError(f"{path}, line {number}: found no field {text!r} with a text")
-            found = record.get(key)
-            yield (f"{name}:{number}" if found is None else str(found)), record[text]
+            if line.strip():
+                yield number, json.loads(line)
+
+
+def _rows(path: Path, plain: str, text: str, key: str) -> Iterator[dict[str, Any]]:
+    """The rows of a table, with the two columns if it has them."""
+    try:
+        import pyarrow as pa
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(f"{path}: found a table, which takes pyarrow") from error
+    if path.name.endswith(_PARQUET):
+        with pa.parquet.ParquetFile(path) as file:
+            columns = [name for name in file.schema_arrow.names if name in (text, key)]
+            for batch in file.iter_batches(_TOGETHER, columns=columns):
+                yield from batch.to_pylist()
+    elif path.name.endswith(_ARROW):
+        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+            for index in range(reader.num_record_batches):
+                batch = reader.get_batch(index)
+                columns = [name for name in batch.schema.names if name in (text, key)]
+                yield from batch.select(columns).to_pylist()
+    else:
+        options = pa.csv.ConvertOptions(
+            include_columns=list(dict.fromkeys([text, key])),
+            include_missing_columns=True,
+            column_types={text: pa.string(), key: pa.string()},
+        )
+        with pa.csv.open_csv(
+            path,
+            read_options=pa.csv.ReadOptions(block_size=_CSV_BLOCK_BYTES),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=_SEPARATORS[Path(plain).suffix], newlines_in_values=True
+            ),
+            convert_options=options,
+        ) as batches:
+            for batch in batches:
+                yield from batch.to_pylist()
 
 
 _Batch = tuple[Any, "list[str | bytes] | Any | None"]
@@ -315,6 +367,47 @@ class Dedup:
         if len(documents) != len(self.kept):
             raise ValueError(f"documents: found {len(documents)}, expected {len(self.kept)}")
         return [document for document, kept in zip(documents, self.kept) if kept]
+
+    def annotations(self) -> dict[str, list[Any]]:
+        """What became of each document, as columns to put beside those of the corpus, in its order:
+
+        - `kept`: whether it stays;
+        - `cluster`: the position of its survivor, its own if it stays, `None` if its survivor is in the store of
+          `against`;
+        - `size` and `rank`: the number of documents in the cluster, and its place there: 1 for the survivor,
+          then in the order of the corpus;
+        - `survivor`: for one that goes, the key of its survivor, if that has one;
+        - `similarity`, `distance`, `is_exact`: for one that goes.
+
+        What does not apply is `None`.
+
+        >>> table = table.append_column("size", [found.annotations()["size"]])
+        """
+        count = len(self.kept)
+        clusters: list[int | None] = list(range(count))
+        sizes, ranks = [1] * count, [1] * count
+        beside: dict[str, list[Any]] = {
+            name: [None] * count for name in ("survivor", "similarity", "distance", "is_exact")
+        }
+        # Those in a store have no position.
+        members: dict[int | tuple[str, str | bytes | None], list[int]] = {}
+        for duplicate in sorted(self.duplicates, key=lambda duplicate: duplicate.position):
+            place, survivor = duplicate.position, duplicate.survivor
+            clusters[place] = survivor
+            cluster: int | tuple[str, str | bytes | None] = (
+                ("store", duplicate.survivor_key) if survivor is None else survivor
+            )
+            together = members.setdefault(cluster, [] if survivor is None else [survivor])
+            together.append(place)
+            ranks[place] = len(together) + (survivor is None)
+            beside["survivor"][place] = duplicate.survivor_key
+            beside["similarity"][place] = duplicate.similarity
+            beside["distance"][place] = duplicate.distance
+            beside["is_exact"][place] = duplicate.is_exact
+        for cluster, together in members.items():
+            for place in together:
+                sizes[place] = len(together) + isinstance(cluster, tuple)
+        return {"kept": self.kept.tolist(), "cluster": clusters, "size": sizes, "rank": ranks, **beside}
 
     def __repr__(self) -> str:
         return f"<Dedup: {int(self.kept.sum())} of {len(self.kept)} documents kept>"

@@ -259,6 +259,17 @@ class StoredDocument:
 
 
 @dataclass(frozen=True)
+class Trimmed:
+    """A text without the paragraphs or lines that stood there before: `dropped` has their indices among the
+    paragraphs or lines of the text. It `is_emptied` if none with a word is left, but there was one.
+    """
+
+    text: str
+    dropped: list[int]
+    is_emptied: bool
+
+
+@dataclass(frozen=True)
 class BandingChoice:
     """What one number of MinHash values costs and finds: see `tune`.
 

@@ -1,7 +1,8 @@
 //! Which runs are merged, and when.
 //!
-//! Tiers of four: up to three runs of a level stand beside each other, and the fourth makes one of
-//! the next level of them. n flushes rewrite a posting about log₄ n times and leave about 3 log₄ n runs.
+//! Tiers: the fourth run of level 0 makes one of level 1 of them, and the sixth of any other level makes
+//! one of the next. n flushes rewrite a posting about 1 + log₆(n / 4) times and leave about
+//! 3 + 5 log₆(n / 4) runs.
 
 use crate::options::StoreOptions;
 
@@ -34,34 +35,34 @@ pub(crate) struct MergePlan {
     pub(crate) level: u8,
 }
 
-/// Runs of a level that are merged when they are neighbours.
-const FAN_IN: usize = 4;
+/// How many neighbouring runs of a level are merged. Runs of level 0 come often, and soon are one; wider
+/// merges above them rewrite a posting less often.
+const fn fan_in(level: u8) -> usize {
+    match level {
+        0 => 4,
+        _ => 6,
+    }
+}
 
-/// How many postings a merge reads for each posting that is inserted or deleted.
+/// How many postings merges read for each posting that is inserted or deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
     quarters: u64,
 }
 
 impl Pace {
-    /// Four runs of a level have to be merged before the next four are there: the pace is above 1, and
-    /// no more than a little, so that each level's work is spread over nearly all commits.
-    const SEVERAL: Self = Self { quarters: 5 };
-
-    /// Of runs of level 0: their merges take few commits, and all others begin with them.
-    const LOWEST: Self = Self { quarters: 8 };
-
     /// Of a run that is rewritten alone, because a fifth of it is dead. A replacement counts twice, and
     /// a document's rows as much as its postings: it has been rewritten by the time that less than half
     /// of it is. Twice as fast would free twice as many pages in a commit.
-    const ALONE: Self = Self { quarters: 16 };
+    pub(crate) const ALONE: Self = Self { quarters: 16 };
 
-    /// Of the merge of so many runs into one of this level.
-    pub(crate) fn of(level: u8, runs: usize) -> Self {
-        match (level, runs) {
-            (_, 1) => Self::ALONE,
-            (..=1, _) => Self::LOWEST,
-            _ => Self::SEVERAL,
+    /// Of so many merges of several runs together. Each posting that is inserted is to be merged once
+    /// into each level, so that more than 1 a merge is enough for ever. The least pace lets merges of a
+    /// store of few levels end soon: until then their inputs are probed beside the output.
+    pub(crate) fn together(merges: usize) -> Self {
+        let quarters = (merges as u64).saturating_mul(5);
+        Self {
+            quarters: quarters.max(12),
         }
     }
 
@@ -82,7 +83,7 @@ impl Pace {
 /// Merges run side by side, but at most one into each level, and one of a run alone: what a commit
 /// spends on merges must not depend on how many runs happen to be due.
 ///
-/// Runs of lower levels that stand between two of the four are merged with them: a run written in
+/// Runs of lower levels that stand between two of them are merged with them: a run written in
 /// one piece, beyond the level of its neighbours, must not leave small ones behind for good.
 pub(crate) fn plan(runs: &[RunShape], under_way: &[MergePlan]) -> Option<MergePlan> {
     let mut runs = runs.to_vec();
@@ -106,7 +107,7 @@ pub(crate) fn plan(runs: &[RunShape], under_way: &[MergePlan]) -> Option<MergePl
     })
 }
 
-/// The oldest four runs of a level with none of a higher level or in a merge between them.
+/// The oldest runs of a level, as many as its fan-in, with none of a higher level or in a merge between them.
 fn neighbours(
     runs: &[RunShape],
     level: u8,
@@ -119,7 +120,7 @@ fn neighbours(
         let of_level = |run: &RunShape| run.level == level;
         let first = group.iter().position(of_level)?;
         let places = group.iter().enumerate().filter(|(_, run)| of_level(run));
-        let (last, _) = places.take(FAN_IN).nth(FAN_IN - 1)?;
+        let (last, _) = places.take(fan_in(level)).nth(fan_in(level) - 1)?;
         let window = group.get(first..=last)?;
         Some(MergePlan {
             runs: window.iter().map(|run| run.run).collect(),
@@ -142,12 +143,12 @@ fn most_dead(runs: &[RunShape]) -> Option<MergePlan> {
     })
 }
 
-/// The level of a run that was written in one piece: how often a run of `flush_after` documents grows
-/// fourfold until it is as large.
+/// The level of a run that was written in one piece: how many merges make a run of `flush_after`
+/// documents as large.
 fn level_of(documents: u64, flush_after: u64) -> u8 {
     let mut level = 0;
     let mut size = flush_after.max(1);
-    while let Some(larger) = size.checked_mul(FAN_IN as u64)
+    while let Some(larger) = size.checked_mul(fan_in(level) as u64)
         && larger <= documents
     {
         size = larger;

@@ -165,7 +165,7 @@ fn probe(
             link.rate(format!("{label}, many at once: a second"), rate(&times))?;
         }
         if state == "as loaded" {
-            link.answers(kind, documents, answers)?;
+            link.answers(kind, documents, 0.0, answers)?;
         }
     }
     Ok(())

@@ -1,13 +1,15 @@
 //! Records that are written otherwise than they were read: texts without parts of theirs, and rows with more
-//! columns.
+//! columns; and what is told of rows in a table beside them.
 //!
 //! Imports the readers' `line`, `fields` and `separated`, and no files.
 
 mod added;
 mod trims;
+mod verdict;
 
 pub use added::{AddedColumn, ColumnValues};
 pub use added::{header_with, record_with};
 pub(super) use added::{line_must_not_have, taken};
 pub use trims::TextTrims;
 pub(super) use trims::trimmed_line;
+pub use verdict::{Verdict, WaitingDocument};

@@ -33,10 +33,14 @@ pub(in crate::corpus) fn decode(
     Ok((compression, BufReader::with_capacity(BUFFER_BYTES, decoder)))
 }
 
-/// Up to six bytes, fewer only at the end of the input.
+/// Up to six bytes, fewer only at the end of the input; of a database as many as tell it, because no other is told by
+/// more.
 fn first_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     input.take(6).read_to_end(&mut start)?;
+    if start == b"SQLite" {
+        input.take(10).read_to_end(&mut start)?;
+    }
     Ok(start)
 }
 

@@ -19,8 +19,8 @@ use super::read_document::{ReadDocument, WorkedDocument};
 use super::shard::JobValue;
 use crate::bug::bug;
 use crate::corpus::{
-    ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, CorpusSettings, ReadTotals,
-    SourceTotals, is_remote,
+    ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, CorpusSettings, CorpusSource,
+    ReadTotals, SourceKind, SourceTotals, is_remote,
 };
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, StoredOptions};
@@ -200,7 +200,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
             return Ok(None);
         };
         if let Ok(document) = &mut read.document {
-            self.give_id(read.source, read.line, document);
+            self.give_id(read.source, document);
         }
         self.taken += 1;
         if self.taken.is_multiple_of(DOCUMENTS_PER_CHECK) {
@@ -211,9 +211,11 @@ impl<T: Send + 'static> CorpusDocuments<T> {
     }
 
     /// Puts the path in front of an id that an earlier file has.
-    fn give_id(&mut self, source: usize, line: u64, document: &mut WorkedDocument<T>) {
+    fn give_id(&mut self, source: usize, document: &mut WorkedDocument<T>) {
         if !document.has_own_id {
-            self.ids.made += u64::from(line > 0);
+            let sources = &self.corpus.sources;
+            let is_text = |source: &CorpusSource| source.kind == SourceKind::Text;
+            self.ids.made += u64::from(!sources.get(source).is_some_and(is_text));
         } else if let Some(ledger) = &self.ledger {
             let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
             if ledger.is_of_earlier_source(source, &document.key) {

@@ -272,6 +272,12 @@ impl JobFile {
                 "--job is for files of many documents, and {name} is one text"
             )));
         }
+        if source.kind == SourceKind::Sqlite {
+            // Changes to a database may stand in another file.
+            return Err(Failure::usage(format!(
+                "--job is for files that tell when they were changed, and {name} is a SQLite database"
+            )));
+        }
         let failed = |e| Failure::io(format!("cannot read {name}"), &e);
         let (bytes, modified) = match &source.origin {
             SourceOrigin::Remote(object) => {

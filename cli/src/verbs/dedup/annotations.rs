@@ -11,7 +11,7 @@ use crate::corpus::{AddedColumn, ColumnValues};
 use crate::failure::Result;
 use crate::output::{Evidence, SurvivorPlace};
 
-/// The columns that `--annotate` adds.
+/// The columns that `--annotate` adds, and of which tables of verdicts are made.
 #[derive(Clone, Copy)]
 enum AnnotationColumn {
     Kept,
@@ -49,7 +49,7 @@ impl AnnotationColumn {
         }
     }
 
-    /// Those that documents with signatures of this schema have, with their names.
+    /// Those that documents with signatures of this schema have, with their names, which begin with the prefix.
     fn of(schema: &Schema, prefix: &str) -> impl Iterator<Item = (Self, String)> {
         let is_had = |column: &Self| match column {
             Self::Similarity => schema.minhash().is_some(),
@@ -57,7 +57,7 @@ impl AnnotationColumn {
             _ => true,
         };
         let had = Self::ALL.into_iter().filter(is_had);
-        had.map(move |column| (column, format!("{prefix}_{}", column.name())))
+        had.map(move |column| (column, format!("{prefix}{}", column.name())))
     }
 
     fn values(self, corpus: Arc<AnnotatedCorpus>) -> ColumnValues {
@@ -113,7 +113,7 @@ fn cluster_name(place: SurvivorPlace) -> String {
     }
 }
 
-/// The names of the columns that documents with signatures of this schema get.
+/// The names of the columns that documents with signatures of this schema get, all of which begin with the prefix.
 pub(super) fn column_names(schema: &Schema, prefix: &str) -> Vec<String> {
     let columns = AnnotationColumn::of(schema, prefix);
     columns.map(|(_, name)| name).collect()

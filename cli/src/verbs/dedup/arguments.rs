@@ -46,6 +46,7 @@ Examples:
   resemblance dedup corpus.jsonl --dry-run --sample 0.05
   resemblance dedup shard-*.jsonl.gz -o unique/ --job dedup.job
   resemblance dedup corpus.parquet --annotate annotated.parquet --policy cluster
+  resemblance dedup articles.db --table articles --text-field body --verdicts verdicts
   zcat corpus.jsonl.gz | resemblance dedup - -o - | gzip > unique.jsonl.gz
   resemblance dedup more.jsonl --against seen.rsm -o new.jsonl")]
 pub(crate) struct DedupArguments {
@@ -54,7 +55,7 @@ pub(crate) struct DedupArguments {
     pub(super) corpus: Vec<PathBuf>,
     /// A file (its name tells the compression), - for standard output, or a folder, which gets the
     /// input's file names and compression (if it exists, or ends in /, or texts are written)
-    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["dry_run", "annotate"])]
+    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["dry_run", "annotate", "verdicts"])]
     pub(super) output: Option<PathBuf>,
     /// Decide, and write the report and what was dropped, but not what was kept
     #[arg(long, conflicts_with = "output")]
@@ -83,6 +84,15 @@ pub(crate) struct DedupArguments {
         requires = "annotate"
     )]
     pub(super) annotate_prefix: String,
+    /// For one SQLite database: write what became of each row to TABLE of the same database, in one transaction.
+    /// Its columns are row_id (or key, for rows without a rowid) and those of --annotate without a prefix; kept
+    /// is 1 or 0. --force overwrites verdicts that are there
+    #[arg(
+        long,
+        value_name = "TABLE",
+        conflicts_with_all = ["annotate", "dry_run"]
+    )]
+    pub(super) verdicts: Option<String>,
     /// Write a line for each dropped document: dropped, survivor, similarity (of SimHash alone the
     /// distance, of both families both); tab-separated, or as .csv, .jsonl, .json or .parquet at the end of the
     /// name tells. The last column says equal where both have the same
@@ -127,6 +137,14 @@ pub(crate) struct DedupArguments {
 }
 
 impl DedupArguments {
+    /// What the names of columns that are added begin with.
+    pub(super) fn column_prefix(&self) -> String {
+        match self.verdicts {
+            Some(_) => String::new(),
+            None => format!("{}_", self.annotate_prefix),
+        }
+    }
+
     /// What the decision depends on.
     pub(super) fn choices(&self) -> DedupChoices<'_> {
         DedupChoices {

@@ -6,6 +6,7 @@ mod choices;
 mod kept;
 mod plan;
 mod sample;
+mod verdicts;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub(crate) use self::arguments::DedupArguments;
 pub(in crate::verbs) use self::choices::{DedupBasis, DedupChoices};
 pub(in crate::verbs) use self::plan::{DedupPlan, DroppedDocument};
 use self::sample::SampledClusters;
+use self::verdicts::DedupVerdicts;
+use crate::bug::bug;
 use crate::corpus::{
     AddedColumn, ContentRule, Corpus, HtmlExtractor, ReadTotals, not_for_more_columns,
 };
@@ -42,6 +45,7 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     corpus.settings.sample = arguments.sample;
     let outputs = Outputs::choose(arguments, &corpus, &schema)?;
     let mut report = outputs.report(arguments, &schema, is_exact, &corpus)?;
+    let verdicts = DedupVerdicts::new(arguments, &corpus)?;
     let sinks = outputs.create(arguments.force)?;
     spool_sources(context, &mut corpus)?;
     let mut totals_before = None;
@@ -57,8 +61,9 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     }
     let job = job(context, arguments, &corpus, &schema, is_exact)?;
     let corpus = Arc::new(corpus);
-    let mut annotations = arguments.annotate.is_some().then(Annotations::default);
     let mut sampled = SampledClusters::default();
+    let is_annotated = arguments.annotate.is_some() || verdicts.is_some();
+    let mut annotations = is_annotated.then(Annotations::default);
     let mut on_drop = |dropped: DroppedDocument<'_>| {
         if arguments.sample.is_some() {
             sampled.take(&dropped);
@@ -78,8 +83,13 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     if let Some(before) = totals_before {
         must_be_same(before, totals)?;
     }
-    let columns = annotations.map(|a| a.columns(&schema, &arguments.annotate_prefix));
-    let records = (decided.kept, decided.dropped, columns.transpose()?);
+    let columns = annotations.map(|a| a.columns(&schema, &arguments.column_prefix()));
+    let mut columns = columns.transpose()?;
+    if let Some(verdicts) = verdicts {
+        let columns = columns.take().ok_or_else(|| bug("no verdicts"))?;
+        verdicts.write(context, &corpus, &decided, &columns)?;
+    }
+    let records = (decided.kept, decided.dropped, columns);
     copy(context, &corpus, totals, records, sinks)?;
     if let Some(report) = report {
         report.finish()?;
@@ -221,7 +231,7 @@ impl Outputs {
             }
         }
         if outputs.annotated.is_some() {
-            let names = column_names(schema, &arguments.annotate_prefix);
+            let names = column_names(schema, &arguments.column_prefix());
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             if let Some(reason) = not_for_more_columns(corpus, &names)? {
                 let advice = "--annotate-prefix NAME calls the new ones otherwise";
@@ -278,6 +288,7 @@ fn check_levels(arguments: &DedupArguments) -> Result<()> {
     if !arguments.drops_documents() {
         let given = [
             ("--annotate", arguments.annotate.is_some()),
+            ("--verdicts", arguments.verdicts.is_some()),
             ("--report", arguments.report.is_some()),
             ("--against", arguments.survivors.against.is_some()),
             ("--budget", arguments.survivors.budget.is_some()),

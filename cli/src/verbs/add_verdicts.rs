@@ -1,0 +1,139 @@
+//! What becomes of the rows of a database that are added to a store, in a table of the same database.
+
+use std::collections::HashSet;
+
+use resemblance::{Novelty, Snapshot, Store};
+
+use crate::corpus::{Corpus, SourceKind, Verdict, VerdictLog, WaitingDocument};
+use crate::failure::{Failure, Result};
+use crate::output::{Survivor, SurvivorPlace};
+use crate::session::Context;
+
+/// How it is known that a document is in the store, where its key told.
+const BY_KEY: &str = "key";
+
+/// The verdicts of an addition.
+pub(super) struct AdditionVerdicts {
+    log: VerdictLog,
+    /// Those since the last commit.
+    batch: Vec<Verdict>,
+    /// The ids of documents that rows of this batch have in the store.
+    kept: HashSet<u64>,
+}
+
+impl AdditionVerdicts {
+    /// The verdicts on the rows of the only source of a corpus, which is then read from the first row on that has none.
+    /// What a run that was killed has left is put right first.
+    pub(super) fn open(
+        context: &Context,
+        name: &str,
+        corpus: &mut Corpus,
+        store: &Store,
+    ) -> Result<Self> {
+        let [source] = corpus.sources.as_slice() else {
+            return Err(Failure::usage("--verdicts takes one SQLite database"));
+        };
+        let shown = source.name().display().to_string();
+        if source.kind != SourceKind::Sqlite {
+            let kind = source.kind.name();
+            let usage = format!("--verdicts is for SQLite databases; {shown} is {kind}");
+            return Err(Failure::usage(usage));
+        }
+        let mut log = VerdictLog::open(source, &corpus.settings, name)?;
+        if let Some(kept) = log.waiting()?
+            && has_all(&store.snapshot()?, &kept)?
+        {
+            log.settle()?;
+            let note = format!(
+                "{shown}: a run was stopped after a commit; its verdicts have been written"
+            );
+            context.messages.note(note);
+        }
+        let first = log.next_row()?;
+        corpus.settings.rows_from = Some(first);
+        Ok(Self {
+            log,
+            batch: Vec::new(),
+            kept: HashSet::new(),
+        })
+    }
+
+    /// Takes note of what became of a row.
+    pub(super) fn take(&mut self, row: u64, key: &[u8], novelty: &Novelty) -> Result<()> {
+        let document = novelty.id().get();
+        let verdict = Verdict {
+            row: row.cast_signed(),
+            key: key.to_vec(),
+            is_kept: false,
+            document,
+            survivor: None,
+            similarity: None,
+            distance: None,
+            evidence: None,
+        };
+        let verdict = match novelty {
+            Novelty::NearDuplicate(found) => {
+                let place = SurvivorPlace::Store(document);
+                let found =
+                    Survivor::from_match(found, place, found.key().map(<[u8]>::to_vec), false);
+                Verdict {
+                    survivor: Some(found.label()),
+                    similarity: found.similarity,
+                    distance: found.distance,
+                    evidence: Some(found.evidence.name()),
+                    ..verdict
+                }
+            }
+            // The document of this very row, unless the store has it of another one.
+            Novelty::SameKey(found) => {
+                let is_of_other = self.kept.contains(&document) || self.log.is_kept(document)?;
+                let place = SurvivorPlace::Store(document);
+                let found = Survivor::from_match(found, place, Some(key.to_vec()), false);
+                Verdict {
+                    is_kept: !is_of_other,
+                    survivor: is_of_other.then(|| found.label()),
+                    evidence: Some(BY_KEY),
+                    ..verdict
+                }
+            }
+            _ => Verdict {
+                is_kept: true,
+                ..verdict
+            },
+        };
+        if verdict.is_kept {
+            self.kept.insert(document);
+        }
+        self.batch.push(verdict);
+        Ok(())
+    }
+
+    /// To be called before the commit of the store.
+    pub(super) fn prepare(&mut self) -> Result<()> {
+        Ok(self.log.prepare(&self.batch)?)
+    }
+
+    /// To be called after it.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        self.log.settle()?;
+        self.batch.clear();
+        self.kept.clear();
+        Ok(())
+    }
+
+    /// To be called at the end.
+    pub(super) fn finish(self) -> Result<()> {
+        Ok(self.log.finish()?)
+    }
+}
+
+/// True if the store has all of these, by their ids and keys.
+fn has_all(snapshot: &Snapshot, documents: &[WaitingDocument]) -> Result<bool> {
+    for document in documents {
+        let found = snapshot.get(&document.key)?;
+        if found.is_none_or(|found| found.id().get() != document.id) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,60 @@
+//! What became of each row of a database, as a table beside it.
+
+use super::arguments::DedupArguments;
+use super::plan::DecidedDocuments;
+use crate::corpus::{AddedColumn, Corpus, SourceKind, VerdictTable};
+use crate::failure::{Failure, Result};
+use crate::output::ProgressDisplay;
+use crate::session::{Context, corpus_changed};
+
+/// The table that `--verdicts` asks for.
+pub(super) struct DedupVerdicts(VerdictTable);
+
+impl DedupVerdicts {
+    /// `None` if none is asked for; an error if it could not be written in the end.
+    pub(super) fn new(arguments: &DedupArguments, corpus: &Corpus) -> Result<Option<Self>> {
+        let Some(name) = &arguments.verdicts else {
+            return Ok(None);
+        };
+        let [source] = corpus.sources.as_slice() else {
+            return Err(Failure::usage("--verdicts takes one SQLite database"));
+        };
+        if source.kind != SourceKind::Sqlite {
+            let usage = format!(
+                "--verdicts is for SQLite databases; {} is {}",
+                source.name().display(),
+                source.kind.name()
+            );
+            return Err(Failure::usage(usage));
+        }
+        let table = VerdictTable::new(source, &corpus.settings, name, arguments.force)?;
+        Ok(Some(Self(table)))
+    }
+
+    /// Reads the database once more, and writes the verdicts on its rows.
+    pub(super) fn write(
+        &self,
+        context: &Context,
+        corpus: &Corpus,
+        decided: &DecidedDocuments,
+        columns: &[AddedColumn],
+    ) -> Result<()> {
+        let (kept, dropped) = (&decided.kept, &decided.dropped);
+        let mut progress = ProgressDisplay::new("writing verdicts", context.messages.quiet);
+        let is_same = self.0.write(corpus, columns, decided.totals, |number| {
+            context.interrupt.check()?;
+            progress.update(number, 0);
+            // A database that has grown since is told below.
+            if number >= kept.len() {
+                return Ok::<_, Failure>(false);
+            }
+            Ok(kept.get(number)? || dropped.get(number)?)
+        })?;
+        progress.clear();
+        if is_same {
+            Ok(())
+        } else {
+            Err(corpus_changed())
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Paragraphs and lines that stand in a corpus more than once.
+
+use std::sync::Mutex;
+
+use pyo3::prelude::*;
+use resemblance::dedup::{TextPart, TextParts};
+
+use crate::errors::OrRaise;
+use crate::python::{choice, fields, object};
+use crate::schema::TextFields;
+use crate::waiting::{Home, lock, released};
+
+const PARTS: [(&str, TextPart); 2] = [("paragraph", TextPart::Paragraph), ("line", TextPart::Line)];
+
+/// Takes the paragraphs or lines out of texts that stood there before.
+#[pyclass(frozen, module = "resemblance")]
+pub(crate) struct RepeatedParts {
+    part: TextPart,
+    recipe: resemblance::Text,
+    seen: Mutex<resemblance::dedup::RepeatedParts>,
+    home: Home,
+}
+
+#[pymethods]
+impl RepeatedParts {
+    #[new]
+    #[pyo3(signature = (part, text=None, *, memory_bytes=None))]
+    fn create(
+        py: Python<'_>,
+        part: &str,
+        text: Option<TextFields>,
+        memory_bytes: Option<u64>,
+    ) -> PyResult<Self> {
+        let recipe = match text {
+            Some(text) => text.build(py)?,
+            None => resemblance::Text::words(1),
+        };
+        recipe.validate().or_raise(py)?;
+        let seen = resemblance::dedup::RepeatedParts::new();
+        Ok(Self {
+            part: choice(py, "part", part, &PARTS)?,
+            recipe,
+            seen: Mutex::new(match memory_bytes {
+                Some(bytes) => seen.memory_bytes(bytes),
+                None => seen,
+            }),
+            home: Home::here(),
+        })
+    }
+
+    /// Returns a text without the parts that were there before, and notes the others.
+    fn trim<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.home.check(py)?;
+        // The lock is taken without the interpreter, for which the thread that holds it may wait.
+        let trimmed = released(py, || {
+            let parts = TextParts::new(self.part, &self.recipe, text)?;
+            let trimmed = lock(&self.seen).trim(&parts)?;
+            let text = trimmed.text.into_owned();
+            Ok((text, trimmed.dropped, trimmed.is_emptied))
+        });
+        let (text, dropped, is_emptied) = trimmed?;
+        let fields = fields!(py, text: text, dropped: dropped, is_emptied: is_emptied);
+        object(py, "reports", "Trimmed", &fields)
+    }
+
+    /// The number of different parts so far.
+    fn __len__(&self, py: Python<'_>) -> usize {
+        py.detach(|| lock(&self.seen).len())
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+}
