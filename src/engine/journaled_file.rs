@@ -396,7 +396,11 @@ impl JournaledFile {
         self.checkpoint(writing, writing.note.offset)?;
         let unsynced = std::mem::take(&mut self.waiting.write().ignore_poison().unsynced);
         writing.is_in_place = true;
-        self.write_places(&unsynced, writing.note)
+        self.write_places(&unsynced, writing.note)?;
+        unsynced
+            .keys()
+            .for_each(|page| writing.placed.insert(*page));
+        Ok(())
     }
 
     fn write_pages(&self, writing: &mut Writing, offset: u64, data: &[u8]) -> Result<()> {
@@ -422,10 +426,13 @@ impl JournaledFile {
             }
             return Ok(());
         }
-        match offset {
-            0 => self.write_head(data, writing.note),
-            _ => self.write_file(offset, data),
+        if offset == 0 {
+            return self.write_head(data, writing.note);
         }
+        self.write_file(offset, data)?;
+        let pages = offset / PAGE..(offset + data.len() as u64) / PAGE;
+        pages.for_each(|page| writing.placed.insert(page));
+        Ok(())
     }
 
     fn sync_pages(&self, writing: &mut Writing) -> Result<()> {

@@ -97,7 +97,6 @@ fn pages_of_zeros_come_to_their_places() {
     let mut long = vec![0; 4 * PAGE_BYTES];
     long[0] = 1;
     long[2 * PAGE_BYTES] = 3;
-    // Once before they are known to have room, and once from the journal alone.
     for round in 0..2 {
         file.write(PAGE, &[9; 4 * PAGE_BYTES]).unwrap();
         file.sync_data().unwrap();
@@ -139,4 +138,29 @@ fn what_the_journal_has_finds_room_at_its_place() {
     for page in 10..10 + committed {
         assert_eq!(disk.raw(page), [page as u8; PAGE_BYTES], "page {page}");
     }
+}
+
+/// Pages that a large commit or the file's first commits wrote to their places are not written there by a small
+/// one; those that were never written are.
+#[test]
+fn places_that_have_room_are_left_alone_until_a_checkpoint() {
+    let disk = SmallDisk::new(1_000);
+    let file = begun(&disk);
+    let large: Vec<u8> = (0..20 * PAGE_BYTES).map(|at| at as u8 | 1).collect();
+    file.write(10 * PAGE, &large).unwrap();
+    file.sync_data().unwrap();
+    for page in [2, 12, 40] {
+        file.write(page * PAGE, &[5; PAGE_BYTES]).unwrap();
+    }
+    file.sync_data().unwrap();
+    assert!(has_journal(&disk));
+    let fives = [2, 12, 40].map(|page| disk.raw(page) == [5; PAGE_BYTES]);
+    // Page 2 was written before there was a head, with which a journal begins.
+    assert_eq!(fives, [false, false, true]);
+    file.close().unwrap();
+    assert!(
+        [2, 12, 40]
+            .iter()
+            .all(|page| disk.raw(*page) == [5; PAGE_BYTES])
+    );
 }
