@@ -189,10 +189,9 @@ fn crash(which: usize) {
         left,
         replays,
     } = counts.journals;
-    assert!(
-        appends.min(checkpoints).min(left).min(replays) > 20,
-        "{counts:?}"
-    );
+    // An append is one write: few crashes fall within it.
+    let is_varied = appends > 10 && checkpoints.min(left).min(replays) > 20;
+    assert!(is_varied, "{counts:?}");
     no_engine_panics();
 }
 
