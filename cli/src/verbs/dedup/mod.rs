@@ -94,17 +94,11 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     if let Some(report) = report {
         report.finish()?;
     }
-    context
-        .messages
-        .counts(decided.tally.summary("kept", totals));
+    let summary = decided.tally.summary("kept", totals);
+    context.messages.counts(summary);
     if let Some(share) = arguments.sample {
-        let read = decided.tally.read;
-        let expected = 100.0 * sampled.expected_drops(read, share);
-        context.messages.note(format!(
-            "--sample {share}: {read} of {} documents, by hashes of their keys; of all documents about \
-             {expected:.1} % are expected to go (of most pairs the sample has one document alone)",
-            totals.records
-        ));
+        let note = sampled.note(share, decided.tally.read, totals.records);
+        context.messages.note(note);
     }
     Ok(Outcome::Done)
 }

@@ -23,6 +23,15 @@ impl SampledClusters {
         }
     }
 
+    /// What to say of a sample of so many documents, which is a share of a corpus.
+    pub(super) fn note(&self, share: f64, read: u64, documents: u64) -> String {
+        let expected = 100.0 * self.expected_drops(read, share);
+        format!(
+            "--sample {share}: {read} of {documents} documents, by hashes of their keys; of all documents about \
+             {expected:.1} % are expected to go (of most pairs the sample has one document alone)"
+        )
+    }
+
     /// The share of the documents of the whole corpus that would be dropped, where these are of `documents` that are
     /// a share of it.
     ///
@@ -31,7 +40,7 @@ impl SampledClusters {
     /// species richness under sampling without replacement* (2012): from those of which the sample has one document, and two.
     /// It is right where clusters are of one or two documents, or of so many that the sample has some of each, and too
     /// low, so that the share is too high, in between.
-    pub(super) fn expected_drops(&self, documents: u64, share: f64) -> f64 {
+    fn expected_drops(&self, documents: u64, share: f64) -> f64 {
         if documents == 0 {
             return 0.0;
         }
