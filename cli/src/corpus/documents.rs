@@ -116,7 +116,7 @@ impl Corpus {
         }
         let mut document = self.parse_whole(record)?;
         if let (Some(html), Content::Text(text)) = (self.settings.content.html, &document.content) {
-            document.content = Content::Text(html.text(text));
+            document.content = Content::Text(html.text(text)?.into());
         }
         Ok(match &self.trims {
             Some(trims) => CorpusDocument {

@@ -52,7 +52,8 @@ pub(crate) fn taken_text(schema: &Schema, text: String) -> Result<String> {
         return Ok(text);
     };
     html.must_be_here()?;
-    Ok(html.text(&text).into_owned())
+    html.text(&text)
+        .map_err(|bad| Failure::bad_input(bad.reason))
 }
 
 /// The texts of the documents of a corpus that have these keys, which are all held in memory: of several

@@ -1,10 +1,10 @@
 //! The program that takes texts out of HTML, as schemas name it.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use resemblance::Schema;
 
+use super::super::bad_document::BadDocument;
 use super::super::error::CorpusError;
 
 /// The upper half of the seed of schemas for HTML: "HTML".
@@ -69,16 +69,20 @@ impl HtmlExtractor {
         Ok(())
     }
 
-    /// The text of HTML. [`must_be_here`](Self::must_be_here) was asked before.
-    pub fn text(self, html: &str) -> Cow<'static, str> {
+    /// The text of HTML.
+    ///
+    /// # Errors
+    ///
+    /// This build takes none from HTML, which [`must_be_here`](Self::must_be_here) tells before anything is read.
+    pub fn text(self, html: &str) -> Result<String, BadDocument> {
         #[cfg(feature = "html")]
-        {
-            Cow::Owned(super::markup::text_of_html(html))
-        }
+        let text = Ok(super::markup::text_of_html(html));
         #[cfg(not(feature = "html"))]
-        {
-            Cow::Owned(html.to_owned())
-        }
+        let text = Err(BadDocument::new(format!(
+            "this build takes no text from {} bytes of HTML",
+            html.len()
+        )));
+        text
     }
 }
 
