@@ -8,7 +8,7 @@ use crate::spec::recipe::mix64;
 use crate::spec::schema::Schema as OwnSchema;
 use crate::spec::stored::{self, Model, Seen};
 
-const SEAL_AFTER: u64 = 90;
+const SEAL_AFTER: u64 = 200;
 
 struct Builder {
     model: Model,
@@ -105,9 +105,9 @@ fn every_document_has_exactly_its_postings() {
     };
     let mut seen = Seen::default();
     let mut store = options.open(&path).unwrap();
-    for round in 1..=40 {
+    for round in 1..=60 {
         fill(&store, &own, &mut builder, round);
-        if round > 24 {
+        if round > 30 {
             drop(store);
             let read = reader::Store::read(&path);
             seen.add(&stored::check(&read, &builder.model));

@@ -12,7 +12,7 @@ use crate::spec::schema::Schema as OwnSchema;
 use crate::spec::stored::{self, Model, Seen};
 
 /// A slice holds 64 blocks of the inputs: a lane of four runs has to have more.
-const SEAL_AFTER: u64 = 10_000;
+const SEAL_AFTER: u64 = 15_000;
 
 fn schema() -> Schema {
     Schema::builder()
@@ -88,6 +88,9 @@ impl Builder {
     }
 }
 
+/// Documents that are removed for each slice of a merge.
+const PER_SLICE: u64 = 5;
+
 #[test]
 fn a_merge_is_readable_after_every_slice() {
     let folder = tempfile::tempdir().unwrap();
@@ -107,7 +110,7 @@ fn a_merge_is_readable_after_every_slice() {
         builder = again;
         assert_eq!(seen.outputs, 1, "slice {slice}: {seen:?}");
         assert_eq!(store.dead.settled.len(), settled.clone().count());
-        assert_eq!(store.dead.since.len() as u64, slice * 5);
+        assert_eq!(store.dead.since.len() as u64, slice * PER_SLICE);
         if seen.dropping > 0 {
             dropping += 1;
             assert!(
@@ -126,7 +129,10 @@ fn a_merge_is_readable_after_every_slice() {
             cut += 1;
         }
         complete += seen.begun;
-        let died = (6..end - 100).step_by(11).skip(5 * slice as usize).take(5);
+        let died = (6..end - 100)
+            .step_by(11)
+            .skip((slice * PER_SLICE) as usize)
+            .take(PER_SLICE as usize);
         builder.change(|this, transaction| this.remove(transaction, died));
         slice += 1;
     }
@@ -140,7 +146,10 @@ fn a_merge_is_readable_after_every_slice() {
     let (_, store, seen) = builder.check(&path);
     assert_eq!(seen.outputs, 0, "{seen:?}");
     assert!(store.runs.values().any(|run| run.level == 1));
-    let died: Vec<u64> = (6..end).step_by(11).take(5 * slice as usize).collect();
+    let died: Vec<u64> = (6..end)
+        .step_by(11)
+        .take((slice * PER_SLICE) as usize)
+        .collect();
     assert!(
         store.dead.settled.iter().eq(&died),
         "what merges dropped is no longer dead"
