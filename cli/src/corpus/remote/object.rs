@@ -181,9 +181,8 @@ impl Read for RemoteStream {
                 }
             }
         }
-        let length = buffer.len().min(self.piece.len());
-        self.piece
-            .copy_to_slice(buffer.get_mut(..length).unwrap_or_default());
-        Ok(length)
+        let read = self.piece.as_ref().read(buffer)?;
+        self.piece.advance(read);
+        Ok(read)
     }
 }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::super::error::RemoteError;
 use super::object::RemoteObject;
 use super::transfers::PendingBytes;
+use crate::bug::bug;
 
 /// Bytes that are asked for together.
 const BLOCK_BYTES: u64 = 2 << 20;
@@ -77,7 +78,11 @@ impl Read for RangeReader {
         }
         let block = self.blocks.get(self.position / BLOCK_BYTES)?;
         let offset = usize::try_from(self.position % BLOCK_BYTES).map_err(io::Error::other)?;
-        let read = block.get(offset..).unwrap_or_default().read(buffer)?;
+        // Each range was as long as was asked for.
+        let rest = block.get(offset..).filter(|rest| !rest.is_empty());
+        let read = rest
+            .ok_or_else(|| io::Error::other(bug("a block ends before its end")))?
+            .read(buffer)?;
         self.position += read as u64;
         Ok(read)
     }
