@@ -2,6 +2,7 @@
 //! `__arrow_c_array__`; ready-made signatures among them.
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ScopedJoinHandle;
 
@@ -32,6 +33,9 @@ const PIECE_BYTES: usize = 8 << 20;
 
 /// Texts that a thread takes at least, so that it is worth starting.
 const THREAD_BYTES: usize = 32 << 10;
+
+/// Documents that a thread takes at once, at most.
+const PART_DOCUMENTS: usize = 64;
 
 /// Documents, given batch by batch, and the threads that work on one.
 pub(crate) struct Batches<'py> {
@@ -210,7 +214,8 @@ impl<'py> Batches<'py> {
     }
 
     /// Does the same with each document, on several threads if that is worth it. These need no
-    /// interpreter, so the caller's thread gathers the next batch meanwhile.
+    /// interpreter, so the caller's thread gathers the next batch first, and then does what is left: parts are
+    /// taken one by one.
     fn map<T: Send>(
         &mut self,
         py: Python<'_>,
@@ -223,13 +228,33 @@ impl<'py> Batches<'py> {
         if threads <= 1 || items.len() < 2 {
             return released(py, || all(items));
         }
+        let part_documents = items.len().div_ceil(threads * 8).min(PART_DOCUMENTS);
+        let (next, parts) = (AtomicUsize::new(0), items.chunks(part_documents));
+        let run = || {
+            let mut done = Vec::new();
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(part) = parts.clone().nth(index) else {
+                    return Ok(done);
+                };
+                done.push((index, all(part)));
+            }
+        };
         std::thread::scope(|scope| {
-            let shares = items.chunks(items.len().div_ceil(threads));
-            let shares: Vec<_> = shares.map(|share| scope.spawn(|| all(share))).collect();
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
             if self.ahead.is_none() {
                 self.ahead = Some(self.gather());
             }
-            released(py, || joined(shares))
+            released(py, || {
+                let mut done = run()?;
+                done.extend(joined(others)?);
+                done.sort_unstable_by_key(|(index, _)| *index);
+                let mut results = Vec::with_capacity(items.len());
+                for (_, part) in done {
+                    results.extend(part?);
+                }
+                Ok(results)
+            })
         })
     }
 }
