@@ -117,6 +117,9 @@ mod observe;
 mod options;
 mod query;
 mod read;
+#[cfg(test)]
+#[path = "../tests/common/sample.rs"]
+mod sample;
 mod schema;
 mod sketch;
 mod snapshot;

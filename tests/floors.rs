@@ -17,8 +17,9 @@ mod source_tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::LazyLock;
 
-use source_tree::{SourceTree, circles};
+use source_tree::{Imports, SourceTree, circles};
 
 /// The library's rooms from the bottom up. A room imports what stands before it in this list, and
 /// itself.
@@ -83,6 +84,31 @@ fn tool() -> SourceTree {
     SourceTree::read(&root, "lib.rs")
 }
 
+/// What the rules ask of a tree. Threads cannot share the tree itself, and reading it takes long.
+struct Facts {
+    imports: Imports,
+    files: Vec<String>,
+    functions: Vec<(String, usize)>,
+    types: BTreeMap<String, Vec<String>>,
+    naming_engine: Vec<String>,
+}
+
+impl Facts {
+    fn of(tree: &SourceTree) -> Self {
+        Self {
+            imports: tree.imports(),
+            files: tree.files(),
+            functions: tree.functions(),
+            types: tree.types(),
+            naming_engine: tree.files_that_name("redb"),
+        }
+    }
+}
+
+static LIBRARY: LazyLock<Facts> = LazyLock::new(|| Facts::of(&library()));
+
+static TOOL: LazyLock<Facts> = LazyLock::new(|| Facts::of(&tool()));
+
 /// The first part of a file's path, without the ending.
 fn room(path: &str) -> &str {
     let first = path.split('/').next().unwrap();
@@ -90,16 +116,16 @@ fn room(path: &str) -> &str {
 }
 
 /// Imports that do not point downward.
-fn upward(tree: &SourceTree, floors: &[&str]) -> Vec<String> {
+fn upward(imports: &Imports, floors: &[&str]) -> Vec<String> {
     let height = |path: &str| floors.iter().position(|floor| *floor == room(path));
     let mut wrong = Vec::new();
-    for (file, imports) in tree.imports() {
-        let Some(own) = height(&file) else {
+    for (file, imports) in imports {
+        let Some(own) = height(file) else {
             wrong.push(format!("{file} stands on no floor"));
             continue;
         };
         for (target, name) in imports {
-            match height(&target) {
+            match height(target) {
                 Some(other) if other <= own => {}
                 _ => wrong.push(format!("{file} imports {name} of {target}")),
             }
@@ -114,24 +140,25 @@ fn assert_none(what: &str, wrong: &[String]) {
 
 #[test]
 fn imports_of_the_library_point_downward() {
-    let tree = library();
-    assert_none("imports that point upward", &upward(&tree, LIBRARY_FLOORS));
-    let count: usize = tree.imports().values().map(BTreeSet::len).sum();
+    let imports = &LIBRARY.imports;
+    let wrong = upward(imports, LIBRARY_FLOORS);
+    assert_none("imports that point upward", &wrong);
+    let count: usize = imports.values().map(BTreeSet::len).sum();
     assert!(count > 500, "{count} imports: the files were not read");
 }
 
 #[test]
 fn imports_of_the_tool_point_downward() {
-    let tree = tool();
-    assert_none("imports that point upward", &upward(&tree, TOOL_FLOORS));
-    let count: usize = tree.imports().values().map(BTreeSet::len).sum();
+    let imports = &TOOL.imports;
+    assert_none("imports that point upward", &upward(imports, TOOL_FLOORS));
+    let count: usize = imports.values().map(BTreeSet::len).sum();
     assert!(count > 100, "{count} imports: the files were not read");
 }
 
 #[test]
 fn no_files_import_each_other_in_a_circle() {
-    for tree in [library(), tool()] {
-        let found = circles(&tree.imports());
+    for tree in [&LIBRARY, &TOOL] {
+        let found = circles(&tree.imports);
         let found: Vec<String> = found.iter().map(|circle| circle.join(" ")).collect();
         assert_none("circles of files", &found);
     }
@@ -140,7 +167,7 @@ fn no_files_import_each_other_in_a_circle() {
 #[test]
 fn no_room_knows_the_facades() {
     let mut wrong = Vec::new();
-    for (file, imports) in library().imports() {
+    for (file, imports) in &LIBRARY.imports {
         if [
             "store",
             "snapshot",
@@ -149,7 +176,7 @@ fn no_room_knows_the_facades() {
             "fuzzing",
             "guide",
         ]
-        .contains(&room(&file))
+        .contains(&room(file))
         {
             continue;
         }
@@ -163,7 +190,7 @@ fn no_room_knows_the_facades() {
 
 #[test]
 fn one_room_knows_the_storage_engine() {
-    let named = library().files_that_name("redb");
+    let named = &LIBRARY.naming_engine;
     let outside: Vec<String> = named
         .iter()
         .filter(|file| room(file) != ENGINE_ROOM)
@@ -175,9 +202,9 @@ fn one_room_knows_the_storage_engine() {
 
 #[test]
 fn folders_can_be_looked_over() {
-    for tree in [library(), tool()] {
+    for tree in [&LIBRARY, &TOOL] {
         let mut rooms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for file in tree.files() {
+        for file in &tree.files {
             let parts: Vec<&str> = file.split('/').collect();
             for depth in 0..parts.len() {
                 let folder = parts[..depth].join("/");
@@ -197,10 +224,10 @@ fn folders_can_be_looked_over() {
 
 #[test]
 fn functions_can_be_read_in_one_go() {
-    for tree in [library(), tool()] {
+    for tree in [&LIBRARY, &TOOL] {
         let long: Vec<String> = tree
-            .functions()
-            .into_iter()
+            .functions
+            .iter()
             .filter(|(_, lines)| *lines > MAX_FUNCTION_LINES)
             .map(|(name, lines)| format!("{name}: {lines} lines"))
             .collect();
@@ -210,10 +237,10 @@ fn functions_can_be_read_in_one_go() {
 
 #[test]
 fn type_names_stand_once() {
-    for tree in [library(), tool()] {
+    for tree in [&LIBRARY, &TOOL] {
         let twice: Vec<String> = tree
-            .types()
-            .into_iter()
+            .types
+            .iter()
             .filter(|(_, files)| files.len() > 1)
             .map(|(name, files)| format!("{name}: {}", files.join(" ")))
             .collect();
@@ -326,9 +353,9 @@ fn circles_and_imports_are_found() {
     assert_eq!(names("a/two.rs"), ["a/one.rs:Up"]);
     assert_eq!(names("b.rs"), ["a/one.rs:Up"]);
     assert_eq!(circles(&imports), [["a/one.rs", "a/two.rs"]]);
-    assert_eq!(upward(&tree, &["a", "b", "lib"]), [""; 0]);
+    assert_eq!(upward(&imports, &["a", "b", "lib"]), [""; 0]);
     assert_eq!(
-        upward(&tree, &["b", "a", "lib"]),
+        upward(&imports, &["b", "a", "lib"]),
         ["b.rs imports Up of a/one.rs"]
     );
 }

@@ -8,6 +8,7 @@ use crate::engine::layout::recognize;
 use crate::engine::page_layout::{
     Child, Geometry, HEAD_BYTES, Leaf, Page, TablePages, Widths, seal_head,
 };
+use crate::sample::one_in;
 
 const BYTES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("bytes");
 const TEXTS: TableDefinition<'static, &str, &str> = TableDefinition::new("texts");
@@ -301,10 +302,11 @@ fn open_verified(memory: &SharedMemory) -> Database {
     database
 }
 
+/// In one mode of two, in each with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn no_file_of_the_engine_looks_damaged() {
     let (mut files, mut pages, mut all_rows) = (0, 0, 0);
-    for mode in modes() {
+    for mode in modes().into_iter().step_by(one_in(2)) {
         for (number, bytes) in written(&mode).into_iter().enumerate() {
             files += 1;
             pages += walk_all(&bytes);
@@ -341,7 +343,7 @@ fn no_file_of_the_engine_looks_damaged() {
         }
     }
     println!("{files} files, {pages} pages, {all_rows} rows");
-    assert!(files > 150 && pages > 20_000);
+    assert!(files > 150 / one_in(2) && pages > 20_000 / one_in(2) as u64);
 }
 
 fn trial(memory: &SharedMemory) -> (VerifiedFile, Arc<Verification>) {

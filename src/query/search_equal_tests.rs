@@ -5,6 +5,7 @@ use std::path::Path;
 use super::best_tests::{Random, create, kinds, signature};
 use crate::options::StoreOptions;
 use crate::query::Query;
+use crate::sample::one_in;
 use crate::schema::{Rebanding, Schema};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
@@ -65,11 +66,14 @@ fn assert_snapshot(store: &Store, snapshot: &Snapshot, random: &mut Random) -> u
     unread
 }
 
+/// Each kind of schema with one of the ways of flushing in turn, with all of them with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn equal_documents_are_found_as_if_each_were_compared() {
+    let distance = one_in(3);
     for (schema, seed) in kinds().iter().zip(1..) {
         let mut unread = 0;
-        for (flush_after, slice) in [(30, 10), (150, 100_000), (10_000, 100)] {
+        let ways = [(30, 10), (150, 100_000), (10_000, 100)].into_iter();
+        for (flush_after, slice) in ways.skip(seed as usize % distance).step_by(distance) {
             let folder = tempfile::tempdir().unwrap();
             let options = StoreOptions::new()
                 .flush_after(flush_after)
@@ -96,7 +100,7 @@ fn equal_documents_are_found_as_if_each_were_compared() {
             let path = folder.path().join("s");
             unread += assert_copies(&path, schema, &options, &mut random);
         }
-        assert!(unread > 500, "{schema}: {unread}");
+        assert!(unread > 500 / distance as u64, "{schema}: {unread}");
     }
 }
 

@@ -111,6 +111,12 @@ impl Files for MemoryFiles {
     }
 }
 
+/// Cuts bytes off, or adds zeros. `Vec::resize` adds them one by one where it is not optimised.
+pub(crate) fn set_len(bytes: &mut Vec<u8>, len: usize) {
+    bytes.truncate(len);
+    bytes.extend_from_slice(&vec![0; len - bytes.len()]);
+}
+
 #[derive(Debug)]
 struct MemoryFile(Arc<Contents>);
 
@@ -128,7 +134,8 @@ impl StorageBackend for MemoryFile {
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
-        self.0.bytes.write().unwrap().resize(len as usize, 0);
+        let mut bytes = self.0.bytes.write().unwrap();
+        set_len(&mut bytes, len as usize);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ pub(crate) mod killing;
 pub(crate) mod memory;
 pub(crate) mod oracle;
 pub(crate) mod question;
+pub(crate) mod sample;
 pub(crate) mod small;
 pub(crate) mod verify;
 

@@ -1,6 +1,7 @@
 //! Damaged files: whatever is changed in them, every answer is right or an error that says where.
 //!
-//! `RESEMBLANCE_LONG=1` flips every byte that is read; `RESEMBLANCE_FLIPS` says how many.
+//! A usual run tries a quarter of what is tried with `RESEMBLANCE_TESTS=all`. `RESEMBLANCE_LONG=1` flips every byte that
+//! is read; `RESEMBLANCE_FLIPS` says how many.
 
 mod attempt;
 mod damage;
@@ -17,6 +18,7 @@ use std::sync::{LazyLock, Mutex};
 use std::thread;
 
 use crate::common::Random;
+use crate::common::sample::trials;
 use attempt::{Outcome, attempt};
 use damage::{Damage, spread};
 use guards::{guarded, memory_bytes, panics, take_panics};
@@ -160,7 +162,11 @@ fn intact_stores_are_right() {
 /// seconds, spread over all.
 #[test]
 fn no_flip_goes_unnoticed() {
-    let default = if is_long() { usize::MAX } else { 2_000 };
+    let default = if is_long() {
+        usize::MAX
+    } else {
+        trials(500, 2_000)
+    };
     let count = variable("RESEMBLANCE_FLIPS").unwrap_or(default);
     let bytes: usize = CASES.iter().map(Case::used_bytes).sum();
     let flip = |number: usize| {
@@ -188,7 +194,7 @@ fn no_flip_goes_unnoticed() {
 /// The head of the file, whose bytes say where everything is, bit by bit, and what follows it.
 #[test]
 fn no_bit_of_the_head_goes_unnoticed() {
-    let step = if is_long() { 1 } else { 7 };
+    let step = if is_long() { 1 } else { trials(23, 7) };
     let bits = (0..512 * 8).step_by(step);
     let flips: Vec<_> = CASES
         .iter()
@@ -260,7 +266,11 @@ fn pages(case: &Case) -> Vec<usize> {
 /// Good pages in places that are not theirs: those of others, and their own of another time.
 #[test]
 fn pages_in_the_wrong_place_or_from_another_time_are_noticed() {
-    let count = if is_long() { usize::MAX } else { 400 };
+    let count = if is_long() {
+        usize::MAX
+    } else {
+        trials(100, 400)
+    };
     let mut damages = Vec::new();
     for case in CASES.iter() {
         let pages = pages(case);

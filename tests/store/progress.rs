@@ -11,6 +11,7 @@ use resemblance::{
     Rebanding, Result, Store,
 };
 
+use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean, sealing_after};
 
@@ -113,7 +114,8 @@ fn break_off<R>(
                 after(&told, error);
             }
         }
-        stop_at += 1 + stop_at / 4;
+        // Finer steps with `RESEMBLANCE_TESTS=all`.
+        stop_at += 1 + stop_at / trials(1, 4);
     }
 }
 

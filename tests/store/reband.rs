@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use crate::common::sample::one_in;
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{
     BulkOptions, Document, DocumentId, EmptyDocuments, MergeStats, MinHash, Near, Rebanding,
@@ -180,11 +181,17 @@ fn answers_of(path: &Path, numbers: u64) -> Answers {
     answers(&open(path).snapshot().unwrap(), numbers)
 }
 
+/// One rebanding in three, all with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn a_rebanded_store_is_the_one_that_would_have_been_made() {
-    let (mut merging, mut changed) = (0, 0);
+    let (mut merging, mut changed, mut cases) = (0, 0, 0);
+    let distance = one_in(3) as u32;
     for schema in schemas() {
         for rebanding in rebandings(&schema) {
+            cases += 1;
+            if cases % distance != 0 {
+                continue;
+            }
             let place = Place::new();
             let store = create(&place.store(), &schema);
             let mut end = 500;
@@ -246,8 +253,8 @@ fn a_rebanded_store_is_the_one_that_would_have_been_made() {
             check_clean(&place.store());
         }
     }
-    assert!(merging > 5, "{merging} merges were under way");
-    assert!(changed > 9, "{changed} changed what is found");
+    assert!(merging > 5 / distance, "{merging} merges were under way");
+    assert!(changed > 9 / distance, "{changed} changed what is found");
 }
 
 #[test]

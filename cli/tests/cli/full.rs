@@ -1,7 +1,7 @@
 //! Disks that fill up, and files that may not grow: a clear error, everything as it was before, and
 //! the same command completes the work once there is room.
 //!
-//! `RESEMBLANCE_LONG` makes the steps finer in which the room grows.
+//! `RESEMBLANCE_TESTS=all` makes the steps finer in which the room grows, `RESEMBLANCE_LONG` finer still.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::contents::Held;
+use crate::sample::trials;
 use crate::signals::adding;
 use crate::support::{Folder, Ran, distinct, ran, say, short};
 
@@ -16,7 +17,7 @@ use crate::support::{Folder, Ran, distinct, ran, say, short};
 fn steps() -> u64 {
     match std::env::var("RESEMBLANCE_LONG") {
         Ok(_) => 40,
-        Err(_) => 8,
+        Err(_) => trials(3, 8),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fs::{File, FileTimes};
 use std::time::Instant;
 
+use crate::sample::trials;
 use crate::support::{Folder, distinct, edited, gzip, line, text};
 
 const SHARDS: u64 = 20;
@@ -68,9 +69,10 @@ fn with_job<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [arguments, &["--job", "job"]].concat()
 }
 
+/// Killed 12 times, 50 times with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn killed_at_any_moment_it_goes_on_and_makes_the_same_bytes() {
-    const KILLS: u32 = 50;
+    let kills = trials(12, 50);
     let before = shards();
     let plain = before.copy();
     plain.run(&DEDUP).expect(0);
@@ -86,7 +88,7 @@ fn killed_at_any_moment_it_goes_on_and_makes_the_same_bytes() {
     let (mut killed, mut state, mut taken_over) = (0, 0x9e37_79b9_u64, Vec::new());
     let is_in_the_midst = |count: &u64| (1..=SHARDS).contains(count);
     // Where the machine is busy with something else, most kills come before the first file or after the last.
-    while killed < KILLS || killed < 10 * KILLS && !taken_over.iter().any(is_in_the_midst) {
+    while killed < kills || killed < 10 * kills && !taken_over.iter().any(is_in_the_midst) {
         let folder = before.copy();
         let mut is_done = false;
         // Up to three times in a row, each at another moment.

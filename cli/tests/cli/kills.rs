@@ -7,6 +7,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use crate::contents::Held;
+use crate::sample::trials;
 use crate::support::{Folder, Ran, distinct, edited, line, ran, say, short, text};
 
 const KILLS: &str = "RESEMBLANCE_KILLS";
@@ -161,8 +162,11 @@ fn same_again(arguments: &[&str], _: usize) -> Vec<String> {
     owned(arguments)
 }
 
-/// Documents of the corpus that one commit of `add` takes.
-const EVERY: usize = 100;
+/// Documents of the corpus that one commit of `add` takes. Of each commit the test makes its own store to compare with.
+fn every() -> usize {
+    trials(300, 100)
+}
+
 const DOCUMENTS: usize = 1_200;
 
 /// The last whole line that says what was committed.
@@ -171,7 +175,8 @@ fn committed(ran: &Ran) -> usize {
     let whole = lines.rev().filter_map(|line| line.strip_suffix('\n'));
     let mut said =
         whole.filter_map(|line| line.split_once("documents of the first ")?.1.parse().ok());
-    said.next().map_or(0, |documents: usize| documents / EVERY)
+    said.next()
+        .map_or(0, |documents: usize| documents / every())
 }
 
 /// Keys from 600 on, of which a store with 1,000 documents has some; every fifth text is nearly
@@ -209,11 +214,11 @@ fn remove(folder: &Folder, numbers: std::ops::Range<u64>) {
 fn states_of_adding(before: &Folder, arguments: &[&str], lines: &[String]) -> Vec<Option<Held>> {
     let state = |commits: usize| {
         let folder = before.copy();
-        folder.write("c.jsonl", lines[..commits * EVERY].concat());
+        folder.write("c.jsonl", lines[..commits * every()].concat());
         folder.run(arguments).expect(0);
         folder.held("a.rsm")
     };
-    (0..=DOCUMENTS / EVERY).map(state).collect()
+    (0..=DOCUMENTS / every()).map(state).collect()
 }
 
 #[test]
@@ -223,10 +228,10 @@ fn add_keeps_what_it_has_acknowledged() {
     let unknown: Vec<String> = all[400..].to_vec();
     let resume_after = |arguments: &[&str], commits: usize| {
         let mut arguments = owned(arguments);
-        arguments.extend(["--skip".into(), (commits * EVERY).to_string()]);
+        arguments.extend(["--skip".into(), (commits * every()).to_string()]);
         arguments
     };
-    let every = EVERY.to_string();
+    let commit_every = every().to_string();
     for (name, options, resume, changes_ids) in [
         (
             "add",
@@ -250,7 +255,14 @@ fn add_keeps_what_it_has_acknowledged() {
         );
         lines.truncate(DOCUMENTS);
         let before = filled(&lines);
-        let mut arguments = vec!["add", "a.rsm", "c.jsonl", "-v", "--commit-every", &every];
+        let mut arguments = vec![
+            "add",
+            "a.rsm",
+            "c.jsonl",
+            "-v",
+            "--commit-every",
+            &commit_every,
+        ];
         arguments.extend(options);
         Scenario {
             name,

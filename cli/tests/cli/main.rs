@@ -53,6 +53,8 @@ mod remote;
 mod repair;
 #[cfg(unix)]
 mod safety;
+#[path = "../../../tests/common/sample.rs"]
+mod sample;
 mod separated;
 #[cfg(unix)]
 mod signals;

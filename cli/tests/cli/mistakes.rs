@@ -5,6 +5,7 @@ use std::fs::File;
 #[cfg(target_os = "linux")]
 use std::process::Stdio;
 
+use crate::sample::one_in;
 use crate::support::{Folder, distinct, mixed, ran, text};
 
 #[test]
@@ -168,6 +169,7 @@ fn damage_is_found() {
     assert!(!check.stdout.is_empty());
 }
 
+/// With one damaged page in three, with each of 48 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn damage_is_told_in_one_sentence_that_names_the_store() {
     let folder = Folder::new();
@@ -176,7 +178,8 @@ fn damage_is_told_in_one_sentence_that_names_the_store() {
     let sound = folder.read("a.rsm");
     let mut seen = 0;
     // the first page is the header, without which the file is no store
-    for start in (4096..sound.len()).step_by(4096).take(48) {
+    let pages = (4096..sound.len()).step_by(4096).take(48);
+    for start in pages.step_by(one_in(3)) {
         let mut damaged = sound.clone();
         damaged[start..start + 4096].fill(0);
         folder.write("bad.rsm", damaged);
@@ -197,7 +200,7 @@ fn damage_is_told_in_one_sentence_that_names_the_store() {
         let check = folder.run(&["check", "bad.rsm"]);
         assert!(!check.stderr.contains("panicked"), "{}", check.stderr);
     }
-    assert!(seen > 3, "{seen}");
+    assert!(seen > 3 / one_in(3), "{seen}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! repair: what it prints, and its exit codes.
 
+use crate::sample::one_in;
 use crate::support::{Folder, distinct};
 
+/// With one damaged page in two, with each with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn a_damaged_store_is_repaired() {
     let folder = Folder::new();
@@ -13,7 +15,7 @@ fn a_damaged_store_is_repaired() {
 
     let bytes = folder.read("a.rsm");
     let (mut losing, mut unreachable) = (0, 0);
-    for page in (4_096..bytes.len()).step_by(4_096) {
+    for page in (4_096..bytes.len()).step_by(4_096 * one_in(2)) {
         let mut damaged = bytes.clone();
         damaged[page..page + 4_096].fill(0);
         folder.write("bad.rsm", damaged);
@@ -50,7 +52,9 @@ fn a_damaged_store_is_repaired() {
         }
         folder.run(&["check", &name]).expect(0);
     }
-    assert!(losing > 2 && unreachable == 2, "{losing} {unreachable}");
+    // The definitions of the tables are in one page, the schema in another.
+    assert!(losing > 2 / one_in(2), "{losing}");
+    assert!((2 / one_in(2)..=2).contains(&unreachable), "{unreachable}");
 }
 
 #[test]

@@ -378,15 +378,18 @@ mod tests {
     use super::*;
 
     /// Ids whose features are `count` numbers from the id on, every third number twice as far.
-    fn set(id: u64, count: u64) -> Vec<u64> {
+    fn set(id: u64, count: u64) -> BTreeSet<u64> {
         let numbers = (id..id + count).map(|n| if n % 3 == 0 { 2 * n } else { n });
-        let numbers: BTreeSet<u64> = numbers.collect();
-        numbers.into_iter().collect()
+        numbers.collect()
     }
 
-    fn by_sets(a: &[u64], b: &[u64]) -> f64 {
-        let (a, b): (BTreeSet<_>, BTreeSet<_>) = (a.iter().collect(), b.iter().collect());
-        a.intersection(&b).count() as f64 / a.union(&b).count() as f64
+    fn hashes(set: &BTreeSet<u64>) -> Vec<u64> {
+        set.iter().copied().collect()
+    }
+
+    fn by_sets(a: &BTreeSet<u64>, b: &BTreeSet<u64>) -> f64 {
+        let common = a.intersection(b).count();
+        common as f64 / (a.len() + b.len() - common) as f64
     }
 
     #[test]
@@ -404,7 +407,7 @@ mod tests {
         let ids: Vec<u64> = (17..80).filter(|id| id % 5 != 0 || *id == 40).collect();
         for id in &ids {
             features
-                .put(DocumentId::new(*id), set(*id, count(*id)))
+                .put(DocumentId::new(*id), hashes(&set(*id, count(*id))))
                 .unwrap();
             if id % 9 == 0 {
                 features.flush().unwrap();
@@ -412,10 +415,11 @@ mod tests {
         }
         features.flush().unwrap();
         assert_eq!(features.file_bytes() == 0, memory_bytes == 1 << 30);
-        for a in &ids {
-            for b in &ids {
-                let expected = by_sets(&set(*a, count(*a)), &set(*b, count(*b)));
-                let ids = (DocumentId::new(*a), DocumentId::new(*b));
+        let sets: Vec<_> = ids.iter().map(|id| (id, set(*id, count(*id)))).collect();
+        for (a, of_a) in &sets {
+            for (b, of_b) in &sets {
+                let expected = by_sets(of_a, of_b);
+                let ids = (DocumentId::new(**a), DocumentId::new(**b));
                 assert_eq!(features.similarity(ids.0, ids.1).unwrap(), Some(expected));
                 let found = features
                     .similarity_from(0.5, ids.0, ids.1)
@@ -435,7 +439,7 @@ mod tests {
         let others = [3, 16, 40_000, 2_000, 82, 81, 20, u64::MAX - 1];
         for id in others {
             features
-                .put(DocumentId::new(id), set(id % 1_000, 12))
+                .put(DocumentId::new(id), hashes(&set(id % 1_000, 12)))
                 .unwrap();
             assert!(features.put(DocumentId::new(id), [1]).is_err());
         }

@@ -86,8 +86,10 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
     assert_eq!(orders.len(), 2, "the order depends on threads");
 }
 
+/// One in three limits of buckets, each with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn verified_joins_are_those_of_the_plain_form() {
+    let mut cases = 0;
     for (seed, schema) in (1..).zip(schemas()) {
         let bys: &[By] = match (schema.minhash(), schema.simhash()) {
             (Some(_), Some(_)) => &[By::MinHash, By::SimHash, By::Any, By::Both],
@@ -97,6 +99,10 @@ fn verified_joins_are_those_of_the_plain_form() {
         let (_folder, snapshot) = filled(schema, seed);
         for by in bys {
             for most in [None, Some(3)] {
+                cases += 1;
+                if cases % one_in(3) != 0 {
+                    continue;
+                }
                 compare_with_plain_form(&snapshot, Bounds::new().by(*by), most);
             }
         }

@@ -5,6 +5,7 @@
 //! exceeds in any cell of all with probability 0.001.
 
 use super::*;
+use crate::sample::trials;
 use crate::sketch::b_bit;
 use crate::sketch::bottom_k::{BottomK, bottom_k_jaccard};
 use crate::sketch::exact::{WeightedSet, probability_jaccard, weighted_jaccard};
@@ -15,7 +16,10 @@ use crate::sketch::weighted::{WeightProcess, WeightedMinHasher};
 /// Values of a signature.
 const SIZE: usize = 64;
 
-const PAIRS: u64 = 400;
+/// Pairs of a cell. The bounds follow from their number.
+fn pair_count() -> u64 {
+    trials(200, 400)
+}
 
 const SIMILARITIES: [f64; 6] = [0.1, 0.3, 0.5, 0.7, 0.9, 0.95];
 
@@ -95,7 +99,7 @@ fn cells(kind: &str, observe: impl Fn(&[u64], &[u64], f64, f64) -> Observation) 
             }
             let union = (common + 2 * each) as f64;
             let mut observations = Vec::new();
-            for number in 0..PAIRS {
+            for number in 0..pair_count() {
                 // No features are in two cells.
                 let begin = place << 48 | number << 32 | features << 16;
                 let [a, b] =

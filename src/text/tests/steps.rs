@@ -1,5 +1,7 @@
 //! The optional steps.
 
+use std::sync::{Arc, Mutex};
+
 use unicode_normalization::char::is_public_assigned;
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -24,11 +26,7 @@ pub(super) fn filtered(text: Text, mut units: Vec<String>) -> Vec<String> {
             keeps_case: text.keeps_case,
             ..Text::words(1)
         };
-        let entries = stop_words::lookup(language.code()).unwrap();
-        let list: BTreeSet<_> = entries
-            .iter()
-            .flat_map(|entry| naive_steps(alone, entry))
-            .collect();
+        let list = stop_word_list(language, alone);
         units.retain(|word| !list.contains(word));
     }
     if let Some(language) = text.stem_language() {
@@ -40,6 +38,21 @@ pub(super) fn filtered(text: Text, mut units: Vec<String>) -> Vec<String> {
         units.retain(|word| !word.is_empty());
     }
     units
+}
+
+/// The words of a list, by the steps of a text. Each is made once: that takes longer than most texts do.
+fn stop_word_list(language: Language, alone: Text) -> Arc<BTreeSet<String>> {
+    type Lists = Vec<((Language, Text), Arc<BTreeSet<String>>)>;
+    static LISTS: Mutex<Lists> = Mutex::new(Vec::new());
+    let mut lists = LISTS.lock().unwrap();
+    if let Some((_, list)) = lists.iter().find(|(of, _)| *of == (language, alone)) {
+        return Arc::clone(list);
+    }
+    let entries = stop_words::lookup(language.code()).unwrap();
+    let words = entries.iter().flat_map(|entry| naive_steps(alone, entry));
+    let list = Arc::new(words.collect());
+    lists.push(((language, alone), Arc::clone(&list)));
+    list
 }
 
 pub(super) fn without_accents(c: char) -> Vec<char> {

@@ -9,7 +9,7 @@ use redb::StorageBackend;
 use resemblance::Access;
 
 use crate::common::Random;
-use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
+use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles, set_len};
 
 /// Files by their names.
 pub(crate) type Image = BTreeMap<PathBuf, Vec<u8>>;
@@ -307,12 +307,11 @@ fn keep_some(bytes: &mut Vec<u8>, changes: &[Change], kept: Kept, random: &mut R
 /// Makes a change of a file. What is written behind its end went with the length that is not there.
 fn apply(bytes: &mut Vec<u8>, change: &Change) {
     match change {
-        Change::SetLen(_, len) => bytes.resize(*len as usize, 0),
+        Change::SetLen(_, len) => set_len(bytes, *len as usize),
         Change::Write(_, offset, data) => {
             let to = bytes.get_mut(*offset as usize..).unwrap_or_default();
-            for (to, from) in to.iter_mut().zip(data.iter()) {
-                *to = *from;
-            }
+            let count = to.len().min(data.len());
+            to[..count].copy_from_slice(&data[..count]);
         }
         _ => {}
     }

@@ -6,6 +6,7 @@ use resemblance::{
     Document, DocumentId, MinHash, Schema, SimHash, Store, StoreOptions, WriteTransaction,
 };
 
+use crate::common::sample::one_in;
 use crate::spec::reader;
 use crate::spec::recipe::mix64;
 use crate::spec::schema::Schema as OwnSchema;
@@ -76,6 +77,12 @@ impl Builder {
         }
     }
 
+    /// Returns true while a merge drops rows of removed documents.
+    fn is_dropping(&self) -> bool {
+        let stats = self.store.snapshot().unwrap().stats().run().unwrap();
+        stats.merges.iter().any(|merge| merge.rows_left > 0)
+    }
+
     /// What is in the file now, checked. The handle is closed meanwhile.
     fn check(self, path: &Path) -> (Self, reader::Store, Seen) {
         let Self { store, own, model } = self;
@@ -91,6 +98,7 @@ impl Builder {
 /// Documents that are removed for each slice of a merge.
 const PER_SLICE: u64 = 5;
 
+/// After one slice in three of those that drop rows, after each with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn a_merge_is_readable_after_every_slice() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,9 +111,20 @@ fn a_merge_is_readable_after_every_slice() {
     // The fourth seal begins the merge.
     builder.change(|this, transaction| this.insert_until(transaction, end));
 
+    let died = |slice: u64| {
+        let all = (6..end - 100).step_by(11);
+        all.skip((slice * PER_SLICE) as usize)
+            .take(PER_SLICE as usize)
+    };
+    let distance = one_in(3) as u64;
     let (mut dropping, mut cut, mut complete) = (0, 0, 0);
     let mut slice = 0;
     while cut + complete < 4 {
+        if builder.is_dropping() && slice % distance != 0 {
+            builder.change(|this, transaction| this.remove(transaction, died(slice)));
+            slice += 1;
+            continue;
+        }
         let (again, store, seen) = builder.check(&path);
         builder = again;
         assert_eq!(seen.outputs, 1, "slice {slice}: {seen:?}");
@@ -129,15 +148,11 @@ fn a_merge_is_readable_after_every_slice() {
             cut += 1;
         }
         complete += seen.begun;
-        let died = (6..end - 100)
-            .step_by(11)
-            .skip((slice * PER_SLICE) as usize)
-            .take(PER_SLICE as usize);
-        builder.change(|this, transaction| this.remove(transaction, died));
+        builder.change(|this, transaction| this.remove(transaction, died(slice)));
         slice += 1;
     }
     assert!(
-        dropping >= 4,
+        dropping >= 4 / distance,
         "{dropping} slices in the middle of dropping rows"
     );
     assert!(cut >= 1 && complete >= 1, "{cut} {complete}");

@@ -9,6 +9,7 @@ use resemblance::{
     Snapshot, Store, StoreOptions,
 };
 
+use crate::common::sample::trials;
 use crate::common::{Place, Random, check_clean};
 use crate::limits::{is_long, note};
 
@@ -251,6 +252,7 @@ fn alike(schema: &Schema) -> Signature {
 }
 
 fn all_alike(name: &str, schema: Schema) {
+    let documents = trials(20_000, documents());
     let begun = Instant::now();
     let step = |what: &str| note(&format!("{name}: {what}"), begun);
     let place = Place::new();
@@ -259,7 +261,7 @@ fn all_alike(name: &str, schema: Schema) {
     let signature = alike(&schema);
     for _ in 0..10 {
         let mut transaction = store.begin_write().unwrap();
-        for _ in 0..documents() / 10 {
+        for _ in 0..documents / 10 {
             transaction
                 .insert(Document::without_key(), &signature)
                 .unwrap();
@@ -287,7 +289,7 @@ fn all_alike(name: &str, schema: Schema) {
     assert!(matches!(&new, Novelty::NearDuplicate(found) if found.id().get() == 0));
     step("queried");
     let mut transaction = store.begin_write().unwrap();
-    for id in (0..documents()).step_by(2) {
+    for id in (0..documents).step_by(2) {
         assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
     }
     transaction.commit().unwrap();
@@ -297,7 +299,7 @@ fn all_alike(name: &str, schema: Schema) {
     assert_eq!(clusters.suspicious().len(), 1);
     let clusters: Vec<_> = clusters.collect();
     let ids = clusters[0].iter().map(|id| id.get());
-    assert!(clusters.len() == 1 && ids.eq((1..documents()).step_by(2)));
+    assert!(clusters.len() == 1 && ids.eq((1..documents).step_by(2)));
     let pairs = snapshot.pairs().run().unwrap();
     assert_eq!(
         pairs.take(100_000).filter(|pair| pair.is_ok()).count(),

@@ -9,6 +9,7 @@ use resemblance::{
 
 use crate::common::oracle::{Entry, Model};
 use crate::common::question::Question;
+use crate::common::sample::one_in;
 use crate::common::{Place, Random, check_clean, sealing_after};
 
 fn minhash(minhash: MinHash) -> SchemaBuilder {
@@ -141,9 +142,10 @@ fn finds_all(store: &Store, model: &Model, name: &str) {
     assert!(pairs.len() >= 20, "{name}: {} prove little", pairs.len());
 }
 
+/// One extreme in three, all with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn schemas_at_their_bounds_find_what_brute_force_finds() {
-    for (name, builder) in extremes() {
+    for (name, builder) in extremes().into_iter().step_by(one_in(3)) {
         let schema = builder.build().unwrap();
         let place = Place::new();
         let mut model = Model::new(schema.clone());
