@@ -10,6 +10,8 @@ use crate::documents::{Form, Probe};
 use crate::options::Options;
 use crate::ours::Ours;
 use crate::process::allocated_bytes;
+#[cfg(rocksdb)]
+use crate::rocksdb;
 use crate::sqlite::Sqlite;
 use crate::{Result, fjall, hash_map, lmdb, ours, sqlite};
 
@@ -70,16 +72,20 @@ pub enum Kind {
     SqliteSorted,
     Lmdb,
     Fjall,
+    #[cfg(rocksdb)]
+    RocksDb,
     HashMap,
 }
 
 impl Kind {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: &[Self] = &[
         Self::Resemblance,
         Self::Sqlite,
         Self::SqliteSorted,
         Self::Lmdb,
         Self::Fjall,
+        #[cfg(rocksdb)]
+        Self::RocksDb,
         Self::HashMap,
     ];
 
@@ -108,6 +114,8 @@ impl Kind {
             Self::SqliteSorted => Box::new(Sqlite::open(&path, true)?),
             Self::Lmdb => Box::new(lmdb::Lmdb::open(&path)?),
             Self::Fjall => Box::new(fjall::Fjall::open(&path)?),
+            #[cfg(rocksdb)]
+            Self::RocksDb => Box::new(rocksdb::RocksDb::open(&path)?),
             Self::HashMap => Box::new(hash_map::Map::default()),
         })
     }
@@ -120,6 +128,8 @@ impl Kind {
             Self::Sqlite | Self::SqliteSorted => sqlite::bulk_load(&path, input)?,
             Self::Lmdb => lmdb::bulk_load(&path, input)?,
             Self::Fjall => fjall::bulk_load(&path, input)?,
+            #[cfg(rocksdb)]
+            Self::RocksDb => rocksdb::bulk_load(&path, input)?,
             Self::HashMap => return Ok(Box::new(hash_map::bulk_load(input))),
         }
         self.open(input.form, folder)
@@ -133,22 +143,34 @@ impl Kind {
             Self::Sqlite | Self::SqliteSorted => sqlite::compact(&path),
             Self::Lmdb => lmdb::compact(&path),
             Self::Fjall => fjall::compact(&path),
+            #[cfg(rocksdb)]
+            Self::RocksDb => rocksdb::compact(&path),
             Self::HashMap => Ok(()),
         }
     }
 
     /// Bytes on disk of a closed one without its logs.
     pub fn file_bytes(self, folder: &Path) -> Result<u64> {
-        let mut bytes = allocated_bytes(folder)?;
-        if self == Self::Fjall {
-            bytes -= fjall::log_bytes(&self.path(folder))?;
-        }
-        Ok(bytes)
+        let log_bytes = match self {
+            Self::Fjall => fjall::log_bytes(&self.path(folder))?,
+            #[cfg(rocksdb)]
+            Self::RocksDb => rocksdb::log_bytes(&self.path(folder))?,
+            _ => 0,
+        };
+        Ok(allocated_bytes(folder)? - log_bytes)
     }
 
     fn path(self, folder: &Path) -> PathBuf {
         folder.join(self.to_string())
     }
+}
+
+/// How an engine of this name is built, if this program was built without it.
+pub fn how_to_build(name: &str) -> Option<&'static str> {
+    (name == "rocksdb" && cfg!(not(rocksdb))).then_some(
+        "not in this program: it is built with RUSTFLAGS='--cfg rocksdb' and RocksDB installed, as \
+         docs/benchmarks.md says",
+    )
 }
 
 /// As the command line names it.
@@ -160,6 +182,8 @@ impl fmt::Display for Kind {
             Self::SqliteSorted => "sqlite-sorted",
             Self::Lmdb => "lmdb",
             Self::Fjall => "fjall",
+            #[cfg(rocksdb)]
+            Self::RocksDb => "rocksdb",
             Self::HashMap => "hashmap",
         })
     }
@@ -169,9 +193,12 @@ impl FromStr for Kind {
     type Err = String;
 
     fn from_str(name: &str) -> std::result::Result<Self, String> {
-        let mut kinds = Self::ALL.into_iter();
+        let mut kinds = Self::ALL.iter().copied();
         kinds
             .find(|kind| kind.to_string() == name)
-            .ok_or(format!("{name}: no such engine"))
+            .ok_or_else(|| match how_to_build(name) {
+                Some(how) => format!("{name}: {how}"),
+                None => format!("{name}: no such engine"),
+            })
     }
 }

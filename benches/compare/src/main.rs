@@ -22,6 +22,8 @@ mod process;
 mod race;
 mod replace;
 mod report;
+#[cfg(rocksdb)]
+mod rocksdb;
 mod shingle;
 mod simhash;
 mod sketch;
@@ -66,8 +68,9 @@ kernels  hashes to MinHash values, by kernel and family, beside plain loops and 
 
 Each engine runs in a process of its own, in turns with the others, and is stopped between its
 turns. All answers must be the same. Engines: resemblance, sqlite, sqlite-sorted, lmdb, fjall,
-hashmap; for steady also fdatasync; for simhash: resemblance, sqlite, gaoya, scan; for group:
-grouped, single, many, each, fdatasync.
+hashmap, and rocksdb where it is built in (docs/benchmarks.md says how); for steady also
+fdatasync; for simhash: resemblance, sqlite, gaoya, scan; for group: grouped, single, many, each,
+fdatasync.
 
   --documents 200000    inserted, besides the base
   --base N              documents that are there before: 3000000 (steady), 100000 (group)

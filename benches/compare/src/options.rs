@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::Result;
 use crate::documents::Form;
-use crate::engine::set_cache_bytes;
+use crate::engine::{how_to_build, set_cache_bytes};
 use crate::process::available_bytes;
 
 /// In which order documents are replaced.
@@ -237,9 +237,12 @@ impl Options {
         let Some(engines) = &self.engines else {
             return Ok(default.to_vec());
         };
-        match engines.iter().find(|name| !known.contains(name)) {
-            Some(name) => Err(format!("--engines {name}: not one of {}", known.join(", ")).into()),
-            None => Ok(engines.clone()),
+        let Some(name) = engines.iter().find(|name| !known.contains(name)) else {
+            return Ok(engines.clone());
+        };
+        match how_to_build(name) {
+            Some(how) => Err(format!("--engines {name}: {how}").into()),
+            None => Err(format!("--engines {name}: not one of {}", known.join(", ")).into()),
         }
     }
 }

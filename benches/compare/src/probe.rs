@@ -30,7 +30,7 @@ pub fn run(options: &Options) -> Result<()> {
          once: {BATCH_PROBES}; cold: {COLD_PROBES} probes after the page cache is dropped and the \
          engine opened, {} times; read calls: pages that were not in the engine's own cache, which \
          LMDB does not have; compacted: resemblance one run, SQLite VACUUM, LMDB copied, \
-         fjall major_compact\n",
+         fjall major_compact, RocksDB its whole range compacted\n",
         options.documents, options.probes, options.cold_rounds
     );
     let outcomes = race::run(
