@@ -91,6 +91,9 @@ fn a_terminal_shows_colours_and_is_not_driven() {
             .env("TERM", "xterm")
             .env_remove("NO_COLOR")
             .env_remove("CLICOLOR")
+            .env_remove("CLICOLOR_FORCE")
+            // Where it is set, terminals without colours are taken to show them.
+            .env_remove("CI")
             .env(variable.0, variable.1);
         script.output().ok().map(|output| ran(output).stdout)
     };
