@@ -158,21 +158,28 @@ impl FileStart {
 
 /// What a file argument is, as far as a look at its name or its first bytes tells.
 pub(super) fn of_argument(path: &Path, settings: &CorpusSettings) -> SourceKind {
-    let start = || {
-        let mut start = Vec::new();
-        let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-        let file = is_file.then(|| File::open(path).ok()).flatten()?;
-        file.take(MAGIC_BYTES).read_to_end(&mut start).ok()?;
-        Some(start)
-    };
-    of_named(path, &start().unwrap_or_default(), settings)
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let file = is_file.then(|| File::open(path).ok()).flatten();
+    // What cannot be read is told when it is to be read.
+    let content = file.and_then(|file| mark(file).ok()).flatten();
+    of_named(path, content, settings)
 }
 
-/// What a file is that is named by itself, by its first bytes and its name.
-pub(super) fn of_named(name: &Path, start: &[u8], settings: &CorpusSettings) -> SourceKind {
-    let content = || told_content(start);
-    let kind = settings.kind.or_else(content).or_else(|| named_kind(name));
+/// What a file is that is named by itself, by the mark that its content has, and its name.
+pub(super) fn of_named(
+    name: &Path,
+    content: Option<SourceKind>,
+    settings: &CorpusSettings,
+) -> SourceKind {
+    let kind = settings.kind.or(content).or_else(|| named_kind(name));
     kind.unwrap_or(SourceKind::Lines)
+}
+
+/// The format whose mark stands at the beginning, if one does.
+pub(super) fn mark(input: impl Read) -> io::Result<Option<SourceKind>> {
+    let mut start = Vec::new();
+    input.take(MAGIC_BYTES).read_to_end(&mut start)?;
+    Ok(told_content(&start))
 }
 
 /// Tables that their first bytes tell.

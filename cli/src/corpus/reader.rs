@@ -182,8 +182,9 @@ impl CorpusRecords {
         let checksum = known.totals.checksum;
         let hasher = crc32fast::Hasher::new_with_initial_len(checksum, known.checked_bytes);
         self.hasher.combine(&hasher);
-        let bytes = source.size_bytes().unwrap_or(0);
-        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(bytes) = source.size_bytes() {
+            self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 
     fn read(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {

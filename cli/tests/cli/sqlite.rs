@@ -1,7 +1,6 @@
 //! SQLite databases: the same documents as lines of JSON, whatever stands in their rows; files that are locked, damaged
 //! or written to meanwhile; and tables of verdicts.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -951,7 +950,7 @@ fn a_killed_addition_is_completed_by_the_next() {
     whole.run(&ADD).expect(0);
     let lasts = start.elapsed();
     let expected = outcome(&whole);
-    let mut seen = BTreeMap::new();
+    let mut seen = std::collections::BTreeMap::new();
     for kill in 0..12_u32 {
         let folder = with_near_ones();
         let mut child = folder.command(&ADD).spawn().unwrap();

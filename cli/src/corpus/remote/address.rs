@@ -17,7 +17,12 @@ pub(super) enum Address {
         key: String,
     },
     /// A file of a web server.
-    Web(Url),
+    Web {
+        /// Where it is.
+        url: Url,
+        /// Its name there.
+        file_name: String,
+    },
 }
 
 impl Address {
@@ -42,11 +47,11 @@ impl Address {
             let reason = "http:// is for servers on this machine; give https:// for others";
             return Err(wrong(&name, reason));
         }
-        if file_name(&url).is_none() {
+        let Some(file_name) = file_name(&url) else {
             let reason = "it names no file, and the files of a web server cannot be listed";
             return Err(wrong(&name, reason));
-        }
-        Ok(Self::Web(url))
+        };
+        Ok(Self::Web { url, file_name })
     }
 }
 
@@ -70,7 +75,7 @@ pub(super) fn secrets(url: &Url) -> Vec<String> {
 }
 
 /// The last part of the path, decoded where it is still one name then.
-pub(super) fn file_name(url: &Url) -> Option<String> {
+fn file_name(url: &Url) -> Option<String> {
     let last = url.path_segments()?.next_back()?;
     if last.is_empty() {
         return None;
@@ -136,7 +141,7 @@ mod tests {
             "http://[::1]:8/a",
         ] {
             assert!(
-                matches!(Address::parse(good), Ok(Address::Web(_))),
+                matches!(Address::parse(good), Ok(Address::Web { .. })),
                 "{good}"
             );
         }

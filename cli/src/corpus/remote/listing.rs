@@ -26,10 +26,9 @@ pub(in crate::corpus) fn list(
         )));
     };
     match Address::parse(argument)? {
-        Address::Web(url) => {
+        Address::Web { url, file_name } => {
             let name = address::shown(&url);
             let server = ObjectServer::file(url.as_str()).map_err(|e| failed(&name, &e))?;
-            let file_name = address::file_name(&url).unwrap_or_default();
             Ok(vec![one(
                 server,
                 "",
@@ -194,10 +193,9 @@ fn content(
     object: &RemoteObject,
     settings: &CorpusSettings,
 ) -> Result<SourceKind, CorpusError> {
-    let mut start = Vec::new();
-    let read = input.take(8).read_to_end(&mut start);
-    read.map_err(|error| CorpusError::read(object.name(), false, &error))?;
-    Ok(form::of_named(object.name(), &start, settings))
+    let told = form::mark(input);
+    let told = told.map_err(|error| CorpusError::read(object.name(), false, &error))?;
+    Ok(form::of_named(object.name(), told, settings))
 }
 
 /// An object below a prefix: what it is, its name tells, or its content.

@@ -36,7 +36,8 @@ impl TableFile {
             #[cfg(feature = "remote")]
             SourceOrigin::Remote(object) => {
                 let reader = TableInput::Remote(RangeReader::new(Arc::clone(object)));
-                let version = object.version().unwrap_or_default().into_bytes();
+                // What has no version is copied before it is read twice.
+                let version = object.version().map_or_else(Vec::new, String::into_bytes);
                 (reader, object.bytes(), version)
             }
             SourceOrigin::Spool(file, _) => {
