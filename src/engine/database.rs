@@ -15,9 +15,9 @@ use crate::engine::files::Access;
 use crate::engine::files::{FileOptions, open_lockable};
 use crate::engine::journaled_file::JournaledFile;
 use crate::engine::layout_check::check_engine;
+use crate::engine::page_finder::PageFinder;
 use crate::engine::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
 use crate::engine::panics::{PanicSafe, catch_engine_panic};
-use crate::engine::readahead::Readahead;
 use crate::engine::verified_file::{Verification, VerifiedFile};
 use crate::error::{Error, Result};
 use crate::observe::SharedCounters;
@@ -28,8 +28,8 @@ pub(crate) struct RedbFile {
     database: PanicSafe<Handle>,
     /// Counters of the reads and writes of the file.
     pub(crate) counters: Arc<SharedCounters>,
-    /// `None` where the system takes no advice.
-    pub(crate) readahead: Option<Readahead>,
+    /// `None` where the file can be read through the engine alone.
+    pub(crate) page_finder: Option<PageFinder>,
 }
 
 enum Handle {
@@ -47,7 +47,7 @@ impl RedbFile {
         Self {
             database: PanicSafe::new(handle),
             counters: Arc::clone(&verification.counters),
-            readahead: Readahead::open(path, options, verification),
+            page_finder: PageFinder::open(path, options, verification),
         }
     }
 

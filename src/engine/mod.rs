@@ -1,4 +1,5 @@
-//! redb: the open file, tables, verified pages, the journal of small commits, page trees, panics caught, temporary files.
+//! redb: the open file, tables, verified pages, pages read beside redb, the journal of small commits, page trees, panics
+//! caught, temporary files.
 //!
 //! The one room that knows redb: rooms above name its types through this one.
 
@@ -11,10 +12,10 @@ mod layout;
 mod layout_check;
 mod leftovers;
 mod overlay;
+mod page_finder;
 mod page_layout;
 mod page_tree;
 mod panics;
-mod readahead;
 mod tables;
 mod temporary;
 mod verified_file;
@@ -24,13 +25,13 @@ pub(crate) use errors::{EngineResult, engine_error, io_error, is_of_page};
 pub use files::{Access, Files};
 pub(crate) use files::{FileOptions, FileSource, JournalLimits, folder_of};
 pub(crate) use overlay::overlay;
+pub(crate) use page_finder::{LeafPlaces, PageFinder, PagePlace, RowInPage, WantedRow};
 pub(crate) use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};
 pub(crate) use page_tree::{
     Commit, KeyRange, LeafPage, PageFile, Tree, Walk, WalkStep, ids_of, ids_of_chunks, intact_rows,
     open_commit, problem_of, row_check,
 };
 pub(crate) use panics::{PanicSafe, catch_engine_panic, catch_panic};
-pub(crate) use readahead::{Readahead, WantedRow};
 #[cfg(test)]
 pub(crate) use tables::Range;
 pub(crate) use tables::{

@@ -165,9 +165,8 @@ impl StorageBackend for OverlayFile {
             match changes.pages.get(&page) {
                 None => self.0.read_base(changes.base_bytes, at, part)?,
                 Some(changed) => {
-                    for (to, from) in part.iter_mut().zip(changed.iter().skip(within)) {
-                        *to = *from;
-                    }
+                    let (from, _) = changed.split_at(within).1.split_at(count);
+                    part.copy_from_slice(from);
                 }
             }
             at += count as u64;
@@ -208,9 +207,8 @@ impl StorageBackend for OverlayFile {
                 .pages
                 .entry(page)
                 .or_insert_with(|| vec![0; PAGE_BYTES]);
-            for (to, from) in changed.iter_mut().skip(within).zip(part) {
-                *to = *from;
-            }
+            let (to, _) = changed.split_at_mut(within).1.split_at_mut(count);
+            to.copy_from_slice(part);
             rest = others;
         }
         let end = offset + data.len() as u64;

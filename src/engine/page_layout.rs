@@ -4,6 +4,8 @@
 //! the table's definition, or in the first bytes of the file. It looks at them only to repair. Here
 //! they are read, so that every page can be verified whenever it is read.
 
+use std::ops::Range;
+
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// The size of a page; the engine's pages are this or a power of two times this.
@@ -328,6 +330,15 @@ impl<'a> Leaf<'a> {
     }
 
     pub(crate) fn key(&self, row: usize) -> Option<&'a [u8]> {
+        self.bytes.get(self.key_range(row)?)
+    }
+
+    pub(crate) fn value(&self, row: usize) -> Option<&'a [u8]> {
+        self.bytes.get(self.value_range(row)?)
+    }
+
+    /// Returns where the key of a row stands in the page.
+    pub(super) fn key_range(&self, row: usize) -> Option<Range<usize>> {
         if row >= self.rows {
             return None;
         }
@@ -335,10 +346,11 @@ impl<'a> Leaf<'a> {
             Some(before) => self.key_end(before)?,
             None => self.keys_start()?,
         };
-        self.bytes.get(start..self.key_end(row)?)
+        Some(start..self.key_end(row)?)
     }
 
-    pub(crate) fn value(&self, row: usize) -> Option<&'a [u8]> {
+    /// Returns where the value of a row stands in the page.
+    pub(super) fn value_range(&self, row: usize) -> Option<Range<usize>> {
         if row >= self.rows {
             return None;
         }
@@ -346,7 +358,7 @@ impl<'a> Leaf<'a> {
             Some(before) => self.value_end(before)?,
             None => self.key_end(self.rows - 1)?,
         };
-        self.bytes.get(start..self.value_end(row)?)
+        Some(start..self.value_end(row)?)
     }
 }
 
@@ -403,6 +415,12 @@ impl<'a> Branch<'a> {
             Some(width) => width.checked_mul(key + 1)?.checked_add(self.keys_start()),
             None => usize_at(self.bytes, 8 + 24 * (self.keys + 1) + 4 * key),
         }
+    }
+
+    /// Returns the number of the child below which a key is, if it is there at all.
+    pub(super) fn child_for(&self, wanted: &[u8]) -> usize {
+        let is_before = |number: &usize| self.key(*number).is_some_and(|key| key < wanted);
+        (0..self.keys).take_while(is_before).count()
     }
 
     /// The greatest key that can be below child number `key`; the last child has none.

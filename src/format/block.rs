@@ -327,6 +327,26 @@ impl VerifiedHeader {
         self.0.last
     }
 
+    /// Returns places in the value that a search for a code reads, if codes are spread evenly, one for every
+    /// 64 bytes.
+    #[inline]
+    pub(crate) fn likely_places(&self, code: u64) -> impl Iterator<Item = usize> {
+        let header = self.0;
+        let zeros = header.upper_bits - header.count;
+        let high = code.saturating_sub(header.first_code) >> header.low_bits;
+        let high = usize::try_from(high).map_or(zeros, |high| high.min(zeros));
+        let index = high * header.count / (zeros + 1);
+        let lower = HEADER_BYTES + header.upper_bits.div_ceil(8);
+        let ids = lower + (header.count * header.low_bits as usize).div_ceil(8);
+        // The upper part is read from its beginning.
+        let upper = (0..(high + index) / 8 + 1).step_by(64);
+        let upper = upper.map(|place| HEADER_BYTES + place);
+        upper.chain([
+            lower + index * header.low_bits as usize / 8,
+            ids + index * header.id_bits as usize / 8,
+        ])
+    }
+
     /// Returns the block in `value`, the very bytes that were verified.
     ///
     /// # Errors

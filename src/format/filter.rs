@@ -144,6 +144,14 @@ impl FilterPiece {
         }
     }
 
+    /// Reads a byte of what [`may_hold`](Self::may_hold) reads. Whoever does so for many pieces before asking the
+    /// first waits once for memory, and not for each piece.
+    #[inline]
+    pub(crate) fn touch(&self, bucket: u64) -> Option<u8> {
+        let (block, _) = self.block_and_hash(bucket);
+        self.bytes.get(block).copied()
+    }
+
     /// Returns false only if the bucket was not inserted.
     #[inline]
     pub(crate) fn may_hold(&self, bucket: u64) -> bool {

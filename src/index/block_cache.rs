@@ -36,6 +36,15 @@ pub(super) struct CachedBlock {
 }
 
 impl CachedBlock {
+    /// Reads bytes near to where a code is searched for, and returns something that depends on them. Whoever does
+    /// that for many blocks before searching the first waits once for memory, and not for each block.
+    #[inline]
+    pub(super) fn touch(&self, code: u64) -> u8 {
+        let places = self.header.likely_places(code);
+        let bytes = places.filter_map(|place| self.value.get(place));
+        bytes.fold(0, |all, byte| all ^ byte)
+    }
+
     #[inline]
     pub(super) fn block(&self) -> Result<Block<'_>> {
         self.header.block(&self.value)
@@ -105,7 +114,7 @@ impl BlockCache {
     #[inline]
     pub(super) fn get(&self, run: u32, lane: u16, target: Posting) -> Option<Arc<CachedBlock>> {
         let shard = self.shard(run, lane)?.read().ignore_poison();
-        let block = shard.lanes.get(&(run, lane))?.first_from(target)?;
+        let (_, block) = shard.lanes.get(&(run, lane))?.first_from(target)?;
         // Another one may lie between that is not here.
         if block
             .header

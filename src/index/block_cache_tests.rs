@@ -5,8 +5,9 @@ use redb::WriteTransaction;
 
 use super::*;
 use crate::format::LaneSummary;
-use crate::index::probe::probe_lane_while;
+use crate::index::probe::{FirstBlock, probe_lane_while};
 use crate::index::run::ProbeCost;
+use crate::index::run_cache::BlockSources;
 use crate::index::segment::ProbeControl;
 use crate::index::sweep::{ProbeRange, SweepControl, sweep_lane};
 use crate::index::testing::{Random, TABLE, database, in_range, lane_ref, posting, write};
@@ -49,7 +50,9 @@ impl<'t> Lane<'t> {
             Ok(&table)
         };
         let lane = lane_ref(self.run, &self.summary);
-        let cost = probe_lane_while(lane, open, cache, (low, high), &mut |posting| {
+        let sources = BlockSources::memory(cache);
+        let first = FirstBlock::find(sources, lane, low);
+        let cost = probe_lane_while((lane, first), open, sources, (low, high), &mut |posting| {
             found.push(posting);
             Ok(ProbeControl::GoOn)
         });
@@ -65,7 +68,14 @@ impl<'t> Lane<'t> {
         };
         let lane = lane_ref(self.run, &self.summary);
         let visit = &mut |_, _| Ok(SweepControl::GoOn);
-        sweep_lane(lane, || Ok(&table), cache, &[all], visit).unwrap()
+        sweep_lane(
+            lane,
+            || Ok(&table),
+            BlockSources::memory(cache),
+            &[all],
+            visit,
+        )
+        .unwrap()
     }
 }
 

@@ -5,12 +5,8 @@ use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 
-use crate::engine::{EngineResult, ReadableTable};
-use crate::error::Result;
 use crate::format::{FilterKey, FilterPiece, FilterShape, filter_key};
-use crate::index::filter_writer::missing_piece;
 use crate::index::mixer::Mixer;
-use crate::index::run::Value;
 use crate::lanes::BucketBits;
 use crate::sync::IgnorePoison;
 
@@ -39,7 +35,7 @@ pub(crate) struct FilterOf {
 impl FilterOf {
     /// Returns the bucket that all these codes are in; `None` if they are in several.
     #[inline]
-    fn bucket(&self, low_code: u64, high_code: u64) -> Option<u64> {
+    pub(super) fn bucket(&self, low_code: u64, high_code: u64) -> Option<u64> {
         let bucket = self.buckets.bucket(low_code);
         (self.buckets.bucket(high_code) == bucket).then_some(bucket)
     }
@@ -94,18 +90,57 @@ impl Entry {
 /// The cache, locked for several questions: they take one lock, and their waits for memory overlap.
 pub(crate) struct FilterReader<'c>(RwLockReadGuard<'c, FilterPieceRows>);
 
-impl FilterReader<'_> {
-    /// Returns true if a filter may hold codes of `low_code..=high_code`, which it may of any range of
-    /// more than a bucket; `None` if the piece is not held.
+/// What tells whether a filter may hold codes.
+#[derive(Clone, Copy)]
+pub(crate) enum FilterAnswer<'r> {
+    /// They are in several buckets, and it may hold any of these.
+    SeveralBuckets,
+    /// The piece is not held.
+    NotHeld,
+    /// This piece tells, of this bucket.
+    Piece(&'r FilterPiece, u64),
+}
+
+impl FilterAnswer<'_> {
+    /// Reads what [`may_hold`](Self::may_hold) will read: see [`FilterPiece::touch`].
     #[inline]
-    pub(crate) fn may_hold(
+    pub(crate) fn touch(&self) -> Option<u8> {
+        match self {
+            Self::Piece(piece, bucket) => piece.touch(*bucket),
+            Self::SeveralBuckets | Self::NotHeld => None,
+        }
+    }
+
+    /// Returns false only if the filter does not hold the codes; `None` if the piece is not held.
+    #[inline]
+    pub(crate) fn may_hold(&self) -> Option<bool> {
+        match self {
+            Self::SeveralBuckets => Some(true),
+            Self::NotHeld => None,
+            Self::Piece(piece, bucket) => Some(piece.may_hold(*bucket)),
+        }
+    }
+}
+
+impl FilterReader<'_> {
+    /// Finds what tells whether a filter may hold codes of `low_code..=high_code`.
+    #[inline]
+    pub(crate) fn find(
         &self,
         filter: &FilterOf,
         (low_code, high_code): (u64, u64),
-    ) -> Option<bool> {
+    ) -> FilterAnswer<'_> {
         let Some(bucket) = filter.bucket(low_code, high_code) else {
-            return Some(true);
+            return FilterAnswer::SeveralBuckets;
         };
+        match self.entry(filter, bucket) {
+            Some(entry) => FilterAnswer::Piece(&entry.piece, bucket),
+            None => FilterAnswer::NotHeld,
+        }
+    }
+
+    #[inline]
+    fn entry(&self, filter: &FilterOf, bucket: u64) -> Option<&Entry> {
         let held = self.0.filters.get(&(filter.run, filter.lane))?;
         let piece = usize::try_from(filter.shape.piece(bucket)).ok()?;
         // An index that stands for no entry is `NOT_HELD`.
@@ -116,7 +151,7 @@ impl FilterReader<'_> {
         if !entry.is_wanted.load(Ordering::Relaxed) {
             entry.is_wanted.store(true, Ordering::Relaxed);
         }
-        Some(entry.piece.may_hold(bucket))
+        Some(entry)
     }
 }
 
@@ -133,28 +168,12 @@ impl FilterCache {
         FilterReader(self.pieces.read().ignore_poison())
     }
 
-    /// Answers as [`FilterReader::may_hold`] for a piece that is not held: reads it and keeps it.
-    ///
-    /// # Errors
-    /// [`crate::Error::Corrupt`] if the piece is missing or damaged.
-    pub(crate) fn read<T: ReadableTable<&'static FilterKey, Value>>(
-        &self,
-        table: &T,
-        filter: &FilterOf,
-        (low_code, high_code): (u64, u64),
-    ) -> Result<bool> {
-        let Some(bucket) = filter.bucket(low_code, high_code) else {
-            return Ok(true);
-        };
-        let (run, lane, shape) = (filter.run, filter.lane, filter.shape);
-        let number = shape.piece(bucket);
-        let row_key = filter_key(run, lane, number);
-        let row = table.get(&row_key).engine()?;
-        let row = row.ok_or_else(|| missing_piece(run, lane, number))?;
-        let piece = FilterPiece::decode(&row_key, shape, row.value())?;
+    /// Keeps a piece that was read, and returns what it says.
+    pub(super) fn answer(&self, filter: &FilterOf, bucket: u64, piece: FilterPiece) -> bool {
         let may_hold = piece.may_hold(bucket);
-        self.keep((run, lane, number), shape, piece);
-        Ok(may_hold)
+        let number = filter.shape.piece(bucket);
+        self.keep((filter.run, filter.lane, number), filter.shape, piece);
+        may_hold
     }
 
     /// Forgets all runs but these.
@@ -319,7 +338,7 @@ mod tests {
     fn it_stays_within_its_limit_and_keeps_what_is_wanted() {
         let one = piece(0).1.size_bytes() + ENTRY_BYTES;
         let cache = FilterCache::new(20 * one);
-        let ask = |run, code| cache.reader().may_hold(&filter(run), (code, code));
+        let ask = |run, code| cache.reader().find(&filter(run), (code, code)).may_hold();
         for number in 0..1_000 {
             let (code, piece) = piece(number);
             assert_eq!(ask(7, code), None);
@@ -332,7 +351,7 @@ mod tests {
         let held = (0..1_000).filter(|number| ask(7, piece(*number).0).is_some());
         assert_eq!(held.count(), 20);
         assert_eq!(
-            cache.reader().may_hold(&filter(7), (0, u64::MAX)),
+            cache.reader().find(&filter(7), (0, u64::MAX)).may_hold(),
             Some(true)
         );
         cache.retain_runs(|run| run == 7);
@@ -346,7 +365,7 @@ mod tests {
         let cache = FilterCache::new(0);
         let (code, piece) = piece(5);
         cache.keep((1, 1, 5), SHAPE, piece);
-        let asked = cache.reader().may_hold(&filter(1), (code, code));
+        let asked = cache.reader().find(&filter(1), (code, code)).may_hold();
         assert_eq!((cache.size_bytes(), asked), (0, None));
     }
 }

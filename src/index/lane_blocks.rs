@@ -1,13 +1,19 @@
-//! The blocks of a lane of a run, found by the postings that they hold: in memory, else in the file.
+//! The blocks of a lane of a run, found by the postings that they hold: in memory, else at a place in the file that is
+//! known, else by the engine.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::engine::{AccessGuard, Cursor, EngineResult, ReadableTable};
+use crate::engine::{AccessGuard, Cursor, EngineResult, ReadableTable, RowInPage};
 use crate::error::{Error, Result};
-use crate::format::{Block, Posting, VerifiedHeader, block_key, checksum, split_block_key};
-use crate::index::block_cache::{BlockAccess, BlockCache, CachedBlock};
+use crate::format::{
+    Block, BlockKey, Posting, VerifiedHeader, block_key, checksum, split_block_key,
+};
+use crate::index::block_cache::{BlockAccess, CachedBlock};
+use crate::index::page_places::LaneRows;
 use crate::index::run::{Key, LaneRef, ProbeCost, Value, is_of, missing};
+use crate::index::run_cache::{BlockSources, RowCheck};
+use crate::invariant::OrBug;
 
 /// A verified block of a lane.
 #[allow(
@@ -18,6 +24,8 @@ pub(super) enum HeldBlock<'t> {
     Cached(Arc<CachedBlock>),
     /// In a page of the engine.
     Page(AccessGuard<'t, Value>, VerifiedHeader),
+    /// In a page that was read beside the engine.
+    Row(RowInPage, VerifiedHeader),
 }
 
 impl HeldBlock<'_> {
@@ -26,6 +34,7 @@ impl HeldBlock<'_> {
         match self {
             Self::Cached(block) => block.block(),
             Self::Page(value, header) => header.block(value.value()),
+            Self::Row(row, header) => header.block(row.value().or_bug("a row in its page")?),
         }
     }
 }
@@ -36,7 +45,9 @@ pub(crate) struct LaneBlocks<'r, 't, T, O> {
     pub(super) lane: LaneRef<'r>,
     open: O,
     table: Option<&'t T>,
-    cache: Option<(&'r BlockCache, BlockAccess)>,
+    sources: Option<(BlockSources<'r>, BlockAccess)>,
+    /// The block to begin with, if it has been found already.
+    first: Option<Arc<CachedBlock>>,
     /// Behind the block that was read last from the table, with the last posting of that.
     cursor: Option<(Cursor<'t, Key, Value>, Posting)>,
     /// Difference between the last code of the block that was found last and the code before its first.
@@ -52,17 +63,23 @@ where
     pub(super) fn new(
         lane: LaneRef<'r>,
         open: O,
-        cache: Option<(&'r BlockCache, BlockAccess)>,
+        sources: Option<(BlockSources<'r>, BlockAccess)>,
     ) -> Self {
         Self {
             lane,
             open,
             table: None,
-            cache,
+            sources,
+            first: None,
             cursor: None,
             span: 0,
             cost: ProbeCost::default(),
         }
+    }
+
+    /// Begins with a block that covers the first posting that is asked for.
+    pub(super) fn beginning_with(self, first: Option<Arc<CachedBlock>>) -> Self {
+        Self { first, ..self }
     }
 
     /// Returns the block that holds a posting, or would hold it: the first that ends at or after it. The lane
@@ -73,9 +90,11 @@ where
     pub(super) fn covering(&mut self, target: Posting) -> Result<HeldBlock<'t>> {
         self.cost.blocks += 1;
         let (run, lane) = (self.lane.run, self.lane.summary.lane);
-        let cached = self
-            .cache
-            .and_then(|(cache, _)| cache.get(run, lane, target));
+        let in_memory = || {
+            let (sources, _) = self.sources?;
+            sources.blocks.get(run, lane, target)
+        };
+        let cached = self.first.take().or_else(in_memory);
         let found = match cached {
             Some(block) => {
                 self.cost.cached_blocks += 1;
@@ -92,6 +111,25 @@ where
 
     fn read(&mut self, target: Posting) -> Result<HeldBlock<'t>> {
         let (name, run, lane) = (self.lane.table_name, self.lane.run, self.lane.summary.lane);
+        let rows = LaneRows {
+            run,
+            lane,
+            are_filters: false,
+        };
+        let file = self.sources.and_then(|(sources, _)| sources.file);
+        let key = block_key(run, lane, target);
+        let mut read = file.map(|(memory, finder)| memory.begin_read(finder, rows, target, &key));
+        let at_place = read.as_mut().and_then(|read| {
+            read.at_place(|row| match self.verified(row) {
+                None => RowCheck::Wrong,
+                Some(block) if block.previous().is_some_and(|it| it >= target) => RowCheck::Behind,
+                Some(block) => RowCheck::Right(block),
+            })
+        });
+        if let Some((row, header)) = at_place {
+            let cached = self.keep(header, row.value().or_bug("a row in its page")?);
+            return Ok(cached.map_or_else(|| HeldBlock::Row(row, header), HeldBlock::Cached));
+        }
         // The descriptor states where the lane ends. If the blocks stop before that, some are lost, and a
         // search that took this for the end would miss documents without an error.
         let lost = |found| missing(name, run, lane, Some(target), found);
@@ -103,12 +141,25 @@ where
             return Err(lost(block.previous()));
         }
         let header = block.verified_header();
-        if let Some((cache, access)) = self.cache
-            && let Some(cached) = cache.keep((run, lane), header, value.value(), access)
-        {
-            return Ok(HeldBlock::Cached(cached));
-        }
-        Ok(HeldBlock::Page(value, header))
+        read.into_iter().for_each(|read| read.learn(name));
+        let cached = self.keep(header, value.value());
+        Ok(cached.map_or_else(|| HeldBlock::Page(value, header), HeldBlock::Cached))
+    }
+
+    fn keep(&self, header: VerifiedHeader, value: &[u8]) -> Option<Arc<CachedBlock>> {
+        let (sources, access) = self.sources?;
+        let of = (self.lane.run, self.lane.summary.lane);
+        sources.blocks.keep(of, header, value, access)
+    }
+
+    /// Returns the header of the block in a row if the row is a good one of this lane.
+    fn verified(&self, row: &RowInPage) -> Option<VerifiedHeader> {
+        let key: &BlockKey = row.key()?.try_into().ok()?;
+        let is_here = is_of(key, self.lane.run, self.lane.summary.lane);
+        // The engine's page tells what is wrong, if anything is.
+        let block = Block::parse(self.lane.table_name, key, row.value()?);
+        let header = block.ok()?.verified_header();
+        is_here.then_some(header)
     }
 
     /// Returns the first row of the lane that reaches `target`, if there is one. A near target is likely in

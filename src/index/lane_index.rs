@@ -6,7 +6,7 @@ use crate::format::Posting;
 const CHUNK_BLOCKS: usize = if cfg!(test) { 8 } else { 256 };
 
 /// The last posting of a block, and what is kept under it.
-type Row<V> = (Posting, V);
+pub(super) type Row<V> = (Posting, V);
 
 /// The blocks of a lane that are in memory, ascending by their last postings.
 ///
@@ -30,13 +30,11 @@ impl<V> Default for LaneIndex<V> {
 }
 
 impl<V> LaneIndex<V> {
-    /// Returns the first block that ends at or after a posting.
+    /// Returns the first block that ends at or after a posting, with its end.
     #[inline]
-    pub(super) fn first_from(&self, target: Posting) -> Option<&V> {
+    pub(super) fn first_from(&self, target: Posting) -> Option<&Row<V>> {
         let chunk = self.chunks.get(self.chunk_of(target))?;
-        chunk
-            .get(position_in(chunk, target))
-            .map(|(_, block)| block)
+        chunk.get(position_in(chunk, target))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -67,23 +65,22 @@ impl<V> LaneIndex<V> {
         true
     }
 
-    /// Takes a block out.
-    pub(super) fn remove(&mut self, last: Posting) {
+    /// Takes a block out, and returns it if it was there.
+    pub(super) fn remove(&mut self, last: Posting) -> Option<V> {
         let index = self.chunk_of(last);
-        let Some(chunk) = self.chunks.get_mut(index) else {
-            return;
-        };
+        let chunk = self.chunks.get_mut(index)?;
         let position = position_in(chunk, last);
         if chunk.get(position).is_none_or(|(held, _)| *held != last) {
-            return;
+            return None;
         }
-        chunk.remove(position);
+        let (_, removed) = chunk.remove(position);
         if chunk.is_empty() {
             self.chunks.remove(index);
             self.ends.remove(index);
         } else {
             self.note_end(index);
         }
+        Some(removed)
     }
 
     /// Returns the index of the first chunk that ends at or after a posting.
@@ -171,7 +168,8 @@ mod tests {
                 }
                 for target in [place, spread(&mut random), place.next(), posting(0, 0)] {
                     let found = expected.range(target..).next().map(|(_, number)| number);
-                    assert_eq!(index.first_from(target), found, "{target:?}");
+                    let found_here = index.first_from(target).map(|(_, number)| number);
+                    assert_eq!(found_here, found, "{target:?}");
                 }
                 assert_eq!(index.is_empty(), expected.is_empty());
             }

@@ -1,11 +1,14 @@
 //! Probes of runs: the postings of a few codes.
 
+use std::sync::Arc;
+
 use crate::engine::ReadableTable;
 use crate::error::Result;
 use crate::format::Posting;
-use crate::index::block_cache::{BlockAccess, BlockCache};
+use crate::index::block_cache::{BlockAccess, CachedBlock};
 use crate::index::lane_blocks::LaneBlocks;
 use crate::index::run::{Key, LaneRef, ProbeCost, Value};
+use crate::index::run_cache::BlockSources;
 use crate::index::segment::ProbeControl;
 
 /// Visits the postings of a lane whose codes are in `low_code..=high_code`, in order. All blocks are read from
@@ -25,21 +28,46 @@ pub(super) fn probe_lane<T: ReadableTable<Key, Value>>(
     probe_blocks(blocks, low_code, high_code, visit)
 }
 
+/// The block that a probe of a lane begins with, if it is in memory.
+#[derive(Debug, Default)]
+pub(crate) struct FirstBlock(Option<Arc<CachedBlock>>);
+
+impl FirstBlock {
+    pub(crate) fn find(sources: BlockSources<'_>, lane: LaneRef<'_>, low_code: u64) -> Self {
+        let summary = lane.summary;
+        let target = Posting::lowest_of(low_code).max(summary.first_possible());
+        let is_within = summary.last.is_some_and(|last| target <= last);
+        let find = || sources.blocks.get(lane.run, summary.lane, target);
+        Self(is_within.then(find).flatten())
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Reads what the probe will read of it: see [`CachedBlock::touch`].
+    #[inline]
+    pub(crate) fn touch(&self, low_code: u64) -> Option<u8> {
+        self.0.as_ref().map(|block| block.touch(low_code))
+    }
+}
+
 /// Visits the postings of a lane whose codes are in `low_code..=high_code`, in order, as far as `visit` says.
-/// Blocks that `cache` does not have are read from the table that `open` gives.
+/// `first` is what [`FirstBlock::find`] gives for it. Blocks that `sources` do not have are read from the table
+/// that `open` gives.
 ///
 /// # Errors
 /// As [`probe_lane`], and those of `open`.
 #[inline]
 pub(crate) fn probe_lane_while<'t, T: ReadableTable<Key, Value> + 't>(
-    lane: LaneRef<'_>,
+    (lane, first): (LaneRef<'_>, FirstBlock),
     open: impl Fn() -> Result<&'t T>,
-    cache: &BlockCache,
+    sources: BlockSources<'_>,
     (low_code, high_code): (u64, u64),
     visit: &mut dyn FnMut(Posting) -> Result<ProbeControl>,
 ) -> Result<ProbeCost> {
-    let blocks = LaneBlocks::new(lane, open, Some((cache, BlockAccess::Probe)));
-    probe_blocks(blocks, low_code, high_code, visit)
+    let blocks = LaneBlocks::new(lane, open, Some((sources, BlockAccess::Probe)));
+    probe_blocks(blocks.beginning_with(first.0), low_code, high_code, visit)
 }
 
 #[inline]

@@ -1,19 +1,94 @@
-//! The memory in which filters and blocks of runs are kept.
+//! The memory in which filters and blocks of runs are kept, and places of blocks in the file.
 
-use crate::engine::ReadableTable;
+use crate::engine::{EngineResult, PageFinder, PagePlace, ReadableTable, RowInPage};
 use crate::error::Result;
-use crate::format::FilterKey;
+use crate::format::{FILTERS, FilterKey, FilterPiece, Posting, filter_key};
 use crate::index::block_cache::BlockCache;
 use crate::index::filter_cache::{FilterCache, FilterOf, FilterReader};
+use crate::index::filter_writer::missing_piece;
+use crate::index::page_places::{LaneRows, PagePlaces};
 use crate::index::run::Value;
 
-/// Filters and blocks of runs, within one limit of bytes. Filters come first, up to a limit of their own: a
-/// byte of them saves more reads. Blocks have what is left.
+/// Places take at most this part of the memory, which suffices for files ten times as large as the memory.
+const PLACES_SHARE: usize = 10;
+
+/// Filters, blocks and places of blocks, within one limit of bytes. Filters come first, up to a limit of their
+/// own: a byte of them saves more reads. Blocks have what is left.
 #[derive(Debug)]
 pub(crate) struct RunCache {
     filters: FilterCache,
     blocks: BlockCache,
+    places: PagePlaces,
     max_bytes: usize,
+}
+
+/// Where blocks are found without the engine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockSources<'c> {
+    pub(super) blocks: &'c BlockCache,
+    /// Pages of the file, at places that the cache knows.
+    pub(super) file: Option<(&'c RunCache, &'c PageFinder)>,
+}
+
+/// The reading of a row at the place that is known. If it is not there the caller has the engine read it, and
+/// then the place is learned.
+#[derive(Debug)]
+pub(super) struct RowRead<'c> {
+    memory: &'c RunCache,
+    finder: &'c PageFinder,
+    rows: LaneRows,
+    target: Posting,
+    /// The least key that the row can have.
+    key: &'c [u8],
+    /// The place where the row was not.
+    failed: Option<PagePlace>,
+}
+
+/// What a row is that was found at a place.
+pub(super) enum RowCheck<R> {
+    Right(R),
+    /// It is behind the one that is wanted, which is in a page that is not known.
+    Behind,
+    /// The page has moved.
+    Wrong,
+}
+
+impl RowRead<'_> {
+    /// Returns the row with what `check` made of it, if it is where it was.
+    pub(super) fn at_place<R>(
+        &mut self,
+        check: impl FnOnce(&RowInPage) -> RowCheck<R>,
+    ) -> Option<(RowInPage, R)> {
+        let place = self.memory.places.page_of(self.rows, self.target)?;
+        self.failed = Some(place);
+        let row = self.finder.row_from(place, self.key);
+        let checked = row.as_ref().map_or(RowCheck::Wrong, check);
+        match checked {
+            RowCheck::Right(right) => row.map(|row| (row, right)),
+            RowCheck::Behind => None,
+            RowCheck::Wrong => {
+                self.memory.places.forget(self.rows, self.target);
+                None
+            }
+        }
+    }
+
+    /// Learns where the page is that has the row, and those around it, unless that is futile.
+    pub(super) fn learn(self, table: &'static str) {
+        let wanted = (self.rows, self.target, self.key);
+        let places = &self.memory.places;
+        places.learn(self.finder, table, wanted, self.failed);
+        self.memory.share();
+    }
+}
+
+#[cfg(test)]
+impl<'c> BlockSources<'c> {
+    /// Gives what is in memory alone.
+    pub(super) fn memory(blocks: &'c BlockCache) -> Self {
+        let file = None;
+        Self { blocks, file }
+    }
 }
 
 impl RunCache {
@@ -21,7 +96,34 @@ impl RunCache {
         Self {
             filters: FilterCache::new(max_filter_bytes.min(max_bytes)),
             blocks: BlockCache::new(max_bytes),
+            places: PagePlaces::new(max_bytes / PLACES_SHARE),
             max_bytes,
+        }
+    }
+
+    /// Gives what is in memory, and what a finder reads at places that are known.
+    pub(crate) fn sources<'c>(&'c self, finder: Option<&'c PageFinder>) -> BlockSources<'c> {
+        BlockSources {
+            blocks: &self.blocks,
+            file: finder.map(|finder| (self, finder)),
+        }
+    }
+
+    /// Begins to read the first row from a position on, whose key is `key` or greater.
+    pub(super) fn begin_read<'c>(
+        &'c self,
+        finder: &'c PageFinder,
+        rows: LaneRows,
+        target: Posting,
+        key: &'c [u8],
+    ) -> RowRead<'c> {
+        RowRead {
+            memory: self,
+            finder,
+            rows,
+            target,
+            key,
+            failed: None,
         }
     }
 
@@ -33,20 +135,51 @@ impl RunCache {
         self.filters.reader()
     }
 
-    /// Answers as [`FilterReader::may_hold`] for a piece that is not held: reads it and keeps it, in the
-    /// place of blocks if need be.
+    /// Answers as [`FilterAnswer::may_hold`](crate::index::FilterAnswer::may_hold) for a piece that is not held: reads
+    /// it and keeps it, in the place of blocks if need be. `open` gives the table if the engine has to read it.
     ///
     /// # Errors
-    /// [`crate::Error::Corrupt`] if the piece is missing or damaged.
-    pub(crate) fn read_filter<T: ReadableTable<&'static FilterKey, Value>>(
+    /// [`crate::Error::Corrupt`] if the piece is missing or damaged, and those of `open`.
+    pub(crate) fn read_filter<'t, T: ReadableTable<&'static FilterKey, Value> + 't>(
         &self,
-        table: &T,
+        open: impl FnOnce() -> Result<&'t T>,
+        finder: Option<&PageFinder>,
         filter: &FilterOf,
-        codes: (u64, u64),
+        (low_code, high_code): (u64, u64),
     ) -> Result<bool> {
-        let answer = self.filters.read(table, filter, codes);
+        let Some(bucket) = filter.bucket(low_code, high_code) else {
+            return Ok(true);
+        };
+        let (run, lane, shape) = (filter.run, filter.lane, filter.shape);
+        let number = shape.piece(bucket);
+        let key = filter_key(run, lane, number);
+        let rows = LaneRows {
+            run,
+            lane,
+            are_filters: true,
+        };
+        let decode = |row: &RowInPage| {
+            let value = row.value().filter(|_| row.key() == Some(key.as_slice()));
+            FilterPiece::decode(&key, shape, value?).ok()
+        };
+        let position = Posting::lowest_of(number.into());
+        let mut read = finder.map(|finder| self.begin_read(finder, rows, position, &key));
+        let at_place = read.as_mut().and_then(|read| {
+            read.at_place(|row| decode(row).map_or(RowCheck::Wrong, RowCheck::Right))
+        });
+        let piece = match at_place {
+            Some((_, piece)) => piece,
+            None => {
+                let row = open()?.get(&key).engine()?;
+                let row = row.ok_or_else(|| missing_piece(run, lane, number))?;
+                let piece = FilterPiece::decode(&key, shape, row.value())?;
+                read.into_iter().for_each(|read| read.learn(FILTERS));
+                piece
+            }
+        };
+        let answer = self.filters.answer(filter, bucket, piece);
         self.share();
-        answer
+        Ok(answer)
     }
 
     /// Forgets everything: for a transaction that wrote runs and was rolled back. The next one writes other
@@ -59,13 +192,15 @@ impl RunCache {
     pub(crate) fn retain_runs(&self, is_kept: impl Fn(u32) -> bool) {
         self.filters.retain_runs(&is_kept);
         self.blocks.retain_runs(&is_kept);
+        self.places.retain_runs(&is_kept);
         self.share();
     }
 
-    /// Gives blocks what filters leave.
+    /// Gives blocks what filters and places leave.
     fn share(&self) {
-        // Filters stay within a limit that is no greater.
-        let left = self.max_bytes.saturating_sub(self.filters.size_bytes());
+        // Both stay within limits that are no greater together.
+        let others = self.filters.size_bytes() + self.places.size_bytes();
+        let left = self.max_bytes.saturating_sub(others);
         self.blocks.set_max_bytes(left);
     }
 
@@ -74,8 +209,8 @@ impl RunCache {
         self.filters.size_bytes() as u64
     }
 
-    /// Bytes of blocks held.
+    /// Bytes of blocks and of their places held.
     pub(crate) fn block_bytes(&self) -> u64 {
-        self.blocks.size_bytes()
+        self.blocks.size_bytes() + self.places.size_bytes() as u64
     }
 }

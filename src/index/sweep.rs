@@ -3,9 +3,10 @@
 use crate::engine::ReadableTable;
 use crate::error::{Error, Result};
 use crate::format::{Block, Posting};
-use crate::index::block_cache::{BlockAccess, BlockCache};
+use crate::index::block_cache::BlockAccess;
 use crate::index::lane_blocks::LaneBlocks;
 use crate::index::run::{Key, LaneRef, ProbeCost, Value};
+use crate::index::run_cache::BlockSources;
 
 /// The codes `low_code..=high_code` of a lane, and the index of the query that probes for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +79,7 @@ fn count_below(postings: &[Posting], code: u64) -> usize {
 }
 
 /// Visits the postings that `wanted`, sorted by low code, asks for in a lane of a run: block by block, and
-/// for each range in order. It ends early if `visit` says so. Blocks that `cache` does not have are read from
+/// for each range in order. It ends early if `visit` says so. Blocks that `sources` do not have are read from
 /// the table that `open` gives.
 ///
 /// # Errors
@@ -86,11 +87,11 @@ fn count_below(postings: &[Posting], code: u64) -> usize {
 pub(crate) fn sweep_lane<'t, T: ReadableTable<Key, Value> + 't>(
     lane: LaneRef<'_>,
     open: impl Fn() -> Result<&'t T>,
-    cache: &BlockCache,
+    sources: BlockSources<'_>,
     wanted: &[ProbeRange],
     visit: &mut VisitProbe<'_>,
 ) -> Result<ProbeCost> {
-    let mut blocks = LaneBlocks::new(lane, open, Some((cache, BlockAccess::Sweep)));
+    let mut blocks = LaneBlocks::new(lane, open, Some((sources, BlockAccess::Sweep)));
     let summary = lane.summary;
     let Some(end) = summary.last else {
         return Ok(blocks.cost);

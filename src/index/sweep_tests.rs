@@ -4,6 +4,7 @@ use redb::WriteTransaction;
 
 use super::*;
 use crate::format::{LaneSummary, split_block_key};
+use crate::index::block_cache::BlockCache;
 use crate::index::probe::probe_lane;
 use crate::index::run::{RunBlocks, is_of};
 use crate::index::testing::{Random, TABLE, database, in_range, lane_ref, posting, rows, write};
@@ -70,7 +71,7 @@ fn sweep(
     let cost = sweep_lane(
         lane_ref(7, lane),
         || Ok(&table),
-        &BlockCache::new(0),
+        BlockSources::memory(&BlockCache::new(0)),
         wanted,
         &mut |query_index, posting| {
             found[query_index as usize].push(posting);
@@ -168,7 +169,7 @@ fn a_sweep_ends_when_it_is_told_to() {
         let cost = sweep_lane(
             lane_ref(7, &lane),
             || Ok(&table),
-            &BlockCache::new(0),
+            BlockSources::memory(&BlockCache::new(0)),
             &wanted,
             &mut |_, _| {
                 seen += 1;
@@ -185,7 +186,13 @@ fn a_sweep_ends_when_it_is_told_to() {
         let table = transaction.open_table(TABLE).unwrap();
         let visit = &mut |_, _| Err(Error::Busy);
         let cache = BlockCache::new(0);
-        sweep_lane(lane_ref(7, &lane), || Ok(&table), &cache, &[all], visit)
+        sweep_lane(
+            lane_ref(7, &lane),
+            || Ok(&table),
+            BlockSources::memory(&cache),
+            &[all],
+            visit,
+        )
     };
     assert!(matches!(failed, Err(Error::Busy)));
 }

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::{ReadableTable, Readahead, WantedRow};
+use crate::engine::{PageFinder, ReadableTable, WantedRow};
 use crate::error::Result;
 use crate::format::{FILTERS, LaneSummary, Posting, RunDescriptor, block_key};
 use crate::index::{
-    CodeRange, FilterOf, FilterReader, LaneRef, ProbeCost, ProbeRange, VisitProbe,
-    probe_lane_while, sweep_lane,
+    BlockSources, CodeRange, FilterAnswer, FilterOf, FilterReader, FirstBlock, LaneRef, ProbeCost,
+    ProbeRange, VisitProbe, probe_lane_while, sweep_lane,
 };
 use crate::invariant::{OrBug, at};
 use crate::lanes::BucketBits;
@@ -19,8 +19,8 @@ use crate::state::{RunSet, SharedContext};
 pub(crate) struct ProbeTables<'t, B, F> {
     pub(crate) context: &'t SharedContext,
     pub(crate) table: PostingTable,
-    /// Asks for pages before they are read.
-    pub(crate) readahead: Option<&'t Readahead>,
+    /// Asks for pages before they are read, and reads those whose places are known.
+    pub(crate) finder: Option<&'t PageFinder>,
     pub(crate) blocks: &'t dyn Fn() -> Result<&'t B>,
     pub(crate) filters: &'t dyn Fn() -> Result<&'t F>,
 }
@@ -60,25 +60,35 @@ impl<'r> LaneReads<'r> {
         let buckets = |range: &CodeRange| context.lanes.bucket_bits(range.lane);
         let buckets: Vec<BucketBits> = ranges.iter().map(buckets).collect();
         let reader = context.cache.filters();
-        let mut plan = Self {
-            lanes: Vec::new(),
-            cost: ProbeCost::default(),
-        };
+        let mut questions = Vec::with_capacity(ranges.len());
         for run in runs.descriptors().rev() {
             for (index, (range, buckets)) in ranges.iter().zip(&buckets).enumerate() {
                 let Some(lane) = run.lane(range.lane).filter(|lane| lane.postings > 0) else {
                     continue;
                 };
                 let codes = (range.low_code, range.high_code);
-                match verdict(&reader, (run, lane), *buckets, codes) {
-                    FilterVerdict::RuledOut => plan.cost.ruled_out += 1,
-                    verdict => plan.lanes.push(LaneRead {
-                        run,
-                        lane,
-                        index,
-                        verdict,
-                    }),
-                }
+                let question = FilterQuestion::new(&reader, (run, lane), *buckets, codes);
+                questions.push((run, lane, index, question));
+            }
+        }
+        // All wait for memory together.
+        let touched = questions
+            .iter()
+            .filter_map(|(_, _, _, question)| question.touch());
+        std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
+        let mut plan = Self {
+            lanes: Vec::new(),
+            cost: ProbeCost::default(),
+        };
+        for (run, lane, index, question) in questions {
+            match question.verdict() {
+                FilterVerdict::RuledOut => plan.cost.ruled_out += 1,
+                verdict => plan.lanes.push(LaneRead {
+                    run,
+                    lane,
+                    index,
+                    verdict,
+                }),
             }
         }
         plan
@@ -117,35 +127,72 @@ where
             mut lanes,
             mut cost,
         } = plan;
-        let mut last_run = None;
-        let mut may_ask = self.readahead.is_some();
-        for place in 0..lanes.len() {
-            let lane = *at(&lanes, place)?;
-            let run = lane.run.run;
-            if last_run.replace(run).is_some_and(|last| last != run) && is_enough()? {
+        let mut may_ask = self.finder.is_some();
+        let mut first_blocks = Vec::new();
+        let mut begin = 0;
+        while let Some(run) = lanes.get(begin).map(|lane| lane.run.run) {
+            if begin > 0 && is_enough()? {
                 break;
             }
-            let range = at(ranges, lane.index)?;
-            let began = may_ask.then(Instant::now);
-            let is_from_file = self.read_lane(&lane, range, visit, &mut cost)?;
-            let is_slow = began.is_some_and(|began| began.elapsed() >= SLOW_READ);
-            if is_from_file && is_slow {
-                may_ask = false;
-                let next = lanes.get_mut(place + 1..);
-                self.read_ahead(next.or_bug("the lanes to read next")?, ranges)?;
+            let of_run = lanes.get(begin..).or_bug("the lanes of a run")?;
+            let of_run = of_run.iter().take_while(|lane| lane.run.run == run);
+            self.find_first_blocks(of_run, ranges, &mut first_blocks)?;
+            for first in first_blocks.drain(..) {
+                let lane = *at(&lanes, begin)?;
+                begin += 1;
+                let range = at(ranges, lane.index)?;
+                let began = (may_ask && !first.is_held()).then(Instant::now);
+                let is_from_file = self.read_lane(&lane, first, range, visit, &mut cost)?;
+                let is_slow = began.is_some_and(|began| began.elapsed() >= SLOW_READ);
+                if is_from_file && is_slow {
+                    may_ask = false;
+                    let next = lanes.get_mut(begin..);
+                    self.read_ahead(next.or_bug("the lanes to read next")?, ranges)?;
+                }
             }
         }
-        if last_run.is_some() {
+        if begin > 0 {
             is_enough()?;
         }
         add_cost(self.context, cost);
         Ok(())
     }
 
+    /// Finds the blocks in memory with which probes of lanes begin, and waits for the memory of all of them
+    /// together.
+    fn find_first_blocks<'r>(
+        &self,
+        lanes: impl Iterator<Item = &'r LaneRead<'r>> + Clone,
+        ranges: &[CodeRange],
+        found: &mut Vec<FirstBlock>,
+    ) -> Result<()> {
+        let sources = self.sources();
+        for lane in lanes.clone() {
+            let low_code = at(ranges, lane.index)?.low_code;
+            let lane_ref = self.lane(lane.run, lane.lane);
+            found.push(match lane.verdict {
+                FilterVerdict::MayHold => FirstBlock::find(sources, lane_ref, low_code),
+                _ => FirstBlock::default(),
+            });
+        }
+        let mut touched = 0;
+        for (first, lane) in found.iter().zip(lanes) {
+            let low_code = at(ranges, lane.index)?.low_code;
+            touched ^= first.touch(low_code).into_iter().sum::<u8>();
+        }
+        std::hint::black_box(touched);
+        Ok(())
+    }
+
+    fn sources(&self) -> BlockSources<'t> {
+        self.context.cache.sources(self.finder)
+    }
+
     /// Probes a lane of a run. Returns true if a filter or a block may have come from the file.
     fn read_lane(
         &self,
         lane: &LaneRead<'_>,
+        first: FirstBlock,
         range: &CodeRange,
         visit: &mut Visit<'_>,
         cost: &mut ProbeCost,
@@ -161,14 +208,8 @@ where
             return Ok(has_asked);
         }
         let visit = &mut |posting| visit(lane.index, posting);
-        let cache = self.context.cache.blocks();
-        let read = probe_lane_while(
-            self.lane(lane.run, lane.lane),
-            self.blocks,
-            cache,
-            codes,
-            visit,
-        )?;
+        let lane = (self.lane(lane.run, lane.lane), first);
+        let read = probe_lane_while(lane, self.blocks, self.sources(), codes, visit)?;
         cost.add(read);
         Ok(has_asked || read.cached_blocks < read.blocks)
     }
@@ -190,8 +231,7 @@ where
             let held = self.may_be_held((run, summary), buckets, wanted)?;
             cost.ruled_out += (wanted.len() - held.len()) as u64;
             let lane = self.lane(run, summary);
-            let cache = self.context.cache.blocks();
-            cost.add(sweep_lane(lane, self.blocks, cache, &held, visit)?);
+            cost.add(sweep_lane(lane, self.blocks, self.sources(), &held, visit)?);
         }
         add_cost(self.context, cost);
         Ok(())
@@ -207,8 +247,9 @@ where
         let codes = |wanted: &ProbeRange| (wanted.low_code, wanted.high_code);
         let verdicts: Vec<FilterVerdict> = {
             let reader = self.context.cache.filters();
-            let verdicts = wanted.iter();
-            let verdicts = verdicts.map(|wanted| verdict(&reader, of, buckets, codes(wanted)));
+            let verdicts = wanted
+                .iter()
+                .map(|wanted| FilterQuestion::new(&reader, of, buckets, codes(wanted)).verdict());
             verdicts.collect()
         };
         let mut held = Vec::with_capacity(wanted.len());
@@ -228,16 +269,16 @@ where
     /// Asks a filter, and reads its piece unless it is held: a neighbour may have read it just now.
     fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<bool> {
         let cache = &self.context.cache;
-        let answer = cache.filters().may_hold(filter, codes);
+        let answer = cache.filters().find(filter, codes).may_hold();
         match answer {
             Some(answer) => Ok(answer),
-            None => cache.read_filter((self.filters)()?, filter, codes),
+            None => cache.read_filter(self.filters, self.finder, filter, codes),
         }
     }
 
     /// Asks for the pages of lanes that are read next. Filters come first: they tell which blocks are needed.
     fn read_ahead(&self, lanes: &mut [LaneRead<'_>], ranges: &[CodeRange]) -> Result<()> {
-        let Some(readahead) = self.readahead else {
+        let Some(finder) = self.finder else {
             return Ok(());
         };
         let codes = |lane: &LaneRead<'_>| -> Result<(u64, u64)> {
@@ -253,7 +294,7 @@ where
                 }));
             }
         }
-        readahead.ask(&pieces);
+        finder.ask(&pieces);
         let mut blocks = Vec::new();
         for lane in lanes {
             let (low, high) = codes(lane)?;
@@ -274,7 +315,7 @@ where
                 });
             }
         }
-        readahead.ask(&blocks);
+        finder.ask(&blocks);
         Ok(())
     }
 
@@ -287,33 +328,54 @@ where
     }
 }
 
-/// Asks the filters in memory about a lane of a run.
-fn verdict(
-    reader: &FilterReader<'_>,
-    (run, lane): (&RunDescriptor, &LaneSummary),
-    buckets: BucketBits,
-    codes: (u64, u64),
-) -> FilterVerdict {
-    if let Some(after) = lane.after.filter(|after| codes.0 < after.code) {
-        // Postings up to here have moved into the merge's output, and the pieces of the filter with them.
-        return if codes.1 >= after.code {
-            FilterVerdict::MayHold
-        } else {
-            FilterVerdict::RuledOut
+/// What tells what the filters in memory say of a lane of a run.
+#[derive(Clone, Copy)]
+enum FilterQuestion<'r> {
+    Decided(FilterVerdict),
+    Filter(FilterOf, FilterAnswer<'r>),
+}
+
+impl<'r> FilterQuestion<'r> {
+    fn new(
+        reader: &'r FilterReader<'_>,
+        (run, lane): (&RunDescriptor, &LaneSummary),
+        buckets: BucketBits,
+        codes: (u64, u64),
+    ) -> Self {
+        if let Some(after) = lane.after.filter(|after| codes.0 < after.code) {
+            // Postings up to here have moved into the merge's output, and the pieces of the filter with them.
+            return Self::Decided(match codes.1 >= after.code {
+                true => FilterVerdict::MayHold,
+                false => FilterVerdict::RuledOut,
+            });
+        }
+        let Some(shape) = lane.filter.filter(|_| !run.is_growing(lane.lane)) else {
+            return Self::Decided(FilterVerdict::MayHold);
         };
+        let filter = FilterOf {
+            run: run.run,
+            lane: lane.lane,
+            shape,
+            buckets,
+        };
+        Self::Filter(filter, reader.find(&filter, codes))
     }
-    let Some(shape) = lane.filter.filter(|_| !run.is_growing(lane.lane)) else {
-        return FilterVerdict::MayHold;
-    };
-    let filter = FilterOf {
-        run: run.run,
-        lane: lane.lane,
-        shape,
-        buckets,
-    };
-    match reader.may_hold(&filter, codes) {
-        Some(true) => FilterVerdict::MayHold,
-        Some(false) => FilterVerdict::RuledOut,
-        None => FilterVerdict::Ask(filter),
+
+    fn verdict(&self) -> FilterVerdict {
+        match self {
+            Self::Decided(verdict) => *verdict,
+            Self::Filter(filter, answer) => match answer.may_hold() {
+                Some(true) => FilterVerdict::MayHold,
+                Some(false) => FilterVerdict::RuledOut,
+                None => FilterVerdict::Ask(*filter),
+            },
+        }
+    }
+
+    fn touch(&self) -> Option<u8> {
+        match self {
+            Self::Decided(_) => None,
+            Self::Filter(_, answer) => answer.touch(),
+        }
     }
 }

@@ -45,7 +45,7 @@ impl SnapshotState {
         run(ProbeTables {
             context: &self.store.context,
             table,
-            readahead: self.store.engine.readahead.as_ref(),
+            finder: self.store.engine.page_finder.as_ref(),
             blocks: &|| self.blocks(table),
             filters: &|| Ok(&self.tables()?.filters),
         })

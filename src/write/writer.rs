@@ -293,7 +293,7 @@ impl Writer {
         run(ProbeTables {
             context: &self.store.context,
             table,
-            readahead: self.store.engine.readahead.as_ref(),
+            finder: self.store.engine.page_finder.as_ref(),
             blocks: &|| Ok(&open()?.blocks),
             filters: &|| Ok(&open()?.filters),
         })

@@ -1,6 +1,10 @@
 //! What is kept in memory of runs: filters and blocks.
 
-use crate::common::{Place, check_clean};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use crate::common::sample::trials;
+use crate::common::{Ending, Place, check_clean};
 use resemblance::{
     BulkOptions, Document, DocumentId, Metrics, MinHash, Schema, Signature, Snapshot, Store,
     StoreOptions,
@@ -187,4 +191,44 @@ fn snapshots_outlive_the_runs_that_they_read() {
     }
     let stats = store.snapshot().unwrap().stats().run().unwrap();
     assert!(stats.runs.iter().all(|run| run.run > 2), "{:?}", stats.runs);
+}
+
+/// Commits and merges move pages, and use their room again, while probes read blocks where they were last.
+#[test]
+fn readers_find_all_while_pages_move_below_them() {
+    const LOADED: u64 = 20_000;
+    let place = Place::new();
+    let options = StoreOptions::new().cache_bytes(1 << 20).flush_after(1_000);
+    let store = options.create(place.store(), schema()).unwrap();
+    insert(&store, 0..LOADED);
+    let inserted = AtomicU64::new(LOADED);
+    let is_over = AtomicBool::new(false);
+    let read = |thread: u64| {
+        let mut asked = 0;
+        while !is_over.load(Ordering::Acquire) {
+            let known = inserted.load(Ordering::Acquire);
+            let snapshot = store.snapshot().unwrap();
+            for step in 0..50 {
+                let number = (asked + step * 7_919 + thread * 31) % known;
+                assert_eq!(found(&snapshot, number), [number]);
+            }
+            asked += 50;
+        }
+        asked
+    };
+    let asked: u64 = thread::scope(|scope| {
+        let read = &read;
+        let readers = [0, 1].map(|thread| scope.spawn(move || read(thread)));
+        let ending = Ending(&is_over);
+        for first in (LOADED..LOADED + trials(4_000, 20_000)).step_by(200) {
+            insert(&store, first..first + 200);
+            inserted.store(first + 200, Ordering::Release);
+        }
+        drop(ending);
+        let asked = readers.map(|reader| reader.join().unwrap());
+        asked.iter().sum()
+    });
+    assert!(asked > 0);
+    drop(store);
+    check_clean(&place.store());
 }

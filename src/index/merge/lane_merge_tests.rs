@@ -4,12 +4,13 @@ use redb::{ReadableTable, WriteTransaction};
 
 use super::*;
 use crate::format::{BlockKey, FilterShape};
-use crate::index::filter_cache::{FilterCache, FilterOf};
+use crate::index::filter_cache::FilterOf;
 use crate::index::lane_iter::lane_iter;
 use crate::index::lane_writer::write_lane;
 use crate::index::merge::lane_source::{InputBlock, LaneSource};
 use crate::index::merge::pipeline::MergeBudget;
 use crate::index::probe::probe_lane;
+use crate::index::run_cache::RunCache;
 use crate::index::testing::{
     BUCKETS, NAME, Random, TABLE, database, lane_ref, pieces, posting, rows, tables, write,
     write_filtered,
@@ -259,9 +260,9 @@ fn probes_find_everything_while_runs_are_merged() {
             assert!(!is_output);
         } else if let Some(shape) = lane.filter.filter(|_| !is_output) {
             // Nothing stays in this cache: the pieces themselves are asked.
-            let cache = FilterCache::new(0);
+            let cache = RunCache::new(0, 0);
             let filter = filter_of(run, shape);
-            let held = cache.read(&tables.filters, &filter, (code, code));
+            let held = cache.read_filter(|| Ok(&tables.filters), None, &filter, (code, code));
             if !held.unwrap() {
                 return;
             }
@@ -294,11 +295,15 @@ fn probes_find_everything_while_runs_are_merged() {
     );
     assert!(looks > 10, "{looks}");
     let tables = tables(&transaction);
-    let cache = FilterCache::new(1 << 20);
+    let cache = RunCache::new(1 << 20, 1 << 20);
     for expected in &all {
         let codes = (expected.code, expected.code);
         let filter = filter_of(77, summary.filter.unwrap());
-        assert!(cache.read(&tables.filters, &filter, codes).unwrap());
+        assert!(
+            cache
+                .read_filter(|| Ok(&tables.filters), None, &filter, codes)
+                .unwrap()
+        );
     }
 }
 

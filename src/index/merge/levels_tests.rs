@@ -74,6 +74,17 @@ impl Growing {
         self.documents = end;
     }
 
+    /// Returns the number of runs that a probe asks in each lane, in the mean: the lanes that a merge has done
+    /// stand in its output, and the others in its inputs.
+    fn probed_runs(&self) -> f64 {
+        let saved = self.merges.iter().map(|(plan, left)| {
+            let inputs = self.runs.iter().filter(|run| plan.runs.contains(&run.run));
+            let all: u64 = inputs.map(|run| run.documents).sum();
+            (1.0 - *left as f64 / all as f64) * (plan.runs.len() - 1) as f64
+        });
+        self.runs.len() as f64 - saved.sum::<f64>()
+    }
+
     /// Advances merges by what so many inserts pay for, the lowest level first. Returns what all have done
     /// together.
     fn advance(&mut self, inserted: u64) -> u64 {
@@ -136,6 +147,44 @@ fn merges_do_not_pile_up() {
         }
         assert!(deepest >= 4, "{deepest}");
     }
+}
+
+/// What ARCHITECTURE.md says of a load by commits of 8,192 documents, in each stretch of so many million.
+#[test]
+fn a_load_merges_each_posting_so_often_and_leaves_so_many_runs() {
+    const COMMIT: u64 = 8_192;
+    let mut store = Growing {
+        runs: Vec::new(),
+        merges: Vec::new(),
+        documents: 0,
+    };
+    let (mut inserted, mut merged) = (0, 0);
+    let stretch = |until: u64| {
+        let (began, merged_before) = (inserted, merged);
+        let (mut runs, mut commits) = (0.0, 0.0);
+        while inserted < until {
+            inserted += COMMIT;
+            if inserted % 65_536 == 0 {
+                store.seal(65_536);
+            }
+            merged += store.advance(COMMIT);
+            runs += store.probed_runs();
+            commits += 1.0;
+        }
+        let per_posting = (merged - merged_before) as f64 / (inserted - began) as f64;
+        [per_posting, runs / commits].map(|mean| format!("{mean:.1}"))
+    };
+    // Postings merged for each that is inserted, and the runs that a probe asks, in the mean.
+    let stretches = [1, 3, 10, 20]
+        .map(|millions| millions * 1_000_000)
+        .map(stretch);
+    let expected = [
+        ["0.8", "3.4"],
+        ["1.8", "6.7"],
+        ["2.0", "9.7"],
+        ["3.0", "12.1"],
+    ];
+    assert_eq!(stretches, expected);
 }
 
 #[test]

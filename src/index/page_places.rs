@@ -1,0 +1,231 @@
+//! Places of pages of runs in the file: a block or a piece of a filter that is not in memory is read from there
+//! without a way down the engine's tree.
+//!
+//! A place is a hint. The page may have moved, and its room may have something else in it by now. But the rows of
+//! runs never change, and each is told by its key and its checksum: the one that is found at a place is the
+//! right one, or the place is forgotten and the engine reads the row.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::engine::{LeafPlaces, PageFinder, PagePlace};
+use crate::format::{BlockKey, FilterKey, Posting, split_block_key, split_filter_key};
+use crate::index::lane_index::LaneIndex;
+use crate::index::mixer::Mixer;
+use crate::sync::IgnorePoison;
+
+/// About how many bytes the pages below one page take besides.
+const NAMED_BYTES: usize = 96;
+
+/// A page, and the greatest position that it can have.
+type PageOf = (Posting, PagePlace);
+
+/// The rows of a lane of a run in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct LaneRows {
+    pub(super) run: u32,
+    pub(super) lane: u16,
+    /// They are pieces of filters, in the order of their numbers; else blocks, in the order of their last
+    /// postings. A number stands as the code of a posting.
+    pub(super) are_filters: bool,
+}
+
+impl LaneRows {
+    fn position_of(&self, key: &[u8]) -> LanePosition {
+        let found = if self.are_filters {
+            let key = <&FilterKey>::try_from(key).ok().map(split_filter_key);
+            key.map(|(run, lane, number)| (run, lane, Posting::lowest_of(number.into())))
+        } else {
+            <&BlockKey>::try_from(key).ok().map(split_block_key)
+        };
+        match found {
+            Some((run, lane, position)) if (run, lane) == (self.run, self.lane) => {
+                LanePosition::Within(position)
+            }
+            Some((run, lane, _)) if (run, lane) < (self.run, self.lane) => LanePosition::Before,
+            _ => LanePosition::Behind,
+        }
+    }
+}
+
+type Lanes = HashMap<LaneRows, LanePlaces, BuildHasherDefault<Mixer>>;
+
+/// Places in the file of pages of runs, within a limit of bytes.
+#[derive(Debug)]
+pub(crate) struct PagePlaces {
+    lanes: RwLock<Lanes>,
+    size_bytes: AtomicUsize,
+    max_bytes: usize,
+}
+
+/// Pages of a lane that one page above them names.
+#[derive(Debug)]
+struct NamedPages {
+    /// The positions up to this one are in other pages.
+    after: Option<Posting>,
+    pages: Box<[PageOf]>,
+}
+
+impl NamedPages {
+    /// Those of a lane among the pages that one page names.
+    fn of_lane(leaves: &LeafPlaces, rows: LaneRows) -> Self {
+        let mut after = match leaves.after().map(|key| rows.position_of(key)) {
+            Some(LanePosition::Within(position)) => Some(position),
+            _ => None,
+        };
+        let mut pages: Vec<PageOf> = Vec::new();
+        for (last, place) in leaves.pages() {
+            match last.map_or(LanePosition::Behind, |key| rows.position_of(key)) {
+                LanePosition::Before => after = None,
+                LanePosition::Within(last) => pages.push((last, place)),
+                // It has the last rows of the lane, if any, before those of others.
+                LanePosition::Behind => {
+                    pages.push((Posting::MAX, place));
+                    break;
+                }
+            }
+        }
+        let pages = pages.into();
+        Self { after, pages }
+    }
+
+    fn page_of(&self, target: Posting) -> Option<PagePlace> {
+        if self.after.is_some_and(|after| after >= target) {
+            return None;
+        }
+        let index = self.pages.partition_point(|(last, _)| *last < target);
+        self.pages.get(index).map(|(_, place)| *place)
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.pages.len() * size_of::<PageOf>() + NAMED_BYTES
+    }
+}
+
+/// The pages of the rows of a lane.
+#[derive(Debug, Default)]
+struct LanePlaces {
+    /// By the greatest position that the last of the pages can have.
+    named: LaneIndex<NamedPages>,
+    /// Of all of them.
+    size_bytes: usize,
+    /// The commit in whose pages a row of this lane was looked for in vain.
+    futile_commit: Option<u128>,
+}
+
+/// Where a key is, as a lane sees it.
+enum LanePosition {
+    Before,
+    Within(Posting),
+    Behind,
+}
+
+impl LanePlaces {
+    /// Removes the pages that were learned together, and returns the bytes that they took.
+    fn remove(&mut self, last: Posting) -> usize {
+        let removed = self.named.remove(last);
+        let freed = removed.map_or(0, |named| named.size_bytes());
+        self.size_bytes -= freed;
+        freed
+    }
+}
+
+impl PagePlaces {
+    pub(super) fn new(max_bytes: usize) -> Self {
+        Self {
+            lanes: RwLock::default(),
+            size_bytes: AtomicUsize::new(0),
+            max_bytes,
+        }
+    }
+
+    /// Returns the page that has the first row from a position on, as far as is known.
+    pub(super) fn page_of(&self, rows: LaneRows, target: Posting) -> Option<PagePlace> {
+        let lanes = self.lanes.read().ignore_poison();
+        let (_, named) = lanes.get(&rows)?.named.first_from(target)?;
+        named.page_of(target)
+    }
+
+    /// Looks for the pages around the one that has the first row from a position and a key on, and notes them, unless
+    /// that is futile before another commit: there are none, or the one that should have the row is the one
+    /// that failed. A transaction that reads what it has written itself need not look again and again.
+    pub(super) fn learn(
+        &self,
+        finder: &PageFinder,
+        table: &str,
+        (rows, target, key): (LaneRows, Posting, &[u8]),
+        failed: Option<PagePlace>,
+    ) {
+        let Some(commit) = finder.commit_mark() else {
+            return;
+        };
+        let is_futile = |places: &LanePlaces| places.futile_commit == Some(commit);
+        let lanes = self.lanes.read().ignore_poison();
+        if lanes.get(&rows).is_some_and(is_futile) {
+            return;
+        }
+        drop(lanes);
+        let named = finder.leaves_around(table, key);
+        let named = named.map(|leaves| NamedPages::of_lane(&leaves, rows));
+        let place = named.as_ref().and_then(|named| named.page_of(target));
+        let mut lanes = self.lanes.write().ignore_poison();
+        if let Some(named) = named {
+            self.note(&mut lanes, rows, named);
+        }
+        if place.is_none() || place == failed {
+            lanes.entry(rows).or_default().futile_commit = Some(commit);
+        }
+    }
+
+    fn note(&self, lanes: &mut Lanes, rows: LaneRows, named: NamedPages) {
+        let Some((last, _)) = named.pages.last().copied() else {
+            return;
+        };
+        let size = named.size_bytes();
+        if size > self.max_bytes {
+            return;
+        }
+        if self.size_bytes() + size > self.max_bytes {
+            // One read for each hundred places finds them again.
+            lanes.clear();
+            self.size_bytes.store(0, Ordering::Relaxed);
+        }
+        let lane = lanes.entry(rows).or_default();
+        let freed = lane.remove(last);
+        lane.named.insert(last, named);
+        lane.size_bytes += size;
+        self.size_bytes.fetch_add(size, Ordering::Relaxed);
+        self.size_bytes.fetch_sub(freed, Ordering::Relaxed);
+    }
+
+    /// Forgets the page that did not have the first row from a position on, and those that were learned with it.
+    pub(super) fn forget(&self, rows: LaneRows, target: Posting) {
+        let mut lanes = self.lanes.write().ignore_poison();
+        if let Some(lane) = lanes.get_mut(&rows)
+            && let Some((last, _)) = lane.named.first_from(target)
+        {
+            let freed = lane.remove(*last);
+            self.size_bytes.fetch_sub(freed, Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets the pages of all runs but these.
+    pub(super) fn retain_runs(&self, is_kept: impl Fn(u32) -> bool) {
+        let mut lanes = self.lanes.write().ignore_poison();
+        lanes.retain(|rows, _| is_kept(rows.run));
+        let size_bytes = lanes.values().map(|lane| lane.size_bytes).sum();
+        self.size_bytes.store(size_bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes held.
+    pub(super) fn size_bytes(&self) -> usize {
+        self.size_bytes.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+#[path = "page_places_tests.rs"]
+mod tests;

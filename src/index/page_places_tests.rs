@@ -1,0 +1,209 @@
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+use redb::WriteTransaction;
+
+use super::*;
+use crate::engine::{FILTERS as FILTER_TABLE, RedbFile};
+use crate::format::{FilterShape, LaneSummary};
+use crate::index::filter_cache::FilterOf;
+use crate::index::probe::{FirstBlock, probe_lane_while};
+use crate::index::run::{ProbeCost, delete_run};
+use crate::index::run_cache::RunCache;
+use crate::index::segment::ProbeControl;
+use crate::index::testing::{
+    BUCKETS, Random, TABLE, in_range, lane_ref, posting, tables, write, write_filtered,
+};
+use crate::options::StoreOptions;
+
+/// Room for some two hundred places and a dozen blocks.
+const MEMORY_BYTES: usize = 80_000;
+
+const SHAPE: FilterShape = FilterShape {
+    pieces: 60,
+    blocks: 126,
+};
+
+struct File {
+    engine: RedbFile,
+    memory: RunCache,
+    _folder: tempfile::TempDir,
+}
+
+/// A lane of a run, and what a probe must find of it.
+struct Lane {
+    run: u32,
+    summary: LaneSummary,
+    postings: BTreeSet<Posting>,
+}
+
+impl File {
+    fn new(filter_bytes: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options = StoreOptions::new().cache_bytes(1 << 20);
+        Self {
+            engine: RedbFile::create(&folder.path().join("file"), &options).unwrap(),
+            memory: RunCache::new(MEMORY_BYTES, filter_bytes),
+            _folder: folder,
+        }
+    }
+
+    fn finder(&self) -> &PageFinder {
+        self.engine.page_finder.as_ref().unwrap()
+    }
+
+    /// Writes lane 2 of some runs in a commit.
+    fn commit(&self, runs: impl Iterator<Item = u32>) -> Vec<Lane> {
+        let transaction = self.engine.begin_write().unwrap();
+        let lanes = runs.map(|run| Lane::write(&transaction, run)).collect();
+        transaction.commit().unwrap();
+        lanes
+    }
+
+    /// Probes for some of the postings. Returns what it cost, and how often the engine was asked.
+    fn probe(&self, transaction: &WriteTransaction, lane: &Lane) -> (ProbeCost, u32) {
+        let table = transaction.open_table(TABLE).unwrap();
+        let opened = Cell::new(0);
+        let mut cost = ProbeCost::default();
+        let sources = self.memory.sources(Some(self.finder()));
+        for wanted in lane.postings.iter().step_by(97) {
+            let lane_ref = lane_ref(lane.run, &lane.summary);
+            let mut found = Vec::new();
+            let open = || {
+                opened.set(opened.get() + 1);
+                Ok(&table)
+            };
+            let codes = (wanted.code, wanted.code);
+            let first = FirstBlock::find(sources, lane_ref, wanted.code);
+            let visit = &mut |posting| {
+                found.push(posting);
+                Ok(ProbeControl::GoOn)
+            };
+            cost.add(probe_lane_while((lane_ref, first), open, sources, codes, visit).unwrap());
+            assert_eq!(found, in_range(&lane.postings, codes.0..=codes.1));
+        }
+        (cost, opened.get())
+    }
+}
+
+impl Lane {
+    fn write(transaction: &WriteTransaction, run: u32) -> Self {
+        let mut random = Random(run.into());
+        let postings = (0..20_000).map(|id| posting(random.next(), id)).collect();
+        Self {
+            run,
+            summary: write(transaction, run, 2, &postings),
+            postings,
+        }
+    }
+}
+
+/// Once the pages around each have been found, the engine is not asked any more.
+#[test]
+fn blocks_are_read_at_their_places() {
+    let file = File::new(0);
+    let lanes = file.commit(0..3);
+    let transaction = file.engine.begin_write().unwrap();
+    for lane in &lanes {
+        let (first, asked) = file.probe(&transaction, lane);
+        assert!(asked > 0 && u64::from(asked) < first.blocks / 4, "{asked}");
+        let (second, asked) = file.probe(&transaction, lane);
+        // The memory has some of the blocks only.
+        assert!(second.cached_blocks < second.blocks / 2);
+        assert_eq!(asked, 0);
+    }
+    let held = file.memory.block_bytes();
+    assert!(held <= MEMORY_BYTES as u64, "{held}");
+    file.memory.retain_runs(|run| run == 1);
+    assert_eq!(file.probe(&transaction, &lanes[1]).1, 0);
+    assert!(file.probe(&transaction, &lanes[2]).1 > 0);
+    file.memory.clear();
+    assert_eq!(file.memory.block_bytes(), 0);
+}
+
+/// Runs are removed and others take their pages, commit after commit: the right blocks are found throughout.
+#[test]
+fn pages_that_have_moved_are_found_again() {
+    let file = File::new(0);
+    let mut lanes = file.commit(0..4);
+    for round in 1..6 {
+        let transaction = file.engine.begin_write().unwrap();
+        lanes.iter().for_each(|lane| {
+            file.probe(&transaction, lane);
+        });
+        let gone = lanes.remove(0);
+        delete_run(&mut tables(&transaction).blocks, gone.run, 2).unwrap();
+        transaction.commit().unwrap();
+        // Pages are free for others after the commit that follows.
+        lanes.extend(file.commit(round * 10..round * 10 + 1));
+    }
+}
+
+/// A transaction probes what it has written itself: the pages of the last commit do not have it, and are searched
+/// once.
+#[test]
+fn what_is_not_committed_is_not_looked_for_again_and_again() {
+    let file = File::new(0);
+    file.commit(0..3);
+    let transaction = file.engine.begin_write().unwrap();
+    let lane = Lane::write(&transaction, 9);
+    file.probe(&transaction, &lane);
+    let read = || file.engine.counters.count.file_reads.get();
+    let before = read();
+    let (cost, asked) = file.probe(&transaction, &lane);
+    assert!(u64::from(asked) > cost.blocks / 2);
+    // The engine's own cache has the pages of the transaction.
+    assert_eq!(read(), before);
+    transaction.commit().unwrap();
+    let transaction = file.engine.begin_write().unwrap();
+    file.probe(&transaction, &lane);
+    assert_eq!(file.probe(&transaction, &lane).1, 0);
+}
+
+#[test]
+fn pieces_of_filters_are_read_at_their_places() {
+    // Room for a few of the pieces.
+    let file = File::new(20_000);
+    let transaction = file.engine.begin_write().unwrap();
+    let mut random = Random(5);
+    let postings: BTreeSet<_> = (0..9_000).map(|id| posting(random.next(), id)).collect();
+    for run in [3, 4] {
+        write_filtered(&transaction, run, 2, SHAPE, &postings);
+    }
+    transaction.commit().unwrap();
+    let transaction = file.engine.begin_write().unwrap();
+    let table = transaction.open_table(FILTER_TABLE).unwrap();
+    let ask = |run: u32, code: u64| {
+        let filter = FilterOf {
+            run,
+            lane: 2,
+            shape: SHAPE,
+            buckets: BUCKETS,
+        };
+        let opened = Cell::new(false);
+        let open = || {
+            opened.set(true);
+            Ok(&table)
+        };
+        let codes = (code, code);
+        let memory = &file.memory;
+        let answer = memory.read_filter(open, Some(file.finder()), &filter, codes);
+        (answer.unwrap(), opened.get())
+    };
+    for run in [3, 4] {
+        let opened = postings.iter().step_by(9).map(|posting| {
+            let (may_hold, opened) = ask(run, posting.code);
+            assert!(may_hold);
+            opened
+        });
+        let opened = opened.filter(|opened| *opened).count();
+        assert!((1..20).contains(&opened), "{opened}");
+        let absent = (0..1_000).filter(|_| {
+            let (may_hold, opened) = ask(run, random.next());
+            assert!(!opened);
+            !may_hold
+        });
+        // Of 150 postings a piece, with 200 bits each, hardly one in a thousand is taken for one that is there.
+        assert!(absent.count() > 950);
+    }
+}
