@@ -1,9 +1,11 @@
 //! Threads with names, which the system's tools show: at most 15 bytes of them.
 
 use std::io;
-use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::sync::mpsc::sync_channel;
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle, scope};
 
 use crate::error::{Error, Result};
+use crate::invariant::OrBug;
 
 /// Starts a thread.
 ///
@@ -28,6 +30,32 @@ pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
     named(name).spawn_scoped(scope, run).map_err(failure)
 }
 
+/// Has a second thread make items, two ahead of the one that `take` gets, in order. Returns false, with nothing
+/// made, if the system allows no further thread.
+///
+/// # Errors
+/// The first of an item or of `take`; [`Error::Bug`] if making an item panics.
+pub(crate) fn make_ahead<T: Send>(
+    name: &str,
+    items: &mut (impl Iterator<Item = Result<T>> + Send),
+    mut take: impl FnMut(T) -> Result<()>,
+) -> Result<bool> {
+    scope(|scope| {
+        let (sender, receiver) = sync_channel(1);
+        // It ends once nobody waits for items any more.
+        let make = move || items.try_for_each(|item| sender.send(item));
+        let Ok(making) = named(name).spawn_scoped(scope, make) else {
+            return Ok(false);
+        };
+        let taken = receiver.iter().try_for_each(|item| take(item?));
+        drop(receiver);
+        let made = making.join();
+        // A panic ends the items early.
+        let _ = made.ok().or_bug("a thread that makes items panicked")?;
+        taken.map(|()| true)
+    })
+}
+
 pub(crate) fn named(name: &str) -> Builder {
     Builder::new().name(format!("rsm-{name}"))
 }
@@ -35,4 +63,44 @@ pub(crate) fn named(name: &str) -> Builder {
 fn failure(source: io::Error) -> Error {
     let action = "starting a thread".into();
     Error::Io { action, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invariant::bug;
+
+    fn numbers(end: u32) -> impl Iterator<Item = Result<u32>> + Send {
+        (0..end).map(|number| match number {
+            7 => Err(Error::Busy),
+            9 => panic!("nine"),
+            _ => Ok(number),
+        })
+    }
+
+    #[test]
+    fn items_come_in_order_up_to_the_first_failure() {
+        let taken = |end, refused: Option<u32>| {
+            let mut taken = Vec::new();
+            let made = make_ahead("test", &mut numbers(end), |number| {
+                taken.push(number);
+                (refused != Some(number))
+                    .then_some(())
+                    .ok_or_else(|| bug("refused"))
+            });
+            (made, taken)
+        };
+        let (made, all) = taken(7, None);
+        assert!(made.unwrap());
+        assert_eq!(all, (0..7).collect::<Vec<_>>());
+        let (made, before) = taken(8, None);
+        assert!(matches!(made, Err(Error::Busy)));
+        assert_eq!(before, all);
+        let (made, some) = taken(8, Some(3));
+        assert!(made.unwrap_err().to_string().contains("refused"));
+        assert_eq!(some, [0, 1, 2, 3]);
+        let mut behind = numbers(10).skip(8);
+        let made = make_ahead("test", &mut behind, |_| Ok(()));
+        assert!(matches!(made, Err(Error::Bug { .. })));
+    }
 }

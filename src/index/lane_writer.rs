@@ -283,23 +283,43 @@ impl LanePacker {
     }
 }
 
-/// As [`write_lane`], of postings that are in memory.
-///
-/// # Errors
-/// Those of writing, and [`Error::Corrupt`] if the order is broken.
-pub(crate) fn write_sorted(
-    tables: &mut RunTables<'_>,
-    run: u32,
-    lane: u16,
-    filter: Option<FilterPlan>,
-    postings: Vec<Posting>,
-) -> Result<LaneSummary> {
-    let mut packer = LanePacker::new(tables.name, run, lane, filter);
-    let mut packed = Packed::default();
-    packer.pending = postings;
-    let summary = packer.finish(&mut packed)?;
-    packed.write(tables)?;
-    Ok(summary)
+/// A whole lane of a run, packed and not yet written.
+pub(crate) struct PackedLane {
+    rows: Packed,
+    summary: LaneSummary,
+}
+
+impl PackedLane {
+    /// Packs postings in strictly ascending order.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the order is broken.
+    pub(crate) fn new(
+        table_name: &'static str,
+        (run, lane): (u32, u16),
+        filter: Option<FilterPlan>,
+        postings: Vec<Posting>,
+    ) -> Result<Self> {
+        let mut packer = LanePacker::new(table_name, run, lane, filter);
+        let mut rows = Packed::default();
+        packer.pending = postings;
+        let summary = packer.finish(&mut rows)?;
+        Ok(Self { rows, summary })
+    }
+
+    /// Number of postings of the lane.
+    pub(crate) fn postings(&self) -> u64 {
+        self.summary.postings
+    }
+
+    /// Writes the lane.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(crate) fn write(mut self, tables: &mut RunTables<'_>) -> Result<LaneSummary> {
+        self.rows.write(tables)?;
+        Ok(self.summary)
+    }
 }
 
 /// Writes a lane of a run: `postings` in strictly ascending order.

@@ -30,7 +30,7 @@ pub(crate) use filter_cache::{FilterAnswer, FilterOf, FilterReader};
 pub(crate) use filter_writer::{FilterPieces, FilterPlan};
 pub(crate) use k_way::{KWayMerge, merge_slices};
 pub(crate) use lane_iter::lane_iter_owned;
-pub(crate) use lane_writer::{write_lane, write_sorted};
+pub(crate) use lane_writer::{PackedLane, write_lane};
 pub(crate) use memtable::{Memtable, TOMBSTONE_LANE};
 pub(crate) use merge::{LaneMerge, MergeBudget, MergePlan, Pace, RunShape, plan, whole_level};
 pub(crate) use probe::{FirstBlock, probe_lane_while};

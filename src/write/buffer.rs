@@ -142,11 +142,20 @@ impl TransactionBuffer {
 
     /// Returns the memtable with the postings of this buffer added, and leaves the buffer empty.
     pub(super) fn drain_into(&mut self, memtable: &Memtable) -> Memtable {
+        memtable.append(&self.drain())
+    }
+
+    /// As [`drain_into`](Self::drain_into), for a memtable that is read once and in whole lanes.
+    pub(super) fn drain_behind(&mut self, memtable: &Memtable) -> Memtable {
+        memtable.chain(&self.drain())
+    }
+
+    fn drain(&mut self) -> Memtable {
         self.keys.clear();
         let mut segments = std::mem::take(&mut self.segments);
         if self.tail.documents() > 0 {
             segments = segments.push(self.tail.build());
         }
-        memtable.append(&segments)
+        segments
     }
 }

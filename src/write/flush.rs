@@ -1,13 +1,16 @@
 //! Flushing the memtable into a run.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::{LaneSummary, RunDescriptor};
-use crate::index::{FilterPlan, Memtable, TOMBSTONE_LANE, write_sorted};
-use crate::invariant::{at, invariant};
+use crate::index::{FilterPlan, Memtable, PackedLane, TOMBSTONE_LANE};
+use crate::invariant::{OrBug, at, invariant};
 use crate::lanes::{LaneRole, LaneSet};
 use crate::read::PostingTable;
+use crate::state::SharedContext;
+use crate::threads::make_ahead;
 use crate::write::equal_notes::EqualCollector;
 use crate::write::filter_policy::filter_shape;
 use crate::write::writer::Writer;
@@ -19,7 +22,8 @@ impl Writer {
         self.flush_pending()?;
         let (first, end) = (self.state.sealed_below, self.state.next_id);
         invariant!(first < end, "a flush of no ids, from {first} to {end}");
-        let memtable = self.buffer.get_mut().drain_into(&self.memtable);
+        self.has_flushed = true;
+        let memtable = self.buffer.get_mut().drain_behind(&self.memtable);
         self.memtable = Memtable::default();
         self.unflushed_kept = 0;
         self.state.sealed_below = end;
@@ -29,57 +33,50 @@ impl Writer {
         self.merge()
     }
 
+    /// Returns true if the transaction leaves work on merges to the next one: it has flushed what earlier ones inserted,
+    /// and would take much longer than they did. Of two in a row at least one does not.
+    pub(super) fn leaves_merges(&self) -> Result<bool> {
+        let options = &self.store.context.options;
+        let lanes = u64::from(self.store.context.lanes.single_count());
+        let flushed = options.flush_after_documents.saturating_mul(lanes);
+        let flushed = flushed.min(options.flush_after_kept_hashes());
+        let moved = self
+            .state
+            .postings_moved
+            .checked_sub(self.base.postings_moved);
+        let moved = moved.or_bug("a count of moved postings that only rises")?;
+        Ok(self.has_flushed && moved < flushed / 2)
+    }
+
     fn write_run(
         &mut self,
         memtable: &Memtable,
         (first_id, last_id): (u64, u64),
         documents: u64,
     ) -> Result<()> {
-        // The rows of these documents are gone. Their postings are still in segments, which are immutable.
-        let deleted: HashSet<u64> = memtable
-            .lane(TOMBSTONE_LANE)
-            .iter()
-            .map(|posting| posting.id)
-            .collect();
+        let store = Arc::clone(&self.store);
+        let context = &store.context;
         let run = self.state.take_run_number()?;
         self.has_written_runs = true;
+        let deleted = memtable.lane(TOMBSTONE_LANE);
+        let mut flush = Flush {
+            context,
+            memtable,
+            deleted: deleted.iter().map(|posting| posting.id).collect(),
+            run,
+            documents,
+            all_documents: self.state.documents,
+            equal: EqualCollector::new(&context.lanes),
+        };
         let mut lanes: Vec<LaneSummary> = Vec::new();
-        let mut equal = EqualCollector::new(&self.store.context.lanes);
-        for (role, lane) in self.store.context.lanes.roles().zip(0u16..) {
-            let mut postings = memtable.lane(lane);
-            let read = postings.len() as u64;
-            let expected = memtable.lane_postings(lane);
-            invariant!(
-                read == expected,
-                "lane {lane}: {read} postings of {expected} in the memtable"
-            );
-            if !deleted.is_empty() {
-                postings.retain(|posting| !deleted.contains(&posting.id));
-            }
-            let kept = postings.len() as u64;
-            postings
-                .iter()
-                .for_each(|posting| equal.push(lane, *posting));
-            let context = &self.store.context;
-            let shape = filter_shape(context, lane, kept, documents, self.state.documents)?;
-            let buckets = context.lanes.bucket_bits(lane);
-            let filter = shape.map(|shape| FilterPlan { shape, buckets });
-            let mut tables = self.run_tables(PostingTable::of(role))?;
-            let summary = write_sorted(&mut tables, run, lane, filter, postings)?;
-            // No document has two postings in a lane but that of kept hashes, and none has one after it was
-            // deleted.
-            let fits = kept <= documents && read - kept <= deleted.len() as u64;
-            invariant!(
-                summary.postings == kept && (fits || role == LaneRole::Kept),
-                "run {run}, lane {lane}: {read} postings read, {} deleted documents, {kept} postings \
-                 kept of {documents} documents, {} written",
-                deleted.len(),
-                summary.postings
-            );
-            lanes.push(summary);
-        }
-        check_lanes_agree(&self.store.context.lanes, run, &lanes)?;
-        equal.write(&self.store.context, self.write()?)?;
+        let write = |flushed: FlushedLane| {
+            let mut tables = self.run_tables(PostingTable::of(flushed.role))?;
+            lanes.push(flushed.lane.write(&mut tables)?);
+            Ok(())
+        };
+        flush.pack(write)?;
+        check_lanes_agree(&context.lanes, run, &lanes)?;
+        flush.equal.write(context, self.write()?)?;
         let descriptor = RunDescriptor {
             run,
             level: 0,
@@ -93,6 +90,82 @@ impl Writer {
         };
         self.note_flush(&descriptor);
         self.add_run_unless_empty(descriptor, 0)
+    }
+}
+
+/// The lanes of a memtable on their way into a run.
+struct Flush<'m> {
+    context: &'m SharedContext,
+    memtable: &'m Memtable,
+    /// Documents whose rows are gone. Their postings are still in segments, which are immutable.
+    deleted: HashSet<u64>,
+    run: u32,
+    /// Number of documents of the run.
+    documents: u64,
+    /// Number of documents of the store.
+    all_documents: u64,
+    equal: EqualCollector,
+}
+
+struct FlushedLane {
+    role: LaneRole,
+    lane: PackedLane,
+}
+
+impl Flush<'_> {
+    /// Hands on all lanes, packed. What has to be written while the next lane is packed needs two threads.
+    fn pack(&mut self, mut write: impl FnMut(FlushedLane) -> Result<()>) -> Result<()> {
+        let context = self.context;
+        let single = u64::from(context.lanes.single_count());
+        let is_parallel = context
+            .options
+            .is_in_parallel(self.documents.saturating_mul(single));
+        let mut lanes = context.lanes.roles().zip(0u16..);
+        let mut packed = lanes.by_ref().map(|(role, lane)| self.lane(role, lane));
+        if !is_parallel || !make_ahead("flush", &mut packed, &mut write)? {
+            packed.try_for_each(|lane| write(lane?))?;
+        }
+        Ok(())
+    }
+
+    fn lane(&mut self, role: LaneRole, lane: u16) -> Result<FlushedLane> {
+        let (run, documents) = (self.run, self.documents);
+        let mut postings = self.memtable.lane(lane);
+        let read = postings.len() as u64;
+        let expected = self.memtable.lane_postings(lane);
+        invariant!(
+            read == expected,
+            "lane {lane}: {read} postings of {expected} in the memtable"
+        );
+        let deleted = &self.deleted;
+        if !deleted.is_empty() {
+            postings.retain(|posting| !deleted.contains(&posting.id));
+        }
+        let kept = postings.len() as u64;
+        // No document has two postings in a lane but that of kept hashes, and none has one after it was
+        // deleted.
+        let fits = kept <= documents && read - kept <= deleted.len() as u64;
+        invariant!(
+            fits || role == LaneRole::Kept,
+            "run {run}, lane {lane}: {read} postings read, {} deleted documents, {kept} postings \
+             kept of {documents} documents",
+            deleted.len()
+        );
+        let equal = &mut self.equal;
+        postings
+            .iter()
+            .for_each(|posting| equal.push(lane, *posting));
+        let shape = filter_shape(self.context, lane, kept, documents, self.all_documents)?;
+        let buckets = self.context.lanes.bucket_bits(lane);
+        let filter = shape.map(|shape| FilterPlan { shape, buckets });
+        let table_name = PostingTable::of(role).name();
+        let lane = PackedLane::new(table_name, (run, lane), filter, postings)?;
+        let written = lane.postings();
+        invariant!(
+            written == kept,
+            "run {run}: {kept} postings of a lane became {written}"
+        );
+        Ok(FlushedLane { role, lane })
     }
 }
 

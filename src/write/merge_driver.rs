@@ -55,6 +55,9 @@ impl Writer {
         self.paced_up_to = self.state.postings_moved;
         loop {
             self.begin_merges(left)?;
+            if self.leaves_merges()? {
+                return Ok(());
+            }
             let ended = self.pay_merge_debts()?;
             if ended == 0 {
                 return Ok(());

@@ -51,6 +51,8 @@ pub(crate) struct Writer {
     pub(super) unflushed_kept: u64,
     /// The value of `state.postings_moved` up to which merges have been paced.
     pub(super) paced_up_to: u64,
+    /// True once the memtable was flushed.
+    pub(super) has_flushed: bool,
     /// True once blocks or filters of runs were written.
     pub(super) has_written_runs: bool,
     /// True once a merge has ended, so that the runs that it merged are gone.
@@ -88,6 +90,7 @@ impl Writer {
             removed_rows: 0,
             unflushed_kept: kept_lane.map_or(0, |lane| latest.memtable.lane_postings(lane)),
             paced_up_to: latest.state.postings_moved,
+            has_flushed: false,
             has_written_runs: false,
             has_dropped_runs: false,
             failure: None,
