@@ -133,8 +133,7 @@ mod types;
 mod write;
 
 pub use build::{
-    BulkBuild, BulkEstimate, BulkOptions, BulkReport, DuplicateKeys, Reband, RebandEstimate,
-    RebandReport,
+    BulkBuild, BulkEstimate, BulkOptions, BulkReport, DuplicateKeys, RebandEstimate, RebandReport,
 };
 pub use corpus::{collection, dedup, eval, pipeline, tune, verification};
 #[doc(hidden)]
@@ -147,10 +146,9 @@ pub use id::DocumentId;
 pub use join::{Clusters, Join, JoinEstimate, LeftOut, Pair, Pairs, SuspiciousCluster};
 pub use lanes::{Banding, TableDesign};
 pub use maintain::{
-    Backup, BackupReport, BucketSample, BucketStats, Codec, CompactReport, EvictPolicy,
-    EvictReport, Eviction, ExistingKeys, ExportReport, IdRange, Import, ImportReport, LaneStats,
-    MergeStats, PairRule, PairScore, Repair, RepairReport, RunStats, ShardMerge, Stats,
-    StoredDocument, TableStats,
+    BackupReport, BucketSample, BucketStats, Codec, CompactReport, EvictPolicy, EvictReport,
+    ExistingKeys, ExportReport, IdRange, ImportReport, LaneStats, MergeStats, PairRule, PairScore,
+    RepairReport, RunStats, Stats, StoredDocument, TableStats,
 };
 pub use observe::{Latencies, Metrics};
 pub use options::StoreOptions;
@@ -170,8 +168,8 @@ pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 pub use transaction::WriteTransaction;
 pub use types::{
     BeyondBudget, CheckReport, Document, FrequentPassage, Match, Matches, Novelty, Operation,
-    Overlap, Overlaps, Phase, PlacedPassage, Problem, Progress, Record, Revision, Scope, Upserted,
-    key_text,
+    Overlap, Overlaps, Phase, PlacedPassage, Problem, Progress, Record, Report, Revision, Scope,
+    Upserted, key_text,
 };
 
 /// The examples of the README, held to be true.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::corpus::eval::{DocumentSample, Evaluation};
 use crate::error::Result;
 use crate::join::{Clusters, Join, Pairs};
-use crate::maintain::{self, Backup, ExportReport, Stats};
+use crate::maintain::{self, BackupReport, ExportReport, Stats};
 use crate::query::{self, ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
 use crate::read::{Records, SnapshotView};
 use crate::schema::{DesignReport, Schema};
@@ -595,8 +595,17 @@ impl Snapshot {
     /// assert!(Store::open(&copy)?.snapshot()?.contains("a")?);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn backup(&self, path: impl AsRef<Path>) -> Backup<'_> {
-        Backup::new(&self.view, path.as_ref())
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`] if something has the name of the copy: it stays as it is.
+    /// [`Error::Corrupt`] if a page or a row of the store is damaged; [`Error::NewerFormat`] and
+    /// [`Error::UnknownFeatures`] if a newer release must do it, for the store may have tables that
+    /// this one does not know; [`Error::InvalidParameter`] for an option out of its range;
+    /// [`Error::Stopped`] if the progress callback breaks off, which is called about every 4 MiB;
+    /// [`Error::Io`] if the disk is full, for one. There is no copy then.
+    pub fn backup(&self, path: impl AsRef<Path>) -> Operation<'_, BackupReport> {
+        maintain::backup(&self.view, path.as_ref())
     }
 
     /// Writes all documents as a stream, in the order of their ids: keys, stamps, payloads and

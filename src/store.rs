@@ -5,11 +5,11 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::build::{self, BulkBuild, BulkOptions, Reband};
+use crate::build::{self, BulkBuild, BulkOptions, BulkReport, RebandReport};
 use crate::corpus::dedup::Deduplicator;
 use crate::error::{Error, Result};
 use crate::group_commit::{GroupCommitHandle, Queue};
-use crate::maintain::{self, CompactReport, EvictPolicy, Eviction, Import, Repair, ShardMerge};
+use crate::maintain::{self, CompactReport, EvictPolicy, EvictReport, ImportReport, RepairReport};
 use crate::observe::Metrics;
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
@@ -612,7 +612,7 @@ impl Store {
     /// Removes documents by their age, by their number, or as the caller says.
     ///
     /// Documents are read without a transaction and removed in short ones, at most
-    /// [`slice_documents`](Eviction::slice_documents) in each, so that neither readers nor other writers
+    /// [`slice_documents`](Operation::slice_documents) in each, so that neither readers nor other writers
     /// wait for long. Each document is read again before it is removed: one that was
     /// [touched](WriteTransaction::touch), replaced or removed meanwhile is spared and counted. Documents
     /// that are inserted meanwhile are not examined. After a stop or a crash the evicted documents stay
@@ -641,8 +641,17 @@ impl Store {
     /// assert!(store.snapshot()?.contains("a")?);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn evict<'a>(&'a self, policy: EvictPolicy<'a>) -> Eviction<'a> {
-        Eviction::new(self.store(), policy)
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for an option out of its range; as
+    /// [`begin_write`](Self::begin_write), [`Error::Busy`] among them if this thread holds a
+    /// transaction, and [`WriteTransaction::commit`]; [`Error::Corrupt`] and [`Error::Io`] if the file
+    /// cannot be read; [`Error::Stopped`] if the progress callback breaks off, which is called after
+    /// each transaction, and while no transaction is open. What earlier transactions have evicted
+    /// stays so, and the same eviction goes on with the rest.
+    pub fn evict<'a>(&'a self, policy: EvictPolicy<'a>) -> Operation<'a, EvictReport> {
+        maintain::evict(self.store(), policy)
     }
 
     /// Takes in the documents of a stream that [`Snapshot::export`] wrote: under new ids, in their
@@ -677,8 +686,21 @@ impl Store {
     /// assert_eq!((report.inserted, report.skipped), (1, 0));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn import<'a>(&'a self, reader: impl Read + 'a) -> Import<'a> {
-        Import::new(self.store(), reader)
+    ///
+    /// # Errors
+    ///
+    /// Before anything is written: [`Error::OtherRecipe`] names what differs; [`Error::DamagedStream`]
+    /// if it is something else; [`Error::NewerFormat`], [`Error::SelfTest`] and
+    /// [`Error::MissingFeature`] as in [`open`](Self::open); [`Error::InvalidParameter`] for options that
+    /// contradict each other.
+    ///
+    /// After that: [`Error::ImportStopped`], which says how many documents of the stream are dealt with
+    /// for good, and why: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`],
+    /// [`Error::Stopped`] if the progress callback breaks off, which is called before each transaction
+    /// and at the end, and as [`begin_write`](Self::begin_write) and [`WriteTransaction::commit`]. If it
+    /// was a commit that failed, its documents may be there as well.
+    pub fn import<'a>(&'a self, reader: impl Read + 'a) -> Operation<'a, ImportReport> {
+        maintain::import(self.store(), reader)
     }
 
     /// Reports how well the bands and tables fit the number of documents after the last commit. It is worth
@@ -809,8 +831,21 @@ impl Store {
     /// assert!(Store::open(&new)?.snapshot()?.contains("a")?);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn repair<'a>(path: impl AsRef<Path>, target: impl AsRef<Path>) -> Repair<'a> {
-        Repair::new(path.as_ref(), target.as_ref())
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`] if something has the name of the new store; [`Error::NotFound`],
+    /// [`Error::NotAStore`] and [`Error::Locked`] of the old file; [`Error::Corrupt`] if its schema
+    /// cannot be read and none was given; [`Error::InvalidParameter`] if the one that was given makes
+    /// other signatures; [`Error::NewerFormat`], [`Error::UnknownFeatures`] and [`Error::ReadOnly`] if a
+    /// newer release must do it; [`Error::SelfTest`] as in [`open`](Self::open); [`Error::Stopped`] if
+    /// the progress callback breaks off; [`Error::Io`] if a disk is full, for one. There is no new store
+    /// then.
+    pub fn repair<'a>(
+        path: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+    ) -> Operation<'a, RepairReport> {
+        maintain::repair(path.as_ref(), target.as_ref())
     }
 
     /// Makes one store of several that were made by one recipe, such as those that many machines built of
@@ -835,12 +870,19 @@ impl Store {
     /// assert_eq!(Store::open(file("all"))?.snapshot()?.get("b")?.unwrap().id().get(), 1);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if there is no shard, or one was made by another recipe than the
+    /// first; those of [`open_read_only`](Self::open_read_only) for a shard; [`Error::AlreadyExists`],
+    /// [`Error::KeyTwice`], [`Error::Stopped`] and [`Error::Io`] as a bulk build. There is no new store
+    /// then.
     pub fn merge<'a, P: AsRef<Path>>(
         target: impl AsRef<Path>,
         shards: impl IntoIterator<Item = P>,
-    ) -> ShardMerge<'a> {
+    ) -> Operation<'a, BulkReport> {
         let shards = shards.into_iter().map(|path| path.as_ref().into());
-        ShardMerge::new(target.as_ref(), shards.collect())
+        maintain::merge_shards(target.as_ref(), shards.collect())
     }
 
     /// Begins to build a new store offline: the quickest way to put many documents into one. The result
@@ -893,9 +935,9 @@ impl Store {
     ///
     /// Before anything is written all pages of the file are read and verified.
     ///
-    /// Memory: as [`bulk_build`](Self::bulk_build), whose options this takes [too](Reband::bulk), and what the store keeps of unflushed and of removed
+    /// Memory: as [`bulk_build`](Self::bulk_build), whose options this takes [too](Operation::bulk), and what the store keeps of unflushed and of removed
     /// documents. Disk: the file grows by the new postings, as the old ones stay until the commit;
-    /// and the temporary file, as in a build. [`Reband::estimate`] says how
+    /// and the temporary file, as in a build. [`Operation::estimate`] says how
     /// much. If the lanes stay as they are, because only the number of expected documents changes or a
     /// threshold without an effect on the bands, one row is written and nothing is read.
     ///
@@ -916,7 +958,19 @@ impl Store {
     /// assert_eq!(store.snapshot()?.query(&question).run()?.len(), 1);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn reband<'a>(path: impl AsRef<Path>, rebanding: &Rebanding) -> Reband<'a> {
-        Reband::new(path.as_ref(), rebanding)
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open) and [`Schema::rebanded`]; [`Error::InvalidParameter`] for an option out
+    /// of its range; [`Error::ReadOnly`] for a store that this release may only read;
+    /// [`Error::Corrupt`] if a page or a row is damaged; [`Error::Stopped`] if the progress callback
+    /// breaks off; [`Error::Io`] if a disk is full, for one. The store is as it was then. Only if the
+    /// commit itself fails is the outcome unknown until the store is opened again: it is the old or
+    /// the new one as a whole.
+    pub fn reband<'a>(
+        path: impl AsRef<Path>,
+        rebanding: &Rebanding,
+    ) -> Operation<'a, RebandReport> {
+        build::reband_file(path.as_ref(), rebanding)
     }
 }

@@ -16,5 +16,6 @@ pub(crate) use bulk_build::bulk_build;
 pub use bulk_build::{BulkBuild, BulkReport};
 pub use estimate::{BulkEstimate, RebandEstimate};
 pub use options::{BulkOptions, DuplicateKeys};
-pub use reband::{Reband, RebandReport};
+pub use reband::RebandReport;
+pub(crate) use reband::reband_file;
 pub(crate) use repeated::{FirstOfEachKey, LastOfEachKey};

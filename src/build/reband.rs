@@ -1,7 +1,5 @@
 //! New bands and tables for the documents of a store, from their signatures.
 
-use std::fmt;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,59 +14,46 @@ use crate::format::LaneSummary;
 use crate::invariant::invariant;
 use crate::schema::{Rebanding, Schema};
 use crate::state;
-use crate::types::{Phase, Progress, Watch};
+use crate::types::{Operation, Phase, Report, Watch};
 use crate::write::EqualCollector;
 
-#[cfg(doc)]
-use crate::error::Error;
-
-/// A rebanding that [`run`](Self::run) does. Made by [`Store::reband`](crate::Store::reband).
-///
-/// ```
-/// # use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("pages.rsm");
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # Store::create(&path, schema)?;
-/// use std::ops::ControlFlow;
-/// let report = Store::reband(&path, &Rebanding::new().threshold(0.6))
-///     .bulk(BulkOptions::new().memory_bytes(1 << 30))
-///     .on_progress(|progress| {
-///         eprintln!("{progress}");
-///         ControlFlow::Continue(())
-///     })
-///     .run()?;
-/// assert!(report.is_rewritten);
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[must_use = "a rebanding does nothing until it is run"]
-pub struct Reband<'a> {
+/// The store that is to be rebanded, and how.
+pub struct RebandRequest {
     path: PathBuf,
     rebanding: Rebanding,
     bulk: BulkOptions,
-    watch: Watch<'a>,
 }
 
-impl<'a> Reband<'a> {
-    pub(crate) fn new(path: &Path, rebanding: &Rebanding) -> Self {
-        Self {
-            path: path.into(),
-            rebanding: rebanding.clone(),
-            bulk: BulkOptions::new(),
-            watch: Watch::new("the rebanding"),
-        }
-    }
+/// Describes the rebanding of a store.
+pub(crate) fn reband_file<'a>(path: &Path, rebanding: &Rebanding) -> Operation<'a, RebandReport> {
+    let request = RebandRequest {
+        path: path.into(),
+        rebanding: rebanding.clone(),
+        bulk: BulkOptions::new(),
+    };
+    Operation::new("the rebanding", request, |request: RebandRequest, watch| {
+        reband(&request.path, &request.rebanding, &request.bulk, watch)
+    })
+}
 
-    /// Sets the memory, disk space and threads that it uses. The rule for duplicate keys has no effect.
+impl Operation<'_, RebandReport> {
+    /// Sets the memory, disk space and threads that the rebanding uses. The rule for duplicate keys has
+    /// no effect.
+    ///
+    /// ```
+    /// # use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let report = Store::reband(&path, &Rebanding::new().threshold(0.6))
+    ///     .bulk(BulkOptions::new().memory_bytes(1 << 30))
+    ///     .run()?;
+    /// assert!(report.is_rewritten);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn bulk(mut self, options: BulkOptions) -> Self {
-        self.bulk = options;
-        self
-    }
-
-    /// Sets what is told of the progress, and may stop the rebanding: see [`Progress`]. The store is as
-    /// it was then.
-    pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
-        self.watch.set(callback);
+        self.settings.bulk = options;
         self
     }
 
@@ -93,32 +78,9 @@ impl<'a> Reband<'a> {
     ///
     /// As [`Schema::rebanded`] and [`Store::open_read_only`](crate::Store::open_read_only).
     pub fn estimate(&self) -> Result<RebandEstimate> {
-        let store = state::open_read_only(&self.path, &self.bulk.store)?;
-        estimate_reband(&Arc::new(store), &self.rebanding, &self.bulk)
-    }
-
-    /// Indexes the documents anew.
-    ///
-    /// # Errors
-    ///
-    /// As [`Store::open`](crate::Store::open) and [`Schema::rebanded`]; [`Error::InvalidParameter`]
-    /// for an option out of its range; [`Error::ReadOnly`] for a store that this release may only
-    /// read; [`Error::Corrupt`] if a page or a row is damaged; [`Error::Stopped`] if the progress
-    /// callback breaks off; [`Error::Io`] if a disk is full, for one. The store is as it was then. Only
-    /// if the commit itself fails is the outcome unknown until the store is opened again: it is the
-    /// old or the new one as a whole.
-    pub fn run(self) -> Result<RebandReport> {
-        let (path, rebanding, bulk) = (&self.path, &self.rebanding, &self.bulk);
-        self.watch.run(|watch| reband(path, rebanding, bulk, watch))
-    }
-}
-
-impl fmt::Debug for Reband<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reband")
-            .field("path", &self.path)
-            .field("rebanding", &self.rebanding)
-            .finish_non_exhaustive()
+        let request = &self.settings;
+        let store = state::open_read_only(&request.path, &request.bulk.store)?;
+        estimate_reband(&Arc::new(store), &request.rebanding, &request.bulk)
     }
 }
 
@@ -158,6 +120,10 @@ pub struct RebandReport {
     /// Bytes on disk after, those of the old postings included: they are free for what comes later,
     /// and [`Store::compact`](crate::Store::compact) gives them back to the disk.
     pub size_after_bytes: u64,
+}
+
+impl Report for RebandReport {
+    type Settings = RebandRequest;
 }
 
 /// Replaces the bands and tables of a store, from its stored signatures, in one commit.

@@ -40,12 +40,12 @@
 //!   no posting is written, and nothing is synced if stamp and payload are the same too.
 //! - [`Revision::Near`](crate::Revision::Near) means near by the schema, as in `insert_if_new`.
 //! - An eviction reads the documents in pieces, with a snapshot for each, and deletes them in transactions of
-//!   at most 1,000 documents ([`Eviction::slice_documents`](crate::Eviction::slice_documents)). The
+//!   at most 1,000 documents ([`Operation::slice_documents`](crate::Operation::slice_documents)). The
 //!   transaction examines each document once more: one that another thread has touched, replaced or deleted
 //!   meanwhile is spared, and counted. If the eviction is stopped, or the process crashes, the same call
 //!   goes on.
 //! - [`EvictPolicy::KeepNewest`](crate::EvictPolicy::KeepNewest) finds the oldest document to keep exactly, whatever the stamps,
 //!   in 2 MiB of memory.
-//! - [`Eviction::dry_run`](crate::Eviction::dry_run) only counts.
+//! - [`Operation::dry_run`](crate::Operation::dry_run) only counts.
 //! - A touch copies the pages that lead to its row. Many touches in one transaction, or touches of neighbours,
 //!   cost less each.

@@ -3,9 +3,8 @@
 //! Rows are copied as they are: their checksums cover table, key and value, not the place in the
 //! file. The pages around them are made anew, full.
 
-use std::fmt;
-use std::ops::{Bound, ControlFlow};
-use std::path::{Path, PathBuf};
+use std::ops::Bound;
+use std::path::Path;
 
 use crate::engine::folder_of;
 use crate::engine::{
@@ -20,7 +19,7 @@ use crate::invariant::invariant;
 use crate::observe::{UPKEEP, log as events};
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
-use crate::types::{Phase, Progress, Watch};
+use crate::types::{Operation, Phase, Report, Watch};
 
 /// Rows that are read together, and then written: many at a time go into whole pages.
 const PIECE_BYTES: usize = 4 << 20;
@@ -29,81 +28,33 @@ const PIECE_BYTES: usize = 4 << 20;
 /// the engine lists them in memory until then.
 const TRANSACTION_BYTES: u64 = 64 << 20;
 
-/// A copy of a store that [`run`](Self::run) makes. Made by
-/// [`Snapshot::backup`](crate::Snapshot::backup), where there is an example.
-///
-/// ```
-/// # use resemblance::{MinHash, Schema, Store, StoreOptions, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let copy = folder.path().join("copy.rsm");
-/// use std::ops::ControlFlow;
-/// store.snapshot()?
-///     .backup(&copy)
-///     .store(StoreOptions::new().cache_bytes(16 << 20))
-///     .on_progress(|progress| {
-///         eprintln!("{progress}");
-///         ControlFlow::Continue(())
-///     })
-///     .run()?;
-/// assert!(Store::open(&copy)?.snapshot()?.is_empty());
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[must_use = "a backup does nothing until it is run"]
-pub struct Backup<'a> {
-    snapshot: &'a SnapshotView,
-    path: PathBuf,
-    options: StoreOptions,
-    watch: Watch<'a>,
+/// Describes the copy of a snapshot in a new file under `path`.
+pub(crate) fn backup<'a>(snapshot: &'a SnapshotView, path: &Path) -> Operation<'a, BackupReport> {
+    let path = path.to_path_buf();
+    let settings = StoreOptions::new();
+    Operation::new("the backup", settings, move |options, watch| {
+        back_up(snapshot, &path, &options, watch)
+    })
 }
 
-impl<'a> Backup<'a> {
-    pub(crate) fn new(snapshot: &'a SnapshotView, path: &Path) -> Self {
-        Self {
-            snapshot,
-            path: path.into(),
-            options: StoreOptions::new(),
-            watch: Watch::new("the backup"),
-        }
-    }
-
+impl Operation<'_, BackupReport> {
     /// Sets the options with which the copy is written, of which the cache alone matters; the default
     /// [`StoreOptions`] if not set.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, StoreOptions, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let copy = folder.path().join("copy.rsm");
+    /// let options = StoreOptions::new().cache_bytes(16 << 20);
+    /// store.snapshot()?.backup(&copy).store(options).run()?;
+    /// assert!(Store::open(&copy)?.snapshot()?.is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn store(mut self, options: StoreOptions) -> Self {
-        self.options = options;
+        self.settings = options;
         self
-    }
-
-    /// Sets what is told of the progress, about every 4 MiB, and may stop the backup: see [`Progress`].
-    /// There is no copy then.
-    pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
-        self.watch.set(callback);
-        self
-    }
-
-    /// Makes the copy.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyExists`] if something has the name of the copy: it stays as it is.
-    /// [`Error::Corrupt`] if a page or a row of the store is damaged; [`Error::NewerFormat`] and
-    /// [`Error::UnknownFeatures`] if a newer release must do it, for the store may have tables that
-    /// this one does not know; [`Error::InvalidParameter`] for an option out of its range;
-    /// [`Error::Stopped`] if the progress callback breaks off; [`Error::Io`] if the disk is full, for
-    /// one. There is no copy then.
-    pub fn run(self) -> Result<BackupReport> {
-        let (snapshot, path, options) = (self.snapshot, &self.path, &self.options);
-        self.watch
-            .run(|watch| back_up(snapshot, path, options, watch))
-    }
-}
-
-impl fmt::Debug for Backup<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Backup")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
     }
 }
 
@@ -131,6 +82,10 @@ pub struct BackupReport {
     pub rows: u64,
     /// Bytes of the copy on disk.
     pub size_bytes: u64,
+}
+
+impl Report for BackupReport {
+    type Settings = StoreOptions;
 }
 
 /// Copies a snapshot into a new file under `path`.

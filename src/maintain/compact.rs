@@ -13,7 +13,7 @@ use crate::observe::{UPKEEP, log as events};
 use crate::options::StoreOptions;
 use crate::state;
 use crate::state::may_write;
-use crate::types::{Operation, Phase, Watch};
+use crate::types::{Operation, Phase, Report, Watch};
 use crate::write::{Transaction, Writer};
 
 /// The result of a compaction.
@@ -39,10 +39,14 @@ pub struct CompactReport {
     pub size_after_bytes: u64,
 }
 
+impl Report for CompactReport {
+    type Settings = ();
+}
+
 /// Merges all runs into one, and gives free pages back to the disk.
 pub(crate) fn compact<'a>(path: &Path, options: &StoreOptions) -> Operation<'a, CompactReport> {
     let (path, options) = (path.to_path_buf(), options.clone());
-    Operation::new("the compaction", move |watch| {
+    Operation::new("the compaction", (), move |(), watch| {
         compact_file(&path, &options, watch)
     })
 }

@@ -1,6 +1,5 @@
 //! Several stores with one recipe become one.
 
-use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,85 +9,46 @@ use crate::error::{Error, Result};
 use crate::read::{Records, SnapshotView};
 use crate::schema::Schema;
 use crate::state::{OpenStore, open_read_only};
-use crate::types::{Document, Phase, Progress, Record, Watch};
+use crate::types::{Document, Operation, Phase, Record, Report, Watch};
 
 /// The parameter that errors name.
 const SHARDS: &str = "shards";
 
-/// A merge of stores that has been described and not yet begun: see [`Store::merge`](crate::Store::merge).
-///
-/// ```
-/// # use resemblance::{BulkOptions, DuplicateKeys, MinHash, Schema, Store};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let file = |name: &str| folder.path().join(name);
-/// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-/// # for name in ["a", "b"] {
-/// #     let store = Store::create(file(name), schema.clone())?;
-/// #     store.insert("key", &store.sketcher().hashes([1])?)?;
-/// # }
-/// use std::ops::ControlFlow;
-/// let report = Store::merge(file("all"), [file("a"), file("b")])
-///     .bulk(BulkOptions::new().duplicate_keys(DuplicateKeys::KeepLast))
-///     .on_progress(|progress| {
-///         eprintln!("{progress}");
-///         ControlFlow::Continue(())
-///     })
-///     .run()?;
-/// assert_eq!((report.documents, report.duplicates), (1, 1));
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[must_use = "a merge does nothing until it is run"]
-pub struct ShardMerge<'a> {
-    target: PathBuf,
-    shards: Vec<PathBuf>,
-    bulk: BulkOptions,
-    watch: Watch<'a>,
+/// Describes the merge of stores into a new one.
+pub(crate) fn merge_shards<'a>(target: &Path, shards: Vec<PathBuf>) -> Operation<'a, BulkReport> {
+    let target = target.to_path_buf();
+    let settings = BulkOptions::new();
+    Operation::new("the merge", settings, move |bulk, watch| {
+        merge(&target, &shards, &bulk, watch)
+    })
 }
 
-impl<'a> ShardMerge<'a> {
-    pub(crate) fn new(target: &Path, shards: Vec<PathBuf>) -> Self {
-        Self {
-            target: target.into(),
-            shards,
-            bulk: BulkOptions::new(),
-            watch: Watch::new("the merge"),
-        }
-    }
+impl Report for BulkReport {
+    type Settings = BulkOptions;
+}
 
-    /// The options by which the new store is built: memory, threads, and what happens to a document
-    /// whose key an earlier one has.
+impl Operation<'_, BulkReport> {
+    /// Sets the options by which the merged store is built: memory, threads, and what happens to a
+    /// document whose key an earlier one has.
+    ///
+    /// ```
+    /// # use resemblance::{BulkOptions, DuplicateKeys, MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let file = |name: &str| folder.path().join(name);
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// # for name in ["a", "b"] {
+    /// #     let store = Store::create(file(name), schema.clone())?;
+    /// #     store.insert("key", &store.sketcher().hashes([1])?)?;
+    /// # }
+    /// let report = Store::merge(file("all"), [file("a"), file("b")])
+    ///     .bulk(BulkOptions::new().duplicate_keys(DuplicateKeys::KeepLast))
+    ///     .run()?;
+    /// assert_eq!((report.documents, report.duplicates), (1, 1));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn bulk(mut self, options: BulkOptions) -> Self {
-        self.bulk = options;
+        self.settings = options;
         self
-    }
-
-    /// Sets what is told of the progress, and may stop the merge: see [`Progress`]. There is no new
-    /// store then.
-    pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
-        self.watch.set(callback);
-        self
-    }
-
-    /// Makes the new store.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidParameter`] if there is no shard, or one was made by another recipe than the
-    /// first; those of [`Store::open_read_only`](crate::Store::open_read_only) for a shard;
-    /// [`Error::AlreadyExists`], [`Error::KeyTwice`], [`Error::Stopped`] and [`Error::Io`] as a bulk
-    /// build. There is no new store then.
-    pub fn run(self) -> Result<BulkReport> {
-        let (target, shards, bulk) = (&self.target, &self.shards, &self.bulk);
-        self.watch.run(|watch| merge(target, shards, bulk, watch))
-    }
-}
-
-impl fmt::Debug for ShardMerge<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShardMerge")
-            .field("target", &self.target)
-            .field("shards", &self.shards)
-            .finish_non_exhaustive()
     }
 }
 

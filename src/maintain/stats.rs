@@ -17,7 +17,7 @@ use crate::maintain::backup::row_count;
 use crate::read::PostingTable;
 use crate::read::SnapshotView;
 use crate::schema::DesignReport;
-use crate::types::{DocumentId, Operation, Phase, Watch};
+use crate::types::{DocumentId, Operation, Phase, Report, Watch};
 use crate::write::filter_bits_per_document;
 
 /// Number of the largest buckets that are listed.
@@ -293,9 +293,13 @@ impl Counted {
     }
 }
 
+impl Report for Stats {
+    type Settings = ();
+}
+
 /// Returns figures of a snapshot and its file. Reads all rows of all tables.
 pub(crate) fn stats(snapshot: &SnapshotView) -> Operation<'_, Stats> {
-    Operation::new("the statistics", |watch| count(snapshot, watch))
+    Operation::new("the statistics", (), |(), watch| count(snapshot, watch))
 }
 
 fn count(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Stats> {

@@ -1,6 +1,7 @@
 //! The report of `check`.
 
 use crate::error::{Error, Result};
+use crate::types::operation::Report;
 
 /// Greatest number of problems that a report lists.
 const MAX_PROBLEMS: usize = 100;
@@ -33,6 +34,10 @@ pub struct CheckReport {
     pub problems: Vec<Problem>,
     /// True if there were more problems than are listed.
     pub truncated: bool,
+}
+
+impl Report for CheckReport {
+    type Settings = ();
 }
 
 impl CheckReport {

@@ -18,7 +18,7 @@ pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 pub use key_text::key_text;
 pub use matches::{BeyondBudget, Match, Matches, Scope};
 pub use novelty::{Novelty, Revision, Upserted};
-pub use operation::Operation;
+pub use operation::{Operation, Report};
 pub use overlaps::{FrequentPassage, Overlap, Overlaps, PlacedPassage};
 pub(crate) use progress::Watch;
 pub use progress::{Phase, Progress};

@@ -1,4 +1,4 @@
-//! Long operations without options of their own.
+//! Long operations, and the settings that some of them have.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -6,13 +6,30 @@ use std::ops::ControlFlow;
 use crate::error::Result;
 use crate::types::progress::{Progress, Watch};
 
-type Work<'a, R> = dyn FnOnce(&mut Watch<'_>) -> Result<R> + 'a;
-
-/// A long operation that [`run`](Self::run) does, and that returns an `R`: a check, a compaction,
-/// an export, statistics.
+/// The result of a long operation, and so the name of it: the settings of the operation go by it.
 ///
-/// Operations with options of their own have builders of the same form:
-/// `operation(…).option(…).on_progress(…).run()`.
+/// ```
+/// use resemblance::{CheckReport, Operation, Report, Store};
+/// fn run_aloud<R: Report>(operation: Operation<'_, R>) -> resemblance::Result<R> {
+///     operation
+///         .on_progress(|progress| {
+///             eprintln!("{progress}");
+///             std::ops::ControlFlow::Continue(())
+///         })
+///         .run()
+/// }
+/// let checked: resemblance::Result<CheckReport> = run_aloud(Store::check("not-there.rsm"));
+/// assert!(checked.is_err());
+/// ```
+pub trait Report: Sized {
+    #[doc(hidden)]
+    type Settings;
+}
+
+type Work<'a, R> = dyn FnOnce(<R as Report>::Settings, &mut Watch<'_>) -> Result<R> + 'a;
+
+/// A long operation that [`run`](Self::run) does, and that returns an `R`: a check, a repair, a
+/// backup. Some have settings of their own, which stand below.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store};
@@ -33,18 +50,21 @@ type Work<'a, R> = dyn FnOnce(&mut Watch<'_>) -> Result<R> + 'a;
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[must_use = "an operation does nothing until it is run"]
-pub struct Operation<'a, R> {
+pub struct Operation<'a, R: Report> {
+    pub(crate) settings: R::Settings,
     work: Box<Work<'a, R>>,
     watch: Watch<'a>,
 }
 
-impl<'a, R> Operation<'a, R> {
+impl<'a, R: Report> Operation<'a, R> {
     /// `name` is for errors, such as "the check".
     pub(crate) fn new(
         name: &'static str,
-        work: impl FnOnce(&mut Watch<'_>) -> Result<R> + 'a,
+        settings: R::Settings,
+        work: impl FnOnce(R::Settings, &mut Watch<'_>) -> Result<R> + 'a,
     ) -> Self {
         Self {
+            settings,
             work: Box::new(work),
             watch: Watch::new(name),
         }
@@ -63,11 +83,12 @@ impl<'a, R> Operation<'a, R> {
     /// Those of the method that described it, and [`Error::Stopped`](crate::Error::Stopped) if the
     /// progress callback breaks off.
     pub fn run(self) -> Result<R> {
-        self.watch.run(self.work)
+        let (work, settings) = (self.work, self.settings);
+        self.watch.run(|watch| work(settings, watch))
     }
 }
 
-impl<R> fmt::Debug for Operation<'_, R> {
+impl<R: Report> fmt::Debug for Operation<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Operation").finish_non_exhaustive()
     }

@@ -4,7 +4,7 @@ use crate::common::engine::seal;
 use crate::common::memory::MemoryFiles;
 use crate::common::sealing_after;
 use crate::common::small::{schema, signature};
-use resemblance::{BulkOptions, Error, Repair, Store, StoreOptions};
+use resemblance::{BulkOptions, Error, Operation, RepairReport, Store, StoreOptions};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 const STORE: &str = "store";
@@ -23,7 +23,7 @@ fn stored() -> Vec<u8> {
     files.read(STORE)
 }
 
-fn repairing<'a>(options: &StoreOptions) -> Repair<'a> {
+fn repairing<'a>(options: &StoreOptions) -> Operation<'a, RepairReport> {
     let bulk = BulkOptions::new()
         .store(options.clone())
         .memory_bytes(1 << 20);

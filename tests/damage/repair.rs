@@ -14,7 +14,8 @@ use crate::common::memory::MemoryFiles;
 use crate::common::oracle::{Entry, contents};
 use crate::common::{Random, sealing_after};
 use resemblance::{
-    BulkOptions, Document, Error, MinHash, Repair, RepairReport, Schema, Signature, SimHash, Store,
+    BulkOptions, Document, Error, MinHash, Operation, RepairReport, Schema, Signature, SimHash,
+    Store,
 };
 
 const STORE: &str = "store";
@@ -76,7 +77,7 @@ fn ids(contents: &Contents) -> BTreeSet<u64> {
     contents.keys().copied().collect()
 }
 
-fn repair_in<'a>(files: &MemoryFiles) -> Repair<'a> {
+fn repair_in<'a>(files: &MemoryFiles) -> Operation<'a, RepairReport> {
     let store = files.options(&sealing_after(64));
     let threads = std::num::NonZeroUsize::MIN;
     let bulk = BulkOptions::new().store(store).memory_bytes(1 << 20);
@@ -87,7 +88,7 @@ fn repair_in<'a>(files: &MemoryFiles) -> Repair<'a> {
 /// Repairs a file; what the new store has, which is as sound as one made at once. The old one stays.
 fn try_repair(
     bytes: &[u8],
-    change: impl Fn(Repair<'static>) -> Repair<'static>,
+    change: impl Fn(Operation<'static, RepairReport>) -> Operation<'static, RepairReport>,
 ) -> Result<(RepairReport, Contents), Error> {
     let files = MemoryFiles::with(STORE, bytes.to_vec());
     let report = change(repair_in(&files)).run();

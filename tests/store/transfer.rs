@@ -5,7 +5,7 @@ mod damaged;
 mod kinds;
 mod rules;
 
-use resemblance::{Import, ImportReport, Schema, Signature, Sketcher, Snapshot, Store};
+use resemblance::{ImportReport, Operation, Schema, Signature, Sketcher, Snapshot, Store};
 
 use crate::common::oracle::{Entry, contents};
 use crate::common::{Place, Random, sealing_after};
@@ -57,7 +57,7 @@ fn export(snapshot: &Snapshot) -> Vec<u8> {
     stream
 }
 
-fn import(import: Import<'_>) -> ImportReport {
+fn import(import: Operation<'_, ImportReport>) -> ImportReport {
     let report = import.run().unwrap();
     let counted = report.inserted + report.replaced + report.skipped + report.near_duplicates;
     assert_eq!(report.read, counted, "{report:?}");

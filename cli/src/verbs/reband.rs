@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{Reband, RebandEstimate, RebandReport, Rebanding, Store};
+use resemblance::{Operation, RebandEstimate, RebandReport, Rebanding, Store};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, TableGroups};
@@ -149,7 +149,7 @@ fn expectation(estimate: &RebandEstimate) -> String {
 fn reband_store(
     context: &Context,
     arguments: &RebandArguments,
-    reband: Reband<'_>,
+    reband: Operation<'_, RebandReport>,
 ) -> Result<RebandReport> {
     let mut watched = Watched::new(context);
     let finished = reband.on_progress(|progress| watched.tell(progress)).run();

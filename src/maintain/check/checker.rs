@@ -30,14 +30,16 @@ const WORK: &str = "the check";
 /// mend its bookkeeping, and recover a file that was not closed, and does so in memory.
 pub(crate) fn check_file<'a>(path: &Path, options: &StoreOptions) -> Operation<'a, CheckReport> {
     let (path, options) = (path.to_path_buf(), options.clone());
-    Operation::new(WORK, move |watch| {
+    Operation::new(WORK, (), move |(), watch| {
         check_pages_and_tables(&path, &options, watch)
     })
 }
 
 /// Checks the invariants of the store in a snapshot.
 pub(crate) fn check_snapshot(snapshot: &SnapshotView) -> Operation<'_, CheckReport> {
-    Operation::new(WORK, |watch| check_rows_and_postings(snapshot, watch))
+    Operation::new(WORK, (), |(), watch| {
+        check_rows_and_postings(snapshot, watch)
+    })
 }
 
 fn check_pages_and_tables(

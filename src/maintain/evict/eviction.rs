@@ -1,7 +1,6 @@
 //! Eviction: documents go by their age, their number, or as the caller says, in short transactions.
 
-use std::fmt;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,34 +11,14 @@ use crate::observe::{UPKEEP, log as events};
 use crate::read::SnapshotView;
 use crate::read::StoredRows;
 use crate::state::OpenStore;
-use crate::types::{DocumentId, Phase, Progress, Watch};
+use crate::types::{DocumentId, Operation, Phase, Report, Watch};
 use crate::write::Transaction;
 
 const MAX_SLICE_DOCUMENTS: usize = 1_000_000;
 
-/// An eviction that [`run`](Self::run) does. Made by [`Store::evict`](crate::Store::evict).
-///
-/// ```
-/// # use resemblance::{EvictPolicy, MinHash, Schema, Store};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// let policy = EvictPolicy::KeepNewest(1_000_000);
-/// let report = store.evict(policy).slice_documents(200).dry_run(true).run()?;
-/// assert_eq!(report.evicted, 0);
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[must_use = "an eviction does nothing until it is run"]
-pub struct Eviction<'a> {
-    store: &'a Arc<OpenStore>,
-    policy: EvictPolicy<'a>,
-    slices: Slices,
-    watch: Watch<'a>,
-}
-
 /// How an eviction goes about it.
 #[derive(Clone, Copy, Debug)]
-struct Slices {
+pub struct Slices {
     documents: usize,
     is_dry_run: bool,
 }
@@ -54,76 +33,54 @@ impl Slices {
     }
 }
 
-impl<'a> Eviction<'a> {
-    pub(crate) fn new(store: &'a Arc<OpenStore>, policy: EvictPolicy<'a>) -> Self {
-        Self {
-            store,
-            policy,
-            slices: Slices {
-                documents: 1_000,
-                is_dry_run: false,
-            },
-            watch: Watch::new("the eviction"),
-        }
-    }
+/// Describes the eviction of documents by a policy.
+pub(crate) fn evict<'a>(
+    store: &'a Arc<OpenStore>,
+    policy: EvictPolicy<'a>,
+) -> Operation<'a, EvictReport> {
+    let slices = Slices {
+        documents: 1_000,
+        is_dry_run: false,
+    };
+    Operation::new("the eviction", slices, |slices, watch| {
+        evict_in_slices(store, policy, slices, watch)
+    })
+}
 
+impl Operation<'_, EvictReport> {
     /// Maximum number of documents that one transaction removes, 1 to 1,000,000; 1,000 by default.
     /// Other writers wait for one such transaction at most.
+    ///
+    /// ```
+    /// # use resemblance::{EvictPolicy, MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let policy = EvictPolicy::KeepNewest(1_000_000);
+    /// let report = store.evict(policy).slice_documents(200).run()?;
+    /// assert_eq!(report.slices, 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn slice_documents(mut self, documents: usize) -> Self {
-        self.slices.documents = documents;
+        self.settings.documents = documents;
         self
     }
 
     /// If on, removes nothing; the report counts the documents that would be removed. Off by default.
-    pub fn dry_run(mut self, on: bool) -> Self {
-        self.slices.is_dry_run = on;
-        self
-    }
-
-    /// Sets what is told of the progress, and may stop the eviction: see [`Progress`]. It is called
-    /// after each transaction, and while no transaction is open. Documents evicted until then stay
-    /// evicted.
     ///
     /// ```
-    /// # use resemblance::{Error, EvictPolicy, MinHash, Schema, Store, Text};
+    /// # use resemblance::{EvictPolicy, MinHash, Schema, Store};
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # let page = store.sketch_text("some text or other")?;
-    /// # store.insert("a", &page)?;
-    /// use std::ops::ControlFlow;
-    /// let eviction = store.evict(EvictPolicy::KeepNewest(0));
-    /// let stopped = eviction.on_progress(|_| ControlFlow::Break(())).run();
-    /// assert!(matches!(stopped, Err(Error::Stopped { .. })));
+    /// # store.insert("a", &store.sketcher().hashes([1])?)?;
+    /// let report = store.evict(EvictPolicy::KeepNewest(0)).dry_run(true).run()?;
+    /// assert_eq!((report.evicted, store.snapshot()?.len()), (1, 1));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
-        self.watch.set(callback);
+    pub fn dry_run(mut self, on: bool) -> Self {
+        self.settings.is_dry_run = on;
         self
-    }
-
-    /// Evicts.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidParameter`] for an option out of its range; as
-    /// [`Store::begin_write`](crate::Store::begin_write), [`Error::Busy`] among them if this thread
-    /// holds a transaction, and [`WriteTransaction::commit`](crate::WriteTransaction::commit);
-    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read; [`Error::Stopped`] if the
-    /// progress callback breaks off. What earlier transactions have evicted stays so, and the same
-    /// eviction goes on with the rest.
-    pub fn run(self) -> Result<EvictReport> {
-        let (store, policy, slices) = (self.store, self.policy, self.slices);
-        self.watch.run(|watch| evict(store, policy, slices, watch))
-    }
-}
-
-impl fmt::Debug for Eviction<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Eviction")
-            .field("policy", &self.policy)
-            .field("slices", &self.slices)
-            .finish_non_exhaustive()
     }
 }
 
@@ -157,8 +114,12 @@ pub struct EvictReport {
     pub longest_slice: Duration,
 }
 
+impl Report for EvictReport {
+    type Settings = Slices;
+}
+
 /// Evicts the documents that the policy names.
-fn evict(
+fn evict_in_slices(
     store: &Arc<OpenStore>,
     policy: EvictPolicy<'_>,
     slices: Slices,

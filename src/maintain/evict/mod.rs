@@ -4,5 +4,6 @@ mod eviction;
 mod newest;
 mod policy;
 
-pub use eviction::{EvictReport, Eviction};
+pub use eviction::EvictReport;
+pub(crate) use eviction::evict;
 pub use policy::{EvictPolicy, StoredDocument};

@@ -10,4 +10,5 @@ mod scanner;
 mod tombstones;
 
 pub use loss_report::IdRange;
-pub use rebuild::{Repair, RepairReport};
+pub use rebuild::RepairReport;
+pub(crate) use rebuild::repair;

@@ -1,8 +1,7 @@
 //! A new store of the documents that can still be read of a damaged one.
 
-use std::fmt;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::build::bulk_build;
 use crate::build::{BulkBuild, BulkOptions, DuplicateKeys};
@@ -11,50 +10,55 @@ use crate::invariant::invariant;
 use crate::maintain::repair::loss_report::IdRange;
 use crate::maintain::repair::scanner::DamagedStore;
 use crate::schema::Schema;
-use crate::types::{Phase, Problem, Progress, Watch};
+use crate::types::{Operation, Phase, Problem, Report, Watch};
 
 #[cfg(doc)]
 use crate::error::Error;
 
-/// A repair that [`run`](Self::run) does. Made by [`Store::repair`](crate::Store::repair).
-///
-/// ```
-/// use resemblance::{BulkOptions, MinHash, Schema, Store};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let (path, new) = (folder.path().join("seen.rsm"), folder.path().join("new.rsm"));
-/// # Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
-/// let report = Store::repair(&path, &new)
-///     .bulk(BulkOptions::new().memory_bytes(64 << 20))
-///     .run()?;
-/// assert!(report.is_complete());
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[must_use = "a repair does nothing until it is run"]
-pub struct Repair<'a> {
-    path: PathBuf,
-    target: PathBuf,
+/// What a repair takes for granted, and how it goes about it.
+pub struct RepairSettings {
     bulk: BulkOptions,
     schema: Option<Schema>,
     scan: bool,
-    watch: Watch<'a>,
 }
 
-impl<'a> Repair<'a> {
-    pub(crate) fn new(path: &Path, target: &Path) -> Self {
-        Self {
-            path: path.into(),
-            target: target.into(),
-            bulk: BulkOptions::new(),
-            schema: None,
-            scan: false,
-            watch: Watch::new("the repair"),
-        }
-    }
+/// Describes the repair of a damaged store into a new one.
+pub(crate) fn repair<'a>(path: &Path, target: &Path) -> Operation<'a, RepairReport> {
+    let (path, target) = (path.to_path_buf(), target.to_path_buf());
+    let settings = RepairSettings {
+        bulk: BulkOptions::new(),
+        schema: None,
+        scan: false,
+    };
+    Operation::new(
+        "the repair",
+        settings,
+        move |settings: RepairSettings, watch| {
+            let bulk = settings.bulk.duplicate_keys(DuplicateKeys::KeepLast);
+            let schema = settings.schema.as_ref();
+            let old = DamagedStore::open(&path, schema, settings.scan, &bulk.store, watch)?;
+            rebuild(old, &path, &target, &bulk, watch)
+        },
+    )
+}
 
+impl Operation<'_, RepairReport> {
     /// The options by which the new store is built. Their rule for duplicate keys has no effect:
     /// the newest document is kept.
+    ///
+    /// ```
+    /// use resemblance::{BulkOptions, MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (path, new) = (folder.path().join("seen.rsm"), folder.path().join("new.rsm"));
+    /// # Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
+    /// let report = Store::repair(&path, &new)
+    ///     .bulk(BulkOptions::new().memory_bytes(64 << 20))
+    ///     .run()?;
+    /// assert!(report.is_complete());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn bulk(mut self, options: BulkOptions) -> Self {
-        self.bulk = options;
+        self.settings.bulk = options;
         self
     }
 
@@ -73,7 +77,7 @@ impl<'a> Repair<'a> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn schema(mut self, schema: Schema) -> Self {
-        self.schema = Some(schema);
+        self.settings.schema = Some(schema);
         self
     }
 
@@ -97,61 +101,8 @@ impl<'a> Repair<'a> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn scan(mut self, on: bool) -> Self {
-        self.scan = on;
+        self.settings.scan = on;
         self
-    }
-
-    /// Sets what is told of the progress, and may stop the repair: see [`Progress`]. There is no new
-    /// store then.
-    ///
-    /// ```
-    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("pages.rsm");
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # Store::create(&path, schema)?;
-    /// # let new = folder.path().join("new.rsm");
-    /// use std::ops::ControlFlow;
-    /// let repair = Store::repair(&path, &new);
-    /// let stopped = repair.on_progress(|_| ControlFlow::Break(())).run();
-    /// assert!(matches!(stopped, Err(Error::Stopped { .. })));
-    /// assert!(!new.exists());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
-        self.watch.set(callback);
-        self
-    }
-
-    /// Makes the new store.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyExists`] if something has the name of the new store;
-    /// [`Error::NotFound`], [`Error::NotAStore`] and [`Error::Locked`] of the old file;
-    /// [`Error::Corrupt`] if its schema cannot be read and none was given;
-    /// [`Error::InvalidParameter`] if the one that was given makes other signatures;
-    /// [`Error::NewerFormat`], [`Error::UnknownFeatures`] and [`Error::ReadOnly`] if a newer release
-    /// must do it; [`Error::SelfTest`] as in [`Store::open`](crate::Store::open);
-    /// [`Error::Stopped`] if the progress callback breaks off; [`Error::Io`] if a disk is full, for
-    /// one. There is no new store then.
-    pub fn run(self) -> Result<RepairReport> {
-        let bulk = self.bulk.duplicate_keys(DuplicateKeys::KeepLast);
-        let (path, target) = (&self.path, &self.target);
-        let (schema, scan) = (self.schema.as_ref(), self.scan);
-        self.watch.run(|watch| {
-            let old = DamagedStore::open(path, schema, scan, &bulk.store, watch)?;
-            rebuild(old, path, target, &bulk, watch)
-        })
-    }
-}
-
-impl fmt::Debug for Repair<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Repair")
-            .field("path", &self.path)
-            .field("target", &self.target)
-            .finish_non_exhaustive()
     }
 }
 
@@ -201,6 +152,10 @@ pub struct RepairReport {
     pub is_earlier_commit: bool,
     /// True if lists were cut short.
     pub truncated: bool,
+}
+
+impl Report for RepairReport {
+    type Settings = RepairSettings;
 }
 
 impl RepairReport {

@@ -9,7 +9,7 @@ use crate::format::{
 };
 use crate::read::ReadView;
 use crate::read::SnapshotView;
-use crate::types::{Operation, Phase, Watch};
+use crate::types::{Operation, Phase, Report, Watch};
 
 /// Bytes that are gathered before they are written.
 const PIECE_BYTES: usize = 1 << 20;
@@ -37,12 +37,16 @@ pub struct ExportReport {
     pub bytes: u64,
 }
 
+impl Report for ExportReport {
+    type Settings = ();
+}
+
 /// Writes the live documents of a snapshot, ascending by id, to a stream.
 pub(crate) fn export<'a>(
     snapshot: &'a SnapshotView,
     mut writer: impl Write + 'a,
 ) -> Operation<'a, ExportReport> {
-    Operation::new("the export", move |watch| {
+    Operation::new("the export", (), move |(), watch| {
         write_stream(snapshot, &mut writer, watch)
     })
 }

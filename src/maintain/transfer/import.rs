@@ -1,9 +1,7 @@
 //! Documents of another store, from a stream.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io::{BufReader, Read};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -14,7 +12,7 @@ use crate::query::find_keys;
 use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::state::{SharedContext, shape_of};
-use crate::types::{Document, DocumentId, Novelty, Phase, Progress, Watch};
+use crate::types::{Document, DocumentId, Novelty, Operation, Phase, Report, Watch};
 use crate::write::Transaction;
 use crate::write::Writer;
 
@@ -57,61 +55,67 @@ pub enum ExistingKeys {
     ReplaceIfNewer,
 }
 
-/// An import that [`run`](Self::run) does. Made by [`Store::import`](crate::Store::import).
-///
-/// ```
-/// use resemblance::ExistingKeys;
-/// # use resemblance::{MinHash, Schema, Store};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut stream = Vec::new();
-/// # store.snapshot()?.export(&mut stream).run()?;
-/// let import = store.import(&stream[..]).existing_keys(ExistingKeys::Skip).if_new(true);
-/// assert_eq!(import.run()?.read, 0);
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[must_use = "an import does nothing until it is run"]
-pub struct Import<'a> {
-    store: &'a Arc<OpenStore>,
-    reader: Box<dyn Read + 'a>,
-    rules: ImportRules,
-    watch: Watch<'a>,
-}
-
 /// What an import does with documents.
 #[derive(Clone, Copy, Debug)]
-struct ImportRules {
+pub struct ImportRules {
     existing_keys: ExistingKeys,
     if_new: bool,
     transaction_documents: u64,
 }
 
-impl<'a> Import<'a> {
-    pub(crate) fn new(store: &'a Arc<OpenStore>, reader: impl Read + 'a) -> Self {
-        Self {
-            store,
-            reader: Box::new(reader),
-            rules: ImportRules {
-                existing_keys: ExistingKeys::Refuse,
-                if_new: false,
-                transaction_documents: TRANSACTION_DOCUMENTS,
-            },
-            watch: Watch::new("the import"),
-        }
-    }
+/// Describes the import of a stream.
+pub(crate) fn import<'a>(
+    store: &'a Arc<OpenStore>,
+    reader: impl Read + 'a,
+) -> Operation<'a, ImportReport> {
+    let rules = ImportRules {
+        existing_keys: ExistingKeys::Refuse,
+        if_new: false,
+        transaction_documents: TRANSACTION_DOCUMENTS,
+    };
+    Operation::new("the import", rules, |rules, watch| {
+        import_stream(store, reader, &rules, watch)
+    })
+}
 
+impl Operation<'_, ImportReport> {
     /// Sets the rule for a document whose key the store has; it is refused by default.
+    ///
+    /// ```
+    /// # use resemblance::{ExistingKeys, MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let mut stream = Vec::new();
+    /// # store.snapshot()?.export(&mut stream).run()?;
+    /// let import = store.import(&stream[..]).existing_keys(ExistingKeys::Skip).if_new(true);
+    /// assert_eq!(import.run()?.read, 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn existing_keys(mut self, rule: ExistingKeys) -> Self {
-        self.rules.existing_keys = rule;
+        self.settings.existing_keys = rule;
         self
     }
 
     /// If on, leaves out near-duplicates of documents in the store, those that came earlier in the
     /// stream included, as [`WriteTransaction::insert_many_if_new`](crate::WriteTransaction::insert_many_if_new) does it. Existing keys are then
     /// refused or skipped. Off by default.
+    ///
+    /// ```
+    /// # use resemblance::{ExistingKeys, MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # store.insert("a", &store.sketcher().hashes([1])?)?;
+    /// let mut stream = Vec::new();
+    /// store.snapshot()?.export(&mut stream).run()?;
+    /// store.remove("a")?;
+    /// store.insert("b", &store.sketcher().hashes([1])?)?;
+    /// assert_eq!(store.import(&stream[..]).if_new(true).run()?.near_duplicates, 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn if_new(mut self, on: bool) -> Self {
-        self.rules.if_new = on;
+        self.settings.if_new = on;
         self
     }
 
@@ -133,58 +137,8 @@ impl<'a> Import<'a> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn transaction_documents(mut self, documents: u64) -> Self {
-        self.rules.transaction_documents = documents.max(1);
+        self.settings.transaction_documents = documents.max(1);
         self
-    }
-
-    /// Sets what is told of the progress, and may stop the import: see [`Progress`]. It is called
-    /// before each transaction and at the end. Documents that were committed until then stay.
-    ///
-    /// ```
-    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # let page = store.sketch_text("some text or other")?;
-    /// # store.insert("a", &page)?;
-    /// let mut stream = Vec::new();
-    /// store.snapshot()?.export(&mut stream).run()?;
-    /// use std::ops::ControlFlow;
-    /// let import = store.import(&stream[..]).on_progress(|_| ControlFlow::Break(()));
-    /// assert!(matches!(import.run(), Err(Error::ImportStopped { documents: 0, .. })));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
-        self.watch.set(callback);
-        self
-    }
-
-    /// Imports.
-    ///
-    /// # Errors
-    ///
-    /// Before anything is written: [`Error::OtherRecipe`] names what differs; [`Error::DamagedStream`]
-    /// if it is something else; [`Error::NewerFormat`], [`Error::SelfTest`] and
-    /// [`Error::MissingFeature`] as in [`Store::open`](crate::Store::open);
-    /// [`Error::InvalidParameter`] for options that contradict each other.
-    ///
-    /// After that: [`Error::ImportStopped`], which says how many documents of the stream are dealt with
-    /// for good, and why: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`],
-    /// [`Error::Stopped`] if the progress callback breaks off, and as
-    /// [`Store::begin_write`](crate::Store::begin_write) and
-    /// [`WriteTransaction::commit`](crate::WriteTransaction::commit). If it was a commit that failed,
-    /// its documents may be there as well.
-    pub fn run(self) -> Result<ImportReport> {
-        let (store, reader, rules) = (self.store, self.reader, &self.rules);
-        self.watch.run(|watch| import(store, reader, rules, watch))
-    }
-}
-
-impl fmt::Debug for Import<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Import")
-            .field("rules", &self.rules)
-            .finish_non_exhaustive()
     }
 }
 
@@ -239,9 +193,9 @@ pub struct ImportReport {
 }
 
 /// Stores the documents of a stream, in transactions of a limited size.
-fn import(
+fn import_stream(
     store: &Arc<OpenStore>,
-    reader: Box<dyn Read + '_>,
+    reader: impl Read,
     rules: &ImportRules,
     watch: &mut Watch<'_>,
 ) -> Result<ImportReport> {
@@ -322,6 +276,10 @@ fn no_layout(id: u64) -> Error {
 
 /// A document with its signature.
 type SignedDocument<'d> = (Document<'d>, &'d Signature);
+
+impl Report for ImportReport {
+    type Settings = ImportRules;
+}
 
 impl ImportReport {
     fn count(

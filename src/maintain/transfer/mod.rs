@@ -9,5 +9,6 @@ mod schema_bytes;
 pub use codec::Codec;
 pub use export::ExportReport;
 pub(crate) use export::export;
-pub use import::{ExistingKeys, Import, ImportReport};
+pub(crate) use import::import;
+pub use import::{ExistingKeys, ImportReport};
 pub use pair_rule::{PairRule, PairScore};

@@ -7,6 +7,7 @@ use crate::common::sample::trials;
 use crate::common::{Random, sealing_after};
 use crate::repair::oracle::{PAGE_BYTES, engine_is_content, paths};
 use crate::repair::{STORE, assert_kept, filled, ids, repair, schema, try_repair};
+use resemblance::{Operation, RepairReport};
 
 fn problems(bytes: &[u8]) -> Vec<String> {
     let files = MemoryFiles::with(STORE, bytes.to_vec());
@@ -95,7 +96,7 @@ fn documents_without_rows_in_a_lost_page_are_kept() {
                 without_schema += 1;
                 let scan = place.starts_with("the definitions");
                 let given =
-                    |repair: resemblance::Repair<'static>| repair.schema(schema()).scan(scan);
+                    |repair: Operation<'static, RepairReport>| repair.schema(schema()).scan(scan);
                 let (report, kept) = try_repair(&bytes, given).unwrap();
                 assert!(
                     before
