@@ -46,7 +46,7 @@
 //!   [`Join::verify`] put exact ones in the place of estimates. [`exact::shared_spans`] shows where two texts
 //!   are alike.
 //! - [`dedup`] keeps the documents of a stream that are new, [`verification`] the features of texts for
-//!   exact similarities, [`pipeline`] sketches on all cores; [`tune`] and [`eval`] compare schemas.
+//!   exact similarities; [`tune`] and [`eval`] compare schemas.
 //! - [`Store::touch`] renews a document, [`Store::evict`] forgets what was not; [`Revision`] says what a document is to its last version.
 //! - [`Store::check`] and [`Snapshot::stats`] look after a store, [`Store::metrics`] says what it has
 //!   done since it was opened; [`Store::compact`] shrinks it, and
@@ -135,7 +135,7 @@ mod write;
 pub use build::{
     BulkBuild, BulkEstimate, BulkOptions, BulkReport, DuplicateKeys, RebandEstimate, RebandReport,
 };
-pub use corpus::{collection, dedup, eval, pipeline, tune, verification};
+pub use corpus::{collection, dedup, eval, tune, verification};
 #[doc(hidden)]
 pub use engine::{Access, Files};
 pub use error::{Error, Result};

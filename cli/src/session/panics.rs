@@ -6,8 +6,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 
-use resemblance::pipeline::WorkerPanicked;
-
+use super::reading::WorkerPanicked;
 use crate::failure::{Failure, Result};
 
 static LAST: Mutex<Option<String>> = Mutex::new(None);

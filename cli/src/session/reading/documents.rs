@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::vec;
 
-use resemblance::pipeline::{BatchLimits, Pipeline};
 use resemblance::{Signature, Sketcher};
 
 use super::super::context::Context;
@@ -15,6 +14,7 @@ use super::super::tally::DocumentTally;
 use super::in_flight::{HeldBytes, InFlight};
 use super::job::{FinishedSources, Job, JobReading};
 use super::key_ledger::KeyLedger;
+use super::pipeline::{BatchLimits, Pipeline};
 use super::read_document::{ReadDocument, WorkedDocument};
 use super::shard::JobValue;
 use crate::bug::bug;

@@ -7,6 +7,7 @@ mod documents;
 mod in_flight;
 mod job;
 mod key_ledger;
+mod pipeline;
 mod read_document;
 mod shard;
 
@@ -15,5 +16,6 @@ pub(crate) use documents::{
     resolve_corpus_to_store, sketch_documents,
 };
 pub(crate) use job::Job;
+pub(super) use pipeline::WorkerPanicked;
 pub(crate) use read_document::{ReadDocument, WorkedDocument};
 pub(crate) use shard::{JobContent, JobValue};

@@ -5,15 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use std::vec;
-
-use crate::error::Error;
-use crate::invariant::bug;
-use crate::sync::IgnorePoison;
-use crate::threads::named;
 
 /// Interval between the calls of `on_wait` while the caller waits for a result.
 const POLL: Duration = Duration::from_millis(50);
@@ -26,73 +21,21 @@ const BATCHES_PER_THREAD: usize = 3;
 const MIN_BATCHES: usize = 16;
 
 /// The size of a batch, which ends at whichever limit it reaches first.
-///
-/// ```
-/// use resemblance::pipeline::{BatchLimits, Pipeline};
-/// use resemblance::Error;
-///
-/// let limits = BatchLimits { records: 4, bytes: 1 << 20 };
-/// let numbers = (0..10).map(Ok::<usize, Error>);
-/// let mut sizes = Pipeline::start(numbers, |_| 8, 2, limits, |batch: Vec<usize>| {
-///     Ok(vec![batch.len()])
-/// });
-/// assert_eq!(sizes.next(|| Ok(()))?, Some(4));
-/// # Ok::<(), resemblance::Error>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct BatchLimits {
+pub(super) struct BatchLimits {
     /// Maximum number of records in a batch.
-    pub records: usize,
+    pub(super) records: usize,
     /// Bytes of records at which a batch is complete.
-    pub bytes: usize,
+    pub(super) bytes: usize,
 }
 
 /// A thread of a pipeline ended without an answer, because it panicked.
-///
-/// ```
-/// use resemblance::pipeline::{BatchLimits, Pipeline};
-/// use resemblance::Error;
-///
-/// let numbers = (0..10).map(Ok::<u32, Error>);
-/// let limits = BatchLimits { records: 4, bytes: 1 << 20 };
-/// let mut results = Pipeline::start(numbers, |_| 4, 2, limits, |numbers: Vec<u32>| {
-///     assert!(!numbers.contains(&0), "a bug of the work");
-///     Ok(numbers)
-/// });
-/// assert!(matches!(results.next(|| Ok(())), Err(Error::Bug { .. })));
-/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct WorkerPanicked;
-
-impl From<WorkerPanicked> for Error {
-    fn from(_: WorkerPanicked) -> Self {
-        bug("a thread of a pipeline panicked")
-    }
-}
+pub(crate) struct WorkerPanicked;
 
 /// The results of some work, in the order of what was read. Dropping it stops the threads after the
 /// batches that they are at.
-///
-/// ```
-/// use resemblance::pipeline::{BatchLimits, Pipeline};
-/// use resemblance::{Error, Schema, SimHash, Signature, Text};
-///
-/// let schema = Schema::builder().text(Text::words(2)).simhash(SimHash::bits64()).build()?;
-/// let sketcher = schema.sketcher();
-/// let texts = (0..1_000).map(|number| Ok::<_, Error>(format!("text number {number}")));
-/// let limits = BatchLimits { records: 256, bytes: 1 << 20 };
-/// let mut signatures = Pipeline::start(texts, String::len, 2, limits, move |texts: Vec<String>| {
-///     texts.iter().map(|text| sketcher.text(text)).collect::<Result<Vec<Signature>, Error>>()
-/// });
-/// let mut count = 0;
-/// while let Some(signature) = signatures.next(|| Ok(()))? {
-///     assert!(!signature.is_empty());
-///     count += 1;
-/// }
-/// assert_eq!(count, 1_000);
-/// # Ok::<(), Error>(())
-/// ```
-pub struct Pipeline<T, E> {
+pub(super) struct Pipeline<T, E> {
     free: Sender<()>,
     answers: Receiver<WorkerAnswer<T, E>>,
     /// Results of later batches, by their sequence numbers.
@@ -121,7 +64,7 @@ struct StreamEnd<E> {
 impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E> {
     /// Starts the threads: one reads `records`, whose memory `record_bytes` tells, and `threads` do
     /// the work, at least one. What was read before an error is worked on and returned before the error is.
-    pub fn start<R: Send + 'static>(
+    pub(super) fn start<R: Send + 'static>(
         records: impl Iterator<Item = Result<R, E>> + Send + 'static,
         record_bytes: fn(&R) -> usize,
         threads: usize,
@@ -140,7 +83,7 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
         let reader_results = results.clone();
         // Where no thread can be started, nobody answers, and the caller gets the error of a worker that is
         // gone.
-        let _ = named("read").spawn(move || {
+        let _ = named("rsm-read").spawn(move || {
             let end = read_batches(records, record_bytes, limits, &slots, &jobs);
             // No one listens once the caller has stopped.
             let _ = reader_results.send(WorkerAnswer::End(end));
@@ -149,7 +92,7 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
         let work = Arc::new(work);
         for _ in 0..threads {
             let (queue, results, work) = (Arc::clone(&queue), results.clone(), Arc::clone(&work));
-            let _ = named("work").spawn(move || run_worker(&queue, &results, &*work));
+            let _ = named("rsm-work").spawn(move || run_worker(&queue, &results, &*work));
         }
         Self {
             free,
@@ -163,11 +106,10 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
 
     /// Returns the next result, or `None` after the last. `on_wait` is called before each batch and
     /// every 50 milliseconds while there is none; its error is returned.
-    ///
-    /// # Errors
-    ///
-    /// The error of reading, of the work or of `on_wait`; [`WorkerPanicked`] if the work panicked.
-    pub fn next(&mut self, mut on_wait: impl FnMut() -> Result<(), E>) -> Result<Option<T>, E> {
+    pub(super) fn next(
+        &mut self,
+        mut on_wait: impl FnMut() -> Result<(), E>,
+    ) -> Result<Option<T>, E> {
         loop {
             if let Some(result) = self.current.next() {
                 return Ok(Some(result));
@@ -199,6 +141,10 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
             }
         }
     }
+}
+
+fn named(name: &str) -> thread::Builder {
+    thread::Builder::new().name(name.to_owned())
 }
 
 /// Reads batches as slots become free.
@@ -253,7 +199,7 @@ fn run_worker<R, T, E: From<WorkerPanicked>>(
 ) {
     loop {
         // Nothing panics while it holds the lock: a poisoned one is as good as any.
-        let batch = queue.lock().ignore_poison().recv();
+        let batch = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(batch) = batch else {
             return;
         };
