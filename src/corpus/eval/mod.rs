@@ -3,16 +3,12 @@
 //! Texts come one by one, and a closure that returns an error stops what takes long. Imports
 //! `verification`, `query` and below.
 
-mod comparison;
 mod evaluation;
-mod kinds;
 mod sample;
 mod spread;
 mod tally;
 
-pub use comparison::{ComparedKind, ComparedPairs, MAX_SIGNATURE_BYTES, compare_kinds};
 pub use evaluation::Evaluation;
-pub use kinds::{SIGNATURE_KINDS, SignatureKind, signature_bytes};
 pub use sample::{
     DocumentSample, SampleAddition, SampleLimits, SampleSketch, SampleSketcher, Sampler,
 };

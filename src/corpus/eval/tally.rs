@@ -71,8 +71,17 @@ pub struct EstimateErrors {
 }
 
 impl EstimateErrors {
-    /// Adds an error, whose variance theory gives.
-    pub(super) fn add(&mut self, error: f64, variance: f64) {
+    /// Counts the error of an estimate, whose variance is this in theory.
+    ///
+    /// ```
+    /// use resemblance::eval::EstimateErrors;
+    /// let mut errors = EstimateErrors::default();
+    /// for error in [0.5, -0.25] {
+    ///     errors.add(error, 0.25);
+    /// }
+    /// assert_eq!((errors.count, errors.mean(), errors.theory()), (2, Some(0.125), Some(0.5)));
+    /// ```
+    pub fn add(&mut self, error: f64, variance: f64) {
         self.count += 1;
         self.sum += error;
         self.squares += error * error;

@@ -1,7 +1,7 @@
 //! The results of `eval --compare`, as rows and as charts.
 
-use resemblance::eval::{ComparedKind, SIGNATURE_KINDS, SignatureKind, signature_bytes};
-
+use super::compared::ComparedKind;
+use super::kinds::{SIGNATURE_KINDS, SignatureKind, signature_bytes};
 use crate::failure::Result;
 use crate::output::{Chart, ChartAxis, ChartMark, ChartSeries, Column, Layout, Results, Value};
 

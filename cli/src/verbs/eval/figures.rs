@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use resemblance::eval::{ComparedPairs, DocumentSample};
+use resemblance::eval::DocumentSample;
 use resemblance::exact::jaccard_of_sorted;
 use resemblance::{Schema, SimHash, Text};
 
 use super::EvalArguments;
+use super::compared::ComparedPairs;
 use crate::bug::{at, bug};
 use crate::corpus::ContentRule;
 use crate::failure::Result;

@@ -1,18 +1,20 @@
 //! The verb `eval`.
 
 mod charts;
+mod compared;
 mod comparison;
 mod figures;
+mod kinds;
 mod sections;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use resemblance::eval::{
-    ComparedKind, ComparedPairs, DocumentSample, Evaluation, MAX_SIGNATURE_BYTES, compare_kinds,
-};
+use resemblance::eval::{DocumentSample, Evaluation};
 use resemblance::{Document, MinHashSchema, Schema};
 
+use self::compared::{ComparedKind, ComparedPairs, compare_kinds};
+use self::kinds::MAX_SIGNATURE_BYTES;
 use crate::corpus::ContentRule;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{

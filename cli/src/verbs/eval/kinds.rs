@@ -1,24 +1,17 @@
 //! The kinds of signature that are compared: one list.
 
-use crate::error::Result;
-use crate::schema::{MinHash, MinHashSchema, Schema};
-use crate::sketch::{MinHashKind, Permutations};
+use resemblance::{Error, MinHash, MinHashKind, MinHashSchema, Permutations, Schema};
 
-/// One kind of signature that [`compare_kinds`](crate::corpus::eval::compare_kinds) compares.
-///
-/// ```
-/// use resemblance::eval::SIGNATURE_KINDS;
-/// for kind in SIGNATURE_KINDS {
-///     assert_eq!(kind.is_cut(), kind.name.ends_with("-bit"));
-///     println!("{}: {:?} values", kind.name, kind.sizes);
-/// }
-/// ```
+/// Bytes of memory that a document takes for the largest signature of all kinds.
+pub(super) const MAX_SIGNATURE_BYTES: u64 = 8 * 1024;
+
+/// One kind of signature that is compared.
 #[derive(Debug)]
-pub struct SignatureKind {
+pub(super) struct SignatureKind {
     /// The name of the kind.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// The numbers of values to compare, ascending.
-    pub sizes: &'static [u16],
+    pub(super) sizes: &'static [u16],
     minhash: fn(u16) -> MinHash,
     /// The bits that are left of each value, if it is cut.
     bits: Option<u8>,
@@ -27,13 +20,7 @@ pub struct SignatureKind {
 const SIZES: &[u16] = &[64, 128, 256, 400, 512, 1024];
 
 /// All kinds that are compared, in the order in which they are compared.
-///
-/// ```
-/// use resemblance::eval::SIGNATURE_KINDS;
-/// let names = SIGNATURE_KINDS.iter().map(|kind| kind.name);
-/// assert!(names.into_iter().any(|name| name == "one-pass"));
-/// ```
-pub const SIGNATURE_KINDS: &[SignatureKind] = &[
+pub(super) const SIGNATURE_KINDS: &[SignatureKind] = &[
     SignatureKind::whole("minhash", MinHash::new),
     SignatureKind::whole("multiply-shift", |values| {
         MinHash::new(values).permutations(Permutations::MultiplyShift)
@@ -79,34 +66,20 @@ impl SignatureKind {
     }
 
     /// Returns true if only some bits of each value are kept.
-    #[must_use]
-    pub fn is_cut(&self) -> bool {
+    pub(super) fn is_cut(&self) -> bool {
         self.bits.is_some()
     }
 
     /// Returns the schema of this kind with the given number of values and seed. It has no rule for
     /// texts.
-    pub(super) fn schema(&self, values: u16, seed: u64) -> Result<Schema> {
+    pub(super) fn schema(&self, values: u16, seed: u64) -> Result<Schema, Error> {
         let minhash = (self.minhash)(values).value_bits(self.bits.unwrap_or(32));
         Schema::builder().minhash(minhash).seed(seed).build()
     }
 }
 
 /// Bytes that a signature's values take.
-///
-/// ```
-/// use resemblance::eval::signature_bytes;
-/// # use resemblance::{MinHash, Schema};
-/// let bytes = |minhash| -> resemblance::Result<u64> {
-///     let schema = Schema::builder().minhash(minhash).build()?;
-///     Ok(signature_bytes(&schema.minhash().unwrap()))
-/// };
-/// assert_eq!(bytes(MinHash::new(128))?, 256);
-/// assert_eq!(bytes(MinHash::new(128).value_bits(1))?, 16);
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[must_use]
-pub fn signature_bytes(minhash: &MinHashSchema) -> u64 {
+pub(super) fn signature_bytes(minhash: &MinHashSchema) -> u64 {
     (u64::from(minhash.values()) * u64::from(minhash.value_bits())).div_ceil(8)
 }
 
@@ -129,7 +102,6 @@ pub(super) fn variance(minhash: &MinHashSchema, similarity: f64, union: f64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::eval::MAX_SIGNATURE_BYTES;
 
     #[test]
     fn every_kind_can_be_made_in_every_size() {

@@ -3,26 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use xxhash_rust::xxh3::xxh3_64;
+use resemblance::eval::{DocumentSample, EstimateErrors};
+use resemblance::verification::ExactJoin;
+use resemblance::{MinHashSchema, Signature, Sketcher, feature_hash};
 
 use super::kinds::{SIGNATURE_KINDS, SignatureKind, variance};
-use super::sample::DocumentSample;
-use super::tally::EstimateErrors;
-use crate::corpus::verification::ExactJoin;
-use crate::error::{Error, Result};
-use crate::invariant::{at, bug};
-use crate::schema::MinHashSchema;
-use crate::sketch::{Signature, Sketcher};
-
-/// Bytes of memory that a document takes for the largest signature that [`compare_kinds`] makes.
-///
-/// ```
-/// use resemblance::eval::{MAX_SIGNATURE_BYTES, SampleLimits};
-///
-/// let limits = SampleLimits { signature_bytes: MAX_SIGNATURE_BYTES, ..SampleLimits::default() };
-/// assert!(limits.signature_bytes < limits.memory_bytes);
-/// ```
-pub const MAX_SIGNATURE_BYTES: u64 = 8 * 1024;
+use crate::bug::{at, bug};
+use crate::failure::Result;
 
 /// Maximum number of pairs that are compared; of more, a sample.
 const MAX_PAIRS: usize = 100_000;
@@ -44,29 +31,8 @@ struct ComparedPair {
 }
 
 /// Pairs of a sample whose exact similarity is at least a floor and below 1.
-///
-/// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
-/// # use resemblance::{Error, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
-/// # let sketcher = sampler.sketcher();
-/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
-/// # }
-/// # let sample = sampler.finish(3);
-/// use resemblance::eval::ComparedPairs;
-///
-/// let pairs = ComparedPairs::find(&sample, 0.1, |_| Ok::<_, Error>(()))?;
-/// assert_eq!((pairs.len(), pairs.total(), pairs.is_empty()), (1, 1, false));
-/// assert!(pairs.iter().all(|(a, b, similarity)| a < b && similarity == 0.8));
-/// # Ok::<(), resemblance::Error>(())
-/// ```
 #[derive(Debug)]
-pub struct ComparedPairs {
+pub(super) struct ComparedPairs {
     pairs: Vec<ComparedPair>,
     /// Number of such pairs in the sample, those not compared included.
     total: u64,
@@ -74,17 +40,12 @@ pub struct ComparedPairs {
 
 impl ComparedPairs {
     /// Finds the pairs from the floor on; of more than 100,000, those whose numbers hash lowest.
-    /// Calls
-    /// `on_document` after each document with the number joined so far; its error ends the search.
-    ///
-    /// # Errors
-    ///
-    /// The error that `on_document` returns, and those of the library.
-    pub fn find<E: From<Error>>(
+    /// Calls `on_document` after each document with the number joined so far; its error ends the search.
+    pub(super) fn find(
         sample: &DocumentSample,
         floor: f64,
-        mut on_document: impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<Self, E> {
+        mut on_document: impl FnMut(u64) -> Result<()>,
+    ) -> Result<Self> {
         let mut join = ExactJoin::new(&sample.features, floor)?;
         let (mut document, mut total) = (0, 0);
         // By the hash, which is almost always different.
@@ -93,7 +54,7 @@ impl ComparedPairs {
             for partner in partners.iter().filter(|partner| partner.similarity < 1.0) {
                 total += 1;
                 let numbers = [partner.document, document].map(|n| (n as u64).to_le_bytes());
-                let hash = xxh3_64(&numbers.concat());
+                let hash = feature_hash(&numbers.concat());
                 let similarity = partner.similarity.to_bits();
                 kept.insert((hash, partner.document, document, similarity));
                 if kept.len() > MAX_PAIRS {
@@ -119,69 +80,41 @@ impl ComparedPairs {
 
     /// Iterates over the pairs that are compared, in an order that has nothing to do with their documents:
     /// the indexes of the two in the sample, the lesser first, and their exact similarity.
-    pub fn iter(&self) -> impl Iterator<Item = (usize, usize, f64)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, usize, f64)> {
         self.pairs
             .iter()
             .map(|pair| (pair.a, pair.b, pair.similarity))
     }
 
     /// Returns true if no two documents are so similar.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
     /// Returns the number of pairs that are compared: all, up to 100,000.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.pairs.len()
     }
 
     /// Returns the number of such pairs in the sample.
-    #[must_use]
-    pub fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.total
     }
 }
 
 /// Errors and times of one kind of signature in one size.
-///
-/// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
-/// # use resemblance::{Error, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
-/// # let sketcher = sampler.sketcher();
-/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
-/// # }
-/// # let sample = sampler.finish(3);
-/// # use resemblance::eval::{ComparedPairs, compare_kinds};
-/// # let pairs = ComparedPairs::find(&sample, 0.1, |_| Ok::<_, Error>(()))?;
-/// for compared in compare_kinds(&sample, &pairs, 1, || Ok::<_, Error>(()))? {
-///     let (name, values) = (compared.kind.name, compared.values());
-///     let (found, expected) = (compared.all.deviation(), compared.worst_theory());
-///     println!("{name}, {values} values: {found:?}, of {expected} by theory");
-///     assert!(compared.feature_nanoseconds().is_some());
-/// }
-/// # Ok::<(), resemblance::Error>(())
-/// ```
 #[derive(Debug)]
-#[non_exhaustive]
-pub struct ComparedKind {
+pub(super) struct ComparedKind {
     /// The kind.
-    pub kind: &'static SignatureKind,
+    pub(super) kind: &'static SignatureKind,
     /// Its parameters.
-    pub minhash: MinHashSchema,
+    pub(super) minhash: MinHashSchema,
     /// Number of seeds that were tried.
-    pub seeds: u64,
+    pub(super) seeds: u64,
     /// The errors over all pairs.
-    pub all: EstimateErrors,
+    pub(super) all: EstimateErrors,
     /// The errors over the pairs with a similarity of 0.4 to 0.6.
-    pub half: EstimateErrors,
+    pub(super) half: EstimateErrors,
     /// Features of the documents in the pairs.
     features: u64,
     /// The time to sketch them with the fastest seed: slower ones were held up by something else.
@@ -190,22 +123,19 @@ pub struct ComparedKind {
 
 impl ComparedKind {
     /// Returns the number of MinHash values.
-    #[must_use]
-    pub fn values(&self) -> u16 {
+    pub(super) fn values(&self) -> u16 {
         self.minhash.values()
     }
 
     /// Returns the greatest theoretical deviation over all similarities.
-    #[must_use]
-    pub fn worst_theory(&self) -> f64 {
+    pub(super) fn worst_theory(&self) -> f64 {
         let steps = (0..=1_000).map(|step| f64::from(step) / 1_000.0);
         let variances = steps.map(|similarity| variance(&self.minhash, similarity, LARGE_UNION));
         variances.fold(0.0, f64::max).sqrt()
     }
 
     /// Nanoseconds for each feature on one thread; `None` if there was none.
-    #[must_use]
-    pub fn feature_nanoseconds(&self) -> Option<f64> {
+    pub(super) fn feature_nanoseconds(&self) -> Option<f64> {
         (self.features > 0).then(|| self.time.as_nanos() as f64 / self.features as f64)
     }
 
@@ -235,36 +165,12 @@ impl ComparedKind {
 /// Sketches the documents of the pairs with every kind, size and seed from 1 on, and compares
 /// estimates with exact similarities. `on_document` is called before each sketch; its error ends the
 /// comparison.
-///
-/// # Errors
-///
-/// The error that `on_document` returns, and those of the library.
-///
-/// ```
-/// use resemblance::eval::{ComparedPairs, SampleLimits, Sampler, compare_kinds};
-/// use resemblance::{Error, Text};
-///
-/// let mut sampler = Sampler::new(Text::words(1), None, SampleLimits::default())?;
-/// let sketcher = sampler.sketcher();
-/// for (number, text) in ["a b c d e f", "b c d e f g", "x y z"].into_iter().enumerate() {
-///     let key = number.to_string().into_bytes();
-///     if let Some(sketch) = sketcher.sketch(&key, text)? {
-///         sampler.add(number as u64, key, sketch)?;
-///     }
-/// }
-/// let sample = sampler.finish(3);
-/// let pairs = ComparedPairs::find(&sample, 0.1, |_| Ok::<_, Error>(()))?;
-/// for compared in compare_kinds(&sample, &pairs, 1, || Ok::<_, Error>(()))? {
-///     println!("{} of {}: {:?}", compared.kind.name, compared.values(), compared.all.deviation());
-/// }
-/// # Ok::<(), Error>(())
-/// ```
-pub fn compare_kinds<E: From<Error>>(
+pub(super) fn compare_kinds(
     sample: &DocumentSample,
     pairs: &ComparedPairs,
     seeds: u64,
-    mut on_document: impl FnMut() -> Result<(), E>,
-) -> Result<Vec<ComparedKind>, E> {
+    mut on_document: impl FnMut() -> Result<()>,
+) -> Result<Vec<ComparedKind>> {
     let documents: BTreeSet<usize> = pairs.pairs.iter().flat_map(|p| [p.a, p.b]).collect();
     let mut compared = Vec::new();
     for kind in SIGNATURE_KINDS {
