@@ -51,8 +51,8 @@ pub enum Error {
         /// The document that holds it.
         id: DocumentId,
     },
-    /// An offline build was given a key twice, and there is no store. Leave one of the documents
-    /// out, or build with `DuplicateKeys::KeepFirst`.
+    /// An offline build or a sample was given a key twice; of a build there is no store. Leave one of
+    /// the documents out, or build with `DuplicateKeys::KeepFirst`.
     #[error(
         "key {:?} of document {first} came again with document {second}; a key can be there once",
         String::from_utf8_lossy(key)

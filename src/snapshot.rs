@@ -465,14 +465,14 @@ impl Snapshot {
     /// sample without signatures; otherwise as [`iter`](Self::iter).
     ///
     /// ```
-    /// use resemblance::eval::{SampleLimits, Sampler};
+    /// use resemblance::eval::Sampler;
     /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     ///
     /// let sketcher = Some(store.sketcher());
-    /// let mut sampler = Sampler::new(Text::words(1), sketcher, SampleLimits::default())?;
+    /// let mut sampler = Sampler::new(Text::words(1), sketcher)?;
     /// let sketcher = sampler.sketcher();
     /// for (number, text) in ["a b c d e f g h", "a b c d e f g h", "x y z"].iter().enumerate() {
     ///     let key = number.to_string().into_bytes();

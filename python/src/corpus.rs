@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use resemblance::dedup::{DedupPolicy, Preference};
-use resemblance::eval::{Evaluation, SampleAddition, SampleLimits, Sampler};
+use resemblance::eval::{Evaluation, Sampler};
 use resemblance::tune::Background;
 use resemblance::verification::FeatureSets;
 use resemblance::{BulkOptions, Document, DuplicateKeys, Error, StoreOptions};
@@ -742,7 +742,7 @@ pub(crate) fn evaluate_sample<'py>(
     let text = parts.schema.text();
     let text = text.ok_or_else(|| invalid(py, "schema", "no text", "one that takes texts"))?;
     let sketcher = Some(parts.sketcher.clone());
-    let mut sampler = Sampler::new(text, sketcher, SampleLimits::default()).or_raise(py)?;
+    let mut sampler = Sampler::new(text, sketcher).or_raise(py)?;
     let (mut batches, mut keys) = (Batches::new(documents, None)?, Beside::keys(keys)?);
     let mut read = 0;
     while let Some(batch) = batches.next()? {
@@ -755,7 +755,7 @@ pub(crate) fn evaluate_sample<'py>(
                 let own = own_keys.as_ref().and_then(|keys| keys.get(index));
                 let key = own.map_or_else(|| read.to_string().into_bytes(), |key| key.0.clone());
                 if let Some(sketch) = sketcher.sketch(&key, text)? {
-                    must_be_taken(sampler.add(read, key, sketch)?)?;
+                    sampler.add(read, key, sketch)?;
                 }
                 read += 1;
             }
@@ -783,22 +783,6 @@ pub(crate) fn evaluate_sample<'py>(
         Ok(evaluation)
     })?;
     evaluation_object(py, &evaluation)
-}
-
-/// # Errors
-/// What keeps a document out of a sample.
-fn must_be_taken(addition: SampleAddition) -> Result<(), Error> {
-    let (found, expected) = match addition {
-        SampleAddition::RepeatedKey(_) => ("a key that came before", "different keys"),
-        SampleAddition::MemoryFull => ("more features than fit into memory", "fewer documents"),
-        _ => return Ok(()),
-    };
-    let (found, expected) = (found.to_owned(), expected.to_owned());
-    Err(Error::InvalidParameter {
-        parameter: "documents",
-        found,
-        expected,
-    })
 }
 
 fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> PyResult<Bound<'py, PyAny>> {
@@ -833,7 +817,7 @@ fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> PyResult<
         fields.set_item("steps", steps.collect::<Vec<_>>())?;
         let key = |index: usize| evaluation.sample.keys.get(index).cloned().map(Key);
         let mut missed = Vec::new();
-        for pair in tally.missed.iter() {
+        for pair in tally.missed() {
             let (a, b) = (key(pair.a), key(pair.b));
             let a = optional_key(py, a.as_ref().map(|key| key.0.as_slice()))?;
             let b = optional_key(py, b.as_ref().map(|key| key.0.as_slice()))?;

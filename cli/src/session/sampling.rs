@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use resemblance::eval::{DocumentSample, SampleAddition, SampleLimits, Sampler};
-use resemblance::{Sketcher, Text};
+use resemblance::eval::{DocumentSample, Sampler};
+use resemblance::{Error, Sketcher, Text};
 
 use super::context::Context;
 use super::reading::{CorpusDocuments, resolve_corpus};
@@ -32,12 +32,12 @@ pub(crate) struct SampleSource<'a> {
 
 /// Reads a corpus. Of too many documents those are kept whose keys hash lowest.
 pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result<DocumentSample> {
-    let limits = SampleLimits {
-        documents: source.max_documents,
-        signature_bytes: source.signature_bytes,
-        memory_bytes: context.memory_bytes,
-    };
-    let mut sampler = Sampler::new(source.text, source.sketcher, limits)?;
+    let mut sampler = Sampler::new(source.text, source.sketcher)?
+        .signature_bytes(source.signature_bytes)
+        .memory_bytes(context.memory_bytes);
+    if let Some(documents) = source.max_documents {
+        sampler = sampler.max_documents(documents);
+    }
     let corpus = Arc::new(resolve_corpus(
         context,
         source.inputs,
@@ -67,20 +67,24 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
         let Some(sketch) = document.value else {
             continue;
         };
-        match sampler.add(number, document.key, sketch)? {
-            SampleAddition::Taken => {}
-            SampleAddition::RepeatedKey(key) => {
+        match sampler.add(number, document.key, sketch) {
+            Ok(()) => {}
+            Err(Error::KeyTwice { key, .. }) => {
                 let failure = Failure::repeated_key(&key, corpus.position(source, line));
                 tally.skip(context, failure, skip_bad)?;
                 tally.kept -= 1;
             }
-            SampleAddition::MemoryFull => {
+            Err(Error::InvalidParameter {
+                parameter: "memory_bytes",
+                ..
+            }) => {
                 let (documents, mebibytes) = (sampler.len(), context.memory_bytes >> 20);
                 return Err(Failure::usage(format!(
                     "comparing {documents} documents exactly takes more than the {mebibytes} MiB of \
                      --memory: raise it, or take fewer with --sample N"
                 )));
             }
+            Err(error) => return Err(error.into()),
         }
     }
     let totals = documents.end(context, &tally)?;

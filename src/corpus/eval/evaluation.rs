@@ -1,7 +1,7 @@
 //! Queries for every document of a sample, and exact similarities beside their answers.
 
 use super::sample::DocumentSample;
-use super::spread::SeedRecall;
+use super::spread::{RecallSpread, SeedRecall};
 use super::tally::{ComparedDocument, FamilyTally, FamilyTheory, MinHashTally, SimHashTally};
 use crate::corpus::verification::{ExactJoin, Partner};
 use crate::error::{Error, Result};
@@ -21,12 +21,12 @@ const DOCUMENTS_TOGETHER: usize = 64;
 /// [`Snapshot::evaluate`](crate::Snapshot::evaluate).
 ///
 /// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::eval::Sampler;
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
 /// # let sketcher = sampler.sketcher();
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
@@ -41,9 +41,10 @@ const DOCUMENTS_TOGETHER: usize = 64;
 ///     eprintln!("{documents} documents are done");
 ///     Ok::<_, Error>(())
 /// })?;
+/// assert!(evaluation.seeds().is_empty()); // none were tried
 /// let minhash = evaluation.minhash.expect("the schema has MinHash");
 /// let (all, found) = (minhash.near.pairs, minhash.near.returned);
-/// assert_eq!(minhash.missed.count, all - found);
+/// assert_eq!(minhash.missed().count() as u64, all - found); // at most ten were asked for
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[non_exhaustive]
@@ -60,8 +61,7 @@ pub struct Evaluation {
     pub simhash: Option<SimHashTally>,
     /// The pairs returned by each family, by both and by any, if the schema has both.
     pub families: Vec<FamilyTally>,
-    /// The recall with other seeds, if they are [tried](Self::over_seeds).
-    pub seeds: Option<SeedRecall>,
+    seeds: Option<SeedRecall>,
 }
 
 /// The documents that a store returns by similarity, ascending.
@@ -127,12 +127,12 @@ impl Evaluation {
     /// values made elsewhere; and the error that `on_document` returns.
     ///
     /// ```
-    /// # use resemblance::eval::{SampleLimits, Sampler};
+    /// # use resemblance::eval::Sampler;
     /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+    /// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
     /// # let sketcher = sampler.sketcher();
     /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
     /// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
@@ -145,8 +145,8 @@ impl Evaluation {
     /// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
     /// evaluation.over_seeds(20, || Ok::<_, Error>(()))?;
     /// evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
-    /// let seeds = evaluation.seeds.expect("they were asked for");
-    /// assert_eq!(seeds.near.found.len(), 20);
+    /// let near = evaluation.seeds().last().expect("they were asked for");
+    /// assert_eq!((near.min_similarity, near.found.len()), (0.8, 20));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn over_seeds<E: From<Error>>(
@@ -158,6 +158,15 @@ impl Evaluation {
         let recall = SeedRecall::new(self.snapshot.schema(), features, seeds, on_document)?;
         self.seeds = Some(recall);
         Ok(())
+    }
+
+    /// Returns the recall with the seeds that [`over_seeds`](Self::over_seeds) tries, none if it was not
+    /// called: of the pairs less than 0.05 above the threshold, of which the promised recall speaks, and of
+    /// all pairs at the threshold or above. They are the same for a threshold of 0.95 or more, and come
+    /// once.
+    #[must_use]
+    pub fn seeds(&self) -> &[RecallSpread] {
+        self.seeds.as_ref().map_or(&[], |seeds| &seeds.spreads)
     }
 
     /// Compares all pairs whose exact similarity is `floor` or more. Calls `on_document` before

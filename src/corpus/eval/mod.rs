@@ -9,11 +9,9 @@ mod spread;
 mod tally;
 
 pub use evaluation::Evaluation;
-pub use sample::{
-    DocumentSample, SampleAddition, SampleLimits, SampleSketch, SampleSketcher, Sampler,
-};
-pub use spread::{RecallSpread, SeedRecall};
+pub use sample::{DocumentSample, SampleSketch, SampleSketcher, Sampler};
+pub use spread::RecallSpread;
 pub use tally::{
-    EstimateErrors, FamilyTally, MinHashTally, MissedPair, MissedPairs, ReturnedPairs,
-    SimHashTally, SimilarityStep, step_name,
+    EstimateErrors, FamilyTally, MinHashTally, MissedPair, ReturnedPairs, SimHashTally,
+    SimilarityStep, step_name,
 };

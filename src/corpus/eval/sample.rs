@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::corpus::verification::FEATURE_BYTES;
 use crate::error::{Error, Result};
+use crate::id::DocumentId;
 use crate::invariant::bug;
 use crate::schema::{Schema, SimHash};
 use crate::sketch::{Signature, Sketcher, is_present};
@@ -20,44 +21,13 @@ const SAMPLE_SEED: u64 = 0x7361_6d70_6c65;
 /// Memory that a document takes beside its features, key and signature, about, in bytes.
 const DOCUMENT_BYTES: u64 = 300;
 
-/// The maximum size of a sample; by default it is unlimited.
-///
-/// ```
-/// use resemblance::eval::{SampleLimits, Sampler};
-/// use resemblance::Text;
-///
-/// let limits = SampleLimits { documents: Some(100_000), ..SampleLimits::default() };
-/// let sampler = Sampler::new(Text::words(3), None, limits)?;
-/// assert!(sampler.is_empty());
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct SampleLimits {
-    /// Maximum number of documents; `None` for all.
-    pub documents: Option<usize>,
-    /// Memory that a document is going to take for its signatures, in bytes.
-    pub signature_bytes: u64,
-    /// Memory for all, what an exact join of the sample takes included, in bytes.
-    pub memory_bytes: u64,
-}
-
-impl Default for SampleLimits {
-    fn default() -> Self {
-        Self {
-            documents: None,
-            signature_bytes: 0,
-            memory_bytes: u64::MAX,
-        }
-    }
-}
-
 /// A sample of documents in the order of their numbers, made by a [`Sampler`].
 ///
 /// ```
-/// use resemblance::eval::{SampleLimits, Sampler};
+/// use resemblance::eval::Sampler;
 /// # use resemblance::Text;
 ///
-/// let mut sampler = Sampler::new(Text::words(1), None, SampleLimits::default())?;
+/// let mut sampler = Sampler::new(Text::words(1), None)?;
 /// let sketch = sampler.sketcher().sketch(b"a", "to be or not to be")?;
 /// sampler.add(0, b"a".into(), sketch.expect("all keys may be in the sample"))?;
 /// let sample = sampler.finish(1);
@@ -92,21 +62,20 @@ impl DocumentSample {
     }
 }
 
-/// Takes documents one by one. Of more than `limits.documents` those are kept whose keys hash
-/// lowest: a random sample, the same each time and whatever the order of the documents.
+/// Takes documents one by one. Of more than [`max_documents`](Self::max_documents) those are kept whose
+/// keys hash lowest: a random sample, the same each time and whatever the order of the documents.
 ///
 /// ```
 /// use resemblance::Text;
-/// use resemblance::eval::{SampleAddition, SampleLimits, Sampler};
+/// use resemblance::eval::Sampler;
 ///
-/// let limits = SampleLimits { documents: Some(10), ..SampleLimits::default() };
-/// let mut sampler = Sampler::new(Text::words(2), None, limits)?;
+/// let mut sampler = Sampler::new(Text::words(2), None)?.max_documents(10).memory_bytes(1 << 30);
 /// assert!(sampler.is_empty());
 /// let sketcher = sampler.sketcher(); // for use in any thread
 /// for number in 0..1_000 {
 ///     let key = format!("page/{number}").into_bytes();
 ///     if let Some(sketch) = sketcher.sketch(&key, "the text of the page")? {
-///         assert_eq!(sampler.add(number, key, sketch)?, SampleAddition::Taken);
+///         sampler.add(number, key, sketch)?;
 ///     }
 /// }
 /// assert_eq!(sampler.finish(1_000).len(), 10);
@@ -114,44 +83,22 @@ impl DocumentSample {
 /// ```
 #[derive(Debug)]
 pub struct Sampler {
-    limits: SampleLimits,
+    max_documents: usize,
+    signature_bytes: u64,
+    memory_bytes: u64,
     sketcher: SampleSketcher,
     /// The held documents, by the hash of the key, then by the number of the document.
     held: BTreeMap<(u64, u64), HeldDocument>,
     held_bytes: u64,
 }
 
-/// The result of [`Sampler::add`].
-///
-/// ```
-/// use resemblance::eval::{SampleAddition, SampleLimits, Sampler};
-/// # use resemblance::Text;
-///
-/// let mut sampler = Sampler::new(Text::words(1), None, SampleLimits::default())?;
-/// let sketcher = sampler.sketcher();
-/// let sketch = |key: &[u8]| sketcher.sketch(key, "some text or other");
-/// assert_eq!(sampler.add(0, b"a".into(), sketch(b"a")?.unwrap())?, SampleAddition::Taken);
-/// let again = sampler.add(1, b"a".into(), sketch(b"a")?.unwrap())?;
-/// assert_eq!(again, SampleAddition::RepeatedKey(b"a".into()));
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SampleAddition {
-    /// It is in the sample, or its key hashes too high.
-    Taken,
-    /// It is left out, because this key of it came before.
-    RepeatedKey(Vec<u8>),
-    /// It is in the sample, which takes more memory than it may.
-    MemoryFull,
-}
-
 /// Sketches those documents whose keys may be in the sample of a [`Sampler`], in any thread.
 ///
 /// ```
-/// use resemblance::eval::{SampleLimits, Sampler};
+/// use resemblance::eval::Sampler;
 /// # use resemblance::Text;
 ///
-/// let mut sampler = Sampler::new(Text::words(1), None, SampleLimits::default())?;
+/// let mut sampler = Sampler::new(Text::words(1), None)?;
 /// let sketcher = sampler.sketcher();
 /// let thread = std::thread::spawn(move || sketcher.sketch(b"a", "some text or other"));
 /// if let Some(sketch) = thread.join().unwrap()? {
@@ -177,10 +124,10 @@ pub struct SampleSketcher {
 /// The features and signature of a text, for [`Sampler::add`].
 ///
 /// ```
-/// use resemblance::eval::{SampleLimits, SampleSketch, Sampler};
+/// use resemblance::eval::{SampleSketch, Sampler};
 /// # use resemblance::Text;
 ///
-/// let mut sampler = Sampler::new(Text::words(1), None, SampleLimits::default())?;
+/// let mut sampler = Sampler::new(Text::words(1), None)?;
 /// let sketch: Option<SampleSketch> = sampler.sketcher().sketch(b"a", "some text or other")?;
 /// sampler.add(0, b"a".into(), sketch.expect("all keys may be in the sample"))?;
 /// assert_eq!(sampler.len(), 1);
@@ -289,11 +236,7 @@ impl Sampler {
     /// # Errors
     ///
     /// Returns the errors of [`SchemaBuilder::build`](crate::SchemaBuilder::build) for `text`.
-    pub fn new(
-        text: impl Into<Option<Text>>,
-        sketcher: Option<Sketcher>,
-        limits: SampleLimits,
-    ) -> Result<Self> {
+    pub fn new(text: impl Into<Option<Text>>, sketcher: Option<Sketcher>) -> Result<Self> {
         // A schema needs signatures, although this one makes none.
         let cutter = |text| {
             Schema::builder()
@@ -303,7 +246,9 @@ impl Sampler {
         };
         let cutter = text.into().map(cutter).transpose()?;
         Ok(Self {
-            limits,
+            max_documents: usize::MAX,
+            signature_bytes: 0,
+            memory_bytes: u64::MAX,
             sketcher: SampleSketcher {
                 cutter: cutter.map(|schema| schema.sketcher()),
                 sketcher,
@@ -312,6 +257,40 @@ impl Sampler {
             held: BTreeMap::new(),
             held_bytes: 0,
         })
+    }
+
+    /// Maximum number of documents; all by default.
+    #[must_use]
+    pub fn max_documents(mut self, documents: usize) -> Self {
+        self.max_documents = documents;
+        self
+    }
+
+    /// Memory for the sample, what an exact join of it takes included, in bytes; unlimited by default.
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: u64) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// Memory that each document is going to take for its signatures, in bytes; 0 by default.
+    ///
+    /// ```
+    /// use resemblance::Text;
+    /// use resemblance::eval::Sampler;
+    ///
+    /// let sampler = Sampler::new(Text::words(2), None)?;
+    /// let mut sampler = sampler.memory_bytes(5_000).signature_bytes(4_096);
+    /// let sketcher = sampler.sketcher();
+    /// let sketch = |key: &str| sketcher.sketch(key.as_bytes(), "the text of the page");
+    /// sampler.add(0, b"a".into(), sketch("a")?.unwrap())?;
+    /// assert!(sampler.add(1, b"b".into(), sketch("b")?.unwrap()).is_err());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn signature_bytes(mut self, bytes: u64) -> Self {
+        self.signature_bytes = bytes;
+        self
     }
 
     /// Returns a sketcher of documents for this sample, to be cloned for each thread.
@@ -336,47 +315,54 @@ impl Sampler {
     ///
     /// # Errors
     ///
-    /// [`Error::Bug`](crate::Error::Bug) alone.
-    pub fn add(
-        &mut self,
-        number: u64,
-        key: Vec<u8>,
-        sketch: SampleSketch,
-    ) -> Result<SampleAddition> {
+    /// [`Error::KeyTwice`] if a document of the sample has the key: the sample is as it was. The document
+    /// is taken, but the sample has become larger than it may be, if it is
+    /// [`Error::InvalidParameter`] with the parameter `memory_bytes`.
+    ///
+    /// ```
+    /// # use resemblance::eval::Sampler;
+    /// # use resemblance::{Error, Text};
+    /// let mut sampler = Sampler::new(Text::words(1), None)?;
+    /// let sketcher = sampler.sketcher();
+    /// let sketch = |key: &[u8]| sketcher.sketch(key, "some text or other");
+    /// sampler.add(0, b"a".into(), sketch(b"a")?.unwrap())?;
+    /// let again = sampler.add(1, b"a".into(), sketch(b"a")?.unwrap());
+    /// assert!(matches!(again, Err(Error::KeyTwice { .. })));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn add(&mut self, number: u64, key: Vec<u8>, sketch: SampleSketch) -> Result<()> {
         let hash = sketch.hash;
         let mut same_hash = self.held.range((hash, 0)..=(hash, u64::MAX));
-        if same_hash.any(|(_, other)| other.key == key) {
-            return Ok(SampleAddition::RepeatedKey(key));
+        if let Some(((_, first), _)) = same_hash.find(|(_, other)| other.key == key) {
+            let (first, second) = (DocumentId::new(*first), DocumentId::new(number));
+            return Err(Error::KeyTwice { key, first, second });
         }
         let document = HeldDocument {
             key,
             features: sketch.features,
             signature: sketch.signature,
         };
-        self.held_bytes += self.memory_bytes(&document);
+        self.held_bytes += self.document_bytes(&document);
         self.held.insert((hash, number), document);
-        if self
-            .limits
-            .documents
-            .is_some_and(|max| self.held.len() > max)
-        {
+        if self.held.len() > self.max_documents {
             let left_out = self.held.pop_last();
             let Some(((highest, _), left_out)) = left_out else {
                 return Err(bug("a sample that is too large is empty"));
             };
-            self.held_bytes -= self.memory_bytes(&left_out);
+            self.held_bytes -= self.document_bytes(&left_out);
             self.sketcher.max_hash.fetch_min(highest, Ordering::Relaxed);
         }
-        if self.held_bytes > self.limits.memory_bytes {
-            return Ok(SampleAddition::MemoryFull);
+        if self.held_bytes > self.memory_bytes {
+            let expected = format!("{} or more for this sample", self.held_bytes);
+            return Err(Error::invalid("memory_bytes", self.memory_bytes, expected));
         }
-        Ok(SampleAddition::Taken)
+        Ok(())
     }
 
-    fn memory_bytes(&self, document: &HeldDocument) -> u64 {
+    fn document_bytes(&self, document: &HeldDocument) -> u64 {
         let features = FEATURE_BYTES * document.features.len() as u64;
         let key = document.key.len() as u64;
-        features + key + DOCUMENT_BYTES + self.limits.signature_bytes
+        features + key + DOCUMENT_BYTES + self.signature_bytes
     }
 
     /// Returns the sample, in the order of the documents' numbers, of the `read` documents that
@@ -408,20 +394,15 @@ impl Sampler {
 mod tests {
     use super::*;
 
-    fn sampled(numbers: impl Iterator<Item = u64>, documents: Option<usize>) -> DocumentSample {
-        let limits = SampleLimits {
-            documents,
-            signature_bytes: 0,
-            memory_bytes: u64::MAX,
-        };
-        let mut sampler = Sampler::new(Text::words(2), None, limits).unwrap();
+    fn sampled(numbers: impl Iterator<Item = u64>, max_documents: usize) -> DocumentSample {
+        let sampler = Sampler::new(Text::words(2), None).unwrap();
+        let mut sampler = sampler.max_documents(max_documents);
         let sketcher = sampler.sketcher();
         for number in numbers {
             let key = format!("key {number}").into_bytes();
             let text = format!("a few words and {number}");
             if let Some(sketch) = sketcher.sketch(&key, &text).unwrap() {
-                let added = sampler.add(number, key, sketch).unwrap();
-                assert_eq!(added, SampleAddition::Taken);
+                sampler.add(number, key, sketch).unwrap();
             }
         }
         sampler.finish(100)
@@ -429,31 +410,29 @@ mod tests {
 
     #[test]
     fn a_sample_does_not_depend_on_the_order() {
-        let forward = sampled(0..100, Some(10));
-        let backward = sampled((0..100).rev(), Some(10));
+        let forward = sampled(0..100, 10);
+        let backward = sampled((0..100).rev(), 10);
         assert_eq!((forward.len(), forward.read), (10, 100));
         assert_eq!(forward.keys, backward.keys);
         assert_eq!(forward.features, backward.features);
-        assert_eq!(sampled(0..100, None).len(), 100);
+        assert_eq!(sampled(0..100, usize::MAX).len(), 100);
     }
 
     #[test]
     fn repeated_keys_and_too_much_memory_are_told() {
-        let limits = SampleLimits {
-            documents: None,
-            signature_bytes: 0,
-            memory_bytes: DOCUMENT_BYTES,
-        };
-        let mut sampler = Sampler::new(Text::words(2), None, limits).unwrap();
-        let sketch = || sampler_sketch(b"k");
-        assert_eq!(
-            sampler.add(0, b"k".to_vec(), sketch()).unwrap(),
-            SampleAddition::MemoryFull
-        );
-        assert_eq!(
-            sampler.add(1, b"k".to_vec(), sketch()).unwrap(),
-            SampleAddition::RepeatedKey(b"k".to_vec())
-        );
+        let sampler = Sampler::new(Text::words(2), None).unwrap();
+        let mut sampler = sampler.memory_bytes(DOCUMENT_BYTES);
+        let mut add = |number| sampler.add(number, b"k".to_vec(), sampler_sketch(b"k"));
+        match add(0).unwrap_err() {
+            Error::InvalidParameter { parameter, .. } => assert_eq!(parameter, "memory_bytes"),
+            other => panic!("{other}"),
+        }
+        match add(1).unwrap_err() {
+            Error::KeyTwice { key, first, second } => {
+                assert_eq!((&key[..], first.get(), second.get()), (&b"k"[..], 0, 1));
+            }
+            other => panic!("{other}"),
+        }
     }
 
     fn sampler_sketch(key: &[u8]) -> SampleSketch {

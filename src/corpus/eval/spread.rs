@@ -36,12 +36,12 @@ impl SeedCodes {
 /// from the mean than it would if all pairs were independent.
 ///
 /// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::eval::Sampler;
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
 /// # let sketcher = sampler.sketcher();
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
@@ -54,8 +54,7 @@ impl SeedCodes {
 /// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
 /// # evaluation.over_seeds(20, || Ok::<_, Error>(()))?;
 /// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
-/// # let seeds = evaluation.seeds.unwrap();
-/// let spread = seeds.near;
+/// let spread = evaluation.seeds().last().unwrap();
 /// assert_eq!((spread.pairs, spread.families()), (1, 1));
 /// let (least, mean, greatest) = (spread.min(), spread.mean(), spread.max());
 /// assert!(least <= mean && mean <= greatest);
@@ -198,40 +197,11 @@ impl RecallSpread {
     }
 }
 
-/// The recall of a sample with several seeds: see
-/// [`Evaluation::over_seeds`](super::Evaluation::over_seeds).
-///
-/// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
-/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
-/// # let sketcher = sampler.sketcher();
-/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
-/// # }
-/// # let sample = sampler.finish(3);
-/// # for signature in &sample.signatures {
-/// #     store.insert(Document::without_key(), signature)?;
-/// # }
-/// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
-/// # evaluation.over_seeds(20, || Ok::<_, Error>(()))?;
-/// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
-/// # let seeds = evaluation.seeds.unwrap();
-/// assert_eq!((seeds.at_threshold.min_similarity, seeds.near.min_similarity), (0.8, 0.8));
-/// assert!(seeds.at_threshold.pairs <= seeds.near.pairs);
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-pub struct SeedRecall {
+/// The recall of a sample with several seeds.
+pub(super) struct SeedRecall {
     codes: SeedCodes,
     minhash: MinHashSchema,
-    /// The pairs less than 0.05 above the threshold, of which the promised recall speaks.
-    pub at_threshold: RecallSpread,
-    /// All pairs at the threshold or above.
-    pub near: RecallSpread,
+    pub(super) spreads: Vec<RecallSpread>,
 }
 
 impl SeedRecall {
@@ -273,8 +243,12 @@ impl SeedRecall {
                 codes,
             },
             minhash,
-            at_threshold: RecallSpread::new(threshold, below, seeds),
-            near: RecallSpread::new(threshold, None, seeds),
+            spreads: below
+                .map(Some)
+                .into_iter()
+                .chain([None])
+                .map(|below| RecallSpread::new(threshold, below, seeds))
+                .collect(),
         })
     }
 
@@ -282,7 +256,7 @@ impl SeedRecall {
     pub(super) fn add(&mut self, compared: &ComparedDocument<'_>) -> Result<()> {
         let document = compared.document;
         for partner in compared.exact {
-            if !self.near.holds(partner.similarity) {
+            if partner.similarity < self.minhash.threshold() {
                 continue;
             }
             let both = self
@@ -297,7 +271,7 @@ impl SeedRecall {
                 .is_ok();
             let probability = self.minhash.probability(partner.similarity);
             let pair = (partner.document as u64, document as u64);
-            for spread in [&mut self.at_threshold, &mut self.near] {
+            for spread in &mut self.spreads {
                 if spread.holds(partner.similarity) {
                     spread.add(pair, probability, is_own, &shared);
                 }

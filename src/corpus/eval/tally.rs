@@ -38,12 +38,12 @@ pub fn step_name(step: usize) -> String {
 /// The errors of some estimates.
 ///
 /// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::eval::Sampler;
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
 /// # let sketcher = sampler.sketcher();
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
@@ -114,12 +114,12 @@ impl EstimateErrors {
 /// The pairs of one step of exact similarity.
 ///
 /// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::eval::Sampler;
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
 /// # let sketcher = sampler.sketcher();
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
@@ -171,12 +171,12 @@ impl SimilarityStep {
 /// The pairs that were returned with an estimate of one step.
 ///
 /// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::eval::Sampler;
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
 /// # let sketcher = sampler.sketcher();
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
@@ -220,12 +220,12 @@ impl ReturnedPairs {
 /// A pair at the threshold or above that was not returned.
 ///
 /// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::eval::Sampler;
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
 /// # let sketcher = sampler.sketcher();
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
@@ -238,7 +238,7 @@ impl ReturnedPairs {
 /// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
 /// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
 /// # let minhash = evaluation.minhash.unwrap();
-/// for pair in minhash.missed.iter() {
+/// for pair in minhash.missed() {
 ///     assert!(pair.similarity >= 0.8);
 ///     println!("{} and {}: {}, estimated {}", pair.a, pair.b, pair.similarity, pair.estimate);
 /// }
@@ -263,69 +263,6 @@ pub struct MissedPair {
 /// most similar comes first; then the two documents, the bits of the estimate, and whether it is a
 /// candidate.
 type MissedRank = (Reverse<u64>, usize, usize, u64, bool);
-
-/// The most similar of the missed pairs, and the number of all.
-///
-/// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
-/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
-/// # let sketcher = sampler.sketcher();
-/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
-/// # }
-/// # let sample = sampler.finish(3);
-/// # for signature in &sample.signatures {
-/// #     store.insert(Document::without_key(), signature)?;
-/// # }
-/// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
-/// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
-/// # let minhash = evaluation.minhash.unwrap();
-/// let missed = &minhash.missed;
-/// assert_eq!(missed.count, minhash.near.pairs - minhash.near.returned);
-/// assert_eq!(missed.iter().count() as u64, missed.count); // at most ten were asked for
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[derive(Debug, Default)]
-pub struct MissedPairs {
-    max_kept: usize,
-    /// Number of all missed pairs.
-    pub count: u64,
-    kept: BTreeSet<MissedRank>,
-}
-
-impl MissedPairs {
-    fn push(&mut self, missed: MissedPair) {
-        self.count += 1;
-        self.kept.insert((
-            Reverse(missed.similarity.to_bits()),
-            missed.a,
-            missed.b,
-            missed.estimate.to_bits(),
-            missed.is_candidate,
-        ));
-        if self.kept.len() > self.max_kept {
-            self.kept.pop_last();
-        }
-    }
-
-    /// Iterates over the kept ones, the most similar first.
-    pub fn iter(&self) -> impl Iterator<Item = MissedPair> {
-        self.kept.iter().map(
-            |&(Reverse(similarity), a, b, estimate, is_candidate)| MissedPair {
-                a,
-                b,
-                similarity: f64::from_bits(similarity),
-                estimate: f64::from_bits(estimate),
-                is_candidate,
-            },
-        )
-    }
-}
 
 /// The pairs of a document with those before it, each list ascending by document.
 pub(super) struct ComparedDocument<'a> {
@@ -356,12 +293,12 @@ struct FoundPair {
 /// Counts of the pairs that a store returned by similarity.
 ///
 /// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::eval::Sampler;
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
 /// # let sketcher = sampler.sketcher();
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
@@ -380,6 +317,7 @@ struct FoundPair {
 /// for (step, pairs) in minhash.steps.iter().enumerate() {
 ///     println!("{}: {} pairs", resemblance::eval::step_name(step), pairs.pairs);
 /// }
+/// assert!(minhash.missed().all(|pair| pair.similarity >= 0.8));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Debug)]
@@ -397,8 +335,8 @@ pub struct MinHashTally {
     pub candidates: u64,
     /// Candidates below the floor.
     pub candidates_below: u64,
-    /// Pairs at the threshold or above that were not returned.
-    pub missed: MissedPairs,
+    max_missed: usize,
+    missed: BTreeSet<MissedRank>,
     /// The candidates by estimate, in hundredths; the last step is 1.
     estimates: [ReturnedPairs; HUNDREDTHS],
 }
@@ -413,10 +351,8 @@ impl MinHashTally {
             returned: [ReturnedPairs::default(); STEPS],
             candidates: 0,
             candidates_below: 0,
-            missed: MissedPairs {
-                max_kept: max_missed,
-                ..MissedPairs::default()
-            },
+            max_missed,
+            missed: BTreeSet::new(),
             estimates: [ReturnedPairs::default(); HUNDREDTHS],
         }
     }
@@ -435,6 +371,21 @@ impl MinHashTally {
     pub fn all_returned(&self) -> ReturnedPairs {
         let steps = self.returned.iter();
         steps.fold(ReturnedPairs::default(), ReturnedPairs::plus)
+    }
+
+    /// Iterates over the most similar of the pairs that were not returned, as many as
+    /// [`Snapshot::evaluate`](crate::Snapshot::evaluate) was asked to keep. There are
+    /// `near.pairs - near.returned` of them in all.
+    pub fn missed(&self) -> impl Iterator<Item = MissedPair> {
+        self.missed.iter().map(
+            |&(Reverse(similarity), a, b, estimate, is_candidate)| MissedPair {
+                a,
+                b,
+                similarity: f64::from_bits(similarity),
+                estimate: f64::from_bits(estimate),
+                is_candidate,
+            },
+        )
     }
 
     /// Counts the pairs of a document, and names those missed. `estimate` gives that of the pair with
@@ -472,13 +423,16 @@ impl MinHashTally {
             };
             self.count(found)?;
             if is_near && !is_returned {
-                self.missed.push(MissedPair {
-                    a: partner.document,
-                    b: compared.document,
-                    similarity,
-                    estimate,
+                self.missed.insert((
+                    Reverse(similarity.to_bits()),
+                    partner.document,
+                    compared.document,
+                    estimate.to_bits(),
                     is_candidate,
-                });
+                ));
+                if self.missed.len() > self.max_missed {
+                    self.missed.pop_last();
+                }
             }
         }
         for near in compared.returned {
@@ -523,12 +477,12 @@ impl MinHashTally {
 /// reaches the threshold: the comparison of Henzinger (*Finding near-duplicate web pages*, SIGIR 2006).
 ///
 /// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::eval::Sampler;
 /// # use resemblance::{Document, Error, MinHash, Schema, SimHash, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).simhash(SimHash::bits64());
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema.build()?)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
 /// # let sketcher = sampler.sketcher();
 /// # for (number, text) in ["a b c", "c b a", "x y z"].iter().enumerate() {
 /// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
@@ -625,12 +579,12 @@ impl FamilyTheory {
 /// Counts of the pairs that a store returned by distance.
 ///
 /// ```
-/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::eval::Sampler;
 /// # use resemblance::{Document, Error, Schema, SimHash, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits64()).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
 /// # let sketcher = sampler.sketcher();
 /// # for (number, text) in ["a b c", "c b a", "x y z"].iter().enumerate() {
 /// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
@@ -758,12 +712,8 @@ mod tests {
             assert_eq!((found.pairs, found.right), expected, "{hundredths}");
         }
         assert_eq!((tally.candidates, tally.candidates_below), (5, 2));
-        assert_eq!(tally.missed.count, 3);
-        let missed: Vec<_> = tally
-            .missed
-            .iter()
-            .map(|m| (m.a, m.b, m.is_candidate))
-            .collect();
+        assert_eq!(near.pairs - near.returned, 3);
+        let missed: Vec<_> = tally.missed().map(|m| (m.a, m.b, m.is_candidate)).collect();
         assert_eq!(missed, [(2, 9, false), (4, 9, false)]);
         let step = tally.steps[8];
         assert_eq!((step.pairs, step.candidates), (3, 2));

@@ -1,6 +1,6 @@
 //! The recall of a corpus over seeds, against signatures that are made and compared here.
 
-use resemblance::eval::{DocumentSample, SampleAddition, SampleLimits, Sampler};
+use resemblance::eval::{DocumentSample, Sampler};
 use resemblance::exact::jaccard_of_sorted;
 use resemblance::{Document, Error, MinHash, Schema, SchemaBuilder, Store, Text};
 
@@ -18,7 +18,7 @@ fn schema(seed: u64) -> Schema {
 /// families differ in size: they have 60, 70 and more words.
 fn sample() -> DocumentSample {
     let sketcher = Some(schema(OWN_SEED).sketcher());
-    let mut sampler = Sampler::new(Text::words(1), sketcher, SampleLimits::default()).unwrap();
+    let mut sampler = Sampler::new(Text::words(1), sketcher).unwrap();
     let sketcher = sampler.sketcher();
     for number in 0..10 * FAMILIES {
         let (family, member) = (number / 10, number % 10);
@@ -30,8 +30,7 @@ fn sample() -> DocumentSample {
         let text = words.collect::<Vec<_>>().join(" ");
         let key = number.to_string().into_bytes();
         let sketch = sketcher.sketch(&key, &text).unwrap().unwrap();
-        let added = sampler.add(number, key, sketch).unwrap();
-        assert_eq!(added, SampleAddition::Taken);
+        sampler.add(number, key, sketch).unwrap();
     }
     sampler.finish(10 * FAMILIES)
 }
@@ -74,9 +73,9 @@ fn recall_over_seeds_is_that_of_signatures_with_these_seeds() {
     let mut evaluation = snapshot.evaluate(sample, 0).unwrap();
     evaluation.over_seeds(SEEDS, || Ok::<_, Error>(())).unwrap();
     evaluation.run(0.5, |_| Ok::<_, Error>(())).unwrap();
-    let (sample, seeds) = (&evaluation.sample, evaluation.seeds.as_ref().unwrap());
+    let sample = &evaluation.sample;
     let probability = |similarity: f64| schema(1).minhash().unwrap().probability(similarity);
-    for (spread, max) in [(&seeds.at_threshold, 0.75), (&seeds.near, 1.1)] {
+    for (spread, max) in evaluation.seeds().iter().zip([0.75, 1.1]) {
         let pairs = pairs(sample, 0.7, max);
         assert_eq!(spread.pairs, pairs.len() as u64);
         let of_family = |family: usize| pairs.iter().filter(move |(_, b, _)| b / 10 == family);
@@ -128,7 +127,7 @@ fn other_seeds_need_minhash_of_sets() {
     let minhash = MinHash::weighted(64);
     let schema = Schema::builder().text(Text::words(1)).minhash(minhash);
     let store = Store::create(folder.path().join("s.rsm"), schema.build().unwrap()).unwrap();
-    let sampler = Sampler::new(Text::words(1), None, SampleLimits::default()).unwrap();
+    let sampler = Sampler::new(Text::words(1), None).unwrap();
     let snapshot = store.snapshot().unwrap();
     let mut evaluation = snapshot.evaluate(sampler.finish(0), 0).unwrap();
     let error = evaluation.over_seeds(2, || Ok::<_, Error>(()));

@@ -267,8 +267,8 @@ fn report(
             &evaluation.sample,
             arguments.min,
         )?);
-        if let Some(recall) = &evaluation.seeds {
-            found.push(sections::seed_section(recall));
+        if !evaluation.seeds().is_empty() {
+            found.push(sections::seed_section(evaluation.seeds()));
         }
         drawn.extend(charts::minhash_charts(tally));
     }

@@ -2,8 +2,8 @@
 
 use resemblance::By;
 use resemblance::eval::{
-    DocumentSample, EstimateErrors, FamilyTally, MinHashTally, RecallSpread, SeedRecall,
-    SimHashTally, step_name,
+    DocumentSample, EstimateErrors, FamilyTally, MinHashTally, RecallSpread, SimHashTally,
+    step_name,
 };
 
 use crate::bug::at;
@@ -176,7 +176,7 @@ fn estimate_steps(tally: &MinHashTally) -> EvalSection<'static> {
 
 fn missed<'a>(tally: &MinHashTally, sample: &'a DocumentSample) -> Result<EvalSection<'a>> {
     let mut rows = Vec::new();
-    for missed in tally.missed.iter() {
+    for missed in tally.missed() {
         let reason = if missed.is_candidate {
             "estimate"
         } else {
@@ -192,13 +192,13 @@ fn missed<'a>(tally: &MinHashTally, sample: &'a DocumentSample) -> Result<EvalSe
         let number = rows.len() + 1;
         rows.push((number.to_string(), values));
     }
-    let others = tally.missed.count - rows.len() as u64;
+    let count = tally.near.pairs - tally.near.returned;
+    let others = count - rows.len() as u64;
     Ok(EvalSection {
         name: "missed",
         title: format!(
-            "Pairs at the threshold or above that were not returned: {}, the most similar first; \
-             {others} more are not listed (--list N)",
-            tally.missed.count
+            "Pairs at the threshold or above that were not returned: {count}, the most similar first; \
+             {others} more are not listed (--list N)"
         ),
         measures: vec!["key_a", "key_b", "similarity", "estimate", "reason"],
         rows,
@@ -206,7 +206,7 @@ fn missed<'a>(tally: &MinHashTally, sample: &'a DocumentSample) -> Result<EvalSe
 }
 
 /// The recall of the candidates with several seeds.
-pub(super) fn seed_section(recall: &SeedRecall) -> EvalSection<'static> {
+pub(super) fn seed_section(spreads: &[RecallSpread]) -> EvalSection<'static> {
     let row = |spread: &RecallSpread| {
         let item = match spread.below {
             Some(below) => format!("{}-{below:.2}", spread.min_similarity),
@@ -226,18 +226,14 @@ pub(super) fn seed_section(recall: &SeedRecall) -> EvalSection<'static> {
         ];
         (item, values)
     };
-    let ranges = [&recall.at_threshold, &recall.near];
-    // A threshold of 0.95 or more has one range.
-    let is_one = recall.at_threshold.below.is_none();
-    let ranges = ranges.into_iter().skip(usize::from(is_one));
+    let seeds = spreads.first().map_or(0, |spread| spread.found.len());
     EvalSection {
         name: "seeds",
         title: format!(
-            "Candidate recall with the seeds 1 to {}, by exact similarity: own is that of the store's \
+            "Candidate recall with the seeds 1 to {seeds}, by exact similarity: own is that of the store's \
              seed, expected what theory says of the mean. deviation lies between independent, as if \
              each pair were found or missed by itself, and together, as if each family of connected \
-             pairs were",
-            recall.near.found.len()
+             pairs were"
         ),
         measures: vec![
             "pairs",
@@ -251,7 +247,7 @@ pub(super) fn seed_section(recall: &SeedRecall) -> EvalSection<'static> {
             "independent",
             "together",
         ],
-        rows: ranges.map(row).collect(),
+        rows: spreads.iter().map(row).collect(),
     }
 }
 
