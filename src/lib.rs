@@ -156,7 +156,6 @@ pub use query::{Bounds, By, ContainmentQuery, Earlier, Nearest, OneOrMany, Query
 pub use read::Records;
 pub use schema::{
     DesignReport, MinHash, MinHashSchema, Near, Rebanding, Schema, SchemaBuilder, SimHash,
-    SimHashSchema,
 };
 pub use sketch::{
     Containment, DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Signature,

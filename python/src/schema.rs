@@ -447,8 +447,8 @@ impl Schema {
         // A distance that no tables are chosen for has tables of its own.
         let chosen = chosen.ok();
         let chosen = chosen.as_ref().and_then(|schema| schema.simhash());
-        let groups = simhash.design().groups();
-        let is_chosen = chosen.is_some_and(|chosen| chosen.design().groups() == groups);
+        let groups = simhash.groups();
+        let is_chosen = chosen.is_some_and(|chosen| chosen.groups() == groups);
         let tables = (!is_chosen)
             .then(|| PyTuple::new(py, groups.iter().copied()))
             .transpose()?;

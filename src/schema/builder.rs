@@ -1,6 +1,6 @@
 //! Builders of schemas.
 
-use super::definition::{MinHashSchema, Near, Schema, SimHashSchema, value_layout};
+use super::definition::{MinHashSchema, Near, Schema, value_layout};
 use crate::error::{Error, Result};
 use crate::lanes::{Banding, TableDesign, choose_design};
 use crate::sketch::{
@@ -401,7 +401,7 @@ impl SimHash {
     /// // Ten tables: five blocks of 12 or 13 bits, any two of which lead (Manku, Jain and Das Sarma 2007).
     /// let simhash = SimHash::bits64().tables(&[(5, 2)]);
     /// let schema = Schema::builder().simhash(simhash.clone()).build()?;
-    /// let design = schema.simhash().unwrap().design();
+    /// let design = schema.simhash().unwrap();
     /// assert_eq!((design.table_count(), design.max_distance()), (10, 3));
     /// // Beyond it, buckets near those of a fingerprint are read as well.
     /// assert!(Schema::builder().simhash(simhash.max_distance(5)).build().is_ok());
@@ -414,25 +414,24 @@ impl SimHash {
     }
 
     /// Checks the parameters and chooses the tables.
-    fn build(self, expected_documents: u64) -> Result<SimHashSchema> {
+    fn build(self, expected_documents: u64) -> Result<TableDesign> {
         let default = match self.bits {
             32 => 2,
             128 => 6,
             256 => 31,
             _ => 3,
         };
-        let design = match self.groups {
+        match self.groups {
             None => {
                 let distance = self.max_distance.unwrap_or(default);
-                choose_design(self.bits, distance, expected_documents)?
+                choose_design(self.bits, distance, expected_documents)
             }
             Some(groups) => {
                 let complete = TableDesign::complete_distance(&groups);
                 let distance = self.max_distance.unwrap_or(complete);
-                TableDesign::new(self.bits, distance, &groups)?
+                TableDesign::new(self.bits, distance, &groups)
             }
-        };
-        Ok(SimHashSchema { design })
+        }
     }
 }
 
@@ -565,7 +564,7 @@ impl SchemaBuilder {
     /// # use resemblance::{Schema, SimHash};
     /// let tables = |documents| {
     ///     let schema = Schema::builder().simhash(SimHash::bits64()).expected_documents(documents);
-    ///     schema.build().map(|schema| schema.simhash().unwrap().design().table_count())
+    ///     schema.build().map(|schema| schema.simhash().unwrap().table_count())
     /// };
     /// assert!(tables(1_000_000_000)? < tables(100_000)?);
     /// # Ok::<(), resemblance::Error>(())

@@ -177,41 +177,6 @@ pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> Va
     }
 }
 
-/// The SimHash part of a [`Schema`].
-///
-/// ```
-/// # use resemblance::{Schema, SimHash};
-/// let schema = Schema::builder().simhash(SimHash::bits64().max_distance(3)).build()?;
-/// let simhash = schema.simhash().expect("it has SimHash");
-/// assert_eq!((simhash.bits(), simhash.max_distance()), (64, 3));
-/// println!("{}", simhash.design()); // its tables
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SimHashSchema {
-    pub(super) design: TableDesign,
-}
-
-impl SimHashSchema {
-    /// The bits of a fingerprint, 32, 64, 128 or 256.
-    #[must_use]
-    pub fn bits(&self) -> u16 {
-        self.design.bits()
-    }
-
-    /// The greatest distance of near-duplicates: what queries, joins and inserts ask for if nothing else is said.
-    #[must_use]
-    pub fn max_distance(&self) -> u8 {
-        self.design.max_distance()
-    }
-
-    /// The permuted tables by which fingerprints are indexed.
-    #[must_use]
-    pub fn design(&self) -> &TableDesign {
-        &self.design
-    }
-}
-
 /// How the documents of a store become signatures, and how these are indexed and compared. The file
 /// keeps it. How signatures are made is fixed when the store is created; how they are indexed can be
 /// [changed](crate::Store::reband).
@@ -250,7 +215,7 @@ pub struct Schema {
     /// The version of the Unicode data by which texts are normalised.
     pub(super) unicode_version: (u8, u8, u8),
     pub(super) minhash: Option<MinHashSchema>,
-    pub(super) simhash: Option<SimHashSchema>,
+    pub(super) simhash: Option<TableDesign>,
     pub(super) near: Near,
     pub(super) expected_documents: u64,
     /// Not a part of what is written as the schema: they can be large, and have a row of their own.
@@ -371,9 +336,19 @@ impl Schema {
         self.minhash
     }
 
-    /// The SimHash part.
+    /// The SimHash part: the tables by which fingerprints are indexed, with their bits and their greatest
+    /// distance, which is what queries, joins and inserts ask for if nothing else is said.
+    ///
+    /// ```
+    /// # use resemblance::{Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits64().max_distance(3)).build()?;
+    /// let simhash = schema.simhash().expect("it has SimHash");
+    /// assert_eq!((simhash.bits(), simhash.max_distance()), (64, 3));
+    /// println!("{simhash}"); // the tables
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
-    pub fn simhash(&self) -> Option<&SimHashSchema> {
+    pub fn simhash(&self) -> Option<&TableDesign> {
         self.simhash.as_ref()
     }
 
@@ -432,7 +407,7 @@ impl Schema {
     /// The number of lanes: one for keys, one a band, one a permuted table, one for kept hashes.
     #[must_use]
     pub fn lanes(&self) -> usize {
-        let tables = self.simhash.as_ref().map_or(0, |s| s.design.table_count());
+        let tables = self.simhash.as_ref().map_or(0, TableDesign::table_count);
         let kept = usize::from(self.recipe.containment.is_some());
         1 + self.minhash.map_or(0, |m| usize::from(m.bands())) + tables + kept
     }
@@ -440,7 +415,7 @@ impl Schema {
     /// The lanes of a store with this schema.
     pub(crate) fn lane_set(&self) -> Result<LaneSet> {
         let banding = self.minhash.map(|m| (m.banding, m.code_bits));
-        let lanes = LaneSet::new(banding, self.simhash.as_ref().map(|s| s.design.clone()))?;
+        let lanes = LaneSet::new(banding, self.simhash.clone())?;
         let bits = self.minhash.map_or(32, |minhash| minhash.layout().bits());
         let lanes = lanes.of_value_bits(bits);
         let kept_bits = self.recipe.containment.map(|_| KEPT_HASH_BITS);

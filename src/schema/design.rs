@@ -36,7 +36,7 @@ impl DesignReport {
     /// The report for a store of this schema that holds `documents` documents.
     #[must_use]
     pub fn new(schema: &Schema, documents: u64) -> Self {
-        let design = schema.simhash.as_ref().map(|simhash| &simhash.design);
+        let design = schema.simhash.as_ref();
         let table_candidates = design.map_or(0.0, |design| design.candidates(documents));
         let chance_candidates = schema.minhash.map_or(0.0, |minhash| {
             let codes = 2_f64.powi(i32::from(minhash.code_bits));
@@ -97,7 +97,7 @@ mod tests {
         assert!(!report.is_outgrown && report.advice.is_none());
         // 16 bands of codes of 32 bits: 2^20 x 16 / 2^32.
         assert_eq!(report.chance_candidates, 1.0 / 256.0);
-        let tables = schema.simhash().unwrap().design();
+        let tables = schema.simhash().unwrap();
         let most = f64::from(1 << 20) * tables.table_count() as f64;
         let (short, long) = tables.prefix_bits().into_inner();
         let share = |bits: u8| most / 2_f64.powi(bits.into());

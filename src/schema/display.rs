@@ -23,7 +23,7 @@ impl fmt::Display for Schema {
             write_minhash(f, minhash)?;
         }
         if let Some(s) = &self.simhash {
-            let (bits, distance) = (s.design.bits(), s.max_distance());
+            let (bits, distance) = (s.bits(), s.max_distance());
             write!(
                 f,
                 "\nSimHash: {bits} bits{}, distance up to {distance}: {}",
@@ -32,14 +32,14 @@ impl fmt::Display for Schema {
                 } else {
                     ""
                 },
-                s.design
+                s
             )?;
-            let candidates = s.design.candidates(self.expected_documents);
+            let candidates = s.candidates(self.expected_documents);
             write!(
                 f,
                 "\n  {} documents expected: {candidates:.1} candidates a probe in {} buckets if uniform",
                 self.expected_documents,
-                s.design.buckets(self.expected_documents)
+                s.buckets(self.expected_documents)
             )?;
             if !self.has_external_fingerprints() {
                 write!(f, "\n  unweighted sets come that near with probability")?;

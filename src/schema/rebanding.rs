@@ -1,7 +1,7 @@
 //! Changes of a schema that the stored signatures allow.
 
 use super::builder::MinHash;
-use super::definition::{MinHashSchema, Schema, SimHashSchema};
+use super::definition::{MinHashSchema, Schema};
 use crate::error::{Error, Result};
 use crate::lanes::{TableDesign, choose_design};
 
@@ -117,7 +117,7 @@ impl Rebanding {
     /// # use resemblance::{Rebanding, Schema, SimHash};
     /// let schema = Schema::builder().simhash(SimHash::bits64()).build()?;
     /// let rebanded = schema.rebanded(&Rebanding::new().tables(&[(5, 2)]))?;
-    /// assert_eq!(rebanded.simhash().unwrap().design().table_count(), 10);
+    /// assert_eq!(rebanded.simhash().unwrap().table_count(), 10);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
@@ -133,7 +133,7 @@ impl Rebanding {
     /// # use resemblance::{Rebanding, Schema, SimHash};
     /// let schema = Schema::builder().simhash(SimHash::bits64()).build()?;
     /// let grown = schema.rebanded(&Rebanding::new().expected_documents(500_000_000))?;
-    /// let design = |schema: &Schema| schema.simhash().unwrap().design().clone();
+    /// let design = |schema: &Schema| schema.simhash().unwrap().clone();
     /// assert_ne!(design(&grown), design(&schema));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
@@ -203,19 +203,17 @@ impl Rebanding {
         minhash.build()
     }
 
-    fn simhash(&self, old: &SimHashSchema, documents: u64) -> Result<SimHashSchema> {
+    fn simhash(&self, old: &TableDesign, documents: u64) -> Result<TableDesign> {
         if let Some(groups) = &self.tables {
             let complete = TableDesign::complete_distance(groups);
             let distance = self.max_distance.unwrap_or(complete);
-            let design = TableDesign::new(old.design.bits(), distance, groups)?;
-            return Ok(SimHashSchema { design });
+            return TableDesign::new(old.bits(), distance, groups);
         }
         if self.max_distance.is_none() && self.expected_documents.is_none() {
             return Ok(old.clone());
         }
         let distance = self.max_distance.unwrap_or(old.max_distance());
-        let design = choose_design(old.design.bits(), distance, documents)?;
-        Ok(SimHashSchema { design })
+        choose_design(old.bits(), distance, documents)
     }
 }
 

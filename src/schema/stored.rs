@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 
 use super::builder::MinHash;
-use super::definition::{MinHashSchema, Near, Schema, SimHashSchema};
+use super::definition::{MinHashSchema, Near, Schema};
 use crate::error::{Error, Result};
+use crate::lanes::TableDesign;
 use crate::sketch::{DocumentFrequencies, Recipe};
 use crate::text::UNICODE_VERSION;
 
@@ -56,7 +57,7 @@ impl Schema {
         let recipe = self.recipe.minhash;
         let of_recipe = recipe.map(|minhash| (minhash.kind, minhash.values));
         let of_schema = self.minhash.map(|minhash| (minhash.kind, minhash.values));
-        let simhash_bits = self.simhash.as_ref().map(SimHashSchema::bits);
+        let simhash_bits = self.simhash.as_ref().map(TableDesign::bits);
         let is_external = self.recipe.simhash_bits.is_none();
         self.check_has_family()?;
         if of_recipe != of_schema || (!is_external && self.recipe.simhash_bits != simhash_bits) {
@@ -74,7 +75,7 @@ struct StoredSchema {
     recipe: Recipe,
     unicode_version: (u8, u8, u8),
     minhash: Option<MinHashSchema>,
-    simhash: Option<SimHashSchema>,
+    simhash: Option<TableDesign>,
     near: Near,
     expected_documents: u64,
     #[serde(skip)]

@@ -208,9 +208,7 @@ fn prefixes(design: &TableDesign) -> Vec<u128> {
 
 impl Model {
     pub(crate) fn new(schema: Schema) -> Self {
-        let prefixes = schema
-            .simhash()
-            .map_or_else(Vec::new, |s| prefixes(s.design()));
+        let prefixes = schema.simhash().map_or_else(Vec::new, prefixes);
         Self {
             schema,
             documents: BTreeMap::new(),
@@ -410,7 +408,7 @@ impl Model {
         let families = self.families(question);
         let asked = families.filter(|families| families.simhash);
         let bounds = asked.and_then(|families| self.bounds(question, families));
-        let design = self.schema.simhash().map(|simhash| simhash.design());
+        let design = self.schema.simhash();
         bounds.zip(design).is_some_and(|((_, distance), design)| {
             distance > TableDesign::complete_distance(design.groups()).into()
         })

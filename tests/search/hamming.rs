@@ -157,7 +157,7 @@ fn asked(case: &Case, held: &Held, random: &mut Random) -> Vec<Words> {
 
 /// Asks for one distance in three (for every one with `RESEMBLANCE_TESTS=all`), one by one and all at once, by the way that costs least and by tables.
 fn assert_complete(case: &Case, snapshot: &Snapshot, held: &Held, asked: &[Words]) -> Vec<Scope> {
-    let design = case.schema().simhash().unwrap().design().clone();
+    let design = case.schema().simhash().unwrap().clone();
     let signatures: Vec<Signature> = asked.iter().map(|words| case.signature(*words)).collect();
     let mut scopes = Vec::new();
     // The greatest is one of them.

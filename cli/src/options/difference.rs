@@ -53,7 +53,7 @@ fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
             written(simhash.map(|s| (s.bits(), schema.has_external_fingerprints()))),
         ),
         ("--distance", written(simhash.map(|s| s.max_distance()))),
-        ("--tables", written(simhash.map(|s| s.design()))),
+        ("--tables", written(simhash)),
         ("--containment", written(schema.containment())),
         ("--expected", written(schema.expected_documents())),
         // Of HTML it is no option of its own.

@@ -371,9 +371,9 @@ impl SchemaOptions {
             ),
             (
                 "--tables",
-                self.tables.as_ref().map(|TableGroups(groups)| {
-                    simhash.is_some_and(|s| s.design().groups() == groups)
-                }),
+                self.tables
+                    .as_ref()
+                    .map(|TableGroups(groups)| simhash.is_some_and(|s| s.groups() == groups)),
             ),
             (
                 "--containment",

@@ -99,9 +99,7 @@ impl BuildSample {
         let kept = self.kept_hashes.div_ceil(self.documents.max(1));
         let options = options.clone().kept_hashes(kept);
         let needs = options.estimate(schema, documents, stored_bytes, 0)?;
-        let tables = schema
-            .simhash()
-            .map_or(0, |simhash| simhash.design().table_count());
+        let tables = schema.simhash().map_or(0, |simhash| simhash.table_count());
         let bands = schema
             .minhash()
             .map_or(0, |minhash| usize::from(minhash.bands()));

@@ -111,7 +111,7 @@ impl Evaluation {
             sample,
             empty_are_alike: schema.empty_documents() == EmptyDocuments::Alike,
             minhash: minhash.map(|minhash| MinHashTally::new(minhash, max_missed)),
-            simhash: simhash.map(|simhash| SimHashTally::new(simhash.design().clone())),
+            simhash: simhash.map(|simhash| SimHashTally::new(simhash.clone())),
             seeds: None,
             snapshot,
         })

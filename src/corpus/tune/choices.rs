@@ -190,7 +190,7 @@ pub fn table_choice(simhash: SimHash, documents: u64) -> Result<TableChoice> {
     let Some(simhash) = schema.simhash() else {
         return Err(bug("a schema with SimHash has none"));
     };
-    let design = simhash.design().clone();
+    let design = simhash.clone();
     Ok(TableChoice {
         documents,
         posting_bytes: TABLE_POSTING_BYTES * design.table_count() as f64,

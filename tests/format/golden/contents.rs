@@ -95,7 +95,7 @@ fn schema(schema: &Schema) -> String {
     }
     if let Some(simhash) = schema.simhash() {
         let (bits, distance) = (simhash.bits(), simhash.max_distance());
-        let groups = simhash.design().groups();
+        let groups = simhash.groups();
         writeln!(text, "schema simhash {bits} within {distance}, {groups:?}").unwrap();
     }
     if let Some(containment) = schema.containment() {
