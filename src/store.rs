@@ -602,7 +602,7 @@ impl Store {
     /// let mut stream = store.deduplicator()?;
     /// let page = stream.sketch("a text that is known")?;
     /// let decision = stream.decide(Document::without_key(), &page, Bounds::new())?;
-    /// assert_eq!(decision.found.unwrap().key(), Some(&b"page/1"[..]));
+    /// assert_eq!(decision.found().unwrap().key(), Some(&b"page/1"[..]));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn deduplicator(&self) -> Result<Deduplicator> {

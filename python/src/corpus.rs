@@ -321,7 +321,7 @@ impl Deduplicator {
                 let mut open = lock(&self.open);
                 open.as_mut().map(|open| {
                     let decided = open.deduplicator.decide_many(&documents)?;
-                    let beyond = decided.iter().filter(|it| it.is_beyond_budget);
+                    let beyond = decided.iter().filter(|it| it.beyond_budget().is_some());
                     open.beyond_budget += beyond.count() as u64;
                     Ok(decided)
                 })
@@ -330,7 +330,7 @@ impl Deduplicator {
                 .ok_or_else(|| closed(py, "the deduplicator"))?
                 .or_raise(py)?
             {
-                answers.append(decision.found.map(Match))?;
+                answers.append(decision.found().cloned().map(Match))?;
             }
         }
         keys.end(py)?;

@@ -79,6 +79,27 @@ impl Novelty {
         }
     }
 
+    /// Returns the document that was found, near or with the same key; `None` for one that was inserted.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// assert_eq!(store.insert_if_new("a", &page)?.found(), None);
+    /// let novelty = store.insert_if_new("b", &page)?;
+    /// assert_eq!(novelty.found().and_then(|found| found.key()), Some(&b"a"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn found(&self) -> Option<&Match> {
+        match self {
+            Self::New { .. } => None,
+            Self::NearDuplicate(found) | Self::SameKey(found) => Some(found),
+        }
+    }
+
     /// Returns the candidates that the store's budget left out; `None` if the result is the same as
     /// without a budget.
     #[must_use]

@@ -15,7 +15,7 @@ use crate::query::{Bounds, Query};
 use crate::schema::Schema;
 use crate::sketch::Sketcher;
 use crate::state::OpenStore;
-use crate::types::{Document, DocumentId, Match, Novelty, Record};
+use crate::types::{Document, DocumentId, Novelty, Record};
 
 /// Decides which documents of a stream are kept: those that are near none that was kept before. The
 /// kept ones are in memory while they fit there, and beyond that in a temporary store; or in a
@@ -42,9 +42,9 @@ use crate::types::{Document, DocumentId, Match, Novelty, Record};
 /// });
 /// let batch: Vec<_> = documents.into_iter().zip(&sketched).collect();
 /// let decisions = stream.decide_many(&batch)?;
-/// assert!(decisions[0].is_kept() && decisions[1].is_kept());
+/// assert!(decisions[0].is_new() && decisions[1].is_new()); // they are kept
 ///
-/// let survivor = decisions[2].found.as_ref().expect("it is like the first");
+/// let survivor = decisions[2].found().expect("it is like the first");
 /// assert_eq!((survivor.similarity(), survivor.is_exact()), (Some(11.0 / 12.0), true));
 /// assert_eq!(stream.get_id(survivor.id())?.expect("it was kept").payload(), b"first");
 /// # Ok::<(), resemblance::Error>(())
@@ -54,39 +54,6 @@ pub struct Deduplicator {
     sketcher: Sketcher,
     /// The features of the kept documents, if similarities are to be exact.
     features: Option<FeatureSets>,
-}
-
-/// The decision on a document: it is kept, or it is near one that was kept before.
-///
-/// ```
-/// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// store.insert("page/1", &store.sketch_text("a text that is known")?)?;
-/// let mut stream = store.deduplicator()?;
-/// let page = stream.sketch("a text that is known")?;
-/// let decision = stream.decide(Document::without_key(), &page, Bounds::new())?;
-/// assert!(!decision.is_kept() && !decision.is_beyond_budget);
-/// assert_eq!(decision.found.unwrap().key(), Some(&b"page/1"[..]));
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct DedupDecision {
-    /// The kept document that it is most like; `None` if it was kept itself.
-    pub found: Option<Match>,
-    /// True if it was compared with a part of its candidates only: see
-    /// [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget).
-    pub is_beyond_budget: bool,
-}
-
-impl DedupDecision {
-    /// Returns true if the document was kept.
-    #[must_use]
-    pub fn is_kept(&self) -> bool {
-        self.found.is_none()
-    }
 }
 
 impl fmt::Debug for Deduplicator {
@@ -156,7 +123,7 @@ impl Deduplicator {
     /// let pages = [stream.sketch("to be or not to be")?, stream.sketch("to be or not to be")?];
     /// let batch = [(Document::without_key(), &pages[0]), (Document::without_key(), &pages[1])];
     /// let decisions = stream.decide_many(&batch)?;
-    /// assert!(decisions[0].is_kept() && !decisions[1].is_kept());
+    /// assert!(decisions[0].is_new() && !decisions[1].is_new());
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
@@ -222,7 +189,8 @@ impl Deduplicator {
         SketchedText::new(&self.sketcher, self.features.is_some(), text)
     }
 
-    /// Decides documents in their order, within the schema's bounds: much quicker than one by one.
+    /// Decides documents in their order, within the schema's bounds: much quicker than one by one. A new
+    /// one is kept, and of another the answer has the kept one that it is most like.
     ///
     /// # Errors
     ///
@@ -232,7 +200,7 @@ impl Deduplicator {
     pub fn decide_many(
         &mut self,
         documents: &[(Document<'_>, &SketchedText)],
-    ) -> Result<Vec<DedupDecision>> {
+    ) -> Result<Vec<Novelty>> {
         let kept = &mut self.kept;
         let novelties = match &mut self.features {
             Some(features) => insert_many_if_new(features, documents, |documents, ask| {
@@ -246,7 +214,7 @@ impl Deduplicator {
             novelties.len(),
             documents.len()
         );
-        Ok(novelties.into_iter().map(decision).collect())
+        Ok(novelties)
     }
 
     /// Decides one document, within bounds that may differ from the schema's.
@@ -264,8 +232,8 @@ impl Deduplicator {
     /// let mut stream = store.deduplicator()?;
     /// let bounds = Bounds::new().min_similarity(0.95);
     /// let page = stream.sketch("to be or not to be")?;
-    /// assert!(stream.decide(Document::without_key(), &page, bounds)?.is_kept());
-    /// assert!(!stream.decide(Document::without_key(), &page, bounds)?.is_kept());
+    /// assert!(stream.decide(Document::without_key(), &page, bounds)?.is_new());
+    /// assert!(!stream.decide(Document::without_key(), &page, bounds)?.is_new());
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn decide(
@@ -273,16 +241,14 @@ impl Deduplicator {
         document: Document<'_>,
         sketched: &SketchedText,
         bounds: Bounds,
-    ) -> Result<DedupDecision> {
+    ) -> Result<Novelty> {
         let floor = bounds.resolve(&self.kept.view().context().schema, false)?;
         let query = self.query(sketched, floor.similarity_floor());
         let matches = query.bounds(bounds).limit(1).run()?;
-        let decision = DedupDecision {
-            is_beyond_budget: matches.beyond_budget().is_some(),
-            found: matches.into_iter().next(),
-        };
-        if decision.found.is_some() {
-            return Ok(decision);
+        let beyond = matches.beyond_budget();
+        if let Some(mut found) = matches.into_iter().next() {
+            found.beyond = beyond;
+            return Ok(Novelty::NearDuplicate(found));
         }
         let signature = &sketched.signature;
         let id = self.kept.insert(document, signature)?;
@@ -291,7 +257,7 @@ impl Deduplicator {
             features.put(id, Arc::clone(&sketched.features))?;
             features.flush()?;
         }
-        Ok(decision)
+        Ok(Novelty::inserted(id, beyond))
     }
 
     fn query<'a>(&'a self, sketched: &'a SketchedText, floor: f64) -> Query<'a> {
@@ -314,16 +280,6 @@ impl Deduplicator {
     /// Returns the errors of [`Snapshot::get_id`](crate::Snapshot::get_id).
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
         self.kept.get_id(id)
-    }
-}
-
-fn decision(novelty: Novelty) -> DedupDecision {
-    DedupDecision {
-        is_beyond_budget: novelty.beyond_budget().is_some(),
-        found: match novelty {
-            Novelty::NearDuplicate(found) | Novelty::SameKey(found) => Some(found),
-            _ => None,
-        },
     }
 }
 
@@ -384,9 +340,9 @@ mod tests {
             });
             let one_by_one: Vec<_> = one_by_one.collect();
             for (a, b) in one_by_one.iter().zip(&decided) {
-                let found = |d: &DedupDecision| d.found.as_ref().map(|m| (m.id(), m.similarity()));
+                let found = |n: &Novelty| n.found().map(|m| (m.id(), m.similarity()));
                 assert_eq!(found(a), found(b));
-                assert!(a.found.iter().all(|found| found.is_exact() == is_exact));
+                assert!(a.found().iter().all(|found| found.is_exact() == is_exact));
             }
             assert_eq!(alone.len(), together.len());
             assert!((2..60).contains(&alone.len()), "{} kept", alone.len());

@@ -115,8 +115,8 @@ impl<'f> InOrder<'f> {
             }
         }
         for ((id, _), decision) in sketched.iter().zip(decisions) {
-            decided.beyond_budget += u64::from(decision.is_beyond_budget);
-            if let Some(found) = decision.found {
+            decided.beyond_budget += u64::from(decision.beyond_budget().is_some());
+            if let Some(found) = decision.found() {
                 let kept = self.deduplicator.get_id(found.id())?;
                 let survivor = kept.or_bug("a document was found that was not kept")?;
                 decided.dropped.push(DroppedDocument {

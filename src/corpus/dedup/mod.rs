@@ -16,7 +16,7 @@ mod memory_index;
 mod policy;
 mod repeats;
 
-pub use deduplicator::{DedupDecision, Deduplicator};
+pub use deduplicator::Deduplicator;
 pub use duplicates::{Duplicate, Duplicates};
 pub use policy::{DedupPolicy, Preference};
 pub use repeats::{RepeatedParts, TextPart, TextParts, Trimmed};

@@ -1,8 +1,8 @@
 //! The documents that were kept so far.
 
-use resemblance::dedup::{DedupDecision, Deduplicator};
+use resemblance::dedup::Deduplicator;
 use resemblance::verification::SketchedText;
-use resemblance::{Bounds, Document, Error, Match};
+use resemblance::{Bounds, Document, Error, Match, Novelty};
 
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
@@ -90,7 +90,7 @@ impl KeptDocuments {
     pub(super) fn decide_together(
         &mut self,
         gathered: &[ReadDocument<SketchedDocument>],
-    ) -> Result<Option<Vec<DedupDecision>>> {
+    ) -> Result<Option<Vec<Novelty>>> {
         let documents = gathered.iter().filter_map(|read| {
             let document = read.document.as_ref().ok()?;
             let is_open = document.value.known.is_none() && !document.value.is_emptied;
@@ -119,7 +119,7 @@ impl KeptDocuments {
         sketched: &SketchedText,
         bounds: Bounds,
         place: impl FnOnce() -> String,
-    ) -> Result<DedupDecision> {
+    ) -> Result<Novelty> {
         let decided = self.documents.decide(document, sketched, bounds);
         decided.map_err(|error| Failure::document(&self.name, place(), error))
     }

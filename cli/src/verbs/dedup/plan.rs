@@ -306,14 +306,14 @@ impl<'a> DedupPlan<'a> {
                     )?
                 }
             };
-            let is_beyond_budget = decision.is_beyond_budget || document.is_beyond_budget;
+            let is_beyond_budget = decision.beyond_budget().is_some() || document.is_beyond_budget;
             self.tally.beyond_budget += u64::from(is_beyond_budget);
-            self.kept.push(decision.found.is_none());
-            self.dropped.push(decision.found.is_some());
-            match decision.found {
+            self.kept.push(decision.is_new());
+            self.dropped.push(!decision.is_new());
+            match decision.found() {
                 None => self.tally.kept += 1,
                 Some(found) => {
-                    let survivor = kept.survivor(&found, document.digest)?;
+                    let survivor = kept.survivor(found, document.digest)?;
                     self.drop(number, &key, &survivor)?;
                 }
             }
