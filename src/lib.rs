@@ -163,7 +163,7 @@ pub use sketch::{
 };
 pub use snapshot::Snapshot;
 pub use store::Store;
-pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
+pub use text::{Language, ShingleUnit, Text, UNICODE_VERSION};
 pub use transaction::WriteTransaction;
 pub use types::{
     BeyondBudget, CheckReport, Document, FrequentPassage, Match, Matches, Novelty, Operation,

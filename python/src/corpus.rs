@@ -679,7 +679,7 @@ pub(crate) fn banding_choice(
             "a similarity, 0 to 1",
         ));
     }
-    let background = Background::Assumed(background);
+    let background = Background::assumed(background);
     let chosen = released(py, || {
         resemblance::tune::banding_choice(values, threshold, recall, documents, &background)
     })?;

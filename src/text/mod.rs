@@ -25,6 +25,6 @@ mod utf8;
 pub use language::Language;
 pub(crate) use located::LocatedShingle;
 pub use recipe::{ShingleUnit, Text};
-pub use shingler::Shingler;
+pub(crate) use shingler::Shingler;
 pub use unicode::UNICODE_VERSION;
 pub(crate) use utf8::for_each_piece;

@@ -19,20 +19,7 @@ const STRIDE_BYTES: usize = 1 << 12;
 ///
 /// Memory is a few kilobytes and the last shingle: it grows with the longest shingle (a text of one
 /// endless word is one shingle), not with the text.
-///
-/// ```
-/// use resemblance::Text;
-///
-/// let mut shingles = Vec::new();
-/// let mut shingler = Text::words(2).shingler()?;
-/// for piece in ["The c", "at ", "s", "at."] {
-///     shingler.push(piece, |s| shingles.push(s.to_owned()));
-/// }
-/// shingler.finish(|s| shingles.push(s.to_owned()));
-/// assert_eq!(shingles, ["the cat", "cat sat"]);
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-pub struct Shingler {
+pub(crate) struct Shingler {
     unit: ShingleUnit,
     /// Units in a shingle.
     size: usize,
@@ -58,12 +45,12 @@ impl Shingler {
     }
 
     /// Reads the next piece and calls `visit` with each shingle that is complete with it.
-    pub fn push(&mut self, piece: &str, visit: impl FnMut(&str)) {
+    pub(super) fn push(&mut self, piece: &str, visit: impl FnMut(&str)) {
         self.read(piece, visit);
     }
 
     /// Ends the text and calls `visit` with the shingles that are left.
-    pub fn finish(self, visit: impl FnMut(&str)) {
+    pub(super) fn finish(self, visit: impl FnMut(&str)) {
         self.end(visit);
     }
 
@@ -256,19 +243,7 @@ impl Text {
     /// # Errors
     ///
     /// As [`validate`](Self::validate).
-    ///
-    /// ```
-    /// # use resemblance::Text;
-    /// let mut shingler = Text::words(2).shingler()?;
-    /// let mut count = 0;
-    /// for line in ["to be or not\n", "to be\n"] {
-    ///     shingler.push(line, |_| count += 1);
-    /// }
-    /// shingler.finish(|_| count += 1);
-    /// assert_eq!(count, 5); // one of them goes over the end of the line
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn shingler(&self) -> Result<Shingler> {
+    pub(crate) fn shingler(&self) -> Result<Shingler> {
         self.validate()?;
         Ok(Shingler::new(self))
     }

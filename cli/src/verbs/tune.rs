@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use resemblance::exact::fingerprints_within;
 use resemblance::tune::{
-    BAND_POSTING_BYTES, Background, BandingChoice, SimilarityHistogram, TABLE_POSTING_BYTES,
-    TableChoice, banding_choice, explicit_banding_choice, near_neighbour_plan, table_choice,
+    BAND_POSTING_BYTES, Background, BandingChoice, TABLE_POSTING_BYTES, TableChoice,
+    banding_choice, explicit_banding_choice, near_neighbour_plan, table_choice,
 };
 use resemblance::{Banding, Error};
 
@@ -212,7 +212,7 @@ fn tune_nearest(arguments: &TuneArguments) -> Result<Outcome> {
     let threshold = arguments.threshold.unwrap_or(0.8);
     let recall = arguments.recall.unwrap_or(0.95);
     let own = arguments.values.first().copied().unwrap_or(128);
-    let assumed = Background::Assumed(far);
+    let assumed = Background::assumed(far);
     let own = banding_choice(own, threshold, recall, documents, &assumed)?.banding;
     let short = Banding::explicit(own.bands(), own.rows().min(2), u16::MAX)?;
     if arguments.format.layout().is_table() {
@@ -311,7 +311,7 @@ fn background(context: &Context, arguments: &TuneArguments) -> Result<Background
     if arguments.corpus.is_empty() {
         let similarity = arguments.background.unwrap_or(0.05);
         if (0.0..=1.0).contains(&similarity) {
-            return Ok(Background::Assumed(similarity));
+            return Ok(Background::assumed(similarity));
         }
         return Err(Failure::usage(format!(
             "--background {similarity}: expected a similarity of 0 to 1"
@@ -336,8 +336,7 @@ fn background(context: &Context, arguments: &TuneArguments) -> Result<Background
         ));
     }
     let check = || context.interrupt.check();
-    let histogram = SimilarityHistogram::measure(&sample.features, check)?;
-    Ok(Background::Measured(histogram))
+    Background::measured(&sample.features, check)
 }
 
 /// True if more values are all that is missing.
@@ -348,15 +347,12 @@ fn is_unreachable(error: &Error, recall: f64) -> bool {
 
 /// Where the candidates of a query come from, in words.
 fn in_words(background: &Background) -> String {
-    match background {
-        Background::Assumed(similarity) => {
-            format!("each of similarity {similarity} to it: an assumption, see --background")
-        }
-        Background::Measured(histogram) => format!(
-            "as similar as the pairs of {} documents of the corpus (mean {:.4}; its \
-             near-duplicates are among them)",
-            histogram.documents(),
-            background.mean()
+    let mean = background.mean();
+    match background.documents() {
+        None => format!("each of similarity {mean} to it: an assumption, see --background"),
+        Some(documents) => format!(
+            "as similar as the pairs of {documents} documents of the corpus (mean {mean:.4}; its \
+             near-duplicates are among them)"
         ),
     }
 }

@@ -36,7 +36,7 @@ const MANY_DOCUMENTS: u64 = 1_000_000;
 /// ```
 /// use resemblance::tune::{Background, BandingChoice, banding_choice};
 ///
-/// let background = Background::Assumed(0.05);
+/// let background = Background::assumed(0.05);
 /// let choice: BandingChoice = banding_choice(128, 0.8, 0.95, 1_000_000, &background)?;
 /// assert_eq!(choice.banding.to_string(), "13 x 7");
 /// assert!(choice.deviation < 0.04 && choice.posting_bytes < choice.document_bytes);
@@ -101,7 +101,7 @@ pub struct TableChoice {
 /// ```
 /// use resemblance::tune::{Background, banding_choice};
 ///
-/// let background = Background::Assumed(0.05);
+/// let background = Background::assumed(0.05);
 /// for values in [128, 256] {
 ///     let choice = banding_choice(values, 0.8, 0.95, 1_000_000, &background)?;
 ///     assert!(choice.banding.probability(0.8) >= 0.95);
@@ -132,7 +132,7 @@ pub fn banding_choice(
 /// use resemblance::tune::{Background, explicit_banding_choice};
 ///
 /// let banding = Banding::explicit(20, 5, 100)?;
-/// let choice = explicit_banding_choice(100, banding, 0.55, 1_000_000, &Background::Assumed(0.05))?;
+/// let choice = explicit_banding_choice(100, banding, 0.55, 1_000_000, &Background::assumed(0.05))?;
 /// assert!((choice.false_positive_area - 0.1).abs() < 0.1 && choice.posting_bytes > 100.0);
 /// # Ok::<(), resemblance::Error>(())
 /// ```

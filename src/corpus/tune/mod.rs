@@ -6,7 +6,7 @@ mod background;
 mod choices;
 mod near_neighbour;
 
-pub use background::{Background, SimilarityHistogram};
+pub use background::Background;
 pub use choices::{
     BAND_POSTING_BYTES, BandingChoice, TABLE_POSTING_BYTES, TableChoice, banding_choice,
     explicit_banding_choice, table_choice,
