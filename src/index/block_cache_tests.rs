@@ -166,3 +166,73 @@ fn a_lesser_limit_drops_blocks() {
         assert!(found.iter().eq(&uniform));
     }
 }
+
+/// A lane of a few postings: one block. Returns it with the bytes that it takes in a cache.
+fn one_block(transaction: &WriteTransaction, run: u32) -> (Lane<'_>, usize) {
+    let postings = (0..20).map(|id| posting(id << 40, id)).collect();
+    let lane = Lane::write(transaction, run, &postings);
+    assert_eq!(lane.summary.blocks, 1);
+    let size = lane.summary.bytes as usize + ENTRY_BYTES;
+    (lane, size)
+}
+
+#[test]
+fn a_block_as_large_as_the_cache_is_kept() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let (lane, size) = one_block(&transaction, 5);
+    for (max_bytes, held) in [(size, size), (size - 1, 0)] {
+        let cache = BlockCache::new(max_bytes);
+        lane.probe(&cache, 0, MAX);
+        assert_eq!(cache.size_bytes(), held as u64);
+    }
+}
+
+/// Two threads that miss the same block both read it, and both bring it.
+#[test]
+fn a_block_that_comes_twice_is_held_once() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let (lane, size) = one_block(&transaction, 5);
+    let cache = BlockCache::new(1 << 20);
+    lane.probe(&cache, 0, MAX);
+    let held = cache.get(5, 2, posting(0, 0)).unwrap();
+    let again = cache.keep((5, 2), held.header, &held.value, BlockAccess::Probe);
+    assert_eq!(again.unwrap().value, held.value);
+    assert_eq!(cache.size_bytes(), size as u64);
+}
+
+#[test]
+fn a_block_that_probes_find_outlives_those_that_are_read_once() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let [uniform, _] = lanes();
+    let (wanted, size) = one_block(&transaction, 5);
+    let others = Lane::write(&transaction, 6, &uniform);
+    let bytes = others.summary.bytes as usize + ENTRY_BYTES * others.summary.blocks as usize;
+    let cache = BlockCache::new(size + bytes / 2);
+    wanted.probe(&cache, 0, MAX);
+    let mut random = Random(3);
+    for _ in 0..5_000 {
+        let code = random.next() >> 24;
+        others.probe(&cache, code, code);
+        assert_eq!(wanted.probe(&cache, 0, MAX).1.cached_blocks, 1);
+    }
+}
+
+#[test]
+fn a_lane_without_blocks_leaves_nothing() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let cache = BlockCache::new(1 << 20);
+    for run in 0..40 {
+        one_block(&transaction, run).0.probe(&cache, 0, MAX);
+    }
+    let lanes = || -> usize {
+        let shards = cache.shards.iter();
+        shards.map(|it| it.read().unwrap().lanes.len()).sum()
+    };
+    assert_eq!(lanes(), 40);
+    cache.set_max_bytes(0);
+    assert_eq!((lanes(), cache.size_bytes()), (0, 0));
+}

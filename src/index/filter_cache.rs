@@ -358,6 +358,8 @@ mod tests {
         assert_eq!(cache.size_bytes(), 20 * one);
         cache.retain_runs(|run| run == 8);
         assert_eq!((cache.size_bytes(), ask(7, piece(0).0)), (0, None));
+        // A filter without pieces would keep its list of them, 4 bytes for each that it once had.
+        assert!(cache.pieces.read().ignore_poison().filters.is_empty());
     }
 
     #[test]

@@ -97,6 +97,15 @@ fn doubling_keeps_segments_few_whatever_the_commits() {
     }
 }
 
+/// What is merged sooner than it must be is copied more often.
+#[test]
+fn a_segment_that_is_twice_as_large_stays() {
+    let mut random = Random(4);
+    let two = Memtable::default().push(segment(&mut random, 0..2).0);
+    assert_eq!(two.push(segment(&mut random, 2..3).0).segments(), 2);
+    assert_eq!(two.push(segment(&mut random, 2..4).0).segments(), 1);
+}
+
 #[test]
 fn a_transactions_own_memtable_is_appended() {
     let mut random = Random(3);
