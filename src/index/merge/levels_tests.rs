@@ -229,6 +229,28 @@ fn neighbours_merge_lowest_level_first() {
 }
 
 #[test]
+fn one_merge_at_a_time_goes_into_a_level() {
+    let runs: Vec<RunShape> = (0..8)
+        .map(|run| shape(run, 0, u64::from(run) * 10, u64::from(run) * 10 + 9))
+        .collect();
+    let first = plan(&runs, &[]).unwrap();
+    assert_eq!(first.runs, [0, 1, 2, 3]);
+    assert_eq!(plan(&runs, std::slice::from_ref(&first)), None);
+    // Two runs that are compacted are several, too.
+    let two = MergePlan {
+        runs: vec![2, 3],
+        level: 1,
+    };
+    assert_eq!(plan(&runs, &[two]), None);
+    // A merge of one run alone, or into another level, keeps nobody waiting.
+    for (busy, level) in [(vec![3], 1), (vec![2, 3], 2)] {
+        let other = MergePlan { runs: busy, level };
+        let found = plan(&runs, &[other]).unwrap();
+        assert_eq!(found.runs, [4, 5, 6, 7]);
+    }
+}
+
+#[test]
 fn a_larger_run_stands_between_and_a_smaller_one_does_not() {
     let between = |level| {
         vec![
