@@ -388,4 +388,61 @@ mod tests {
         assert!(first.join().unwrap() && second.join().unwrap());
         assert_eq!(group.hand_over(), HandedOver::Done);
     }
+
+    #[test]
+    fn a_queue_takes_tickets_up_to_its_last_byte() {
+        let group = CommitQueue::<u32, u32>::default();
+        assert!(group.try_lead());
+        assert!(group.submit(1, 6, 10).is_some());
+        assert!(group.submit(2, 4, 10).is_some());
+        assert!(group.submit(3, 1, 10).is_none());
+    }
+
+    /// Counts how often a task is woken.
+    #[derive(Default)]
+    struct CountingWaker(AtomicUsize);
+
+    impl std::task::Wake for CountingWaker {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_full_queue_wakes_a_task_once_however_often_it_asked() {
+        let woken = Arc::new(CountingWaker::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let context = Context::from_waker(&waker);
+        let group = CommitQueue::<u32, u32>::default();
+        assert!(group.try_lead());
+        assert!(group.submit(1, 10, 10).is_some());
+        assert!(group.poll_room(&context, 11).is_ready());
+        for _ in 0..3 {
+            assert!(group.poll_room(&context, 10).is_pending());
+        }
+        assert_eq!(group.gather(0, LIMITS).len(), 1);
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert!(group.poll_room(&context, 10).is_ready());
+    }
+
+    #[test]
+    fn tickets_that_nobody_waits_for_need_a_thread() {
+        let group = CommitQueue::<u32, u32>::default();
+        assert!(group.try_lead());
+        let (_, handed_over) = group.submit(1, 1, 10).unwrap();
+        assert_eq!(handed_over, HandedOver::Done);
+        assert_eq!(group.hand_over(), HandedOver::NeedsThread);
+        assert_eq!(lead(&group), 1);
+        assert_eq!(group.hand_over(), HandedOver::Done);
+    }
+
+    #[test]
+    fn requests_that_go_with_their_queue_are_abandoned() {
+        let group = CommitQueue::<u32, u32>::default();
+        assert!(group.try_lead());
+        let (slot, _) = group.submit(1, 1, 10).unwrap();
+        drop(group);
+        let reply = slot.try_fetch();
+        assert!(matches!(reply, Some(super::super::reply::Reply::Abandoned)));
+    }
 }

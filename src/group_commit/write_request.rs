@@ -323,3 +323,38 @@ fn check_replies(replies: &[Result<WriteReply>], requests: &[&WriteRequest<'_>])
     invariant!(found == expected, "{found} replies to {expected} requests");
     Ok(())
 }
+
+#[cfg(all(not(loom), test))]
+mod tests {
+    use super::*;
+    use crate::options::StoreOptions;
+    use crate::schema::{MinHash, Schema};
+    use crate::state::create;
+
+    /// Equal documents are stored if that was asked for, and looked up where it was not.
+    #[test]
+    fn many_requests_in_a_row_get_what_each_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let schema = Schema::builder().minhash(MinHash::new(16).banding(4, 2));
+        let path = folder.path().join("store.rsm");
+        let store = create(&path, schema.build().unwrap(), &StoreOptions::new()).unwrap();
+        let store = Arc::new(store);
+        let signature = store.context.sketcher.hashes([1, 2, 3]).unwrap();
+        let queue = CommitQueue::default();
+        let replies = |kind| {
+            let request = || WriteRequest::store(kind, Document::without_key(), &signature);
+            let requests: Vec<_> = (0..2 * MIN_TOGETHER).map(|_| request()).collect();
+            let requests: Vec<&WriteRequest<'_>> = requests.iter().collect();
+            commit_together(&store, &queue, &requests)
+        };
+        for kind in [WriteKind::Insert, WriteKind::Upsert, WriteKind::InsertIfNew] {
+            let is_its_own = |reply: &Result<WriteReply>| match reply.as_ref().unwrap() {
+                WriteReply::Inserted(_) => kind == WriteKind::Insert,
+                WriteReply::Upserted(_) => kind == WriteKind::Upsert,
+                WriteReply::Novelty(Novelty::NearDuplicate(_)) => kind == WriteKind::InsertIfNew,
+                _ => false,
+            };
+            assert!(replies(kind).iter().all(is_its_own), "{kind:?}");
+        }
+    }
+}
