@@ -221,3 +221,49 @@ fn near_by_code(settings: &Settings, bucket: &[Posting]) -> f64 {
     let share = bucket.len() as f64 / codes.len().max(1) as f64;
     near * share * share
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::StoreOptions;
+    use crate::schema::{MinHash, Schema};
+    use crate::sketch::Signature;
+    use crate::types::Document;
+
+    /// Different documents, all of them in the bucket of the first lane.
+    fn estimated(flush_after: u64) -> JoinEstimate {
+        let folder = tempfile::tempdir().unwrap();
+        let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8));
+        let options = StoreOptions::new().flush_after(flush_after);
+        let path = folder.path().join("s");
+        let store = options.create(path, schema.build().unwrap()).unwrap();
+        let mut transaction = store.begin_write().unwrap();
+        for number in 0..600 {
+            let values = [vec![7; 8], vec![number; 8]].concat();
+            let signature = Signature::from_minhash(values);
+            transaction
+                .insert(Document::without_key(), &signature)
+                .unwrap();
+        }
+        transaction.commit().unwrap();
+        let snapshot = store.snapshot().unwrap();
+        snapshot.pairs().estimate().unwrap()
+    }
+
+    #[test]
+    fn seconds_are_those_of_postings_signatures_and_comparisons() {
+        let expected = estimated(10_000);
+        assert!(expected.comparisons > 100_000, "{expected:?}");
+        let compared = expected.comparisons as f64 * 16.0 * VALUE_SECONDS;
+        let read = expected.signatures as f64 * SIGNATURE_SECONDS
+            + expected.postings as f64 * POSTING_SECONDS;
+        let share = expected.seconds / (compared + read);
+        assert!((share - 1.0).abs() < 0.01, "{expected:?}");
+    }
+
+    #[test]
+    fn documents_that_are_in_no_run_take_memory() {
+        let (in_a_run, in_none) = (estimated(600), estimated(10_000));
+        assert_eq!(in_none.memory_bytes, in_a_run.memory_bytes + 600 * 8);
+    }
+}

@@ -338,6 +338,31 @@ fn a_document_within_the_factor_is_found_where_one_is_within_the_radius() {
 }
 
 #[test]
+fn a_document_within_the_radius_is_found_without_a_bucket_in_common() {
+    let schema = Schema::builder().minhash(MinHash::new(48).banding(3, 16));
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path().join("s"), schema.build().unwrap()).unwrap();
+    // Of five values in a row so many differ.
+    let changed = |many: u32| {
+        let value = |place| {
+            if place % 5 < many {
+                1_000 + place
+            } else {
+                place
+            }
+        };
+        Signature::from_minhash((0..48).map(value).collect())
+    };
+    store.insert(Document::without_key(), &changed(0)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let asked = changed(2);
+    assert!(snapshot.query(&asked).run().unwrap().is_empty());
+    let found = snapshot.nearest(&asked, 1).within(0.5, 1.0).unwrap();
+    assert_eq!(found.len(), 1);
+    assert!(found.recall().is_some_and(|recall| recall <= 1.0));
+}
+
+#[test]
 fn what_cannot_be_asked_is_refused() {
     let schema = Schema::builder().minhash(MinHash::new(64)).build().unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -180,3 +180,31 @@ pub(super) fn forget_dropped(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::Banding;
+
+    #[test]
+    fn documents_that_share_their_first_and_last_codes_with_many_may_be_equal() {
+        let banding = Banding::explicit(3, 2, 6).unwrap();
+        let lanes = LaneSet::new(Some((banding, 40)), None).unwrap();
+        let mut collector = EqualCollector::new(&lanes);
+        let mut push = |lane, code, ids: &[u64]| {
+            for id in ids {
+                collector.push(lane, Posting { code, id: *id });
+            }
+        };
+        push(1, 5, &[0, 1, 2, 3]);
+        push(1, 6, &[4, 5, 6]);
+        push(1, 7, &[7, 8, 9, 10, 11, 12]);
+        // The lanes between are not looked at.
+        (0..13).for_each(|id| push(2, id, &[id]));
+        push(3, 1, &[0, 1, 2, 3]);
+        push(3, 2, &[4, 5, 6, 8, 9, 10, 11]);
+        push(3, 3, &[7, 12]);
+        let candidates: Vec<u64> = collector.candidates.ids().collect();
+        assert_eq!(candidates, [0, 1, 2, 3, 8, 9, 10, 11]);
+    }
+}

@@ -414,3 +414,50 @@ impl Writer {
 fn range_of(run: &RunDescriptor) -> RangeInclusive<u64> {
     run.first_id..=run.last_id
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::StoreOptions;
+    use crate::read::SnapshotView;
+    use crate::schema::{MinHash, Schema};
+    use crate::state::create;
+    use crate::types::Document;
+    use crate::write::transaction::Transaction;
+
+    #[test]
+    fn the_cache_forgets_runs_that_were_merged() {
+        let folder = tempfile::tempdir().unwrap();
+        let schema = Schema::builder().minhash(MinHash::new(16).banding(4, 2));
+        let options = StoreOptions::new().flush_after(4);
+        let path = folder.path().join("store.rsm");
+        let store = Arc::new(create(&path, schema.build().unwrap(), &options).unwrap());
+        let signature = store.context.sketcher.hashes([1, 2, 3]).unwrap();
+        let mut transaction = Transaction::begin(&store).unwrap();
+        for key in 0..12_u8 {
+            transaction
+                .insert(Document::new(&[key]), &signature)
+                .unwrap();
+        }
+        transaction.commit().unwrap();
+        let version = store.versions.latest().unwrap();
+        let runs: Vec<u32> = version.runs.descriptors().map(|run| run.run).collect();
+        assert_eq!(runs.len(), 3);
+        let snapshot = SnapshotView::open(&store).unwrap();
+        for key in 0..12_u8 {
+            assert!(snapshot.view().find_key(&[key]).unwrap().is_some());
+        }
+        drop(snapshot);
+        assert!(store.context.cache.block_bytes() > 0);
+        let mut transaction = Transaction::begin(&store).unwrap();
+        let merge = |writer: &mut Writer| {
+            writer.begin_merge(&MergePlan { runs, level: 1 }, 0)?;
+            writer.advance_merges(1 << 30)
+        };
+        transaction.change(merge).unwrap();
+        transaction.commit().unwrap();
+        let version = store.versions.latest().unwrap();
+        assert_eq!(version.runs.descriptors().count(), 1);
+        assert_eq!(store.context.cache.block_bytes(), 0);
+    }
+}

@@ -189,3 +189,26 @@ fn rewrite(
     }
     cursor.close().engine()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(live: u64, dropped: u64) -> Window {
+        Window {
+            documents: (0..live).map(|id| (id, Vec::new())).collect(),
+            dropped: (live..live + dropped).collect(),
+            ..Window::default()
+        }
+    }
+
+    /// Sixteen rows, half of them on either side, are about what a page holds.
+    #[test]
+    fn rows_beside_a_dropped_one_count_as_written() {
+        assert_eq!(window(100, 1).written_documents(), 8);
+        assert_eq!(window(100, 2).written_documents(), 16);
+        assert_eq!(window(100, 7).written_documents(), 107);
+        assert_eq!(window(0, 3).written_documents(), 3);
+        assert_eq!(window(100, 0).written_documents(), 0);
+    }
+}
