@@ -14,7 +14,7 @@ use std::sync::{Mutex, Once};
 use common::small::{filled, schema, signature};
 use common::{Place, sealing_after};
 use log::{Level, Log, Metadata, Record};
-use resemblance::{Document, Error, MinHash, Schema, Store};
+use resemblance::{Document, Error, MinHash, Novelty, Schema, Signature, Store, StoreOptions};
 
 /// Keeps what all tests are told; the path says which one an event belongs to.
 struct Kept(Mutex<Vec<(Level, String, String)>>);
@@ -208,5 +208,25 @@ fn nothing_of_documents_is_told_above_debug() {
             level >= Level::Debug || !message.contains("private"),
             "{message}"
         );
+    }
+}
+
+#[test]
+fn the_first_probe_beyond_its_budget_is_told() {
+    let place = begin();
+    let path = place.store();
+    let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8));
+    let options = StoreOptions::new().probe_budget(1);
+    let store = options.create(&path, schema.build().unwrap()).unwrap();
+    let expected = (Level::Warn, "store");
+    let text = "a probe met its budget";
+    // All share the first bucket, and none is near another.
+    for (number, told) in (0..4_u32).zip([0, 0, 1, 1]) {
+        let page = Signature::from_minhash([vec![7; 8], vec![number; 8]].concat());
+        let mut transaction = store.begin_write().unwrap();
+        let novelty = transaction.insert_if_new(Document::without_key(), &page);
+        assert!(matches!(novelty, Ok(Novelty::New { .. })), "{number}");
+        transaction.commit().unwrap();
+        assert_told(&path, expected, text, told);
     }
 }
