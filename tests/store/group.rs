@@ -341,7 +341,9 @@ fn the_last_handle_waits_for_what_is_queued() {
 fn what_is_known_waits_for_nobody() {
     let place = Place::new();
     let store = store(&place, 1_024, Duration::from_millis(1));
-    store.insert("there", &signature(1)).unwrap();
+    // A ticket that has its reply holds nobody up.
+    let ticket = store.queue().insert("there", &signature(1)).unwrap();
+    ticket.wait().unwrap();
     let (begun, answered) = (Barrier::new(2), AtomicBool::new(false));
     thread::scope(|scope| {
         let holder = scope.spawn(|| {

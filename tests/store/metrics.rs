@@ -3,12 +3,13 @@
 use std::io::{Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Place, Random, sealing_after};
 use redb::StorageBackend;
-use resemblance::{Document, Metrics, Novelty, Signature, Store};
+use resemblance::{Document, EvictPolicy, Metrics, Novelty, Signature, Store};
 
 /// The numbers of calls and documents: what is read to answer, and from the file, follows from the layout.
 fn numbers(store: &Store) -> Vec<(&'static str, u64)> {
@@ -104,6 +105,33 @@ fn a_history_is_counted_call_by_call() {
     let store = Store::open(place.store()).unwrap();
     assert_eq!(numbers(&store), [("documents", 5)]);
     assert_eq!(store.metrics().commit_latencies, Default::default());
+}
+
+#[test]
+fn what_stays_goes_by_age_or_waits_in_the_queue_is_counted() {
+    let place = Place::new();
+    let store = Store::create(place.store(), schema()).unwrap();
+    for _ in 0..3 {
+        store.upsert("a", &signature(1)).unwrap();
+    }
+    assert_eq!(store.metrics().unchanged, 2);
+    let queue = store.queue();
+    let tickets: Vec<_> = (2..5_u32)
+        .map(|number| {
+            queue
+                .insert(number.to_le_bytes(), &signature(number))
+                .unwrap()
+        })
+        .collect();
+    for ticket in tickets {
+        ticket.wait().unwrap();
+    }
+    let queued = store.metrics();
+    assert_eq!((queued.calls_waiting, queued.call_latencies.count), (0, 6));
+    let report = store.evict(EvictPolicy::KeepNewest(1)).run().unwrap();
+    let metrics = store.metrics();
+    assert_eq!((report.evicted, metrics.evicted), (3, 3));
+    assert_eq!((metrics.documents, metrics.removed), (1, 0));
 }
 
 #[test]
@@ -338,6 +366,30 @@ fn a_commit_that_fails_is_counted_as_such() {
         (0, 3)
     );
     assert_eq!(metrics.sync_latencies.count, syncs);
+    files.watch.fails.store(false, Ordering::SeqCst);
+}
+
+#[test]
+fn each_call_of_a_group_is_told_why_its_commit_failed() {
+    let files = watched();
+    let options = files.options(&sealing_after(8));
+    let store = options.create("a", schema()).unwrap();
+    let queue = store.queue();
+    let transaction = store.begin_write().unwrap();
+    // It keeps the leader, which waits for this transaction, while the others come.
+    let first = queue.flush().unwrap();
+    thread::sleep(Duration::from_millis(50));
+    let tickets = [1, 2, 3].map(|number| {
+        let document = Document::without_key();
+        queue.insert(document, &signature(number)).unwrap()
+    });
+    files.watch.fails.store(true, Ordering::SeqCst);
+    drop(transaction);
+    drop(first.wait());
+    for ticket in tickets {
+        let error = ticket.wait().unwrap_err().to_string();
+        assert!(error.contains("told to fail"), "{error}");
+    }
     files.watch.fails.store(false, Ordering::SeqCst);
 }
 
