@@ -55,16 +55,24 @@ fn comparisons_are_counted() {
     }
     transaction.commit().unwrap();
     let snapshot = store.snapshot().unwrap();
-    for batch_documents in [None, Some(16)] {
+    // Small batches are read from the file, and once from signatures that are all in memory.
+    for (batch_documents, is_in_memory) in [(None, true), (Some(16), false), (Some(16), true)] {
+        let joined = |options| {
+            let mut pairs = join(&snapshot, Bounds::new(), options, false, batch_documents);
+            if is_in_memory {
+                pairs.settings_mut().options.memory_bytes = 1 << 20;
+            }
+            pairs
+        };
         let options = JoinOptions::default();
-        let mut pairs = join(&snapshot, Bounds::new(), options, false, batch_documents);
+        let mut pairs = joined(options);
         assert_eq!(pairs.by_ref().count(), 150);
         assert_eq!(pairs.comparisons(), 150 * 149 / 2);
         let options = JoinOptions {
             max_bucket: Some(10),
             ..options
         };
-        let mut pairs = join(&snapshot, Bounds::new(), options, false, batch_documents);
+        let mut pairs = joined(options);
         assert_eq!(pairs.by_ref().count(), 150);
         assert_eq!(pairs.comparisons(), 10 * 9 / 2 + 10 * 140);
         let left_out = pairs.left_out();
