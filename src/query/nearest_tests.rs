@@ -356,9 +356,13 @@ fn a_document_within_the_radius_is_found_without_a_bucket_in_common() {
     store.insert(Document::without_key(), &changed(0)).unwrap();
     let snapshot = store.snapshot().unwrap();
     let asked = changed(2);
+    let probed = || store.metrics().lanes_probed;
     assert!(snapshot.query(&asked).run().unwrap().is_empty());
+    let of_a_query = probed();
     let found = snapshot.nearest(&asked, 1).within(0.5, 1.0).unwrap();
     assert_eq!(found.len(), 1);
+    // Its first stage probes whole buckets as a query does, and its next ones shorter buckets.
+    assert!(probed() > 2 * of_a_query);
     assert!(found.recall().is_some_and(|recall| recall <= 1.0));
 }
 
