@@ -193,3 +193,29 @@ impl EqualMembers {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A chunk of which the class that was met first has no member, and that of the second has two.
+    #[test]
+    fn each_class_met_is_looked_for_in_each_chunk() {
+        let chunk = 3;
+        let first = chunk * CHUNK_DOCUMENTS;
+        let members = [(first + 5, 20), (first + 6, 30), (first + 70, 20)];
+        let row = EqualChunk::new(&members).unwrap().encode(chunk);
+        let mut loaded = LoadedChunk::decode(chunk, Some(&row)).unwrap();
+        let are_met = |loaded: &LoadedChunk, expected: [bool; 3]| {
+            assert_eq!(members.map(|(id, _)| loaded.is_met(id)), expected);
+        };
+        loaded.refresh(&[10]).unwrap();
+        are_met(&loaded, [false; 3]);
+        loaded.refresh(&[10, 11, 20]).unwrap();
+        are_met(&loaded, [true, false, true]);
+        assert_eq!(loaded.first_other(5), Some(6));
+        assert_eq!(loaded.first_other(70), Some(71));
+        loaded.refresh(&[10, 11, 20, 30]).unwrap();
+        are_met(&loaded, [true; 3]);
+    }
+}
