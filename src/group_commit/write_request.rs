@@ -328,18 +328,13 @@ fn check_replies(replies: &[Result<WriteReply>], requests: &[&WriteRequest<'_>])
 mod tests {
     use super::*;
     use crate::options::StoreOptions;
-    use crate::schema::{MinHash, Schema};
-    use crate::state::create;
+    use crate::write::testing;
 
     /// Equal documents are stored if that was asked for, and looked up where it was not.
     #[test]
     fn many_requests_in_a_row_get_what_each_asked_for() {
         let folder = tempfile::tempdir().unwrap();
-        let schema = Schema::builder().minhash(MinHash::new(16).banding(4, 2));
-        let path = folder.path().join("store.rsm");
-        let store = create(&path, schema.build().unwrap(), &StoreOptions::new()).unwrap();
-        let store = Arc::new(store);
-        let signature = store.context.sketcher.hashes([1, 2, 3]).unwrap();
+        let (store, signature) = testing::store(&folder, &StoreOptions::new());
         let queue = CommitQueue::default();
         let replies = |kind| {
             let request = || WriteRequest::store(kind, Document::without_key(), &signature);

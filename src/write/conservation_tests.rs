@@ -4,22 +4,17 @@ use super::*;
 use crate::error::Error;
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
-use crate::schema::{MinHash, Schema};
 use crate::sketch::Signature;
-use crate::state::{OpenStore, create};
+use crate::state::OpenStore;
 use crate::types::Document;
+use crate::write::testing;
 use crate::write::transaction::Transaction;
 
 /// What a fault of ours could do to a transaction.
 type Slip = fn(&mut Writer);
 
 fn store(folder: &tempfile::TempDir) -> (Arc<OpenStore>, Signature) {
-    let schema = Schema::builder().minhash(MinHash::new(16).banding(4, 2));
-    let options = StoreOptions::new().flush_after(4);
-    let path = folder.path().join("store.rsm");
-    let store = create(&path, schema.build().unwrap(), &options).unwrap();
-    let signature = store.context.sketcher.hashes([1, 2, 3]).unwrap();
-    (Arc::new(store), signature)
+    testing::store(folder, &StoreOptions::new().flush_after(4))
 }
 
 /// Documents 0 to 5 inserted, the first four of them flushed, and document 0 deleted.

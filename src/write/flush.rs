@@ -120,8 +120,8 @@ impl Flush<'_> {
         let is_parallel = context
             .options
             .is_in_parallel(self.documents.saturating_mul(single));
-        let mut lanes = context.lanes.roles().zip(0u16..);
-        let mut packed = lanes.by_ref().map(|(role, lane)| self.lane(role, lane));
+        let lanes = context.lanes.roles().zip(0..);
+        let mut packed = lanes.map(|(role, lane)| self.lane(role, lane));
         if !is_parallel || !make_ahead("flush", &mut packed, &mut write)? {
             packed.try_for_each(|lane| write(lane?))?;
         }

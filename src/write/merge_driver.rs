@@ -420,19 +420,14 @@ mod tests {
     use super::*;
     use crate::options::StoreOptions;
     use crate::read::SnapshotView;
-    use crate::schema::{MinHash, Schema};
-    use crate::state::create;
     use crate::types::Document;
+    use crate::write::testing;
     use crate::write::transaction::Transaction;
 
     #[test]
     fn the_cache_forgets_runs_that_were_merged() {
         let folder = tempfile::tempdir().unwrap();
-        let schema = Schema::builder().minhash(MinHash::new(16).banding(4, 2));
-        let options = StoreOptions::new().flush_after(4);
-        let path = folder.path().join("store.rsm");
-        let store = Arc::new(create(&path, schema.build().unwrap(), &options).unwrap());
-        let signature = store.context.sketcher.hashes([1, 2, 3]).unwrap();
+        let (store, signature) = testing::store(&folder, &StoreOptions::new().flush_after(4));
         let mut transaction = Transaction::begin(&store).unwrap();
         for key in 0..12_u8 {
             transaction

@@ -17,6 +17,8 @@ mod pending_rows;
 mod repack;
 mod run_tables;
 mod tail_view;
+#[cfg(test)]
+pub(crate) mod testing;
 mod transaction;
 mod upsert;
 mod writer;

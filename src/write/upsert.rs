@@ -144,22 +144,16 @@ fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::options::StoreOptions;
-    use crate::schema::{MinHash, Schema};
-    use crate::state::create;
+    use crate::write::testing;
     use crate::write::transaction::Transaction;
 
     #[test]
     fn rows_that_grow_are_written_as_soon_as_new_ones() {
         let folder = tempfile::tempdir().unwrap();
-        let schema = Schema::builder().minhash(MinHash::new(16).banding(4, 2));
-        let path = folder.path().join("store.rsm");
-        let store = create(&path, schema.build().unwrap(), &StoreOptions::new()).unwrap();
-        let signature = store.context.sketcher.hashes([1, 2, 3]).unwrap();
-        let mut transaction = Transaction::begin(&Arc::new(store)).unwrap();
+        let (store, signature) = testing::store(&folder, &StoreOptions::new());
+        let mut transaction = Transaction::begin(&store).unwrap();
         for mebibytes in [0, 1, 8] {
             let payload = vec![7; mebibytes << 20];
             let document = Document::new("a").payload(&payload);
