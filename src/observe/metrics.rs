@@ -158,7 +158,8 @@ metrics! {
         blocks_read,
         /// How many of these were in the cache of blocks: the others came from a page of the file.
         cached_blocks_read,
-        /// Rows of signatures that were looked up, to compare documents.
+        /// Rows of signatures that were looked up, to compare documents. Where a signature is a fingerprint of at most 64
+        /// bits, postings tell the distance of most documents, and no row is read.
         signatures_read,
         /// Rows of documents (key, stamp and payload) that were looked up.
         documents_read,

@@ -6,8 +6,9 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::{CodeRange, ProbeControl};
 use crate::invariant::{at, at_mut, invariant};
+use crate::query::candidates::Candidate;
 use crate::query::equal_classes::EqualClasses;
-use crate::query::found_ids::FoundIds;
+use crate::query::gathered::Gathered;
 use crate::query::plan::{ProbePlan, ProbedLane};
 use crate::read::{PostingTable, ReadView};
 
@@ -83,6 +84,16 @@ impl LaneProbe {
         plan.accepts(self.lane, self.code, posting.code)
     }
 
+    /// The document of a posting of the bucket.
+    #[inline]
+    pub(super) fn candidate(&self, plan: &ProbePlan, posting: Posting) -> Candidate {
+        Candidate {
+            id: posting.id,
+            query_index: 0,
+            told_distance: plan.told_distance(self.code, posting.code),
+        }
+    }
+
     fn range(&self, low_code: u64, high_code: u64) -> CodeRange {
         CodeRange {
             lane: self.lane.lane,
@@ -134,19 +145,19 @@ impl BucketReading {
     /// Takes a posting that makes a candidate, which is added to `found` or to the classes met.
     fn accept(
         &mut self,
-        posting: Posting,
-        found: &mut FoundIds,
+        code: u64,
+        candidate: Candidate,
+        found: &mut Gathered<Candidate>,
         equal: Option<&mut EqualClasses<'_>>,
     ) -> Result<ProbeControl> {
-        let Posting { code, id } = posting;
         self.postings = self.postings.saturating_add(1);
         if self.postings > MANY_POSTINGS
             && let Some(equal) = equal
-            && let Some(id) = equal.take(id)?
+            && let Some(id) = equal.take(candidate.id)?
         {
             return Ok(ProbeControl::SkipTo(Posting { code, id }));
         }
-        found.push(id);
+        found.push(candidate);
         Ok(ProbeControl::GoOn)
     }
 }
@@ -157,7 +168,7 @@ pub(super) fn read_whole(
     view: &dyn ReadView,
     plan: &ProbePlan,
     probes: &[LaneProbe],
-    found: &mut FoundIds,
+    found: &mut Gathered<Candidate>,
     mut equal: Option<&mut EqualClasses<'_>>,
 ) -> Result<()> {
     for probes in probes.chunk_by(|a, b| a.lane.table == b.lane.table) {
@@ -167,8 +178,10 @@ pub(super) fn read_whole(
         let mut readings = vec![BucketReading::default(); probes.len()];
         view.probe(table, &ranges, &mut |index, posting| {
             let reading = at_mut(&mut readings, index)?;
-            if at(probes, index)?.accepts(plan, posting) {
-                reading.accept(posting, found, equal.as_deref_mut())
+            let probe = at(probes, index)?;
+            if probe.accepts(plan, posting) {
+                let candidate = probe.candidate(plan, posting);
+                reading.accept(posting.code, candidate, found, equal.as_deref_mut())
             } else {
                 Ok(reading.reject(posting))
             }

@@ -1,5 +1,7 @@
 //! Candidates, and the two ways in which they come: by probes for one signature, by sweeps for many.
 
+use std::cmp::Ordering;
+
 use crate::error::Result;
 use crate::format::SignatureRow;
 use crate::query::budget::ProbeCounts;
@@ -10,11 +12,47 @@ use crate::types::BeyondBudget;
 /// How many documents are compared at most to find an identical one: 1, then 2, 4 and 8.
 pub(super) const MAX_IDENTICAL_TRIES: usize = 15;
 
-/// A document that shares a bucket with the signature at `query_index`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A document that shares a bucket with the signature at `query_index`. Ordered by id, then by signature.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) id: u64,
     pub(crate) query_index: u32,
+    /// Its distance, if the [plan](super::plan::ProbePlan::told_distance) has it from the code.
+    pub(super) told_distance: Option<u8>,
+}
+
+impl Candidate {
+    pub(crate) fn new(id: u64, query_index: u32) -> Self {
+        Self {
+            id,
+            query_index,
+            told_distance: None,
+        }
+    }
+
+    fn rank(&self) -> (u64, u32) {
+        (self.id, self.query_index)
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for Candidate {}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
 }
 
 /// The candidates of all signatures of a plan.

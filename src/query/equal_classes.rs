@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, EqualChunk};
 use crate::invariant::{OrBug, at, at_mut};
+use crate::query::candidates::Candidate;
 use crate::read::ReadView;
 
 const WORDS: usize = (CHUNK_DOCUMENTS / 64) as usize;
@@ -151,16 +152,16 @@ impl<'v> EqualClasses<'v> {
         Ok(loaded)
     }
 
-    /// Ends the reading of postings: removes those that are in a class met from ids that were read, and
-    /// returns the classes.
-    pub(super) fn into_members(mut self, ids: &mut Vec<u64>) -> Result<EqualMembers> {
+    /// Ends the reading of postings: removes the candidates that are in a class met, and returns the classes.
+    pub(super) fn into_members(mut self, candidates: &mut Vec<Candidate>) -> Result<EqualMembers> {
         self.chunks.extend(self.current.take());
         for chunk in self.chunks.values_mut() {
             chunk.refresh(&self.met)?;
         }
-        ids.retain(|id| {
+        candidates.retain(|candidate| {
+            let id = candidate.id;
             let chunk = self.chunks.get(&(id / CHUNK_DOCUMENTS));
-            !chunk.is_some_and(|chunk| chunk.is_met(*id))
+            !chunk.is_some_and(|chunk| chunk.is_met(id))
         });
         Ok(EqualMembers {
             classes: self.met,

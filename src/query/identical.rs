@@ -27,7 +27,7 @@ impl Search<'_> {
         found: &mut [Found],
     ) -> Result<Vec<Candidate>> {
         let mut compared = Vec::new();
-        if lane.exact_codes_are_identical && !self.verifies() {
+        if lane.has_whole_signatures && !self.verifies() {
             for of_signature in exact.chunk_by(|a, b| a.query_index == b.query_index) {
                 self.take_first_live(signatures, of_signature, found)?;
             }
@@ -85,7 +85,10 @@ impl Search<'_> {
         candidates: &[Candidate],
         found: &mut [Found],
     ) -> Result<()> {
-        for &Candidate { id, query_index } in candidates {
+        for &Candidate {
+            id, query_index, ..
+        } in candidates
+        {
             // A posting outlives its document until a flush or a merge drops it.
             let Some(document) = self.view().document_of(id, self.with_payloads())? else {
                 self.view().expect_gone(id)?;

@@ -31,14 +31,16 @@ pub(crate) fn find_keys(view: &dyn ReadView, keys: &[Option<&[u8]>]) -> Result<V
             0,
             &ranges,
             &mut |query_index, posting| {
-                let id = posting.id;
-                found.push(Candidate { id, query_index });
+                found.push(Candidate::new(posting.id, query_index));
                 Ok(SweepControl::GoOn)
             },
         )?;
         // Newest first: a document that replaced another has the greater id.
         found.sort_unstable_by(|a, b| b.cmp(a));
-        for Candidate { id, query_index } in found {
+        for Candidate {
+            id, query_index, ..
+        } in found
+        {
             let key = at(keys, query_index as usize)?.or_bug("a key that was looked up")?;
             let holder = at_mut(holders, query_index as usize)?;
             if holder.is_none() && view.has_key(id, key)? {

@@ -11,7 +11,7 @@ mod choice;
 mod collect;
 mod containment;
 mod equal_classes;
-mod found_ids;
+mod gathered;
 mod identical;
 mod in_threads;
 mod keys;

@@ -118,9 +118,8 @@ impl ProbedLane {
 pub(super) struct IdenticalLane {
     /// Its position among the lanes of the plan.
     pub(super) column: usize,
-    /// True if, the other way round, documents that share an exact code there are identical: the code is
-    /// the whole signature, and no document without features is indexed.
-    pub(super) exact_codes_are_identical: bool,
+    /// True if, the other way round, documents that share an exact code there are identical.
+    pub(super) has_whole_signatures: bool,
 }
 
 /// The codes of signatures in the lanes that are probed for them.
@@ -134,6 +133,9 @@ pub(crate) struct ProbePlan {
     is_asked: Vec<bool>,
     /// Maximum distance in bits at which a fingerprint is a candidate.
     max_distance: u32,
+    /// True if each code is a whole signature with its bits in another order, and no document without features
+    /// is indexed.
+    codes_are_signatures: bool,
 }
 
 impl ProbePlan {
@@ -170,8 +172,12 @@ impl ProbePlan {
                 radius: *radius,
             }));
         }
+        let design = context.lanes.design();
         let mut plan = Self {
             lanes,
+            codes_are_signatures: design.is_some_and(TableDesign::codes_are_exact)
+                && context.shape().values.is_none()
+                && context.schema.empty_documents() == EmptyDocuments::Distinct,
             codes: Vec::new(),
             is_asked: Vec::new(),
             max_distance: match families.tables {
@@ -255,19 +261,23 @@ impl ProbePlan {
     /// The lane where all documents identical to a signature are found: that of the first table, or of
     /// the first band; `None` if no lane is probed. Equal fingerprints have equal codes in every table,
     /// and equal values in every band.
-    pub(super) fn identical_lane(&self, context: &SharedContext) -> Option<IdenticalLane> {
+    pub(super) fn identical_lane(&self) -> Option<IdenticalLane> {
         let is_table = |lane: &ProbedLane| lane.table == PostingTable::Permuted;
         let column = self.lanes.iter().position(is_table).unwrap_or(0);
-        let is_table = is_table(self.lanes.get(column)?);
-        let design = context.lanes.design();
-        let exact_codes_are_identical = is_table
-            && design.is_some_and(TableDesign::codes_are_exact)
-            && context.shape().values.is_none()
-            && context.schema.empty_documents() == EmptyDocuments::Distinct;
+        self.lanes.get(column)?;
         Some(IdenticalLane {
             column,
-            exact_codes_are_identical,
+            has_whole_signatures: self.codes_are_signatures,
         })
+    }
+
+    /// The distance between a signature and a document of which both codes in a lane are given, if that is all
+    /// there is to compare.
+    #[inline]
+    pub(super) fn told_distance(&self, code: u64, found: u64) -> Option<u8> {
+        // At most 64.
+        let distance = (code ^ found).count_ones() as u8;
+        self.codes_are_signatures.then_some(distance)
     }
 
     /// Returns true if a posting in the bucket of a signature's code makes a candidate. The code of a

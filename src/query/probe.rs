@@ -8,7 +8,7 @@ use crate::query::budget::Budget;
 use crate::query::candidates::{Candidate, CandidateSource, Candidates, MAX_IDENTICAL_TRIES};
 use crate::query::choice::{BudgetedCandidates, choose};
 use crate::query::equal_classes::{EqualClasses, EqualMembers};
-use crate::query::found_ids::FoundIds;
+use crate::query::gathered::Gathered;
 use crate::query::plan::ProbePlan;
 use crate::read::ReadView;
 
@@ -79,25 +79,25 @@ impl<'p> Probe<'p> {
         )
     }
 
-    fn whole(self) -> Result<(Vec<u64>, EqualMembers)> {
+    fn whole(self) -> Result<(Vec<Candidate>, EqualMembers)> {
         let mut equal = self.folds_equal.then(|| EqualClasses::new(self.view));
-        let mut found = FoundIds::new();
+        let mut found = Gathered::new();
         let read = usize::from(self.first.is_some());
         for (probe, bucket) in self.probes.iter().zip(self.first) {
             let accepted = bucket.postings.iter();
             let accepted = accepted.filter(|posting| probe.accepts(self.plan, **posting));
-            accepted.for_each(|posting| found.push(posting.id));
+            accepted.for_each(|posting| found.push(probe.candidate(self.plan, *posting)));
         }
         let unread = self.probes.get(read..);
         let unread = unread.or_bug("buckets that were not read")?;
         read_whole(self.view, self.plan, unread, &mut found, equal.as_mut())?;
-        let mut ids = found.into_ascending();
-        ids.retain(|id| Some(*id) != self.exclude);
+        let mut list = found.into_ascending();
+        list.retain(|candidate| Some(candidate.id) != self.exclude);
         let members = match equal {
-            Some(equal) => equal.into_members(&mut ids)?,
+            Some(equal) => equal.into_members(&mut list)?,
             None => EqualMembers::default(),
         };
-        Ok((ids, members))
+        Ok((list, members))
     }
 }
 
@@ -134,19 +134,19 @@ impl CandidateSource for Probe<'_> {
     }
 
     fn all(self) -> Result<Option<Candidates>> {
-        let (ids, equal, beyond) = match self.budget {
+        let (list, equal, beyond) = match self.budget {
             None => {
-                let (ids, equal) = self.whole()?;
-                (ids, equal, None)
+                let (list, equal) = self.whole()?;
+                (list, equal, None)
             }
             Some(budget) => {
                 let BudgetedCandidates { ids, beyond } = self.within(budget)?;
-                (ids, EqualMembers::default(), beyond)
+                let list = ids.into_iter().map(|id| Candidate::new(id, 0)).collect();
+                (list, EqualMembers::default(), beyond)
             }
         };
-        let candidate = |id| Candidate { id, query_index: 0 };
         Ok(Some(Candidates {
-            list: ids.into_iter().map(candidate).collect(),
+            list,
             equal,
             counts_per_query: Vec::new(),
             beyond,
@@ -157,9 +157,6 @@ impl CandidateSource for Probe<'_> {
 /// Returns the first documents with the signature's exact code, ascending.
 fn exact_candidates(probe: &LaneProbe, bucket: &Bucket) -> Vec<Candidate> {
     let exact = bucket.postings.iter().filter(|p| p.code == probe.code);
-    let candidate = |posting: &Posting| Candidate {
-        id: posting.id,
-        query_index: 0,
-    };
+    let candidate = |posting: &Posting| Candidate::new(posting.id, 0);
     exact.take(MAX_IDENTICAL_TRIES).map(candidate).collect()
 }

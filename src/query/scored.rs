@@ -25,6 +25,16 @@ pub(crate) struct Scored {
 }
 
 impl Scored {
+    /// A document that has a fingerprint alone.
+    pub(super) fn of_distance(id: u64, distance: u32) -> Self {
+        Self {
+            id,
+            similarity: 0.0,
+            is_exact: false,
+            distance,
+        }
+    }
+
     /// Returns the rank of a match: the lowest is the best.
     pub(crate) fn rank(&self) -> (Reverse<u64>, u32, u64) {
         // The bits of numbers that are not negative are in their order.

@@ -132,7 +132,7 @@ impl<'q> Search<'q> {
     /// identical ones alone.
     pub(super) fn in_buckets(&self, index: usize, signature: &Signature) -> Result<Found> {
         let plan = self.plan([signature])?;
-        let lane = plan.identical_lane(self.view.context());
+        let lane = plan.identical_lane();
         // A caller who verifies decides about each of equal documents.
         let probe = Probe::new(self.view, &plan, self.budget, self.exclude)
             .folding_equal(self.verify.is_none());
@@ -221,7 +221,7 @@ impl<'q> Search<'q> {
         signatures: &[&Signature],
         plan: &mut ProbePlan,
     ) -> Result<Option<Vec<Found>>> {
-        let lane = plan.identical_lane(self.view.context());
+        let lane = plan.identical_lane();
         let sweep = Sweep::new(self.view, plan, self.budget);
         self.collect(first_index, signatures, lane, sweep)
     }
@@ -353,7 +353,14 @@ impl<'q> Search<'q> {
         all: &mut [Found],
     ) -> Result<()> {
         let context = self.view.context();
-        compare(self.view, candidates, &mut |candidate, row| {
+        // In memory a posting may be of a document that was deleted: its row tells.
+        let is_told = |candidate: &Candidate| {
+            candidate.told_distance.is_some() && candidate.id < self.view.sealed_below()
+        };
+        let told = candidates.partition_point(is_told);
+        let (told, unread) = candidates.split_at(told);
+        self.score_told(told, all)?;
+        compare(self.view, unread, &mut |candidate, row| {
             let query_index = candidate.query_index as usize;
             let subject = Subject::new(at(signatures, query_index)?);
             let found = at_mut(all, query_index)?;
@@ -364,6 +371,27 @@ impl<'q> Search<'q> {
             }
             Ok(())
         })
+    }
+
+    /// Scores flushed documents whose distances their codes tell.
+    fn score_told(&self, candidates: &[Candidate], all: &mut [Found]) -> Result<()> {
+        let mut compared = 0;
+        for candidate in candidates {
+            let id = candidate.id;
+            if self.view.is_dead(id) {
+                continue;
+            }
+            compared += 1;
+            let found = at_mut(all, candidate.query_index as usize)?;
+            found.compared += 1;
+            let distance = candidate.told_distance.or_bug("a distance")?;
+            let scored = Scored::of_distance(id, distance.into());
+            if self.accepts(&scored) {
+                found.near.push(scored);
+            }
+        }
+        self.view.context().note_candidates(compared);
+        Ok(())
     }
 
     /// Scores the classes of equal documents among the candidates, but for those in `compared`: one of
@@ -378,10 +406,7 @@ impl<'q> Search<'q> {
         let (context, limit) = (self.view.context(), self.collector.limit());
         for class in equal.classes() {
             let is_left = |id: &u64| {
-                let candidate = Candidate {
-                    id: *id,
-                    query_index: 0,
-                };
+                let candidate = Candidate::new(*id, 0);
                 Some(*id) != self.exclude
                     && !self.view.is_dead(*id)
                     && compared.binary_search(&candidate).is_err()
@@ -508,7 +533,10 @@ impl<'q> Search<'q> {
         compare(
             self.view,
             list,
-            &mut |Candidate { id, query_index }, row| {
+            &mut |Candidate {
+                      id, query_index, ..
+                  },
+                  row| {
                 let query_index = query_index as usize;
                 if row.is_empty() == at(signatures, query_index)?.is_empty() {
                     at_mut(&mut live, query_index)?.push(DocumentId::new(id));
@@ -527,7 +555,7 @@ fn forget_left_out(candidates: &[Candidate], all: &mut [Found]) {
         if !found.is_identical {
             found.near.retain(|scored| {
                 let id = scored.id;
-                let candidate = Candidate { id, query_index };
+                let candidate = Candidate::new(id, query_index);
                 candidates.binary_search(&candidate).is_ok()
             });
         }

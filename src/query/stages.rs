@@ -10,7 +10,7 @@ use crate::invariant::at;
 use crate::query::bounds::By;
 use crate::query::candidates::Candidate;
 use crate::query::collect::{Collector, Found, TopK};
-use crate::query::found_ids::FoundIds;
+use crate::query::gathered::Gathered;
 use crate::query::in_threads::in_threads;
 use crate::query::plan::{Families, ProbePlan, ProbedLane};
 use crate::query::scored::{Order, Scored};
@@ -362,7 +362,7 @@ impl StagedSearch<'_> {
         let ids = ids
             .into_iter()
             .filter(|id| Some(*id) != self.question.exclude);
-        let candidates = ids.map(|id| Candidate { id, query_index: 0 });
+        let candidates = ids.map(|id| Candidate::new(id, 0));
         let candidates: Vec<Candidate> = candidates.collect();
         let mut found = search.nothing();
         search.score(&[signature], &candidates, std::slice::from_mut(&mut found))?;
@@ -382,7 +382,7 @@ impl StagedSearch<'_> {
             .map(|(lane, code)| lane.short_range(view.context(), *code, dropped))
             .collect();
         view.context().counters.lanes_probed(ranges.len());
-        let (mut found, postings) = (FoundIds::new(), Cell::new(0));
+        let (mut found, postings) = (Gathered::new(), Cell::new(0));
         let mut visit = |_, posting: Posting| {
             if view.is_dead(posting.id) {
                 return Ok(ProbeControl::GoOn);

@@ -318,6 +318,46 @@ fn joins_find_the_pairs_of_every_distance() {
     }
 }
 
+/// A code holds a fingerprint of at most 64 bits, so that no signature of a flushed document is read. Of wider
+/// ones it holds a part.
+#[test]
+fn no_signature_is_read_where_codes_hold_all_of_it() {
+    let cases = [
+        (case(32, 3, &[(1, 1); 4]), true),
+        (case(64, 3, &[(1, 1); 4]), true),
+        (case(128, 3, &[(1, 1); 4]), false),
+    ];
+    for (case, codes_hold_all) in cases {
+        let place = Place::new();
+        let store = sealing_after(1)
+            .create(place.store(), case.schema())
+            .unwrap();
+        let mut random = Random(case.bits.into());
+        let held = fill(&case, &store, &mut random);
+        let asked = asked(&case, &held, &mut random);
+        let signatures: Vec<Signature> = asked.iter().map(|words| case.signature(*words)).collect();
+        let snapshot = store.snapshot().unwrap();
+        let stats = snapshot.stats().run().unwrap();
+        assert_eq!(stats.memtable_documents, 0);
+
+        let before = store.metrics();
+        let at_once = snapshot.query(&signatures).max_distance(3).run().unwrap();
+        for ((signature, words), at_once) in signatures.iter().zip(&asked).zip(at_once.iter()) {
+            let alone = snapshot.query(signature).max_distance(3).run().unwrap();
+            let expected = expected(&held, words, 3);
+            assert_eq!(
+                (found(&alone), found(at_once)),
+                (expected.clone(), expected)
+            );
+            assert_eq!(alone.candidates(), at_once.candidates());
+        }
+        let after = store.metrics();
+        assert!(after.candidates > before.candidates);
+        let read = after.signatures_read - before.signatures_read;
+        assert_eq!(read == 0, codes_hold_all, "{} bits: {read}", case.bits);
+    }
+}
+
 /// A schema of four tables whose distance they prove only with the buckets near: nothing within the distance
 /// gets in twice, alone, in batches, in groups, and in memory.
 #[test]
