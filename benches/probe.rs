@@ -1,4 +1,4 @@
-//! How long it takes to find the near-duplicates of a document in a store of 20,000.
+//! How long it takes to find the near-duplicates of a document in a store of 64,000 that was opened again.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark stops at an error")]
 
@@ -10,16 +10,20 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use resemblance::{Signature, Snapshot};
 
-const DOCUMENTS: u64 = 20_000;
+const DOCUMENTS: u64 = 64_000;
 
 /// Signatures that the benchmarks of one document take in turns.
 const PROBES: u64 = 1_000;
 
+/// Signatures of one call.
+const AT_ONCE: u64 = 10_000;
+
 static SNAPSHOT: LazyLock<Snapshot> = LazyLock::new(|| {
     support::store("probe.rsm", DOCUMENTS)
         .unwrap()
-        .snapshot()
-        .unwrap()
+        .close()
+        .unwrap();
+    support::reopened("probe.rsm").unwrap().snapshot().unwrap()
 });
 
 fn main() {
@@ -41,7 +45,7 @@ fn stored_documents(bencher: Bencher<'_, '_>) {
 /// The best match alone.
 #[divan::bench(sample_count = 1_000, max_time = 4)]
 fn best_match(bencher: Bencher<'_, '_>) {
-    let signatures = signatures(0);
+    let signatures = signatures(0, PROBES);
     let mut probes = signatures.iter().cycle();
     bencher.counter(ItemsCount::new(1_usize)).bench_local(|| {
         let query = SNAPSHOT.query(probes.next().unwrap());
@@ -49,26 +53,36 @@ fn best_match(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Many documents in one call.
+/// Many new documents in one call.
 #[divan::bench(max_time = 4)]
-fn many_at_once(bencher: Bencher<'_, '_>) {
-    let signatures = signatures(DOCUMENTS);
+fn new_at_once(bencher: Bencher<'_, '_>) {
+    at_once(bencher, DOCUMENTS);
+}
+
+/// Many that are in the store.
+#[divan::bench(max_time = 4)]
+fn stored_at_once(bencher: Bencher<'_, '_>) {
+    at_once(bencher, 0);
+}
+
+fn at_once(bencher: Bencher<'_, '_>, first: u64) {
+    let signatures = signatures(first, AT_ONCE);
     bencher
         .counter(ItemsCount::new(signatures.len()))
         .bench_local(|| SNAPSHOT.query(&signatures).run().unwrap());
 }
 
 fn one_by_one(bencher: Bencher<'_, '_>, first: u64) {
-    let signatures = signatures(first);
+    let signatures = signatures(first, PROBES);
     let mut probes = signatures.iter().cycle();
     bencher
         .counter(ItemsCount::new(1_usize))
         .bench_local(|| SNAPSHOT.query(probes.next().unwrap()).run().unwrap());
 }
 
-fn signatures(first: u64) -> Vec<Signature> {
+fn signatures(first: u64, count: u64) -> Vec<Signature> {
     // Here, so that the first sample does not wait for the store.
     LazyLock::force(&SNAPSHOT);
-    let documents = (first..first + PROBES).map(support::document);
+    let documents = (first..first + count).map(support::document);
     documents.map(|(_, signature)| signature).collect()
 }

@@ -49,6 +49,11 @@ pub(crate) fn store(name: &str, count: u64) -> Result<Store> {
     Ok(store)
 }
 
+/// A store of this name that was closed.
+pub(crate) fn reopened(name: &str) -> Result<Store> {
+    Store::open(FOLDER.get().unwrap().join(name))
+}
+
 /// The key and the signature of document `number`. Every tenth document is similar to an earlier
 /// one by about 0.88, and to the other copies of that one by about 0.77. Others have nothing in common.
 pub(crate) fn document(number: u64) -> (String, Signature) {
