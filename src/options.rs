@@ -34,7 +34,7 @@ pub struct StoreOptions {
     pub(crate) probe_budget: Option<u64>,
     journal: JournalLimits,
     is_without_lock: bool,
-    is_for_pages_alone: bool,
+    is_written_at_once: bool,
     files: FileSource,
 }
 
@@ -62,21 +62,21 @@ impl StoreOptions {
             probe_budget: None,
             journal: JournalLimits::USUAL,
             is_without_lock: false,
-            is_for_pages_alone: false,
+            is_written_at_once: false,
             files: FileSource::default(),
         }
     }
 
     /// Sets the bytes of the one cache that reads and the writer share. A quarter holds pages of the file,
     /// and of a cache of less than 64 MiB the lesser of one half and 16 MiB. The rest holds what probes read
-    /// of runs: filters, up to three quarters of it, places of other blocks in the file, up to a tenth, and blocks of
+    /// of runs: filters, up to seven eighths of it, places of other blocks in the file, up to a tenth, and blocks of
     /// postings what these leave.
     /// [`Snapshot::stats`](crate::Snapshot::stats) says how much filters and blocks take. At least 1 MiB is
     /// used. Default: 64 MiB, whatever the machine has.
     ///
     /// New filters are made so small that those of all documents find room, with 3 to 10 bits for each
-    /// posting: a store that is written with a small cache and read with a large one has coarser filters
-    /// until its runs are merged.
+    /// posting, and the smaller a run the more: a store that is written with a small cache and read with a large one has
+    /// coarser filters until its runs are merged.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes.max(1 << 20);
@@ -332,12 +332,17 @@ impl StoreOptions {
         Ok(())
     }
 
-    /// Returns the options for a file that is written and not searched: all of the cache is for its pages.
-    pub(crate) fn for_pages_alone(&self) -> Self {
+    /// Returns the options for a file that is written as a whole, and not searched meanwhile: all of the cache is for its
+    /// pages.
+    pub(crate) fn written_at_once(&self) -> Self {
         Self {
-            is_for_pages_alone: true,
+            is_written_at_once: true,
             ..self.clone()
         }
+    }
+
+    pub(crate) fn is_written_at_once(&self) -> bool {
+        self.is_written_at_once
     }
 
     /// Returns the bytes of the cache that hold pages of the file.
@@ -353,7 +358,7 @@ impl StoreOptions {
 
     /// Returns how many of these may hold filters.
     pub(crate) fn filter_cache_bytes(&self) -> usize {
-        self.run_cache_bytes() / 4 * 3
+        self.run_cache_bytes() / 8 * 7
     }
 }
 
@@ -371,7 +376,7 @@ impl FileOptions for StoreOptions {
     }
 
     fn cache_size(&self) -> usize {
-        to_usize(match self.is_for_pages_alone {
+        to_usize(match self.is_written_at_once {
             true => self.cache_bytes,
             false => self.page_cache_bytes(),
         })

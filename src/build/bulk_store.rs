@@ -64,7 +64,7 @@ pub(super) struct BulkStore {
 impl BulkStore {
     /// Makes the file; one that exists is an error and stays as it is.
     pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
-        let store = crate::state::create_in(path, path, schema, &options.for_pages_alone())?;
+        let store = crate::state::create_in(path, path, schema, &options.written_at_once())?;
         let write = store.context.run_checked(|| {
             let mut write = store.engine.begin_write()?;
             write.set_quick_repair(options.quick_repair);

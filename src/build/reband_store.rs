@@ -46,7 +46,7 @@ impl RebandStore {
             return Err(Error::ReadOnly);
         }
         verify_pages(path, options, Phase::VerifyingPages, watch)?;
-        let store = crate::state::open(path, options)?;
+        let store = crate::state::open(path, &options.written_at_once())?;
         // After a crash it is found out here only.
         if !store.writable {
             return Err(Error::ReadOnly);

@@ -100,7 +100,7 @@ fn back_up(
     must_not_exist(path, files)?;
     snapshot.context().run_checked(|| check_tables(snapshot))?;
     // The copy is read by nobody: all of the cache is for its pages.
-    let options = &options.for_pages_alone();
+    let options = &options.written_at_once();
     let make = |file: &Path| RedbFile::create(file, options);
     let made = TemporaryFile::create(&folder_of(path), files, make);
     // The name that was asked for tells more than the one that it has meanwhile.

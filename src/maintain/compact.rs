@@ -61,7 +61,7 @@ fn compact_file(
     if may_write(path, options)? {
         verify_pages(path, options, Phase::VerifyingPages, watch)?;
     }
-    let store = Arc::new(state::open(path, options)?);
+    let store = Arc::new(state::open(path, &options.written_at_once())?);
     let (_, size_before_bytes) = file_size(path, options)?;
     let mut merging = Merging {
         phase: Phase::FinishingMerges,
