@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, EqualChunk};
 use crate::invariant::{OrBug, at, at_mut};
-use crate::query::candidates::Candidate;
 use crate::read::ReadView;
 
 const WORDS: usize = (CHUNK_DOCUMENTS / 64) as usize;
@@ -152,17 +151,12 @@ impl<'v> EqualClasses<'v> {
         Ok(loaded)
     }
 
-    /// Ends the reading of postings: removes the candidates that are in a class met, and returns the classes.
-    pub(super) fn into_members(mut self, candidates: &mut Vec<Candidate>) -> Result<EqualMembers> {
+    /// Ends the reading of postings, and returns the classes met.
+    pub(super) fn into_members(mut self) -> Result<EqualMembers> {
         self.chunks.extend(self.current.take());
         for chunk in self.chunks.values_mut() {
             chunk.refresh(&self.met)?;
         }
-        candidates.retain(|candidate| {
-            let id = candidate.id;
-            let chunk = self.chunks.get(&(id / CHUNK_DOCUMENTS));
-            !chunk.is_some_and(|chunk| chunk.is_met(id))
-        });
         Ok(EqualMembers {
             classes: self.met,
             chunks: self.chunks,
@@ -178,6 +172,11 @@ pub(super) struct EqualMembers {
 }
 
 impl EqualMembers {
+    pub(super) fn have(&self, id: u64) -> bool {
+        let chunk = self.chunks.get(&(id / CHUNK_DOCUMENTS));
+        chunk.is_some_and(|chunk| chunk.is_met(id))
+    }
+
     /// Returns the members of each class, ascending by id. They may be deleted.
     pub(super) fn classes(&self) -> impl Iterator<Item = impl Iterator<Item = u64> + '_> {
         let ids = |(chunk, loaded): (&u64, &'_ LoadedChunk), digest| {

@@ -94,9 +94,10 @@ impl<'p> Probe<'p> {
         let mut list = found.into_ascending();
         list.retain(|candidate| Some(candidate.id) != self.exclude);
         let members = match equal {
-            Some(equal) => equal.into_members(&mut list)?,
+            Some(equal) => equal.into_members()?,
             None => EqualMembers::default(),
         };
+        list.retain(|candidate| !members.have(candidate.id));
         Ok((list, members))
     }
 }
