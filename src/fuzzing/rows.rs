@@ -207,6 +207,7 @@ fn filter(input: &mut Input<'_>) {
     let shape = FilterShape {
         pieces: 1 + input.number(2) as u32,
         blocks: input.pick(&[1, 2, 3, 126]),
+        set_bits: input.pick(&[4, 8]),
     };
     let key = filter_key(input.number(4) as u32, input.number(2) as u16, 3);
     let buckets: Vec<u64> = (0..u64::from(input.byte() % 50)).map(mix64).collect();

@@ -303,12 +303,13 @@ mod tests {
     const SHAPE: FilterShape = FilterShape {
         pieces: 1_000,
         blocks: 1,
+        set_bits: 8,
     };
 
     #[test]
     fn a_filter_of_absurdly_many_pieces_takes_no_memory() {
         let (_, piece) = piece(0);
-        let shape = |pieces| FilterShape { pieces, blocks: 1 };
+        let shape = |pieces| FilterShape { pieces, ..SHAPE };
         let cache = FilterCache::new(1 << 30);
         cache.keep((7, 1, 0), shape(u32::MAX), piece.clone());
         cache.keep((8, 1, 0), shape(MAX_PIECES + 1), piece.clone());

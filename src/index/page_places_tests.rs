@@ -22,6 +22,7 @@ const MEMORY_BYTES: usize = 80_000;
 const SHAPE: FilterShape = FilterShape {
     pieces: 60,
     blocks: 126,
+    set_bits: 8,
 };
 
 struct File {

@@ -3,8 +3,8 @@
 use crate::spec::bytes::Bytes;
 use crate::spec::recipe::mix64;
 
-/// How many pieces, and blocks of 256 bits in each.
-pub(crate) type Shape = (u32, u16);
+/// How many pieces, blocks of 256 bits in each, and bits of a bucket.
+pub(crate) type Shape = (u32, u16, u8);
 
 const SALTS: [u32; 8] = [
     0x47b6_137b,
@@ -37,21 +37,20 @@ impl Kind {
     }
 }
 
-pub(crate) fn piece((pieces, _): Shape, bucket: u64) -> u32 {
+pub(crate) fn piece((pieces, ..): Shape, bucket: u64) -> u32 {
     ((u128::from(bucket) * u128::from(pieces)) >> 64) as u32
 }
 
 /// The block of a bucket in its piece, and the numbers of its bits there.
-pub(crate) fn bits((_, blocks): Shape, bucket: u64) -> (usize, [usize; 8]) {
+pub(crate) fn bits((_, blocks, set_bits): Shape, bucket: u64) -> (usize, Vec<usize>) {
     let hash = mix64(bucket);
     let block = ((hash >> 32) * u64::from(blocks)) >> 32;
-    let mut word = 0;
-    let bits = SALTS.map(|salt| {
-        let bit = (hash as u32).wrapping_mul(salt) >> 27;
-        word += 1;
-        (word - 1) * 32 + bit as usize
+    let word_bits = 256 / u64::from(set_bits);
+    let bits = (0..set_bits.into()).map(|word| {
+        let product = (hash as u32).wrapping_mul(SALTS[word]);
+        word * word_bits as usize + ((u64::from(product) * word_bits) >> 32) as usize
     });
-    (block as usize, bits)
+    (block as usize, bits.collect())
 }
 
 /// The bits of a piece that are set for a bucket: number and mask of each byte.

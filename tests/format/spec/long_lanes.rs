@@ -25,18 +25,19 @@ fn schema() -> Schema {
 }
 
 struct Builder {
+    options: StoreOptions,
     store: Store,
     own: OwnSchema,
     model: Model,
 }
 
 impl Builder {
-    fn create(path: &Path) -> Self {
-        let options = StoreOptions::new().flush_after(SEAL_AFTER).merge_slice(1);
-        drop(options.create(path, schema()).unwrap());
+    fn create(path: &Path, schema: Schema, options: StoreOptions) -> Self {
+        drop(options.create(path, schema).unwrap());
         Self {
             own: reader::Store::read(path).schema,
             store: options.open(path).unwrap(),
+            options,
             model: Model::new(),
         }
     }
@@ -85,13 +86,11 @@ impl Builder {
 
     /// What is in the file now, checked. The handle is closed meanwhile.
     fn check(self, path: &Path) -> (Self, reader::Store, Seen) {
-        let Self { store, own, model } = self;
-        drop(store);
+        drop(self.store);
         let read = reader::Store::read(path);
-        let seen = stored::check(&read, &model);
-        let options = StoreOptions::new().flush_after(SEAL_AFTER).merge_slice(1);
-        let store = options.open(path).unwrap();
-        (Self { store, own, model }, read, seen)
+        let seen = stored::check(&read, &self.model);
+        let store = self.options.open(path).unwrap();
+        (Self { store, ..self }, read, seen)
     }
 }
 
@@ -103,7 +102,8 @@ const PER_SLICE: u64 = 5;
 fn a_merge_is_readable_after_every_slice() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.rsm");
-    let mut builder = Builder::create(&path);
+    let options = StoreOptions::new().flush_after(SEAL_AFTER).merge_slice(1);
+    let mut builder = Builder::create(&path, schema(), options);
     let end = 4 * SEAL_AFTER;
     builder.change(|this, transaction| this.insert_until(transaction, end - 50));
     let settled = (5..3 * SEAL_AFTER).step_by(11);
@@ -170,4 +170,19 @@ fn a_merge_is_readable_after_every_slice() {
         "what merges dropped is no longer dead"
     );
     assert!(seen.dead_postings >= 60);
+}
+
+/// 448 KiB for filters are 7 bits for each posting of 9,000 documents in 40 bands.
+#[test]
+fn filters_have_four_bits_of_a_bucket_where_memory_is_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("coarse.rsm");
+    let minhash = MinHash::new(40).banding(40, 1);
+    let schema = Schema::builder().minhash(minhash).build().unwrap();
+    let options = StoreOptions::new().cache_bytes(1 << 20).flush_after(6_000);
+    let mut builder = Builder::create(&path, schema, options);
+    builder.change(|this, transaction| this.insert_until(transaction, 6_000));
+    let (_, _, seen) = builder.check(&path);
+    assert_eq!(seen.of_four_bits, seen.of_bands, "{seen:?}");
+    assert!(seen.of_bands > 0, "{seen:?}");
 }

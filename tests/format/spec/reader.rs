@@ -284,7 +284,7 @@ fn read_runs(tables: &Tables) -> BTreeMap<u32, Run> {
         let lanes = (0..count).map(|_| {
             let lane = bytes.u16();
             let (postings, blocks, size) = (bytes.u64(), bytes.u64(), bytes.u64());
-            let filter = bytes.option(|bytes| (bytes.u32(), bytes.u16()));
+            let filter = bytes.option(|bytes| (bytes.u32(), bytes.u16(), bytes.u8()));
             let after = bytes.option(|bytes| (bytes.u64(), bytes.u64()));
             let last = bytes.option(|bytes| (bytes.u64(), bytes.u64()));
             let lane_of_run = Lane {

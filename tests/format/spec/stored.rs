@@ -36,6 +36,8 @@ pub(crate) struct Seen {
     pub(crate) pieces: usize,
     /// Pieces of inputs that are gone before the rest of their filter.
     pub(crate) gone_pieces: u32,
+    /// Pieces in which a bucket has four bits.
+    pub(crate) of_four_bits: usize,
     /// Pieces that tell buckets of bands, and of tables.
     pub(crate) of_bands: usize,
     pub(crate) of_tables: usize,
@@ -58,6 +60,7 @@ impl Seen {
         self.followed_blocks += other.followed_blocks;
         self.pieces += other.pieces;
         self.gone_pieces += other.gone_pieces;
+        self.of_four_bits += other.of_four_bits;
         self.of_bands += other.of_bands;
         self.of_tables += other.of_tables;
         self.equal += other.equal;
@@ -293,7 +296,12 @@ fn check_filter(store: &Store, (run, lane): (u32, u16), blocks: &[&BlockRow], se
         assert!(pieces.keys().all(|piece| *piece < shape.0));
         return;
     }
-    let bits_per_posting = if lane == 0 { 12 } else { 10 };
+    assert!(matches!(shape.2, 4 | 8) && (lane > 0 || shape.2 == 8));
+    let bits_per_posting = match (lane, shape.2) {
+        (0, _) => 12,
+        (_, 4) => 3,
+        _ => 9,
+    };
     let bits = u64::from(shape.0) * u64::from(shape.1) * 256;
     assert!(expected.postings > 0 && expected.postings * bits_per_posting <= bits);
     let gone = expected
@@ -303,6 +311,9 @@ fn check_filter(store: &Store, (run, lane): (u32, u16), blocks: &[&BlockRow], se
     assert!(pieces.keys().copied().eq(gone..shape.0));
     seen.gone_pieces += gone;
     seen.pieces += pieces.len();
+    if shape.2 == 4 {
+        seen.of_four_bits += pieces.len();
+    }
     match kind {
         filters::Kind::Key => {}
         filters::Kind::Band(_) => seen.of_bands += pieces.len(),

@@ -258,11 +258,12 @@ fn filters_of_buckets() {
             _ => Kind::Table(bits() as u32),
         };
         let shape = numbers(shape);
-        let shape = (shape[0] as u32, shape[1] as u16);
+        let shape = (shape[0] as u32, shape[1] as u16, shape[2] as u8);
         let bucket = kind.bucket(number(code));
         let piece = filters::piece(shape, bucket);
         let (block, bits) = filters::bits(shape, bucket);
-        let bits = bits.map(|bit| bit.to_string()).join(" ");
+        let bits: Vec<String> = bits.iter().map(ToString::to_string).collect();
+        let bits = bits.join(" ");
         format!("{bucket:016x}, {piece}, {block}, {bits}")
     });
 }
