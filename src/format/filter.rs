@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::format::checksum;
+use crate::invariant::{at, at_mut};
 use crate::sketch::mix64;
 
 pub(crate) const FILTERS: &str = "filters";
@@ -17,6 +18,8 @@ const KIND: u8 = 1;
 
 /// Bytes of a block of the filter.
 const BLOCK_BYTES: usize = 32;
+
+type FilterBlock = [u8; BLOCK_BYTES];
 
 /// Maximum number of blocks of a piece: 4,032 bytes, which fit one page with their key.
 const MAX_BLOCKS: u16 = 126;
@@ -108,29 +111,33 @@ impl FilterShape {
 /// A piece of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilterPiece {
-    bytes: Box<[u8]>,
+    blocks: Box<[FilterBlock]>,
     has_four: bool,
 }
 
 impl FilterPiece {
     /// Makes an empty piece.
     pub(crate) fn new(shape: FilterShape) -> Self {
+        Self::with_blocks(shape, vec![[0; BLOCK_BYTES]; shape.blocks.into()].into())
+    }
+
+    fn with_blocks(shape: FilterShape, blocks: Box<[FilterBlock]>) -> Self {
         Self {
-            bytes: vec![0; usize::from(shape.blocks) * BLOCK_BYTES].into(),
+            blocks,
             has_four: shape.set_bits == 4,
         }
     }
 
     pub(crate) fn clear(&mut self) {
-        self.bytes.fill(0);
+        self.blocks.fill([0; BLOCK_BYTES]);
     }
 
+    /// # Errors
+    /// [`Error::Bug`] if the bucket's block is not there, which cannot be.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, bucket: u64) {
-        let (block, hash) = self.block_and_hash(bucket);
-        let Some(block) = self.bytes.get_mut(block..block + BLOCK_BYTES) else {
-            return;
-        };
+    pub(crate) fn insert(&mut self, bucket: u64) -> Result<()> {
+        let (index, hash) = self.index_and_hash(bucket);
+        let block = at_mut(&mut self.blocks, index)?;
         if self.has_four {
             for (word, salt) in block.as_chunks_mut::<8>().0.iter_mut().zip(SALTS) {
                 *word = (u64::from_le_bytes(*word) | bit_of_64(hash, salt)).to_le_bytes();
@@ -140,67 +147,73 @@ impl FilterPiece {
                 *word = (u32::from_le_bytes(*word) | bit_of_32(hash, salt)).to_le_bytes();
             }
         }
+        Ok(())
     }
 
     /// Inserts many, several times quicker where the processor handles all words of a block at once.
-    pub(crate) fn insert_all(&mut self, buckets: impl Iterator<Item = u64>) {
+    ///
+    /// # Errors
+    /// Those of [`insert`](Self::insert).
+    pub(crate) fn insert_all(&mut self, mut buckets: impl Iterator<Item = u64>) -> Result<()> {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has the feature that the function needs, as just checked.
             #[allow(unsafe_code, reason = "a kernel for processors that have been asked")]
             return unsafe { self.insert_all_avx2(buckets) };
         }
-        buckets.for_each(|bucket| self.insert(bucket));
+        buckets.try_for_each(|bucket| self.insert(bucket))
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn insert_all_avx2(&mut self, buckets: impl Iterator<Item = u64>) {
+    fn insert_all_avx2(&mut self, buckets: impl Iterator<Item = u64>) -> Result<()> {
         for bucket in buckets {
-            self.insert(bucket);
+            self.insert(bucket)?;
         }
+        Ok(())
     }
 
     /// Reads a byte of what [`may_hold`](Self::may_hold) reads. Whoever does so for many pieces before asking the
     /// first waits once for memory, and not for each piece.
     #[inline]
     pub(crate) fn touch(&self, bucket: u64) -> Option<u8> {
-        let (block, _) = self.block_and_hash(bucket);
-        self.bytes.get(block).copied()
+        let (index, _) = self.index_and_hash(bucket);
+        self.blocks.get(index)?.first().copied()
     }
 
     /// Returns false only if the bucket was not inserted.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if the bucket's block is not there, which cannot be.
     #[inline]
-    pub(crate) fn may_hold(&self, bucket: u64) -> bool {
-        let (block, hash) = self.block_and_hash(bucket);
-        let block = self.bytes.get(block..block + BLOCK_BYTES);
-        let block = block.unwrap_or_default();
-        if self.has_four {
+    pub(crate) fn may_hold(&self, bucket: u64) -> Result<bool> {
+        let (index, hash) = self.index_and_hash(bucket);
+        let block = at(&self.blocks, index)?;
+        Ok(if self.has_four {
             let mut words = block.as_chunks::<8>().0.iter().zip(SALTS);
             words.all(|(word, salt)| u64::from_le_bytes(*word) & bit_of_64(hash, salt) != 0)
         } else {
             let mut words = block.as_chunks::<4>().0.iter().zip(SALTS);
             words.all(|(word, salt)| u32::from_le_bytes(*word) & bit_of_32(hash, salt) != 0)
-        }
+        })
     }
 
-    /// Returns the offset of a bucket's block, and the hash that chooses the bits in it.
+    /// Returns the index of a bucket's block, and the hash that chooses the bits in it.
     #[inline]
-    fn block_and_hash(&self, bucket: u64) -> (usize, u32) {
+    fn index_and_hash(&self, bucket: u64) -> (usize, u32) {
         let hash = mix64(bucket);
-        let blocks = (self.bytes.len() / BLOCK_BYTES) as u64;
-        let block = ((hash >> 32) * blocks) >> 32;
-        (block as usize * BLOCK_BYTES, hash as u32)
+        let index = ((hash >> 32) * self.blocks.len() as u64) >> 32;
+        (index as usize, hash as u32)
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.bytes.len()
+        self.blocks.as_flattened().len()
     }
 
     pub(crate) fn encode(&self, key: &FilterKey) -> Vec<u8> {
-        let mut value = Vec::with_capacity(self.bytes.len() + 1 + checksum::CHECKSUM_BYTES);
+        let mut value = Vec::with_capacity(self.size_bytes() + 1 + checksum::CHECKSUM_BYTES);
         value.push(KIND);
-        value.extend_from_slice(&self.bytes);
+        value.extend_from_slice(self.blocks.as_flattened());
         checksum::seal(FILTERS, key, &mut value);
         value
     }
@@ -210,10 +223,9 @@ impl FilterPiece {
     pub(crate) fn decode(key: &FilterKey, shape: FilterShape, value: &[u8]) -> Result<Self> {
         let length = usize::from(shape.blocks) * BLOCK_BYTES;
         match checksum::open(FILTERS, key, value)? {
-            [KIND, bytes @ ..] if bytes.len() == length => Ok(Self {
-                bytes: bytes.into(),
-                has_four: shape.set_bits == 4,
-            }),
+            [KIND, bytes @ ..] if bytes.len() == length => {
+                Ok(Self::with_blocks(shape, bytes.as_chunks().0.into()))
+            }
             found => {
                 let (kind, found) = (found.first(), found.len());
                 let detail = format!(
@@ -272,10 +284,10 @@ mod tests {
 
     /// The rate of false positives is a Poisson mixture over the load of a block (Putze et al.): of n buckets each
     /// leaves a word of w bits without a certain one with 1 - 1/w. 20,000 tests of a rate p have a standard deviation
-    /// of sqrt(20,000 p (1 - p)), and the load of the few blocks of a piece adds as much.
+    /// of sqrt(20,000 p (1 - p)), and the load of the few blocks of a piece adds up to 1.7 times as much.
     #[test]
     fn what_is_in_is_found_and_little_else() {
-        for (bits, published) in [
+        for (bits, rate) in [
             (10, 0.0126_f64),
             (8, 0.0267),
             (6, 0.0600),
@@ -286,19 +298,19 @@ mod tests {
             let shape = FilterShape::new(buckets, bits);
             let mut piece = FilterPiece::new(shape);
             for number in 0..buckets {
-                piece.insert(mix64(number));
+                piece.insert(mix64(number)).unwrap();
             }
-            assert!((0..buckets).all(|number| piece.may_hold(mix64(number))));
-            let wrong = (10_000..30_000).filter(|number| piece.may_hold(mix64(*number)));
+            assert!((0..buckets).all(|number| piece.may_hold(mix64(number)).unwrap()));
+            let wrong = (10_000..30_000).filter(|number| piece.may_hold(mix64(*number)).unwrap());
             let wrong = wrong.count() as f64;
-            let deviation = (20_000.0 * published * (1.0 - published)).sqrt();
-            let expected = 20_000.0 * published;
+            let deviation = (20_000.0 * rate * (1.0 - rate)).sqrt();
+            let expected = 20_000.0 * rate;
             assert!(
                 (wrong - expected).abs() < 8.0 * deviation,
                 "{bits}: {wrong}, {expected}"
             );
             piece.clear();
-            assert!((0..buckets).all(|number| !piece.may_hold(mix64(number))));
+            assert!((0..buckets).all(|number| !piece.may_hold(mix64(number)).unwrap()));
         }
     }
 
@@ -310,8 +322,8 @@ mod tests {
         {
             let shape = FilterShape::new(postings, bits);
             let (mut at_once, mut one_by_one) = (FilterPiece::new(shape), FilterPiece::new(shape));
-            at_once.insert_all((0..postings).map(mix64));
-            (0..postings).for_each(|number| one_by_one.insert(mix64(number)));
+            at_once.insert_all((0..postings).map(mix64)).unwrap();
+            (0..postings).for_each(|number| one_by_one.insert(mix64(number)).unwrap());
             assert_eq!(at_once, one_by_one);
         }
     }
@@ -320,7 +332,7 @@ mod tests {
     fn pieces_come_back_and_damage_is_seen() {
         let shape = FilterShape::new(500, 12);
         let mut piece = FilterPiece::new(shape);
-        piece.insert(77);
+        piece.insert(77).unwrap();
         let key = filter_key(0xa1b2_c3d4, 0xe5f6, 0x0102_0304);
         assert_eq!(key, [0xa1, 0xb2, 0xc3, 0xd4, 0xe5, 0xf6, 1, 2, 3, 4]);
         assert_eq!(split_filter_key(&key), (0xa1b2_c3d4, 0xe5f6, 0x0102_0304));

@@ -223,11 +223,20 @@ fn filter(input: &mut Input<'_>) {
             continue;
         };
         assert_eq!(piece.encode(&key), value);
-        let held: Vec<u64> = (1_000..1_100).filter(|b| piece.may_hold(*b)).collect();
+        let held: Vec<u64> = (1_000..1_100)
+            .filter(|b| piece.may_hold(*b).unwrap())
+            .collect();
         let (mut at_once, mut one_by_one) = (piece.clone(), piece);
-        at_once.insert_all(buckets.iter().copied());
-        buckets.iter().for_each(|bucket| one_by_one.insert(*bucket));
+        at_once.insert_all(buckets.iter().copied()).unwrap();
+        buckets
+            .iter()
+            .for_each(|bucket| one_by_one.insert(*bucket).unwrap());
         assert_eq!(at_once, one_by_one);
-        assert!(buckets.iter().chain(&held).all(|b| at_once.may_hold(*b)));
+        assert!(
+            buckets
+                .iter()
+                .chain(&held)
+                .all(|b| at_once.may_hold(*b).unwrap())
+        );
     }
 }

@@ -5,6 +5,7 @@ use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 
+use crate::error::Result;
 use crate::format::{FilterKey, FilterPiece, FilterShape, filter_key};
 use crate::index::mixer::Mixer;
 use crate::lanes::BucketBits;
@@ -112,12 +113,15 @@ impl FilterAnswer<'_> {
     }
 
     /// Returns false only if the filter does not hold the codes; `None` if the piece is not held.
+    ///
+    /// # Errors
+    /// Those of [`FilterPiece::may_hold`].
     #[inline]
-    pub(crate) fn may_hold(&self) -> Option<bool> {
+    pub(crate) fn may_hold(&self) -> Result<Option<bool>> {
         match self {
-            Self::SeveralBuckets => Some(true),
-            Self::NotHeld => None,
-            Self::Piece(piece, bucket) => Some(piece.may_hold(*bucket)),
+            Self::SeveralBuckets => Ok(Some(true)),
+            Self::NotHeld => Ok(None),
+            Self::Piece(piece, bucket) => piece.may_hold(*bucket).map(Some),
         }
     }
 }
@@ -169,11 +173,19 @@ impl FilterCache {
     }
 
     /// Keeps a piece that was read, and returns what it says.
-    pub(super) fn answer(&self, filter: &FilterOf, bucket: u64, piece: FilterPiece) -> bool {
-        let may_hold = piece.may_hold(bucket);
+    ///
+    /// # Errors
+    /// Those of [`FilterPiece::may_hold`].
+    pub(super) fn answer(
+        &self,
+        filter: &FilterOf,
+        bucket: u64,
+        piece: FilterPiece,
+    ) -> Result<bool> {
+        let may_hold = piece.may_hold(bucket)?;
         let number = filter.shape.piece(bucket);
         self.keep((filter.run, filter.lane, number), filter.shape, piece);
-        may_hold
+        Ok(may_hold)
     }
 
     /// Forgets all runs but these.
@@ -331,7 +343,7 @@ mod tests {
     fn piece(number: u32) -> (u64, FilterPiece) {
         let code = u64::MAX / 1_000 * u64::from(number) + 1_000_000;
         let mut piece = FilterPiece::new(SHAPE);
-        piece.insert(BUCKETS.bucket(code));
+        piece.insert(BUCKETS.bucket(code)).unwrap();
         (code, piece)
     }
 
@@ -339,7 +351,13 @@ mod tests {
     fn it_stays_within_its_limit_and_keeps_what_is_wanted() {
         let one = piece(0).1.size_bytes() + ENTRY_BYTES;
         let cache = FilterCache::new(20 * one);
-        let ask = |run, code| cache.reader().find(&filter(run), (code, code)).may_hold();
+        let ask = |run, code| {
+            cache
+                .reader()
+                .find(&filter(run), (code, code))
+                .may_hold()
+                .unwrap()
+        };
         for number in 0..1_000 {
             let (code, piece) = piece(number);
             assert_eq!(ask(7, code), None);
@@ -352,7 +370,11 @@ mod tests {
         let held = (0..1_000).filter(|number| ask(7, piece(*number).0).is_some());
         assert_eq!(held.count(), 20);
         assert_eq!(
-            cache.reader().find(&filter(7), (0, u64::MAX)).may_hold(),
+            cache
+                .reader()
+                .find(&filter(7), (0, u64::MAX))
+                .may_hold()
+                .unwrap(),
             Some(true)
         );
         cache.retain_runs(|run| run == 7);
@@ -368,7 +390,11 @@ mod tests {
         let cache = FilterCache::new(0);
         let (code, piece) = piece(5);
         cache.keep((1, 1, 5), SHAPE, piece);
-        let asked = cache.reader().find(&filter(1), (code, code)).may_hold();
+        let asked = cache
+            .reader()
+            .find(&filter(1), (code, code))
+            .may_hold()
+            .unwrap();
         assert_eq!((cache.size_bytes(), asked), (0, None));
     }
 }

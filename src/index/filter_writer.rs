@@ -53,16 +53,20 @@ impl FilterPacker {
     }
 
     /// Pushes again what the piece held where the lane goes on.
-    pub(super) fn restore(&mut self, codes: impl IntoIterator<Item = u64>) {
+    pub(super) fn restore(&mut self, codes: impl IntoIterator<Item = u64>) -> Result<()> {
         let FilterPlan { shape, buckets } = self.plan;
         let restored = codes.into_iter().map(|code| buckets.bucket(code));
         let number = self.number;
         self.piece
-            .insert_all(restored.filter(|bucket| shape.piece(*bucket) == number));
+            .insert_all(restored.filter(|bucket| shape.piece(*bucket) == number))
     }
 
     /// Takes the next postings of the lane, in order.
-    pub(super) fn push_all(&mut self, postings: &[Posting], pieces: &mut RowBuffer<FilterKey>) {
+    pub(super) fn push_all(
+        &mut self,
+        postings: &[Posting],
+        pieces: &mut RowBuffer<FilterKey>,
+    ) -> Result<()> {
         let FilterPlan { shape, buckets } = self.plan;
         let number_of = |posting: &Posting| shape.piece(buckets.bucket(posting.code));
         let mut rest = postings;
@@ -72,9 +76,10 @@ impl FilterPacker {
             let (of_piece, after) = rest.split_at(count);
             let of_piece = of_piece.iter();
             self.piece
-                .insert_all(of_piece.map(|posting| buckets.bucket(posting.code)));
+                .insert_all(of_piece.map(|posting| buckets.bucket(posting.code)))?;
             rest = after;
         }
+        Ok(())
     }
 
     /// Packs what is left.

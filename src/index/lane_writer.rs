@@ -125,7 +125,7 @@ impl LanePacker {
                 summary: &written,
             };
             probe_lane(blocks, lane, first, last.code, &mut visit)?;
-            filter.restore(codes);
+            filter.restore(codes)?;
         }
         Ok(packer)
     }
@@ -233,7 +233,7 @@ impl LanePacker {
             return Err(self.unordered(fresh));
         }
         if let Some(filter) = &mut self.filter {
-            filter.push_all(fresh, &mut packed.pieces);
+            filter.push_all(fresh, &mut packed.pieces)?;
         }
         self.newest = fresh.last().copied();
         self.settled = self.pending.len();

@@ -177,7 +177,7 @@ impl RunCache {
                 piece
             }
         };
-        let answer = self.filters.answer(filter, bucket, piece);
+        let answer = self.filters.answer(filter, bucket, piece)?;
         self.share();
         Ok(answer)
     }

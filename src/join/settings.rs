@@ -10,7 +10,7 @@ use crate::join::signature_batch::SignatureBatch;
 use crate::join::source::JoinSource;
 use crate::lanes::{LaneSet, TableDesign};
 use crate::query::{Bounds, ResolvedBounds};
-use crate::sketch::{EmptyDocuments, ValueLayout};
+use crate::sketch::ValueLayout;
 
 /// Signatures in memory at a time take at most twice as much.
 pub(super) const BATCH_BYTES: usize = 32 << 20;
@@ -54,11 +54,8 @@ impl Settings {
         let schema = &source.context().schema;
         let bounds = bounds.resolve(schema, false)?;
         let shape = source.context().shape();
-        // Of documents without features only the signature says that they have none.
-        let has_empty = schema.empty_documents() == EmptyDocuments::Alike;
         let join_lanes = JoinLanes::new(source, &bounds)?;
-        let design = join_lanes.set().design();
-        let codes_are_exact = design.is_none_or(TableDesign::codes_are_exact);
+        let reads_signatures = !source.context().codes_are_signatures();
         let with_codes = bounds.probes_bands();
         let document_bytes = SignatureBatch::document_bytes(source.context());
         Ok(Self {
@@ -68,7 +65,7 @@ impl Settings {
             options,
             links_only,
             verifies: false,
-            reads_signatures: shape.values.is_some() || has_empty || !codes_are_exact,
+            reads_signatures,
             has_fingerprints: shape.fingerprint_bits > 0,
             with_codes,
             // What is left out of a bucket that is cut short is counted document by document.

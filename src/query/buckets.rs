@@ -87,11 +87,7 @@ impl LaneProbe {
     /// The document of a posting of the bucket.
     #[inline]
     pub(super) fn candidate(&self, plan: &ProbePlan, posting: Posting) -> Candidate {
-        Candidate {
-            id: posting.id,
-            query_index: 0,
-            told_distance: plan.told_distance(self.code, posting.code),
-        }
+        plan.candidate((0, self.code), posting)
     }
 
     fn range(&self, low_code: u64, high_code: u64) -> CodeRange {

@@ -17,7 +17,7 @@ pub(super) const MAX_IDENTICAL_TRIES: usize = 15;
 pub(crate) struct Candidate {
     pub(crate) id: u64,
     pub(crate) query_index: u32,
-    /// Its distance, if the [plan](super::plan::ProbePlan::told_distance) has it from the code.
+    /// Its distance, if the [plan](super::plan::ProbePlan::candidate) has it from the code.
     pub(super) told_distance: Option<u8>,
 }
 

@@ -8,6 +8,7 @@ use crate::index::{CodeRange, ProbeControl, TOMBSTONE_LANE};
 use crate::invariant::invariant;
 use crate::query::buckets::{Bucket, LaneProbe};
 use crate::query::budget::Budget;
+use crate::query::candidates::Candidate;
 use crate::query::plan::ProbePlan;
 use crate::read::{PostingTable, ReadView};
 use crate::types::BeyondBudget;
@@ -16,7 +17,7 @@ use crate::types::BeyondBudget;
 #[derive(Debug)]
 pub(super) struct BudgetedCandidates {
     /// Ascending.
-    pub(super) ids: Vec<u64>,
+    pub(super) list: Vec<Candidate>,
     pub(super) beyond: Option<BeyondBudget>,
 }
 
@@ -33,35 +34,32 @@ pub(super) fn choose(
 ) -> Result<BudgetedCandidates> {
     let (read, expected) = (buckets.len(), probes.len());
     invariant!(read == expected, "read {read} of {expected} buckets");
-    let mut candidates = weigh(plan, probes, buckets);
-    candidates.retain(|candidate| Some(candidate.id) != exclude);
-    if candidates.len() > budget.documents() {
-        leave_out_deleted(view, &mut candidates)?;
+    let mut weighed = weigh(plan, probes, buckets);
+    weighed.retain(|weighed| Some(weighed.candidate.id) != exclude);
+    if weighed.len() > budget.documents() {
+        leave_out_deleted(view, &mut weighed)?;
     }
-    let left_out = candidates.len().saturating_sub(budget.documents());
+    let left_out = weighed.len().saturating_sub(budget.documents());
     if left_out > 0 {
-        candidates.sort_unstable_by_key(|candidate| (Reverse(candidate.shared), candidate.id));
-        candidates.truncate(budget.documents());
+        weighed.sort_unstable_by_key(|weighed| (Reverse(weighed.shared), weighed.candidate.id));
+        weighed.truncate(budget.documents());
     }
-    let mut ids: Vec<u64> = candidates
-        .into_iter()
-        .map(|candidate| candidate.id)
-        .collect();
-    ids.sort_unstable();
+    let chosen = weighed.into_iter().map(|weighed| weighed.candidate);
+    let mut list: Vec<Candidate> = chosen.collect();
+    list.sort_unstable();
     let is_least = buckets.iter().any(|bucket| bucket.is_cut);
     let beyond = BeyondBudget {
         documents: left_out as u64,
         is_least,
     };
     Ok(BudgetedCandidates {
-        ids,
+        list,
         beyond: (left_out > 0 || is_least).then_some(beyond),
     })
 }
 
-/// A candidate.
 struct WeighedCandidate {
-    id: u64,
+    candidate: Candidate,
     /// How many buckets it was found in: of those that were read to their end, and of the others.
     shared: (usize, usize),
 }
@@ -71,15 +69,16 @@ fn weigh(plan: &ProbePlan, probes: &[LaneProbe], buckets: &[Bucket]) -> Vec<Weig
     let of_bucket = |(probe, bucket): (&LaneProbe, &Bucket)| {
         let accepted = bucket.postings.iter();
         let accepted = accepted.filter(|posting| probe.accepts(plan, **posting));
-        let accepted = accepted.map(|posting| (posting.id, bucket.is_cut));
-        accepted.collect::<Vec<(u64, bool)>>()
+        let accepted = accepted.map(|posting| (probe.candidate(plan, *posting), bucket.is_cut));
+        accepted.collect::<Vec<(Candidate, bool)>>()
     };
-    let mut found: Vec<(u64, bool)> = probes.iter().zip(buckets).flat_map(of_bucket).collect();
+    let mut found: Vec<(Candidate, bool)> =
+        probes.iter().zip(buckets).flat_map(of_bucket).collect();
     found.sort_unstable();
     let candidates = found.chunk_by(|(a, _), (b, _)| a == b).filter_map(|same| {
         let whole = same.partition_point(|(_, is_cut)| !is_cut);
         Some(WeighedCandidate {
-            id: same.first()?.0,
+            candidate: same.first()?.0,
             shared: (whole, same.len() - whole),
         })
     });
@@ -88,14 +87,14 @@ fn weigh(plan: &ProbePlan, probes: &[LaneProbe], buckets: &[Bucket]) -> Vec<Weig
 
 /// Leaves out documents that were deleted before they were flushed: their postings stay in memory until
 /// the next flush.
-fn leave_out_deleted(view: &dyn ReadView, candidates: &mut Vec<WeighedCandidate>) -> Result<()> {
-    let unsealed = candidates.partition_point(|candidate| candidate.id < view.sealed_below());
-    let of_document = |candidate: &WeighedCandidate| CodeRange {
+fn leave_out_deleted(view: &dyn ReadView, weighed: &mut Vec<WeighedCandidate>) -> Result<()> {
+    let flushed = weighed.partition_point(|weighed| weighed.candidate.id < view.sealed_below());
+    let of_document = |weighed: &WeighedCandidate| CodeRange {
         lane: TOMBSTONE_LANE,
-        low_code: candidate.id,
-        high_code: candidate.id,
+        low_code: weighed.candidate.id,
+        high_code: weighed.candidate.id,
     };
-    let ranges: Vec<CodeRange> = candidates.iter().skip(unsealed).map(of_document).collect();
+    let ranges: Vec<CodeRange> = weighed.iter().skip(flushed).map(of_document).collect();
     if ranges.is_empty() {
         return Ok(());
     }
@@ -106,7 +105,7 @@ fn leave_out_deleted(view: &dyn ReadView, candidates: &mut Vec<WeighedCandidate>
     };
     view.probe_until(PostingTable::Bands, &ranges, &mut visit, &mut || Ok(true))?;
     deleted.sort_unstable();
-    candidates.retain(|candidate| deleted.binary_search(&candidate.id).is_err());
+    weighed.retain(|weighed| deleted.binary_search(&weighed.candidate.id).is_err());
     Ok(())
 }
 

@@ -4,12 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::format::Posting;
 use crate::index::{CodeRange, ProbeRange};
 use crate::invariant::{OrBug, at_mut, invariant};
-use crate::lanes::{ProbeRadii, TableDesign};
+use crate::lanes::ProbeRadii;
 use crate::query::bounds::ResolvedBounds;
+use crate::query::candidates::Candidate;
 use crate::read::PostingTable;
-use crate::sketch::{EmptyDocuments, Signature};
+use crate::sketch::Signature;
 use crate::state::SharedContext;
 
 /// What is asked of the tables.
@@ -133,8 +135,7 @@ pub(crate) struct ProbePlan {
     is_asked: Vec<bool>,
     /// Maximum distance in bits at which a fingerprint is a candidate.
     max_distance: u32,
-    /// True if each code is a whole signature with its bits in another order, and no document without features
-    /// is indexed.
+    /// See [`SharedContext::codes_are_signatures`].
     codes_are_signatures: bool,
 }
 
@@ -172,12 +173,9 @@ impl ProbePlan {
                 radius: *radius,
             }));
         }
-        let design = context.lanes.design();
         let mut plan = Self {
             lanes,
-            codes_are_signatures: design.is_some_and(TableDesign::codes_are_exact)
-                && context.shape().values.is_none()
-                && context.schema.empty_documents() == EmptyDocuments::Distinct,
+            codes_are_signatures: context.codes_are_signatures(),
             codes: Vec::new(),
             is_asked: Vec::new(),
             max_distance: match families.tables {
@@ -271,13 +269,16 @@ impl ProbePlan {
         })
     }
 
-    /// The distance between a signature and a document of which both codes in a lane are given, if that is all
-    /// there is to compare.
+    /// The document of a posting of a lane, for the signature that has the code there.
     #[inline]
-    pub(super) fn told_distance(&self, code: u64, found: u64) -> Option<u8> {
+    pub(super) fn candidate(&self, (query_index, code): (u32, u64), posting: Posting) -> Candidate {
         // At most 64.
-        let distance = (code ^ found).count_ones() as u8;
-        self.codes_are_signatures.then_some(distance)
+        let distance = (code ^ posting.code).count_ones() as u8;
+        Candidate {
+            id: posting.id,
+            query_index,
+            told_distance: self.codes_are_signatures.then_some(distance),
+        }
     }
 
     /// Returns true if a posting in the bucket of a signature's code makes a candidate. The code of a

@@ -79,6 +79,13 @@ impl<'p> Probe<'p> {
         )
     }
 
+    /// Returns the first documents with the signature's exact code, ascending.
+    fn exact_candidates(&self, probe: &LaneProbe, bucket: &Bucket) -> Vec<Candidate> {
+        let exact = bucket.postings.iter().filter(|p| p.code == probe.code);
+        let candidate = |posting: &Posting| probe.candidate(self.plan, *posting);
+        exact.take(MAX_IDENTICAL_TRIES).map(candidate).collect()
+    }
+
     fn whole(self) -> Result<(Vec<Candidate>, EqualMembers)> {
         let mut equal = self.folds_equal.then(|| EqualClasses::new(self.view));
         let mut found = Gathered::new();
@@ -92,12 +99,11 @@ impl<'p> Probe<'p> {
         let unread = unread.or_bug("buckets that were not read")?;
         read_whole(self.view, self.plan, unread, &mut found, equal.as_mut())?;
         let mut list = found.into_ascending();
-        list.retain(|candidate| Some(candidate.id) != self.exclude);
         let members = match equal {
             Some(equal) => equal.into_members()?,
             None => EqualMembers::default(),
         };
-        list.retain(|candidate| !members.have(candidate.id));
+        list.retain(|&Candidate { id, .. }| Some(id) != self.exclude && !members.have(id));
         Ok((list, members))
     }
 }
@@ -119,9 +125,9 @@ impl CandidateSource for Probe<'_> {
         let exact = if is_in_part && !probe.has_one_code() {
             // The reading began at the least code of the bucket, and may have been cut before the exact code.
             let part = probe.of_exact_code();
-            exact_candidates(&probe, &self.read_one(&part, MAX_IDENTICAL_TRIES, begin)?)
+            self.exact_candidates(&probe, &self.read_one(&part, MAX_IDENTICAL_TRIES, begin)?)
         } else {
-            exact_candidates(&probe, &bucket)
+            self.exact_candidates(&probe, &bucket)
         };
         // Without a budget the whole bucket counts, so `all` reads again one that was read in part.
         self.first = (!is_in_part).then_some(bucket);
@@ -141,8 +147,7 @@ impl CandidateSource for Probe<'_> {
                 (list, equal, None)
             }
             Some(budget) => {
-                let BudgetedCandidates { ids, beyond } = self.within(budget)?;
-                let list = ids.into_iter().map(|id| Candidate::new(id, 0)).collect();
+                let BudgetedCandidates { list, beyond } = self.within(budget)?;
                 (list, EqualMembers::default(), beyond)
             }
         };
@@ -153,11 +158,4 @@ impl CandidateSource for Probe<'_> {
             beyond,
         }))
     }
-}
-
-/// Returns the first documents with the signature's exact code, ascending.
-fn exact_candidates(probe: &LaneProbe, bucket: &Bucket) -> Vec<Candidate> {
-    let exact = bucket.postings.iter().filter(|p| p.code == probe.code);
-    let candidate = |posting: &Posting| Candidate::new(posting.id, 0);
-    exact.take(MAX_IDENTICAL_TRIES).map(candidate).collect()
 }

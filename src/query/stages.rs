@@ -356,21 +356,21 @@ impl StagedSearch<'_> {
         dropped: u8,
     ) -> Result<Option<Found>> {
         let plan = search.plan([signature])?;
-        let Some(ids) = self.ids_in_short_buckets(&plan, dropped)? else {
+        let Some(mut candidates) = self.candidates_in_short_buckets(&plan, dropped)? else {
             return Ok(None);
         };
-        let ids = ids
-            .into_iter()
-            .filter(|id| Some(*id) != self.question.exclude);
-        let candidates = ids.map(|id| Candidate::new(id, 0));
-        let candidates: Vec<Candidate> = candidates.collect();
+        candidates.retain(|candidate| Some(candidate.id) != self.question.exclude);
         let mut found = search.nothing();
         search.score(&[signature], &candidates, std::slice::from_mut(&mut found))?;
         Ok(Some(found))
     }
 
     /// As [`in_short_buckets`](Self::in_short_buckets), ascending.
-    fn ids_in_short_buckets(&self, plan: &ProbePlan, dropped: u8) -> Result<Option<Vec<u64>>> {
+    fn candidates_in_short_buckets(
+        &self,
+        plan: &ProbePlan,
+        dropped: u8,
+    ) -> Result<Option<Vec<Candidate>>> {
         let view = self.view;
         let max_postings = (self.view.documents() / SCANNED_PER_LOOKUP).max(MIN_POSTINGS);
         let lanes: Vec<(ProbedLane, u64)> = plan.row(0).collect();
@@ -383,7 +383,7 @@ impl StagedSearch<'_> {
             .collect();
         view.context().counters.lanes_probed(ranges.len());
         let (mut found, postings) = (Gathered::new(), Cell::new(0));
-        let mut visit = |_, posting: Posting| {
+        let mut visit = |index, posting: Posting| {
             if view.is_dead(posting.id) {
                 return Ok(ProbeControl::GoOn);
             }
@@ -391,7 +391,8 @@ impl StagedSearch<'_> {
             if postings.get() > max_postings {
                 return Ok(ProbeControl::End);
             }
-            found.push(posting.id);
+            let (_, code) = *at(&lanes, index)?;
+            found.push(plan.candidate((0, code), posting));
             Ok(ProbeControl::GoOn)
         };
         let is_too_much = || postings.get() > max_postings;

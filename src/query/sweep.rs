@@ -144,12 +144,7 @@ impl<'c> Sweep<'c> {
                 }
             }
             let code = plan.code(query_index, column)?;
-            let id = posting.id;
-            let candidate = Candidate {
-                id,
-                query_index,
-                told_distance: plan.told_distance(code, posting.code),
-            };
+            let candidate = plan.candidate((query_index, code), posting);
             if plan.accepts(lane, code, posting.code) {
                 found.push(candidate);
             }

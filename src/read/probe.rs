@@ -56,7 +56,11 @@ struct LaneRead<'r> {
 
 impl<'r> LaneReads<'r> {
     /// Plans the reads for these ranges. All filters in memory are asked under one lock.
-    pub(crate) fn of(context: &SharedContext, runs: &'r RunSet, ranges: &[CodeRange]) -> Self {
+    pub(crate) fn of(
+        context: &SharedContext,
+        runs: &'r RunSet,
+        ranges: &[CodeRange],
+    ) -> Result<Self> {
         let buckets = |range: &CodeRange| context.lanes.bucket_bits(range.lane);
         let buckets: Vec<BucketBits> = ranges.iter().map(buckets).collect();
         let reader = context.cache.filters();
@@ -81,7 +85,7 @@ impl<'r> LaneReads<'r> {
             cost: ProbeCost::default(),
         };
         for (run, lane, index, question) in questions {
-            match question.verdict() {
+            match question.verdict()? {
                 FilterVerdict::RuledOut => plan.cost.ruled_out += 1,
                 verdict => plan.lanes.push(LaneRead {
                     run,
@@ -91,7 +95,7 @@ impl<'r> LaneReads<'r> {
                 }),
             }
         }
-        plan
+        Ok(plan)
     }
 
     /// Returns true if nothing has to be read, and counts that: no table need be opened.
@@ -250,7 +254,7 @@ where
             let verdicts = wanted
                 .iter()
                 .map(|wanted| FilterQuestion::new(&reader, of, buckets, codes(wanted)).verdict());
-            verdicts.collect()
+            verdicts.collect::<Result<_>>()?
         };
         let mut held = Vec::with_capacity(wanted.len());
         for (wanted, verdict) in wanted.iter().zip(verdicts) {
@@ -269,7 +273,7 @@ where
     /// Asks a filter, and reads its piece unless it is held: a neighbour may have read it just now.
     fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<bool> {
         let cache = &self.context.cache;
-        let answer = cache.filters().find(filter, codes).may_hold();
+        let answer = cache.filters().find(filter, codes).may_hold()?;
         match answer {
             Some(answer) => Ok(answer),
             None => cache.read_filter(self.filters, self.finder, filter, codes),
@@ -361,15 +365,15 @@ impl<'r> FilterQuestion<'r> {
         Self::Filter(filter, reader.find(&filter, codes))
     }
 
-    fn verdict(&self) -> FilterVerdict {
-        match self {
+    fn verdict(&self) -> Result<FilterVerdict> {
+        Ok(match self {
             Self::Decided(verdict) => *verdict,
-            Self::Filter(filter, answer) => match answer.may_hold() {
+            Self::Filter(filter, answer) => match answer.may_hold()? {
                 Some(true) => FilterVerdict::MayHold,
                 Some(false) => FilterVerdict::RuledOut,
                 None => FilterVerdict::Ask(*filter),
             },
-        }
+        })
     }
 
     fn touch(&self) -> Option<u8> {

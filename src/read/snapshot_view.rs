@@ -171,7 +171,7 @@ impl ReadView for SnapshotState {
         if is_enough()? {
             return Ok(());
         }
-        let plan = LaneReads::of(&self.store.context, &self.version.runs, ranges);
+        let plan = LaneReads::of(&self.store.context, &self.version.runs, ranges)?;
         if plan.is_empty(&self.store.context) {
             return Ok(());
         }

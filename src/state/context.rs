@@ -8,7 +8,7 @@ use crate::engine::{catch_panic, is_of_page};
 use crate::error::{Error, Result};
 use crate::format::{Shape, encode_signature};
 use crate::index::RunCache;
-use crate::lanes::{LaneSet, ProbeRadii};
+use crate::lanes::{LaneSet, ProbeRadii, TableDesign};
 use crate::observe::SharedCounters;
 use crate::options::StoreOptions;
 use crate::schema::Schema;
@@ -68,6 +68,16 @@ impl SharedContext {
     /// Returns the layout of this store's signature rows.
     pub(crate) fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// Returns true if the code of a document in a table is its whole signature with the bits in another order,
+    /// so that two codes tell the distance and no signature need be read.
+    pub(crate) fn codes_are_signatures(&self) -> bool {
+        let design = self.lanes.design();
+        design.is_some_and(TableDesign::codes_are_exact)
+            && self.shape.values.is_none()
+            // Of documents without features only the signature says that they have none.
+            && self.schema.empty_documents() == EmptyDocuments::Distinct
     }
 
     /// Checks that a signature can be stored here and compared with the stored ones.

@@ -151,6 +151,43 @@ mod tests {
         assert_eq!(bits, expected);
     }
 
+    /// Runs of 65,536 documents, four of which are merged, and six of those above. A filter stays as it was made while
+    /// the store grows several times, until its run is merged: that is what all may take beyond the memory for them.
+    #[test]
+    fn filters_of_a_store_that_grows_take_at_most_twice_the_memory() {
+        const FLUSHED: u64 = 65_536;
+        for max_bytes in [6 << 20, 20 << 20, 42 << 20, 80 << 20] {
+            // While an equal share is three bits.
+            let max_documents = max_bytes * 8 / (20 * MIN_FILTER_BITS + KEY_FILTER_BITS);
+            // Documents and bits of each run, by level.
+            let mut levels: Vec<Vec<(u64, u64)>> = vec![Vec::new()];
+            let mut all_documents = 0;
+            let filter = |documents: u64, all_documents: u64| {
+                let planned = all_documents.max(documents + documents / 2);
+                let bits = filter_bits(&lanes(), max_bytes, BAND, documents, planned);
+                let of_document = 20 * bits.unwrap_or(0) + KEY_FILTER_BITS;
+                (documents, documents * of_document)
+            };
+            while all_documents + FLUSHED <= max_documents {
+                all_documents += FLUSHED;
+                levels[0].push(filter(FLUSHED, all_documents));
+                for level in 0.. {
+                    let fan_in = if level == 0 { 4 } else { 6 };
+                    if levels[level].len() < fan_in {
+                        break;
+                    }
+                    let documents = levels[level].drain(..).map(|(documents, _)| documents);
+                    let merged = filter(documents.sum(), all_documents);
+                    levels.resize(levels.len().max(level + 2), Vec::new());
+                    levels[level + 1].push(merged);
+                }
+                let bits: u64 = levels.iter().flatten().map(|(_, bits)| bits).sum();
+                let share = bits as f64 / (max_bytes * 8) as f64;
+                assert!(share <= 2.0, "{all_documents} documents: {share}");
+            }
+        }
+    }
+
     #[test]
     fn claims_of_a_file_have_some_answer() {
         for documents in [0, 1, u64::MAX] {

@@ -467,7 +467,7 @@ impl ReadView for Writer {
         if is_enough()? {
             return Ok(());
         }
-        let plan = LaneReads::of(&self.store.context, &self.runs, ranges);
+        let plan = LaneReads::of(&self.store.context, &self.runs, ranges)?;
         if plan.is_empty(&self.store.context) {
             return Ok(());
         }

@@ -343,13 +343,14 @@ fn no_signature_is_read_where_codes_hold_all_of_it() {
         let before = store.metrics();
         let at_once = snapshot.query(&signatures).max_distance(3).run().unwrap();
         for ((signature, words), at_once) in signatures.iter().zip(&asked).zip(at_once.iter()) {
-            let alone = snapshot.query(signature).max_distance(3).run().unwrap();
+            let query = || snapshot.query(signature).max_distance(3);
+            let alone = query().run().unwrap();
+            let within_budget = query().probe_budget(100_000).run().unwrap();
             let expected = expected(&held, words, 3);
-            assert_eq!(
-                (found(&alone), found(at_once)),
-                (expected.clone(), expected)
-            );
-            assert_eq!(alone.candidates(), at_once.candidates());
+            for answer in [&alone, &within_budget, at_once] {
+                assert_eq!(found(answer), expected);
+                assert_eq!(answer.candidates(), alone.candidates());
+            }
         }
         let after = store.metrics();
         assert!(after.candidates > before.candidates);

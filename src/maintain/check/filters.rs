@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::format::{
     FILTERS, FilterPiece, FilterShape, LaneSummary, RunDescriptor, filter_key, split_filter_key,
 };
+use crate::invariant::OrBug;
 use crate::lanes::BucketBits;
 use crate::read::SnapshotView;
 use crate::types::CheckReport;
@@ -48,11 +49,11 @@ impl<'a> FilterCheck<'a> {
             }
             self.piece = Some((number, piece?));
         }
-        if self
+        let piece = self
             .piece
             .as_ref()
-            .is_some_and(|(_, piece)| piece.may_hold(bucket))
-        {
+            .or_bug("the piece that has just been read")?;
+        if piece.1.may_hold(bucket)? {
             return Ok(());
         }
         self.shape = None;

@@ -299,8 +299,8 @@ fn check_filter(store: &Store, (run, lane): (u32, u16), blocks: &[&BlockRow], se
     assert!(matches!(shape.2, 4 | 8) && (lane > 0 || shape.2 == 8));
     let bits_per_posting = match (lane, shape.2) {
         (0, _) => 12,
-        (_, 4) => 3,
-        _ => 9,
+        (_, 4) => 7,
+        _ => 10,
     };
     let bits = u64::from(shape.0) * u64::from(shape.1) * 256;
     assert!(expected.postings > 0 && expected.postings * bits_per_posting <= bits);
