@@ -69,8 +69,8 @@ impl StoreOptions {
 
     /// Sets the bytes of the one cache that reads and the writer share. A quarter holds pages of the file,
     /// and of a cache of less than 64 MiB the lesser of one half and 16 MiB. The rest holds what probes read
-    /// of runs: filters, up to seven eighths of it, places of other blocks in the file, up to a tenth, and blocks of
-    /// postings what these leave.
+    /// of runs: filters, up to seven eighths of it, places of other blocks in the file, up to half of what filters leave,
+    /// or a tenth, and blocks of postings what these leave.
     /// [`Snapshot::stats`](crate::Snapshot::stats) says how much filters and blocks take. At least 1 MiB is
     /// used. Default: 64 MiB, whatever the machine has.
     ///

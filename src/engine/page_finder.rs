@@ -44,6 +44,9 @@ pub(crate) struct WantedRow {
 pub(crate) struct PagePlace(u64);
 
 impl PagePlace {
+    #[cfg(test)]
+    pub(crate) const FIRST: Self = Self(0);
+
     fn new((offset, length): (u64, usize)) -> Self {
         Self(offset | u64::from((length / PAGE_BYTES).ilog2()))
     }

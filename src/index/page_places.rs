@@ -50,14 +50,31 @@ impl LaneRows {
     }
 }
 
-type Lanes = HashMap<LaneRows, LanePlaces, BuildHasherDefault<Mixer>>;
-
-/// Places in the file of pages of runs, within a limit of bytes.
+/// Places in the file of pages of runs, within a limit of bytes. Where not all find room, lanes are forgotten in turn.
 #[derive(Debug)]
 pub(crate) struct PagePlaces {
     lanes: RwLock<Lanes>,
+    /// Of all lanes.
     size_bytes: AtomicUsize,
-    max_bytes: usize,
+    max_bytes: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Lanes {
+    by_rows: HashMap<LaneRows, LanePlaces, BuildHasherDefault<Mixer>>,
+    /// Number of lanes that were dropped for want of room.
+    dropped: usize,
+}
+
+impl Lanes {
+    /// Drops one, each in its turn, and returns the bytes that it took; `None` if there is none.
+    fn drop_one(&mut self) -> Option<usize> {
+        let index = self.dropped.checked_rem(self.by_rows.len())?;
+        let rows = self.by_rows.keys().nth(index).copied()?;
+        self.dropped += 1;
+        let dropped = self.by_rows.remove(&rows)?;
+        Some(dropped.size_bytes)
+    }
 }
 
 /// Pages of a lane that one page above them names.
@@ -137,14 +154,35 @@ impl PagePlaces {
         Self {
             lanes: RwLock::default(),
             size_bytes: AtomicUsize::new(0),
-            max_bytes,
+            max_bytes: AtomicUsize::new(max_bytes),
         }
+    }
+
+    /// Sets how many bytes may be held, and drops lanes beyond that.
+    pub(super) fn set_max_bytes(&self, max_bytes: usize) {
+        if self.max_bytes.swap(max_bytes, Ordering::Relaxed) > max_bytes
+            && self.size_bytes() > max_bytes
+        {
+            self.make_room(&mut self.lanes.write().ignore_poison(), 0);
+        }
+    }
+
+    /// Drops lanes until so many bytes more find room. Returns false if they never do.
+    fn make_room(&self, lanes: &mut Lanes, more_bytes: usize) -> bool {
+        let max_bytes = self.max_bytes.load(Ordering::Relaxed);
+        while self.size_bytes() + more_bytes > max_bytes {
+            let Some(freed) = lanes.drop_one() else {
+                return false;
+            };
+            self.size_bytes.fetch_sub(freed, Ordering::Relaxed);
+        }
+        true
     }
 
     /// Returns the page that has the first row from a position on, as far as is known.
     pub(super) fn page_of(&self, rows: LaneRows, target: Posting) -> Option<PagePlace> {
         let lanes = self.lanes.read().ignore_poison();
-        let (_, named) = lanes.get(&rows)?.named.first_from(target)?;
+        let (_, named) = lanes.by_rows.get(&rows)?.named.first_from(target)?;
         named.page_of(target)
     }
 
@@ -163,7 +201,7 @@ impl PagePlaces {
         };
         let is_futile = |places: &LanePlaces| places.futile_commit == Some(commit);
         let lanes = self.lanes.read().ignore_poison();
-        if lanes.get(&rows).is_some_and(is_futile) {
+        if lanes.by_rows.get(&rows).is_some_and(is_futile) {
             return;
         }
         drop(lanes);
@@ -175,7 +213,7 @@ impl PagePlaces {
             self.note(&mut lanes, rows, named);
         }
         if place.is_none() || place == failed {
-            lanes.entry(rows).or_default().futile_commit = Some(commit);
+            lanes.by_rows.entry(rows).or_default().futile_commit = Some(commit);
         }
     }
 
@@ -184,15 +222,10 @@ impl PagePlaces {
             return;
         };
         let size = named.size_bytes();
-        if size > self.max_bytes {
+        if !self.make_room(lanes, size) {
             return;
         }
-        if self.size_bytes() + size > self.max_bytes {
-            // One read for each hundred places finds them again.
-            lanes.clear();
-            self.size_bytes.store(0, Ordering::Relaxed);
-        }
-        let lane = lanes.entry(rows).or_default();
+        let lane = lanes.by_rows.entry(rows).or_default();
         let freed = lane.remove(last);
         lane.named.insert(last, named);
         lane.size_bytes += size;
@@ -203,7 +236,7 @@ impl PagePlaces {
     /// Forgets the page that did not have the first row from a position on, and those that were learned with it.
     pub(super) fn forget(&self, rows: LaneRows, target: Posting) {
         let mut lanes = self.lanes.write().ignore_poison();
-        if let Some(lane) = lanes.get_mut(&rows)
+        if let Some(lane) = lanes.by_rows.get_mut(&rows)
             && let Some((last, _)) = lane.named.first_from(target)
         {
             let freed = lane.remove(*last);
@@ -214,8 +247,8 @@ impl PagePlaces {
     /// Forgets the pages of all runs but these.
     pub(super) fn retain_runs(&self, is_kept: impl Fn(u32) -> bool) {
         let mut lanes = self.lanes.write().ignore_poison();
-        lanes.retain(|rows, _| is_kept(rows.run));
-        let size_bytes = lanes.values().map(|lane| lane.size_bytes).sum();
+        lanes.by_rows.retain(|rows, _| is_kept(rows.run));
+        let size_bytes = lanes.by_rows.values().map(|lane| lane.size_bytes).sum();
         self.size_bytes.store(size_bytes, Ordering::Relaxed);
     }
 
