@@ -17,6 +17,7 @@ pub(crate) const SIGNATURES: &str = "signatures";
 
 const KIND: u8 = 1;
 const HAS_KEY: u8 = 1;
+const HAS_STAMP: u8 = 2;
 const IS_EMPTY: u8 = 1;
 const HAS_KEY_CODE: u8 = 2;
 
@@ -33,14 +34,19 @@ pub(crate) struct DocumentRow<'a> {
 
 impl<'a> DocumentRow<'a> {
     pub(crate) fn encode(&self, id: u64) -> Vec<u8> {
-        let key = self.key.unwrap_or_default();
-        let mut bytes = Vec::with_capacity(16 + key.len() + self.payload.len());
+        let key_bytes = self.key.map_or(0, <[u8]>::len);
+        let mut bytes = Vec::with_capacity(16 + key_bytes + self.payload.len());
         bytes.push(KIND);
-        bytes.push(if self.key.is_some() { HAS_KEY } else { 0 });
-        bytes.extend_from_slice(&self.stamp.to_le_bytes());
-        let key_length = u16::try_from(key.len()).unwrap_or(u16::MAX);
-        bytes.extend_from_slice(&key_length.to_le_bytes());
-        bytes.extend_from_slice(key);
+        let key_flag = self.key.map_or(0, |_| HAS_KEY);
+        bytes.push(key_flag | if self.stamp > 0 { HAS_STAMP } else { 0 });
+        if self.stamp > 0 {
+            bytes.extend_from_slice(&self.stamp.to_le_bytes());
+        }
+        if let Some(key) = self.key {
+            let key_length = u16::try_from(key_bytes).unwrap_or(u16::MAX);
+            bytes.extend_from_slice(&key_length.to_le_bytes());
+            bytes.extend_from_slice(key);
+        }
         bytes.extend_from_slice(self.payload);
         checksum::seal(DOCUMENTS, &id.to_be_bytes(), &mut bytes);
         bytes
@@ -53,16 +59,23 @@ impl<'a> DocumentRow<'a> {
 
     /// Reads the body of a row.
     pub(super) fn fields(bytes: &'a [u8]) -> Option<Self> {
-        let (&[kind, flags], rest) = bytes.split_first_chunk()?;
-        let (stamp, rest) = rest.split_first_chunk()?;
-        let (key_length, rest) = rest.split_first_chunk()?;
-        let (key, payload) = rest.split_at_checked(u16::from_le_bytes(*key_length).into())?;
-        let has_key = flags & HAS_KEY != 0;
-        let valid = kind == KIND && flags & !HAS_KEY == 0 && (has_key || key.is_empty());
-        valid.then_some(Self {
-            key: has_key.then_some(key),
-            stamp: u64::from_le_bytes(*stamp),
-            payload,
+        let (&[kind, flags], mut rest) = bytes.split_first_chunk()?;
+        let (mut stamp, mut key) = (0, None);
+        let has_stamp = flags & HAS_STAMP != 0;
+        if has_stamp {
+            let (field, behind) = rest.split_first_chunk()?;
+            (stamp, rest) = (u64::from_le_bytes(*field), behind);
+        }
+        if flags & HAS_KEY != 0 {
+            let (length, behind) = rest.split_first_chunk()?;
+            let (field, behind) = behind.split_at_checked(u16::from_le_bytes(*length).into())?;
+            (key, rest) = (Some(field), behind);
+        }
+        let valid = kind == KIND && flags & !(HAS_KEY | HAS_STAMP) == 0;
+        (valid && has_stamp == (stamp > 0)).then_some(Self {
+            key,
+            stamp,
+            payload: rest,
         })
     }
 }
@@ -340,10 +353,15 @@ mod tests {
             Some(b"key"),
             Some(&[0xff; crate::types::KEY_LIMIT_BYTES]),
         ] {
-            for payload in [&b""[..], b"payload"] {
+            for (payload, stamp) in [
+                (&b""[..], 0),
+                (b"payload", 0),
+                (b"", 1),
+                (b"p", u64::MAX - 5),
+            ] {
                 let row = DocumentRow {
                     key,
-                    stamp: u64::MAX - 5,
+                    stamp,
                     payload,
                 };
                 let bytes = row.encode(7);
@@ -354,6 +372,16 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// A field that is there must say something, so that a document has one row only.
+    #[test]
+    fn a_stamp_of_zero_has_no_field() {
+        let stamped = [KIND, HAS_STAMP, 1, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(DocumentRow::fields(&stamped).unwrap().stamp, 1);
+        let mut zero = stamped;
+        zero[2] = 0;
+        assert_eq!(DocumentRow::fields(&zero), None);
     }
 
     fn places(count: u16, bits: u8) -> Option<ValueLayout> {

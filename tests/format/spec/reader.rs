@@ -405,11 +405,14 @@ fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {
 pub(crate) fn read_document(bytes: &mut Bytes<'_>) -> (Option<Vec<u8>>, u64, Vec<u8>) {
     assert_eq!(bytes.u8(), 1, "kind");
     let flags = bytes.u8();
-    let (stamp, key_length) = (bytes.u64(), bytes.u16());
-    let key = bytes.take(key_length.into()).to_vec();
-    assert!(flags == 1 || (flags, key_length) == (0, 0));
-    let key = (flags == 1).then_some(key);
-    (key, stamp, bytes.rest().to_vec())
+    assert!(flags < 4);
+    let stamp = (flags & 2 != 0).then(|| bytes.u64());
+    assert_ne!(stamp, Some(0));
+    let key = (flags & 1 != 0).then(|| {
+        let length = bytes.u16();
+        bytes.take(length.into()).to_vec()
+    });
+    (key, stamp.unwrap_or(0), bytes.rest().to_vec())
 }
 
 fn read_signature(row_key: &[u8], value: &[u8], schema: &Schema, key: Option<&[u8]>) -> Signature {

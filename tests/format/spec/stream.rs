@@ -188,11 +188,12 @@ fn what_is_written_by_the_specification_is_taken_in() {
 
     let row = 8 + 4;
     let signature = row + 12 + 1 + 3;
-    let changes: [(&str, Change); 8] = [
+    let changes: [(&str, Change); 9] = [
         ("a byte more", |body| body.push(0)),
         ("a byte less", |body| body.truncate(body.len() - 1)),
         ("another kind of row", |body| body[12] = 2),
-        ("unknown flags", |body| body[13] = 3),
+        ("unknown flags", |body| body[13] = 7),
+        ("a stamp of 0", |body| body[14] = 0),
         ("a longer key", |body| body[22] = 5),
         ("a longer row", |body| body[8] += 1),
         ("a key code", |body| body[29] = 2),
