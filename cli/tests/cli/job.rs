@@ -116,7 +116,10 @@ fn killed_at_any_moment_it_goes_on_and_makes_the_same_bytes() {
             let said = said.unwrap().rsplit(' ').nth(5).unwrap().to_owned();
             taken_over.push(said.parse::<u64>().unwrap());
         }
-        assert_eq!(made(&folder), expected, "kill {killed}");
+        let mut found = made(&folder);
+        // A killed run may leave what it had not given its name yet, as the help says.
+        found.retain(|(name, _)| !name.starts_with("out/.resemblance-"));
+        assert!(found == expected, "kill {killed}");
     }
     crate::support::say(&format!(
         "killed dedup --job: {killed} times within {lasts:.0?}; files taken over: {taken_over:?}"
