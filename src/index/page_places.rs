@@ -160,23 +160,18 @@ impl PagePlaces {
 
     /// Sets how many bytes may be held, and drops lanes beyond that.
     pub(super) fn set_max_bytes(&self, max_bytes: usize) {
-        if self.max_bytes.swap(max_bytes, Ordering::Relaxed) > max_bytes
-            && self.size_bytes() > max_bytes
-        {
-            self.make_room(&mut self.lanes.write().ignore_poison(), 0);
+        self.max_bytes.store(max_bytes, Ordering::Relaxed);
+        if self.size_bytes() > max_bytes {
+            self.drop_beyond(&mut self.lanes.write().ignore_poison(), max_bytes);
         }
     }
 
-    /// Drops lanes until so many bytes more find room. Returns false if they never do.
-    fn make_room(&self, lanes: &mut Lanes, more_bytes: usize) -> bool {
-        let max_bytes = self.max_bytes.load(Ordering::Relaxed);
-        while self.size_bytes() + more_bytes > max_bytes {
-            let Some(freed) = lanes.drop_one() else {
-                return false;
-            };
+    fn drop_beyond(&self, lanes: &mut Lanes, max_bytes: usize) {
+        while self.size_bytes() > max_bytes
+            && let Some(freed) = lanes.drop_one()
+        {
             self.size_bytes.fetch_sub(freed, Ordering::Relaxed);
         }
-        true
     }
 
     /// Returns the page that has the first row from a position on, as far as is known.
@@ -222,9 +217,11 @@ impl PagePlaces {
             return;
         };
         let size = named.size_bytes();
-        if !self.make_room(lanes, size) {
+        // Where they alone do not fit, no others have to go.
+        let Some(others) = self.max_bytes.load(Ordering::Relaxed).checked_sub(size) else {
             return;
-        }
+        };
+        self.drop_beyond(lanes, others);
         let lane = lanes.by_rows.entry(rows).or_default();
         let freed = lane.remove(last);
         lane.named.insert(last, named);

@@ -239,8 +239,18 @@ fn lanes_without_room_give_way_in_turn() {
         "{missed}"
     );
     assert_eq!(places.size_bytes(), ROOM * size);
-    for left in [10, 0] {
-        places.set_max_bytes(left * size);
-        assert_eq!(places.size_bytes(), left * size);
-    }
+    places.set_max_bytes(10 * size);
+    let rows = LaneRows {
+        run: 99,
+        lane: 1,
+        are_filters: false,
+    };
+    let too_many = NamedPages {
+        after: None,
+        pages: vec![(Posting::MAX, PagePlace::FIRST); 1_000].into(),
+    };
+    places.note(&mut places.lanes.write().unwrap(), rows, too_many);
+    assert_eq!(places.size_bytes(), 10 * size);
+    places.set_max_bytes(0);
+    assert_eq!(places.size_bytes(), 0);
 }

@@ -32,14 +32,19 @@ pub(crate) fn filter_shape(
     let role = role.or_bug_with(|| format!("the role of lane {lane}"))?;
     let options = &context.options;
     let max_bytes = options.filter_cache_bytes() as u64;
-    // A run that others follow is merged again only when there are several times as many documents.
     let planned = match options.is_written_at_once() {
         true => documents,
-        false => all_documents.max(documents.saturating_add(documents / 2)),
+        false => planned_documents(documents, all_documents),
     };
     let bits = filter_bits(&context.lanes, max_bytes, (role, lane), documents, planned);
     let bits = bits.filter(|_| postings > 0);
     Ok(bits.map(|bits| FilterShape::new(postings, bits)))
+}
+
+/// Returns for how many documents there is to be room, when a run of `documents` is written that others follow: it is merged
+/// again only when there are several times as many.
+fn planned_documents(documents: u64, all_documents: u64) -> u64 {
+    all_documents.max(documents.saturating_add(documents / 2))
 }
 
 /// Returns the bits that the filter of a lane has for each posting, of a run of `documents`, in a store that is to have
@@ -101,6 +106,7 @@ fn is_sparse(lanes: &LaneSet, lane: u16, documents: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::{RunShape, plan as plan_merge};
     use crate::schema::{MinHash, Schema};
 
     const BAND: (LaneRole, u16) = (LaneRole::Band(0), 1);
@@ -151,37 +157,47 @@ mod tests {
         assert_eq!(bits, expected);
     }
 
-    /// Runs of 65,536 documents, four of which are merged, and six of those above. A filter stays as it was made while
-    /// the store grows several times, until its run is merged: that is what all may take beyond the memory for them.
+    /// A filter stays as it was made while the store grows several times, until its run is merged: that is what all may
+    /// take beyond the memory for them.
     #[test]
     fn filters_of_a_store_that_grows_take_at_most_twice_the_memory() {
         const FLUSHED: u64 = 65_536;
         for max_bytes in [6 << 20, 20 << 20, 42 << 20, 80 << 20] {
+            let filter_bits = |documents: u64, all_documents: u64| {
+                let planned = planned_documents(documents, all_documents);
+                let bits = filter_bits(&lanes(), max_bytes, BAND, documents, planned);
+                documents * (bits.map_or(0, |bits| 20 * bits) + KEY_FILTER_BITS)
+            };
             // While an equal share is three bits.
             let max_documents = max_bytes * 8 / (20 * MIN_FILTER_BITS + KEY_FILTER_BITS);
-            // Documents and bits of each run, by level.
-            let mut levels: Vec<Vec<(u64, u64)>> = vec![Vec::new()];
-            let mut all_documents = 0;
-            let filter = |documents: u64, all_documents: u64| {
-                let planned = all_documents.max(documents + documents / 2);
-                let bits = filter_bits(&lanes(), max_bytes, BAND, documents, planned);
-                let of_document = 20 * bits.unwrap_or(0) + KEY_FILTER_BITS;
-                (documents, documents * of_document)
-            };
-            while all_documents + FLUSHED <= max_documents {
-                all_documents += FLUSHED;
-                levels[0].push(filter(FLUSHED, all_documents));
-                for level in 0.. {
-                    let fan_in = if level == 0 { 4 } else { 6 };
-                    if levels[level].len() < fan_in {
-                        break;
-                    }
-                    let documents = levels[level].drain(..).map(|(documents, _)| documents);
-                    let merged = filter(documents.sum(), all_documents);
-                    levels.resize(levels.len().max(level + 2), Vec::new());
-                    levels[level + 1].push(merged);
+            let mut runs: Vec<(RunShape, u64)> = Vec::new();
+            let mut next_run = 0..;
+            for all_documents in (1..=max_documents / FLUSHED).map(|flush| flush * FLUSHED) {
+                let mut add = |runs: &mut Vec<_>, level, first_id, end| {
+                    let documents = end - first_id;
+                    let shape = RunShape {
+                        run: next_run.next().unwrap(),
+                        level,
+                        first_id,
+                        last_id: end - 1,
+                        documents,
+                        dead: 0,
+                    };
+                    runs.push((shape, filter_bits(documents, all_documents)));
+                };
+                add(&mut runs, 0, all_documents - FLUSHED, all_documents);
+                let shapes = |runs: &[(RunShape, u64)]| -> Vec<RunShape> {
+                    runs.iter().map(|(shape, _)| *shape).collect()
+                };
+                while let Some(merge) = plan_merge(&shapes(&runs), &[]) {
+                    let is_input = |run: &mut (RunShape, u64)| merge.runs.contains(&run.0.run);
+                    let inputs: Vec<_> = runs.extract_if(.., is_input).collect();
+                    let first_id = inputs.iter().map(|(shape, _)| shape.first_id).min();
+                    let last_id = inputs.iter().map(|(shape, _)| shape.last_id).max();
+                    let (first_id, end) = (first_id.unwrap(), last_id.unwrap() + 1);
+                    add(&mut runs, merge.level, first_id, end);
                 }
-                let bits: u64 = levels.iter().flatten().map(|(_, bits)| bits).sum();
+                let bits: u64 = runs.iter().map(|(_, bits)| bits).sum();
                 let share = bits as f64 / (max_bytes * 8) as f64;
                 assert!(share <= 2.0, "{all_documents} documents: {share}");
             }
