@@ -391,6 +391,10 @@ impl FileOptions for StoreOptions {
         self.journal
     }
 
+    fn is_filled_at_once(&self) -> bool {
+        self.is_written_at_once
+    }
+
     fn is_without_lock(&self) -> bool {
         self.is_without_lock
     }

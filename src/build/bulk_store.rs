@@ -315,7 +315,7 @@ impl BulkStore {
             Ok(())
         })?;
         let store = Arc::into_inner(store).or_bug("a thread still has the store of the build")?;
-        store.engine.close_packed()
+        store.close()
     }
 }
 

@@ -23,6 +23,12 @@ use crate::error::{Error, Result};
 use crate::observe::SharedCounters;
 use crate::types::{Phase, Watch};
 
+/// Less that was never written is not worth the commits that packing takes.
+const MIN_UNWRITTEN_BYTES: u64 = 1 << 20;
+
+/// One in so many bytes of the file may be unwritten.
+const MIN_UNWRITTEN_PART: u64 = 32;
+
 /// The open file.
 pub(crate) struct RedbFile {
     database: PanicSafe<Handle>,
@@ -52,6 +58,11 @@ impl RedbFile {
     }
 
     /// Creates the file; one that exists is an error and stays as it is.
+    ///
+    /// The engine begins with 257 pages and doubles a file to have room. What it then fills first are the
+    /// smallest pieces of that room, and the last 257th part is among these, so that the file could not be cut
+    /// behind what it holds. A file that is filled at once is therefore cut to its first pages before: it is filled
+    /// from front to end then.
     pub(crate) fn create(path: &Path, options: &dyn FileOptions) -> Result<Self> {
         check_engine()?;
         let file = open_lockable(path, Access::Create, options);
@@ -62,6 +73,10 @@ impl RedbFile {
         let file = JournaledFile::new(file, options.journal());
         let (file, verification) = VerifiedFile::new(file);
         let created = open_in(file, &verification, path, options);
+        let created = created.and_then(|mut database| match options.is_filled_at_once() {
+            true => catch_engine_panic(|| database.compact().engine().map(|_| database)),
+            false => Ok(database),
+        });
         let database = created.inspect_err(|_| {
             // The file is ours and holds nothing; left behind, it would refuse a second attempt.
             let _ = options.file_source().remove(path);
@@ -102,15 +117,20 @@ impl RedbFile {
         })
     }
 
-    /// Closes a file that was written in one go, after moving the last of its pages to where there is room
-    /// before them. The engine doubles a file to have room and fills it from both ends, so that otherwise
-    /// it would stay up to twice as long as what it holds.
-    pub(crate) fn close_packed(self) -> Result<()> {
-        let database = self.database.into_inner()?;
-        catch_engine_panic(|| match database {
-            Handle::Writable(database) => close_packed(database, || Ok(())),
-            Handle::ReadOnly(database) => Ok(database.close().engine()?),
-        })
+    /// Closes the file, which cuts it behind its last page. If a good part of it was never written all the
+    /// same, its last pages are moved to where there is room before them, which costs about as much as was
+    /// written.
+    pub(crate) fn close_packed(self, path: &Path, options: &dyn FileOptions) -> Result<()> {
+        self.close()?;
+        if !is_sparse(path, options)? {
+            return Ok(());
+        }
+        match open_database(path, options) {
+            Ok(database) => catch_engine_panic(|| pack(database, || Ok(()))),
+            // Somebody else has it now, and it is closed well.
+            Err(Error::Locked { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) fn begin_read(&self) -> Result<ReadTransaction> {
@@ -131,10 +151,7 @@ impl RedbFile {
 
 /// Moves pages to the front until none can be moved, cuts the file behind the last one, and closes it.
 /// Calls `tell` after each pass; an error ends it.
-pub(crate) fn close_packed(
-    mut database: Database,
-    mut tell: impl FnMut() -> Result<()>,
-) -> Result<()> {
+pub(crate) fn pack(mut database: Database, mut tell: impl FnMut() -> Result<()>) -> Result<()> {
     while database.compact().engine()? {
         tell()?;
     }
@@ -253,8 +270,51 @@ pub(super) fn lock_shared(file: &dyn StorageBackend, path: &Path) -> Result<()> 
     }
 }
 
+/// Returns true if a good part of a file was never written: the engine has doubled it to have room, and filled
+/// it from both ends.
+fn is_sparse(path: &Path, options: &dyn FileOptions) -> Result<bool> {
+    let (length_bytes, disk_bytes) = file_size(path, options)?;
+    let unwritten_bytes = length_bytes.saturating_sub(disk_bytes);
+    Ok(unwritten_bytes > MIN_UNWRITTEN_BYTES.max(length_bytes / MIN_UNWRITTEN_PART))
+}
+
 /// Returns the length of a file, and its bytes on disk.
 pub(crate) fn file_size(path: &std::path::Path, options: &dyn FileOptions) -> Result<(u64, u64)> {
     let size = options.file_source().size_bytes(path);
     size.map_err(|error| io_error("reading", path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::DOCUMENTS;
+    use crate::options::StoreOptions;
+
+    /// The length of a file in pages, after so many rows of a page each were written at once.
+    fn length_pages(rows: u64, options: &StoreOptions) -> u64 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let file = RedbFile::create(&path, options).unwrap();
+        let write = file.begin_write().unwrap();
+        let mut documents = write.open_table(DOCUMENTS).unwrap();
+        for id in 0..rows {
+            documents.insert(id, [7; 4_060].as_slice()).unwrap();
+        }
+        drop(documents);
+        write.commit().unwrap();
+        file.close().unwrap();
+        file_size(&path, options).unwrap().0 / 4_096
+    }
+
+    #[test]
+    fn a_file_that_is_filled_at_once_is_as_long_as_what_it_holds() {
+        let options = StoreOptions::new();
+        for rows in [0, 1, 100, 600, 1_100, 3_000, 5_000] {
+            // A page in some eighty names the others.
+            let pages = length_pages(rows, &options.written_at_once());
+            assert!(pages <= rows + rows / 40 + 30, "{pages} for {rows}");
+        }
+        // The engine's own way: it has doubled the file beyond 1,028 pages, and filled the last.
+        assert!(length_pages(1_100, &options) > 2_000);
+    }
 }

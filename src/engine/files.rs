@@ -91,6 +91,9 @@ pub(crate) trait FileOptions {
     /// When small commits go to the journal of a file.
     fn journal(&self) -> JournalLimits;
 
+    /// True if a new file is filled at once and then closed.
+    fn is_filled_at_once(&self) -> bool;
+
     /// True if a file that cannot be locked is opened all the same.
     fn is_without_lock(&self) -> bool;
 }

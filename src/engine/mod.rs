@@ -20,7 +20,7 @@ mod tables;
 mod temporary;
 mod verified_file;
 
-pub(crate) use database::{RedbFile, close_packed, file_size, open_database, verify_pages};
+pub(crate) use database::{RedbFile, file_size, open_database, pack, verify_pages};
 pub(crate) use errors::{EngineResult, engine_error, io_error, is_of_page};
 pub use files::{Access, Files};
 pub(crate) use files::{FileOptions, FileSource, JournalLimits, folder_of};

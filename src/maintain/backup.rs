@@ -108,6 +108,8 @@ fn back_up(
     let mut copy = StoreCopy {
         snapshot,
         path,
+        options,
+        file: scratch.path(),
         write: None,
         engine,
         written_bytes: 0,
@@ -257,6 +259,9 @@ type OwnedRow<K> = (OwnedAccessGuard<K>, OwnedAccessGuard<&'static [u8]>);
 struct StoreCopy<'a, 'w> {
     snapshot: &'a SnapshotView,
     path: &'a Path,
+    options: &'a StoreOptions,
+    /// What it is called until it is complete.
+    file: &'a Path,
     // before the file that it is of
     write: Option<PanicSafe<WriteTransaction>>,
     engine: RedbFile,
@@ -367,7 +372,7 @@ impl StoreCopy<'_, '_> {
         self.commit()?;
         let (path, rows, total) = (self.path, self.rows, self.total);
         invariant!(rows == total, "copied {rows} of {total} rows");
-        let closed = self.engine.close_packed();
+        let closed = self.engine.close_packed(self.file, self.options);
         closed.map_err(|error| copy_error(path, error))?;
         Ok(rows)
     }

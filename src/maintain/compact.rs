@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::engine::file_size;
-use crate::engine::{catch_engine_panic, close_packed, open_database, verify_pages};
+use crate::engine::{catch_engine_panic, open_database, pack, verify_pages};
 use crate::error::Result;
 use crate::index::{MergePlan, RunShape, whole_level};
 use crate::invariant::OrBug;
@@ -73,7 +73,7 @@ fn compact_file(
     let mut passes = 0;
     watch.tell(Phase::MovingPages, passes, None)?;
     catch_engine_panic(|| {
-        close_packed(database, || {
+        pack(database, || {
             passes += 1;
             watch.tell(Phase::MovingPages, passes, None)
         })
