@@ -85,8 +85,11 @@ impl Fingerprint {
 
     /// Appends its bytes, the lowest bits first.
     pub(crate) fn append_le_bytes(&self, bytes: &mut Vec<u8>) {
-        let all = self.words.iter().rev().flat_map(|word| word.to_le_bytes());
-        bytes.extend(all.take(usize::from(self.bits / 8)));
+        let end = bytes.len() + usize::from(self.bits / 8);
+        for word in self.words.iter().rev() {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        bytes.truncate(end);
     }
 
     /// The fingerprint of bytes, the lowest bits first; `None` for another number of them than a width has.

@@ -326,6 +326,10 @@ pub(super) const MAX_CODE_BITS: u8 = 64;
 /// The greatest number of rows that are hashed from one buffer on the stack.
 const BUFFERED_ROWS: usize = 64;
 
+/// The greatest number of rows that are hashed from a short buffer: to clear the longer one costs as much as to
+/// hash them.
+const FEW_ROWS: usize = 8;
+
 /// The number of rows that lead the code of a band, if it has more.
 pub(super) const LEADING_ROWS: u16 = 2;
 
@@ -360,6 +364,9 @@ pub(super) fn band_code(rows: &[u32], code_bits: u8, rows_lead: bool) -> u64 {
 }
 
 fn hash_rows(rows: &[u32]) -> u64 {
+    if rows.len() <= FEW_ROWS {
+        return xxh3_64(little_endian(rows, &mut [0; FEW_ROWS * 4]));
+    }
     let mut buffer = [0_u8; BUFFERED_ROWS * 4];
     if rows.len() <= BUFFERED_ROWS {
         return xxh3_64(little_endian(rows, &mut buffer));
@@ -371,8 +378,8 @@ fn hash_rows(rows: &[u32]) -> u64 {
     hasher.digest()
 }
 
-/// The bytes of up to [`BUFFERED_ROWS`] rows, written to the head of the buffer.
-fn little_endian<'a>(rows: &[u32], buffer: &'a mut [u8; BUFFERED_ROWS * 4]) -> &'a [u8] {
+/// The bytes of rows, as many as the buffer has room for, written to its head.
+fn little_endian<'a>(rows: &[u32], buffer: &'a mut [u8]) -> &'a [u8] {
     let (words, _) = buffer.as_chunks_mut::<4>();
     for (word, row) in words.iter_mut().zip(rows) {
         *word = row.to_le_bytes();

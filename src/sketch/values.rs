@@ -311,11 +311,14 @@ impl MinHashValues {
         debug_assert!(self.has_kind_of(layout));
         match (self, layout) {
             (Self::Smallest { hashes, .. }, _) => {
-                bytes.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
+                for hash in hashes {
+                    bytes.extend_from_slice(&hash.to_le_bytes());
+                }
             }
             (_, ValueLayout::Packed { bits: 32, .. }) => {
-                let values = self.words().into_iter().flatten();
-                bytes.extend(values.flat_map(|value| value.to_le_bytes()));
+                for value in self.words().into_iter().flatten() {
+                    bytes.extend_from_slice(&value.to_le_bytes());
+                }
             }
             (_, ValueLayout::Packed { bits, is_mixed, .. }) => {
                 b_bit::pack(self.cut_words(bits, is_mixed), bits, bytes);

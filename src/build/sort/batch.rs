@@ -187,8 +187,9 @@ impl Column {
     pub(crate) fn encode(&self, positions: Range<usize>, bytes: &mut Vec<u8>) -> Result<()> {
         match self {
             Self::Narrow { entries, .. } => {
-                let entries = entries.get(positions).or_bug(POSITIONS)?;
-                bytes.extend(entries.iter().flat_map(|entry| entry.to_le_bytes()));
+                for entry in entries.get(positions).or_bug(POSITIONS)? {
+                    bytes.extend_from_slice(&entry.to_le_bytes());
+                }
             }
             Self::Wide { entries } => {
                 for posting in entries.get(positions).or_bug(POSITIONS)? {
