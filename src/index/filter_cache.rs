@@ -11,15 +11,12 @@ use crate::index::mixer::Mixer;
 use crate::lanes::BucketBits;
 use crate::sync::IgnorePoison;
 
-/// About how many bytes a piece takes besides its bits.
-const ENTRY_BYTES: usize = 96;
+/// About how many bytes a piece takes besides its bits and its slot.
+const PIECE_BYTES: usize = 64;
 
-/// Number of pieces of the largest filter that is kept, of some three billion postings: the list of their
-/// indices takes memory too, and a forged file may claim any number.
+/// Number of pieces of the largest filter that is kept, of some three billion postings: their slots take memory
+/// too, and a forged file may claim any number.
 const MAX_PIECES: u32 = 1 << 20;
-
-/// The index of a piece that is not held.
-const NOT_HELD: u32 = u32::MAX;
 
 /// Run, lane and piece.
 type PieceKey = (u32, u16, u32);
@@ -59,33 +56,28 @@ pub(crate) struct FilterCache {
 
 #[derive(Debug, Default)]
 struct FilterPieceRows {
-    /// Of each filter, by run and lane: where its pieces are among the entries.
+    /// By run and lane.
     filters: HashMap<(u32, u16), HeldFilter, BuildHasherDefault<Mixer>>,
-    entries: Vec<Entry>,
+    /// The pieces that are held, in the order in which the clock examines them.
+    clock: Vec<PieceKey>,
     size_bytes: usize,
-    /// The index of the entry that the clock examines next when something has to go.
+    /// The index of the piece that the clock examines next when something has to go.
     hand: usize,
 }
 
+/// A filter of which at least one piece is held.
 #[derive(Debug)]
 struct HeldFilter {
-    /// The index of each piece among the entries, or [`NOT_HELD`].
-    indices: Box<[u32]>,
+    pieces: Box<[HeldPiece]>,
     /// Number of pieces held.
     count: u32,
 }
 
-#[derive(Debug)]
-struct Entry {
-    key: PieceKey,
-    piece: FilterPiece,
+/// The place of a piece.
+#[derive(Debug, Default)]
+struct HeldPiece {
+    piece: Option<FilterPiece>,
     is_wanted: AtomicBool,
-}
-
-impl Entry {
-    fn size_bytes(&self) -> usize {
-        self.piece.size_bytes() + ENTRY_BYTES
-    }
 }
 
 /// The cache, locked for several questions: they take one lock, and their waits for memory overlap.
@@ -137,25 +129,23 @@ impl FilterReader<'_> {
         let Some(bucket) = filter.bucket(low_code, high_code) else {
             return FilterAnswer::SeveralBuckets;
         };
-        match self.entry(filter, bucket) {
-            Some(entry) => FilterAnswer::Piece(&entry.piece, bucket),
+        match self.piece(filter, bucket) {
+            Some(piece) => FilterAnswer::Piece(piece, bucket),
             None => FilterAnswer::NotHeld,
         }
     }
 
     #[inline]
-    fn entry(&self, filter: &FilterOf, bucket: u64) -> Option<&Entry> {
+    fn piece(&self, filter: &FilterOf, bucket: u64) -> Option<&FilterPiece> {
         let held = self.0.filters.get(&(filter.run, filter.lane))?;
-        let piece = usize::try_from(filter.shape.piece(bucket)).ok()?;
-        // An index that stands for no entry is `NOT_HELD`.
-        let index = usize::try_from(*held.indices.get(piece)?).ok()?;
-        let entry = self.0.entries.get(index)?;
+        let slot = held.pieces.get(filter.shape.piece(bucket) as usize)?;
+        let piece = slot.piece.as_ref()?;
         // All threads ask the same pieces. A store with every question would pass the cache line from core
         // to core; this way only the first question after each round of the clock stores.
-        if !entry.is_wanted.load(Ordering::Relaxed) {
-            entry.is_wanted.store(true, Ordering::Relaxed);
+        if !slot.is_wanted.load(Ordering::Relaxed) {
+            slot.is_wanted.store(true, Ordering::Relaxed);
         }
-        Some(entry)
+        Some(piece)
     }
 }
 
@@ -192,11 +182,10 @@ impl FilterCache {
     pub(super) fn retain_runs(&self, is_kept: impl Fn(u32) -> bool) {
         let mut pieces = self.pieces.write().ignore_poison();
         let mut index = 0;
-        while let Some(entry) = pieces.entries.get(index) {
-            if is_kept(entry.key.0) {
-                index += 1;
-            } else {
-                pieces.drop_at(index);
+        while let Some((run, _, _)) = pieces.clock.get(index) {
+            match is_kept(*run) {
+                true => index += 1,
+                false => pieces.drop_at(index),
             }
         }
     }
@@ -207,66 +196,76 @@ impl FilterCache {
     }
 
     fn keep(&self, key: PieceKey, shape: FilterShape, piece: FilterPiece) {
-        let entry = Entry {
-            key,
-            piece,
-            // A new piece has no round of grace, so pieces that are used once do not displace the others.
-            is_wanted: AtomicBool::new(false),
-        };
-        if entry.size_bytes() <= self.max_bytes && shape.pieces <= MAX_PIECES {
+        if shape.pieces <= MAX_PIECES {
             let mut pieces = self.pieces.write().ignore_poison();
-            pieces.keep(entry, shape, self.max_bytes);
+            pieces.keep(key, shape, piece, self.max_bytes);
         }
     }
 }
 
+fn slot_bytes(pieces: usize) -> usize {
+    pieces * size_of::<HeldPiece>()
+}
+
+fn piece_bytes(piece: &FilterPiece) -> usize {
+    piece.size_bytes() + PIECE_BYTES
+}
+
 impl FilterPieceRows {
-    fn keep(&mut self, entry: Entry, shape: FilterShape, max_bytes: usize) {
-        let (run, lane, number) = entry.key;
-        if self
-            .index_of(entry.key)
-            .is_some_and(|index| *index != NOT_HELD)
-        {
+    fn keep(&mut self, key: PieceKey, shape: FilterShape, piece: FilterPiece, max_bytes: usize) {
+        let (run, lane, number) = key;
+        if self.slot(key).is_some_and(|slot| slot.piece.is_some()) {
             // Nobody holds the lock while the file is read, so another thread may have read the same piece.
             return;
         }
-        while self.size_bytes + entry.size_bytes() > max_bytes {
+        let pieces = shape.pieces as usize;
+        if number >= shape.pieces || slot_bytes(pieces) + piece_bytes(&piece) > max_bytes {
+            return;
+        }
+        // What goes may be the last piece of this filter, and its slots with it.
+        let room = |this: &Self| match this.filters.contains_key(&(run, lane)) {
+            true => piece_bytes(&piece),
+            false => slot_bytes(pieces) + piece_bytes(&piece),
+        };
+        while self.size_bytes + room(self) > max_bytes {
             self.drop_one();
         }
-        // Beyond so many entries nothing more is kept.
-        let index = u32::try_from(self.entries.len()).unwrap_or(NOT_HELD);
+        self.size_bytes += room(self);
         let filter = self
             .filters
             .entry((run, lane))
             .or_insert_with(|| HeldFilter {
-                indices: vec![NOT_HELD; shape.pieces as usize].into(),
+                pieces: std::iter::repeat_with(HeldPiece::default)
+                    .take(pieces)
+                    .collect(),
                 count: 0,
             });
-        let slot = filter.indices.get_mut(number as usize);
-        if let Some(slot) = slot.filter(|_| index != NOT_HELD) {
-            *slot = index;
+        if let Some(slot) = filter.pieces.get_mut(number as usize) {
+            // A new piece has no round of grace, so pieces that are used once do not displace the others.
+            *slot.is_wanted.get_mut() = false;
+            slot.piece = Some(piece);
             filter.count += 1;
-            self.size_bytes += entry.size_bytes();
-            self.entries.push(entry);
+            self.clock.push(key);
         }
     }
 
-    fn index_of(&mut self, (run, lane, number): PieceKey) -> Option<&mut u32> {
+    fn slot(&mut self, (run, lane, number): PieceKey) -> Option<&mut HeldPiece> {
         let filter = self.filters.get_mut(&(run, lane))?;
-        filter.indices.get_mut(number as usize)
+        filter.pieces.get_mut(number as usize)
     }
 
     /// Drops the next piece that no probe has used since the hand passed it last. A piece that was used
     /// gets another round.
     fn drop_one(&mut self) {
         loop {
-            if self.hand >= self.entries.len() {
+            if self.hand >= self.clock.len() {
                 self.hand = 0;
             }
-            let Some(entry) = self.entries.get_mut(self.hand) else {
+            let Some(key) = self.clock.get(self.hand).copied() else {
                 return;
             };
-            if !std::mem::take(entry.is_wanted.get_mut()) {
+            let slot = self.slot(key);
+            if !slot.is_some_and(|slot| std::mem::take(slot.is_wanted.get_mut())) {
                 break;
             }
             self.hand += 1;
@@ -274,31 +273,24 @@ impl FilterPieceRows {
         self.drop_at(self.hand);
     }
 
-    /// Drops the piece at an index of the entries.
+    /// Drops the piece at an index of the clock; the last one takes its place there.
     fn drop_at(&mut self, index: usize) {
-        let dropped = self.entries.swap_remove(index);
-        debug_assert!(self.size_bytes >= dropped.size_bytes());
-        self.size_bytes -= dropped.size_bytes();
-        self.forget(dropped.key);
-        // The last entry took its index.
-        let moved = self.entries.get(index).map(|moved| moved.key);
-        let index = u32::try_from(index).unwrap_or(NOT_HELD);
-        if let Some(held) = moved.and_then(|key| self.index_of(key)) {
-            *held = index;
+        let (run, lane, number) = self.clock.swap_remove(index);
+        let Some(filter) = self.filters.get_mut(&(run, lane)) else {
+            return;
+        };
+        let slot = filter.pieces.get_mut(number as usize);
+        let mut freed_bytes = slot
+            .and_then(|slot| slot.piece.take())
+            .as_ref()
+            .map_or(0, piece_bytes);
+        filter.count -= 1;
+        if filter.count == 0 {
+            freed_bytes += slot_bytes(filter.pieces.len());
+            self.filters.remove(&(run, lane));
         }
-    }
-
-    fn forget(&mut self, key: PieceKey) {
-        if let Some(index) = self.index_of(key) {
-            *index = NOT_HELD;
-        }
-        let (run, lane, _) = key;
-        if let Some(filter) = self.filters.get_mut(&(run, lane)) {
-            filter.count -= 1;
-            if filter.count == 0 {
-                self.filters.remove(&(run, lane));
-            }
-        }
+        debug_assert!(self.size_bytes >= freed_bytes);
+        self.size_bytes -= freed_bytes;
     }
 }
 
@@ -326,8 +318,12 @@ mod tests {
         cache.keep((7, 1, 0), shape(u32::MAX), piece.clone());
         cache.keep((8, 1, 0), shape(MAX_PIECES + 1), piece.clone());
         assert_eq!(cache.size_bytes(), 0);
-        cache.keep((9, 1, 0), shape(MAX_PIECES), piece);
-        assert!(cache.size_bytes() > 0);
+        cache.keep((9, 1, 0), shape(MAX_PIECES), piece.clone());
+        assert!(cache.size_bytes() > slot_bytes(MAX_PIECES as usize));
+        // The slots count.
+        let cache = FilterCache::new(slot_bytes(1_000));
+        cache.keep((7, 1, 0), SHAPE, piece);
+        assert_eq!(cache.size_bytes(), 0);
     }
 
     fn filter(run: u32) -> FilterOf {
@@ -349,8 +345,9 @@ mod tests {
 
     #[test]
     fn it_stays_within_its_limit_and_keeps_what_is_wanted() {
-        let one = piece(0).1.size_bytes() + ENTRY_BYTES;
-        let cache = FilterCache::new(20 * one);
+        let slots = slot_bytes(1_000);
+        let twenty = slots + 20 * piece_bytes(&piece(0).1);
+        let cache = FilterCache::new(twenty);
         let ask = |run, code| {
             cache
                 .reader()
@@ -365,7 +362,7 @@ mod tests {
             assert_eq!(ask(8, code), None);
             // The first is asked for over and over, and so it stays.
             assert_eq!(ask(7, self::piece(0).0), Some(true));
-            assert!(cache.size_bytes() <= 20 * one);
+            assert!(cache.size_bytes() <= twenty);
         }
         let held = (0..1_000).filter(|number| ask(7, piece(*number).0).is_some());
         assert_eq!(held.count(), 20);
@@ -378,10 +375,10 @@ mod tests {
             Some(true)
         );
         cache.retain_runs(|run| run == 7);
-        assert_eq!(cache.size_bytes(), 20 * one);
+        assert_eq!(cache.size_bytes(), twenty);
         cache.retain_runs(|run| run == 8);
         assert_eq!((cache.size_bytes(), ask(7, piece(0).0)), (0, None));
-        // A filter without pieces would keep its list of them, 4 bytes for each that it once had.
+        // A filter without pieces would keep the slots of them all.
         assert!(cache.pieces.read().ignore_poison().filters.is_empty());
     }
 
