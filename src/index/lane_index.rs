@@ -97,10 +97,10 @@ impl<V> LaneIndex<V> {
     }
 }
 
-/// Returns the index of the first block of a chunk that ends at or after a posting: it begins where the code
+/// Returns the index of the first of some rows, which ascend, that ends at or after a posting: it begins where the code
 /// would be if codes were spread evenly, and doubles its steps from there.
 #[inline]
-fn position_in<V>(chunk: &[Row<V>], target: Posting) -> usize {
+pub(super) fn position_in<V>(chunk: &[Row<V>], target: Posting) -> usize {
     let (Some(first), Some(last)) = (chunk.first(), chunk.last()) else {
         return 0;
     };

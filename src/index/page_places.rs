@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::engine::{LeafPlaces, PageFinder, PagePlace};
 use crate::format::{BlockKey, FilterKey, Posting, split_block_key, split_filter_key};
-use crate::index::lane_index::LaneIndex;
+use crate::index::lane_index::{LaneIndex, position_in};
 use crate::index::mixer::Mixer;
 use crate::sync::IgnorePoison;
 
@@ -112,8 +112,11 @@ impl NamedPages {
         if self.after.is_some_and(|after| after >= target) {
             return None;
         }
-        let index = self.pages.partition_point(|(last, _)| *last < target);
-        self.pages.get(index).map(|(_, place)| *place)
+        // The last page may be bounded by nothing, which says nothing of how codes are spread.
+        let (_, bounded) = self.pages.split_last()?;
+        let index = position_in(bounded, target);
+        let found = self.pages.get(index).filter(|(last, _)| *last >= target);
+        found.map(|(_, place)| *place)
     }
 
     fn size_bytes(&self) -> usize {
