@@ -226,6 +226,15 @@ fn what_cannot_be_read_is_told() {
         read.iter().all(|request| request.starts_with("GET ")),
         "{read:?}"
     );
+    // Where the environment has no key the machine is asked for one.
+    let mut keyless = command(&folder, &server, &["pairs", "s3://b/crawl/"]);
+    keyless
+        .env_remove("AWS_ACCESS_KEY_ID")
+        .env_remove("AWS_SECRET_ACCESS_KEY")
+        .env("AWS_METADATA_ENDPOINT", &server.url);
+    ran(keyless.output().unwrap())
+        .expect(4)
+        .says(&["cannot read s3://b/", "AWS_ACCESS_KEY_ID is not set"]);
 }
 
 #[test]

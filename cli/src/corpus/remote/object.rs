@@ -119,6 +119,16 @@ impl RemoteObject {
     }
 }
 
+/// What helps where no key is found and the machine has none either.
+const NO_KEY: &str =
+    "; AWS_ACCESS_KEY_ID is not set, and neither is AWS_SKIP_SIGNATURE=true, for a public bucket";
+
+/// Returns true if requests for an object of S3 are signed, and the environment has no key for that.
+fn lacks_key(name: &Path) -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some();
+    name.starts_with("s3:") && !is_set("AWS_ACCESS_KEY_ID") && !is_set("AWS_SKIP_SIGNATURE")
+}
+
 /// The message for a refusal, without what the name hides.
 pub(super) fn cause(refusal: &Refusal, name: &Path, secrets: &[String]) -> RemoteError {
     let shown = name.display();
@@ -133,7 +143,8 @@ pub(super) fn cause(refusal: &Refusal, name: &Path, secrets: &[String]) -> Remot
             let secrets = secrets.iter();
             let said = secrets.fold(said.clone(), |said, secret| said.replace(secret, ""));
             let said: String = said.chars().take(MAX_SAID).collect();
-            format!("cannot read {shown}: {said}")
+            let advice = if lacks_key(name) { NO_KEY } else { "" };
+            format!("cannot read {shown}: {said}{advice}")
         }
     })
 }
