@@ -124,8 +124,8 @@ impl BulkStore {
         )?;
         let rows = DocumentRows {
             id,
-            document: DocumentRow::from(document).encode(id),
-            signature: self.store.context.signature_row(id, key_code, signature),
+            document: DocumentRow::from(document).encode(id)?,
+            signature: self.store.context.signature_row(id, key_code, signature)?,
         };
         self.rows_bytes += rows.document.len() + rows.signature.len();
         self.rows.push(rows);

@@ -33,7 +33,9 @@ pub(crate) struct DocumentRow<'a> {
 }
 
 impl<'a> DocumentRow<'a> {
-    pub(crate) fn encode(&self, id: u64) -> Vec<u8> {
+    /// # Errors
+    /// [`Error::Bug`] for a key that is longer than keys may be.
+    pub(crate) fn encode(&self, id: u64) -> Result<Vec<u8>> {
         let key_bytes = self.key.map_or(0, <[u8]>::len);
         let mut bytes = Vec::with_capacity(16 + key_bytes + self.payload.len());
         bytes.push(KIND);
@@ -43,13 +45,14 @@ impl<'a> DocumentRow<'a> {
             bytes.extend_from_slice(&self.stamp.to_le_bytes());
         }
         if let Some(key) = self.key {
-            let key_length = u16::try_from(key_bytes).unwrap_or(u16::MAX);
+            let key_length = u16::try_from(key_bytes).ok();
+            let key_length = key_length.or_bug("a key longer than keys may be")?;
             bytes.extend_from_slice(&key_length.to_le_bytes());
             bytes.extend_from_slice(key);
         }
         bytes.extend_from_slice(self.payload);
         checksum::seal(DOCUMENTS, &id.to_be_bytes(), &mut bytes);
-        bytes
+        Ok(bytes)
     }
 
     pub(crate) fn decode(id: u64, bytes: &'a [u8]) -> Result<Self> {
@@ -129,17 +132,21 @@ impl Shape {
 
 /// Encodes the row of a signature. It holds the code of the key as well, so that these rows alone give
 /// all codes of a document, however large its payload is.
+///
+/// # Errors
+/// [`Error::Bug`] for more values than a schema can ask for.
 pub(crate) fn encode_signature(
     id: u64,
     key_code: Option<u64>,
     signature: &Signature,
     shape: &Shape,
-) -> Vec<u8> {
+) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(25 + shape.size_bytes());
     bytes.push(KIND);
     let empty = if signature.is_empty() { IS_EMPTY } else { 0 };
     bytes.push(empty | key_code.map_or(0, |_| HAS_KEY_CODE));
-    let count = u16::try_from(signature.value_count()).unwrap_or(u16::MAX);
+    let count = u16::try_from(signature.value_count()).ok();
+    let count = count.or_bug("more values than a schema can ask for")?;
     bytes.extend_from_slice(&count.to_le_bytes());
     bytes.push(shape.fingerprint_bytes());
     if let Some(code) = key_code {
@@ -158,7 +165,7 @@ pub(crate) fn encode_signature(
         kept::encode_positions(signature.kept_shingles(), &mut bytes);
     }
     checksum::seal(SIGNATURES, &id.to_be_bytes(), &mut bytes);
-    bytes
+    Ok(bytes)
 }
 
 /// Appends the body of a signature's row without the code of the document's key.
@@ -190,15 +197,15 @@ pub(crate) fn decode_plain_signature(
     let is_ours = row.key_code.is_none()
         && hashes.all(|pair| pair.first() < pair.last())
         && placed.all(|pair| pair.first().map(|it| it.0) < pair.last().map(|it| it.0))
-        && plain_signature(&signature, shape) == bytes;
+        && plain_signature(&signature, shape).is_ok_and(|row| row == bytes);
     is_ours.then_some(signature)
 }
 
 /// Returns the body of the row of a signature, without the code of a key.
-pub(super) fn plain_signature(signature: &Signature, shape: &Shape) -> Vec<u8> {
-    let mut row = encode_signature(0, None, signature, shape);
+pub(super) fn plain_signature(signature: &Signature, shape: &Shape) -> Result<Vec<u8>> {
+    let mut row = encode_signature(0, None, signature, shape)?;
     row.truncate(row.len().saturating_sub(checksum::CHECKSUM_BYTES));
-    row
+    Ok(row)
 }
 
 /// A row of `signatures`, read in place: a probe compares hundreds and keeps few.
@@ -364,7 +371,7 @@ mod tests {
                     stamp,
                     payload,
                 };
-                let bytes = row.encode(7);
+                let bytes = row.encode(7).unwrap();
                 assert_eq!(DocumentRow::decode(7, &bytes).unwrap(), row);
                 assert!(
                     DocumentRow::decode(8, &bytes).is_err(),
@@ -406,7 +413,7 @@ mod tests {
                 fingerprint_bits: if simhash.is_some() { 64 } else { 0 },
                 ..Shape::default()
             };
-            let bytes = encode_signature(3, key_code, &signature, &shape);
+            let bytes = encode_signature(3, key_code, &signature, &shape).unwrap();
             let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
             assert_eq!(row.to_signature(RecipeMark::default()), signature);
             assert_eq!(row.fingerprint(), simhash.map(Fingerprint::from));
@@ -439,14 +446,14 @@ mod tests {
             values: places(16, 4),
             ..Shape::default()
         };
-        let bytes = encode_signature(3, None, &signature, &shape);
+        let bytes = encode_signature(3, None, &signature, &shape).unwrap();
         let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
         assert_eq!(row.agreement(&signature), 16);
         let read = row.to_signature(RecipeMark::default());
         assert_eq!(read.value_bits(), Some(4));
         assert_eq!(read.jaccard(&signature).unwrap(), 1.0);
         assert_eq!(read.rows(shape.values), signature.rows(shape.values));
-        assert_eq!(encode_signature(3, None, &read, &shape), bytes);
+        assert_eq!(encode_signature(3, None, &read, &shape).unwrap(), bytes);
     }
 
     #[test]
@@ -459,7 +466,7 @@ mod tests {
         let fingerprint = Signature::from_simhash128(1 << 90);
         for hashes in [vec![], vec![5, 7], (0..64).collect()] {
             let signature = Signature::from_bottom_k(64, hashes).with_simhash_of(&fingerprint);
-            let bytes = encode_signature(3, None, &signature, &shape);
+            let bytes = encode_signature(3, None, &signature, &shape).unwrap();
             let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
             assert_eq!(row.to_signature(RecipeMark::default()), signature);
             assert_eq!(row.is_empty(), signature.is_empty());
@@ -473,12 +480,13 @@ mod tests {
             stamp: 1,
             payload: b"p",
         }
-        .encode(1);
+        .encode(1)
+        .unwrap();
         let shape = Shape {
             fingerprint_bits: 64,
             ..Shape::default()
         };
-        let signature = encode_signature(1, Some(77), &Signature::from_simhash(5), &shape);
+        let signature = encode_signature(1, Some(77), &Signature::from_simhash(5), &shape).unwrap();
         checksum::assert_damage_is_named(&document, |row| DocumentRow::decode(1, row).map(drop));
         checksum::assert_damage_is_named(&signature, |row| {
             SignatureRow::decode(1, row, &shape).map(drop)

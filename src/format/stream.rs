@@ -184,7 +184,7 @@ impl StreamWriter {
         shape: &Shape,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let signature = plain_signature(&document.signature, shape);
+        let signature = plain_signature(&document.signature, shape)?;
         self.document(document.id, &document.row, &signature, out)
     }
 

@@ -98,7 +98,7 @@ fn any_schema(schema: &Schema) {
     lanes
         .band_codes(&signature.rows(shape.values), &mut codes)
         .unwrap();
-    let row = encode_signature(5, None, &signature, &shape);
+    let row = encode_signature(5, None, &signature, &shape).unwrap();
     let read = SignatureRow::decode(5, &row, &shape).unwrap();
     let read = read.to_signature(sketcher.recipe_mark());
     if schema.minhash().is_some() {

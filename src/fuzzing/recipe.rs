@@ -231,7 +231,7 @@ fn pieces(sketcher: &Sketcher, text: &str, mut sizes: [usize; 3], expected: &Sig
 /// Written as a row and read again it is as it was, and has the same codes.
 fn stored(schema: &Schema, sketcher: &Sketcher, signature: &Signature) {
     let shape = shape_of(schema);
-    let row = encode_signature(3, Some(9), signature, &shape);
+    let row = encode_signature(3, Some(9), signature, &shape).unwrap();
     let read = SignatureRow::decode(3, &row, &shape).unwrap();
     assert_eq!(read.key_code(), Some(9));
     let read = read.to_signature(sketcher.recipe_mark());

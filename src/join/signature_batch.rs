@@ -60,7 +60,7 @@ impl SignatureBatch {
         id: u64,
         signature: &Signature,
     ) -> Result<()> {
-        let row = context.signature_row(id, None, signature);
+        let row = context.signature_row(id, None, signature)?;
         self.push(id, &SignatureRow::read(id, &row, context.shape())?);
         if context.is_filed(signature) {
             context.band_codes(signature, &mut self.codes)?;

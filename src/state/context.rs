@@ -164,7 +164,7 @@ impl SharedContext {
         id: u64,
         key_code: Option<u64>,
         signature: &Signature,
-    ) -> Vec<u8> {
+    ) -> Result<Vec<u8>> {
         encode_signature(id, key_code, signature, &self.shape)
     }
 

@@ -22,7 +22,9 @@ impl Writer {
             };
             is_there = true;
             let row = DocumentRow::decode(id, bytes)?;
-            touched = (row.stamp != stamp).then(|| DocumentRow { stamp, ..row }.encode(id));
+            if row.stamp != stamp {
+                touched = Some(DocumentRow { stamp, ..row }.encode(id)?);
+            }
             Ok(())
         })?;
         if let Some(row) = touched {
@@ -73,7 +75,7 @@ impl Writer {
 
     /// Writes the row of a document unless the stored one is the same.
     fn renew(&mut self, id: u64, row: &DocumentRow<'_>) -> Result<()> {
-        let row = row.encode(id);
+        let row = row.encode(id)?;
         let mut is_same = false;
         self.document_row(id, &mut |bytes| {
             is_same = bytes == Some(&row);
@@ -105,7 +107,7 @@ impl Writer {
 /// Compares a signature with that of the document `id`, which has this key.
 fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -> Result<Revision> {
     let context = source.context();
-    let as_stored = context.signature_row(id, Some(hash_key(key)), signature);
+    let as_stored = context.signature_row(id, Some(hash_key(key)), signature)?;
     // By containment alone nothing is near.
     let has_bounds = context.schema.has_families();
     let bounds = has_bounds.then(|| Bounds::new().resolve(&context.schema, false));

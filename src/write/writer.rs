@@ -148,11 +148,11 @@ impl Writer {
         let next_id =
             next_id.ok_or_else(|| Error::invalid("documents", id, "fewer than 2^64 - 1"))?;
         let key_code = document.key().map(hash_key);
+        let signature_row = self.store.context.signature_row(id, key_code, signature)?;
+        let document_row = DocumentRow::from(document).encode(id)?;
         let buffer = self.buffer.get_mut();
         buffer.push(&self.store.context, id, key_code, signature)?;
-        let signature_row = self.store.context.signature_row(id, key_code, signature);
-        self.pending
-            .push(id, DocumentRow::from(document).encode(id), signature_row)?;
+        self.pending.push(id, document_row, signature_row)?;
         self.state.next_id = next_id;
         self.state.documents += 1;
         self.state.unsealed_documents += 1;

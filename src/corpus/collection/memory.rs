@@ -63,7 +63,7 @@ impl MemoryDocuments {
         let signatures = Arc::get_mut(&mut self.signatures);
         let signatures = signatures.or_bug("signatures that nobody reads yet")?;
         signatures.push_signature(&self.context, id, signature)?;
-        self.rows.push(&DocumentRow::from(document).encode(id));
+        self.rows.push(&DocumentRow::from(document).encode(id)?);
         if let Some(key) = document.key() {
             let code = hash_key(key);
             self.keys.push(Posting { code, id });

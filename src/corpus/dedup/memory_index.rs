@@ -113,8 +113,9 @@ impl BatchTarget<SyncAskCaller<'_>> for MemoryIndex {
             }
             self.postings += 1;
         }
-        self.documents.push(&DocumentRow::from(document).encode(id));
-        let row = self.context.signature_row(id, key_code, signature);
+        self.documents
+            .push(&DocumentRow::from(document).encode(id)?);
+        let row = self.context.signature_row(id, key_code, signature)?;
         self.signatures.push(&row);
         Ok(DocumentId::new(id))
     }

@@ -108,7 +108,7 @@ impl Codec {
     /// [`Error::SignatureMismatch`] if the signature does not fit the schema.
     pub fn encode(&self, signature: &Signature) -> Result<Vec<u8>> {
         self.context.check_signature(signature)?;
-        let mut row = self.context.signature_row(0, None, signature);
+        let mut row = self.context.signature_row(0, None, signature)?;
         row.truncate(row.len().saturating_sub(checksum::CHECKSUM_BYTES));
         Ok(row)
     }
