@@ -267,12 +267,12 @@ fn charts_go_to_a_folder() {
     folder.run(&all).expect(4).says(&["--force"]);
 }
 
-/// Of 75 pairs, of 300 with `RESEMBLANCE_TESTS=all`.
+/// Of 30 pairs, of 300 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn kinds_and_sizes_are_compared() {
     let folder = Folder::new();
     // Pairs of J = 66 / 134 = 0.4925 that have nothing to do with each other, 4 seeds.
-    let count = trials(75, 300);
+    let count = trials(30, 300);
     folder.write("c.jsonl", pairs(count, 34));
     let (pair_count, estimates) = (count as f64, 4.0 * count as f64);
     let compare = [

@@ -17,7 +17,7 @@ use crate::support::{Folder, Ran, distinct, ran, say, short};
 fn steps() -> u64 {
     match std::env::var("RESEMBLANCE_LONG") {
         Ok(_) => 40,
-        Err(_) => trials(3, 8),
+        Err(_) => trials(2, 8),
     }
 }
 

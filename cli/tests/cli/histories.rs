@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::sample::trials;
 use crate::support::{Folder, edited, gunzip, line};
 
 /// Families of edited texts, some of them equal.
@@ -14,7 +15,7 @@ fn generated() -> Vec<String> {
         .collect()
 }
 
-/// Builds the store in four ways and compares `pairs` of all; how many there are.
+/// Builds the store in four ways, one of them in 12 pieces, in 50 with `RESEMBLANCE_TESTS=all`, and compares `pairs` of all; how many there are.
 fn same_pairs(lines: &[String], schema: &[&str]) -> usize {
     let folder = Folder::new();
     folder.write("all.jsonl", lines.concat());
@@ -27,7 +28,7 @@ fn same_pairs(lines: &[String], schema: &[&str]) -> usize {
     folder.run(&["add", "added.rsm", "all.jsonl"]).expect(0);
 
     with(&["create", "pieces.rsm"]);
-    for piece in lines.chunks(lines.len().div_ceil(50)) {
+    for piece in lines.chunks(lines.len().div_ceil(trials(12, 50))) {
         folder.write("piece.jsonl", piece.concat());
         folder.run(&["add", "pieces.rsm", "piece.jsonl"]).expect(0);
     }

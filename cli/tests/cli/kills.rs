@@ -1,7 +1,8 @@
 //! The tool is killed without warning, at moments spread over its work: what it has acknowledged is
 //! there, nothing is there by halves, and the same command completes the work.
 //!
-//! `RESEMBLANCE_KILLS` says how often each command is killed, 3 times if not told otherwise.
+//! `RESEMBLANCE_KILLS` says how often each command is killed; if not told otherwise once, 3 times with
+//! `RESEMBLANCE_TESTS=all`.
 
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ const KILLS: &str = "RESEMBLANCE_KILLS";
 
 fn kills() -> u32 {
     let given = std::env::var(KILLS).ok();
-    given.map_or(3, |given| given.parse().unwrap())
+    given.map_or(trials(1, 3), |given| given.parse().unwrap())
 }
 
 /// Runs the tool and kills it after so long, unless it has ended. Whether it was killed, what it had
@@ -164,7 +165,7 @@ fn same_again(arguments: &[&str], _: usize) -> Vec<String> {
 
 /// Documents of the corpus that one commit of `add` takes. Of each commit the test makes its own store to compare with.
 fn every() -> usize {
-    trials(300, 100)
+    trials(600, 100)
 }
 
 const DOCUMENTS: usize = 1_200;
