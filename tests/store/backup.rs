@@ -10,6 +10,7 @@ use std::thread;
 use redb::{ReadableDatabase, ReadableTable, StorageBackend, TableDefinition, TableHandle};
 
 use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
+use crate::common::sample::trials;
 use crate::common::{Ending, Place, Random, check_clean, sealing_after};
 use resemblance::{
     Document, Error, MinHash, Pair, Record, Schema, Signature, SimHash, Snapshot, Stats, Store,
@@ -135,6 +136,7 @@ fn assert_writable(path: &Path, random: &mut Random) {
     check_clean(path);
 }
 
+/// Four copies, twelve with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn copies_of_a_store_that_is_written_to_are_their_snapshots() {
     let place = Place::new();
@@ -160,7 +162,7 @@ fn copies_of_a_store_that_is_written_to_are_their_snapshots() {
         };
         let _ending = Ending(&done);
         let mut random = Random(99);
-        for number in 0..12 {
+        for number in 0..trials(4, 12) {
             wait_for(15);
             let snapshot = store.snapshot().unwrap();
             let path = place.file(&format!("copy-{number}.rsm"));
@@ -354,9 +356,11 @@ fn a_damaged_row_is_named_and_there_is_no_copy() {
             spoil::<&[u8; 10]>(path, TableDefinition::new(name))
         }),
     ];
+    let whole = Place::new();
+    merging_store(&whole.store());
     for (name, spoil) in spoilers {
         let place = Place::new();
-        merging_store(&place.store());
+        std::fs::copy(whole.store(), place.store()).unwrap();
         spoil(&place.store(), name);
         let found = refused(&place);
         assert!(found.starts_with(&format!("table {name}, ")), "{found}");

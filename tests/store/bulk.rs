@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::common::oracle::{Entry, contents};
+use crate::common::sample::trials;
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{
     BulkBuild, BulkOptions, BulkReport, Document, DuplicateKeys, EmptyDocuments, Error, MinHash,
@@ -141,15 +142,17 @@ fn small() -> BulkOptions {
     options.store(sealing_after(64))
 }
 
+/// Of 250 documents, of 600 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn a_built_store_answers_as_one_that_was_filled() {
     for schema in schemas() {
         let place = Place::new();
-        let inputs = inputs(&schema, 600);
+        let documents = trials(250, 600);
+        let inputs = inputs(&schema, documents);
         let report = build(&place.store(), &schema, &small(), &inputs);
         assert_eq!(
             (report.documents, report.duplicates, report.runs),
-            (600, 0, 1)
+            (documents, 0, 1)
         );
         assert_eq!((report.spills, report.spilled_bytes), (0, 0));
         check_clean(&place.store());
@@ -159,19 +162,21 @@ fn a_built_store_answers_as_one_that_was_filled() {
     }
 }
 
+/// 7,500 documents, 12,000 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn spills_change_nothing_whatever_the_threads() {
     let schema = &schemas()[3];
-    let inputs = inputs(schema, 12_000);
+    let documents = trials(7_500, 12_000);
+    let inputs = inputs(schema, documents);
     let mut files = Vec::new();
     for threads in [1, 2, 5] {
         let place = Place::new();
         let options = small().threads(NonZeroUsize::new(threads).unwrap());
         let options = options.temp_dir(std::env::temp_dir());
         let report = build(&place.store(), schema, &options, &inputs);
-        assert_eq!(report.documents, 12_000);
+        assert_eq!(report.documents, documents);
         assert!(
-            report.spills > 1 && report.spilled_bytes > 12_000 * 8,
+            report.spills > 1 && report.spilled_bytes > documents * 8,
             "{report:?}"
         );
         check_clean(&place.store());

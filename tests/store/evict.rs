@@ -9,6 +9,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 use crate::common::memory::MemoryFiles;
+use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean, sealing_after};
 use resemblance::{
@@ -344,17 +345,17 @@ fn documents_of_all_sizes_are_shown_whole() {
 /// merge has dropped yet, at most a quarter of the documents and in the run that is being merged as
 /// many again (tests/store/removal.rs), and pages that are free for a commit: docs/benchmarks.md has measured 1.50 for
 /// a file whose documents are all replaced. Here a third more is there before each eviction: 4/3 of that
-/// is 2.0, to which 256 KiB are added for what does not shrink with the store.
+/// is 2.0, to which 256 KiB are added for what does not shrink with the store. A quarter of the documents, all with
+/// `RESEMBLANCE_TESTS=all`.
 #[test]
 fn the_space_of_what_is_evicted_is_used_again() {
-    const KEPT: u32 = 6_000;
-    const ROUND: u32 = 2_000;
+    let (kept, round_documents) = trials((1_500, 500), (6_000, 2_000));
     for by_age in [true, false] {
         let place = Place::new();
-        let options = sealing_after(500).merge_slice(5_000);
+        let options = sealing_after(u64::from(kept) / 12).merge_slice(trials(1_250, 5_000));
         let store = options.create(place.store(), schema()).unwrap();
         let mut model = Stamps::new();
-        add(&store, &mut model, KEPT, |id| id);
+        add(&store, &mut model, kept, |id| id);
         let used = |store: &Store| {
             let tables = store.snapshot().unwrap().stats().run().unwrap().tables;
             tables.iter().map(|table| table.total_bytes()).sum::<u64>()
@@ -372,12 +373,12 @@ fn the_space_of_what_is_evicted_is_used_again() {
         let mut lengths = Vec::new();
         for round in 0..12u64 {
             for _ in 0..4 {
-                add(&store, &mut model, ROUND / 4, |id| id);
+                add(&store, &mut model, round_documents / 4, |id| id);
             }
-            let next = u64::from(KEPT) + (round + 1) * u64::from(ROUND);
+            let next = u64::from(kept) + (round + 1) * u64::from(round_documents);
             let policy = if by_age {
                 // Some are seen again, so that what goes lies between what stays.
-                let seen = (next - u64::from(KEPT)..next).step_by(3);
+                let seen = (next - u64::from(kept)..next).step_by(3);
                 let mut transaction = store.begin_write().unwrap();
                 for id in seen {
                     transaction
@@ -385,12 +386,12 @@ fn the_space_of_what_is_evicted_is_used_again() {
                         .unwrap();
                 }
                 transaction.commit().unwrap();
-                EvictPolicy::KeepNewest(KEPT.into())
+                EvictPolicy::KeepNewest(kept.into())
             } else {
-                EvictPolicy::OlderThan(next - u64::from(KEPT))
+                EvictPolicy::OlderThan(next - u64::from(kept))
             };
             let report = store.evict(policy).slice_documents(200).run();
-            assert_eq!(report.unwrap().evicted, ROUND.into());
+            assert_eq!(report.unwrap().evicted, round_documents.into());
             let used = used(&store);
             assert!(
                 used <= 2 * first + (256 << 10),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean};
 use resemblance::{
@@ -63,9 +64,11 @@ fn build(path: &Path, documents: u32, payload_bytes: usize) {
     build.finish().unwrap();
 }
 
+/// The most documents are 15,000, and 40,000 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn after_a_build() {
-    for (documents, payload_bytes) in [(0, 0), (1, 10), (3_000, 100), (40_000, 0), (700, 50_000)] {
+    let many = trials(15_000, 40_000);
+    for (documents, payload_bytes) in [(0, 0), (1, 10), (3_000, 100), (many, 0), (700, 50_000)] {
         let place = Place::new();
         build(&place.store(), documents, payload_bytes);
         is_as_long_as_its_content(&place.store());

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{Document, DocumentId, Error, Novelty, Queue, Signature, Store, Ticket};
@@ -202,6 +203,7 @@ impl RemoveAppended for Store {
     }
 }
 
+/// Each thread makes 60 changes, 150 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn every_thread_is_answered_as_if_alone() {
     for (calls, threads) in [(1_024, 8), (2, 6), (1_024, 1)] {
@@ -211,7 +213,7 @@ fn every_thread_is_answered_as_if_alone() {
         thread::scope(|scope| {
             let store = &store;
             let changing: Vec<_> = (0..threads)
-                .map(|thread| scope.spawn(move || change_own_keys(store, thread, 150)))
+                .map(|thread| scope.spawn(move || change_own_keys(store, thread, trials(60, 150))))
                 .collect();
             for thread in changing {
                 expected.extend(thread.join().unwrap());

@@ -1,6 +1,6 @@
 //! What is removed stays removed, and the space comes back.
 
-use crate::common::sample::one_in;
+use crate::common::sample::{one_in, trials};
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{Document, DocumentId, MinHash, Schema, Signature, SimHash, Stats, Store};
 
@@ -39,14 +39,16 @@ fn the_dead_are_few(stats: &Stats) {
     assert!(dead * 2 <= documents, "{:?}", stats.runs);
 }
 
-const DOCUMENTS: u32 = 600;
+fn documents() -> u32 {
+    trials(300, 600)
+}
 
 /// Each document of version `version` and only these.
 fn holds(store: &Store, version: u32) {
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(snapshot.len(), DOCUMENTS.into());
-    assert_eq!(snapshot.iter().count(), DOCUMENTS as usize);
-    for document in (0..DOCUMENTS).step_by(7) {
+    assert_eq!(snapshot.len(), documents().into());
+    assert_eq!(snapshot.iter().count(), documents() as usize);
+    for document in (0..documents()).step_by(7) {
         let key = document.to_le_bytes();
         let now = content(document, version);
         let record = snapshot.get(key).unwrap().unwrap();
@@ -61,7 +63,7 @@ fn holds(store: &Store, version: u32) {
     }
 }
 
-/// With batches that are smaller than a run, and with larger ones too with `RESEMBLANCE_TESTS=all`.
+/// 300 documents with batches that are smaller than a run, and 600 with larger ones too with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
     let ways = [(64, 50), (16, 200), (200, 20)].into_iter();
@@ -73,7 +75,7 @@ fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
         for version in 0..=10u32 {
             // Another order each time, so that the dead are spread over all runs.
             let step = [1, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41][version as usize];
-            let order: Vec<u32> = (0..DOCUMENTS).map(|i| i * step % DOCUMENTS).collect();
+            let order: Vec<u32> = (0..documents()).map(|i| i * step % documents()).collect();
             for documents in order.chunks(batch) {
                 let mut transaction = store.begin_write().unwrap();
                 for document in documents {
@@ -102,7 +104,7 @@ fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
                 holds(&store, version);
             }
         }
-        assert_eq!(stats(&store).next_id, u64::from(DOCUMENTS) * 11);
+        assert_eq!(stats(&store).next_id, u64::from(documents()) * 11);
         let length = stats(&store).file_bytes;
         // The engine doubles a small file when it is full; free pages are used again first.
         assert!(length <= 16 * first.1, "{length} bytes for {first:?}");

@@ -7,6 +7,7 @@ use std::thread;
 
 use resemblance::{Document, EvictPolicy, Store};
 
+use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, Random, check_clean, sealing_after};
 
@@ -60,6 +61,7 @@ fn evict(store: &Store, known: &Known, clock: &AtomicU64) -> u64 {
     report.evicted
 }
 
+/// Each of four visits 80 pages, 150 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn what_was_touched_in_time_is_never_evicted() {
     for flush_after in [10, 1_000] {
@@ -75,7 +77,7 @@ fn what_was_touched_in_time_is_never_evicted() {
             let visitors: Vec<_> = (0..4)
                 .map(|seed| {
                     let (store, known, clock) = (store.clone(), &known, &clock);
-                    scope.spawn(move || visit(&store, known, clock, seed, 150))
+                    scope.spawn(move || visit(&store, known, clock, seed, trials(80, 150)))
                 })
                 .collect();
             let (store, known, clock, done) = (store.clone(), &known, &clock, &done);

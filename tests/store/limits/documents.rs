@@ -1,5 +1,5 @@
-//! Documents, keys, payloads and stamps from nothing to the greatest: texts of a megabyte, or of 100 with
-//! `RESEMBLANCE_LONG`.
+//! Documents, keys, payloads and stamps from nothing to the greatest: texts of 300,000 bytes, of a megabyte with
+//! `RESEMBLANCE_TESTS=all`, or of 100 with `RESEMBLANCE_LONG`.
 
 use std::io::Read;
 use std::time::Instant;
@@ -9,13 +9,17 @@ use resemblance::{
     StoreOptions, Text,
 };
 
-use crate::common::sample::{is_all, one_in};
+use crate::common::sample::{is_all, one_in, trials};
 use crate::common::small::{schema, signature};
 use crate::common::{Place, Random, check_clean};
 use crate::limits::{is_long, note};
 
 fn size_bytes() -> usize {
-    if is_long() { 100_000_000 } else { 1_000_000 }
+    if is_long() {
+        100_000_000
+    } else {
+        trials(300_000, 1_000_000)
+    }
 }
 
 fn kinds() -> Vec<(&'static str, Schema)> {
@@ -195,11 +199,10 @@ fn extremes(way: usize) -> Vec<(Vec<u8>, Vec<u8>, u64)> {
     ]
 }
 
-fn holds_extremes(store: &Store, way: usize) {
+fn holds_extremes(store: &Store, way: usize, extremes: &[(Vec<u8>, Vec<u8>, u64)]) {
     let snapshot = store.snapshot().unwrap();
-    let extremes = extremes(way);
     assert_eq!(snapshot.len(), extremes.len() as u64, "way {way}");
-    for (number, (key, payload, stamp)) in (0..).zip(&extremes) {
+    for (number, (key, payload, stamp)) in (0..).zip(extremes) {
         let record = snapshot.get(key).unwrap().unwrap();
         assert!(record.payload() == payload, "way {way}");
         assert_eq!((record.key(), record.stamp()), (Some(&key[..]), *stamp));
@@ -222,8 +225,9 @@ fn keys_payloads_and_stamps_at_their_ends() {
         let place = Place::new();
         let options = StoreOptions::new().flush_after(2);
         let store = options.create(place.store(), schema()).unwrap();
-        for (number, (key, payload, stamp)) in (0..).zip(extremes(way)) {
-            let document = Document::new(&key).payload(&payload).stamp(stamp);
+        let extremes = extremes(way);
+        for (number, (key, payload, stamp)) in (0..).zip(&extremes) {
+            let document = Document::new(key).payload(payload).stamp(*stamp);
             insert(&store, document, &signature(number)).unwrap();
         }
         refused(
@@ -232,10 +236,10 @@ fn keys_payloads_and_stamps_at_their_ends() {
         );
         let document = Document::new("new").payload(&long_payload);
         refused(insert(&store, document, &signature(91)), "payload");
-        holds_extremes(&store, way);
+        holds_extremes(&store, way, &extremes);
         drop(store);
         check_clean(&place.store());
-        holds_extremes(&Store::open(place.store()).unwrap(), way);
+        holds_extremes(&Store::open(place.store()).unwrap(), way, &extremes);
     }
 }
 
@@ -244,8 +248,9 @@ fn keys_payloads_and_stamps_at_their_ends_of_a_build() {
     let (long_key, long_payload) = (vec![0; 4_097], vec![0; (64 << 20) + 1]);
     let place = Place::new();
     let mut build = Store::bulk_build(place.store(), schema(), &BulkOptions::new()).unwrap();
-    for (number, (key, payload, stamp)) in (0..).zip(extremes(BUILD)) {
-        let document = Document::new(&key).payload(&payload).stamp(stamp);
+    let extremes = extremes(BUILD);
+    for (number, (key, payload, stamp)) in (0..).zip(&extremes) {
+        let document = Document::new(key).payload(payload).stamp(*stamp);
         build.insert(document, &signature(number)).unwrap();
     }
     refused(
@@ -256,10 +261,7 @@ fn keys_payloads_and_stamps_at_their_ends_of_a_build() {
     refused(build.insert(document, &signature(91)), "payload");
     let other = build.insert(Document::new("new"), &Signature::from_simhash(5));
     assert!(matches!(other, Err(Error::SignatureMismatch { .. })));
-    assert_eq!(
-        build.finish().unwrap().documents,
-        extremes(BUILD).len() as u64
-    );
+    assert_eq!(build.finish().unwrap().documents, extremes.len() as u64);
     check_clean(&place.store());
-    holds_extremes(&Store::open(place.store()).unwrap(), BUILD);
+    holds_extremes(&Store::open(place.store()).unwrap(), BUILD, &extremes);
 }

@@ -9,6 +9,7 @@ use resemblance::{
     StoreOptions,
 };
 
+use crate::common::sample::trials;
 use crate::common::{Place, Random, check_clean};
 use crate::limits::state;
 
@@ -56,6 +57,7 @@ fn family(ids: &Ids, number: u64) -> BTreeSet<u64> {
         .collect()
 }
 
+/// Asks for about four documents beside the first and the last, 15 with `RESEMBLANCE_TESTS=all`.
 fn holds(snapshot: &Snapshot, ids: &Ids) {
     assert_eq!(snapshot.len(), ids.len() as u64);
     let stored = snapshot.iter().map(|record| record.unwrap().id().get());
@@ -65,7 +67,10 @@ fn holds(snapshot: &Snapshot, ids: &Ids) {
         ids.first_key_value().unwrap(),
         ids.last_key_value().unwrap(),
     );
-    let sample = ids.iter().step_by(ids.len() / 15 + 1).chain([first, last]);
+    let sample = ids
+        .iter()
+        .step_by(ids.len() / trials(4, 15) + 1)
+        .chain([first, last]);
     for (&number, &id) in sample {
         let record = snapshot.get(number.to_le_bytes()).unwrap().unwrap();
         assert_eq!(record.id().get(), id);

@@ -1,4 +1,4 @@
-//! All documents in one bucket: 60,000 of them, or a million with `RESEMBLANCE_LONG`.
+//! All documents in one bucket: 16,000 of them, 60,000 with `RESEMBLANCE_TESTS=all`, or a million with `RESEMBLANCE_LONG`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,11 @@ use crate::limits::{is_long, note};
 const FAMILY: u64 = 10;
 
 fn documents() -> u64 {
-    if is_long() { 1_000_000 } else { 60_000 }
+    if is_long() {
+        1_000_000
+    } else {
+        trials(16_000, 60_000)
+    }
 }
 
 fn options() -> StoreOptions {
@@ -147,12 +151,12 @@ fn joins(snapshot: &Snapshot, corpus: &Corpus, members: u64) {
     );
 }
 
-/// The first half at once, the second by transactions, with seals and merges.
+/// The first half at once, and no fewer than spill; the others by transactions, with seals and merges.
 fn load(path: &Path, corpus: &Corpus) -> Store {
-    let half = documents() / 2;
+    let built = (documents() / 2).max(14_000);
     let little_memory = BulkOptions::new().memory_bytes(1 << 20).store(options());
     let mut build = Store::bulk_build(path, corpus.schema.clone(), &little_memory).unwrap();
-    for number in 0..half {
+    for number in 0..built {
         let key = key(number);
         build
             .insert(Document::new(&key), &(corpus.signature)(number))
@@ -161,8 +165,8 @@ fn load(path: &Path, corpus: &Corpus) -> Store {
     assert!(build.finish().unwrap().spilled_bytes > 0);
     let store = options().open(path).unwrap();
     for batch in 0..10 {
-        let first = half + batch * half / 10;
-        insert(&store, first..half + (batch + 1) * half / 10, corpus);
+        let first = |batch| built + batch * (documents() - built) / 10;
+        insert(&store, first(batch)..first(batch + 1), corpus);
     }
     store
 }
@@ -252,7 +256,7 @@ fn alike(schema: &Schema) -> Signature {
 }
 
 fn all_alike(name: &str, schema: Schema) {
-    let documents = trials(20_000, documents());
+    let documents = trials(6_000, documents());
     let begun = Instant::now();
     let step = |what: &str| note(&format!("{name}: {what}"), begun);
     let place = Place::new();

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 use resemblance::{BulkOptions, Document, DocumentId, Error, Store, StoreOptions};
 
+use crate::common::sample::one_in;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean};
 
@@ -22,10 +23,11 @@ fn fill(store: &Store) {
     }
 }
 
+/// One pair in three is asked for, each with `RESEMBLANCE_TESTS=all`.
 fn holds(store: &Store) {
     let snapshot = store.snapshot().unwrap();
     assert_eq!(snapshot.len(), 195);
-    for number in (1..200u32).step_by(2) {
+    for number in (1..200u32).step_by(2 * one_in(3)) {
         let (signature, pair) = (signature(number / 2), u64::from(number / 2 * 2));
         let expected: Vec<u64> = (pair..pair + 2).filter(|id| id % 40 != 0).collect();
         for limit in [usize::MAX, 2, 1, 0] {

@@ -8,6 +8,7 @@ use resemblance::{
     Signature, SimHash, Store, Text,
 };
 
+use crate::common::sample::trials;
 use crate::common::{Ending, Place, Random, check_clean};
 use crate::transfer::{Entry, create, entries, entry, export, fill, import, signature};
 
@@ -138,13 +139,14 @@ fn pairs(store: &Store) -> Vec<Pair> {
     pairs.map(Result::unwrap).collect()
 }
 
+/// Of 100 documents, of 200 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn imported_documents_are_found_as_inserted_ones_are() {
     for (name, from, to) in kinds() {
         let place = Place::new();
         let mut random = Random(11);
         let old = create(&place, "old.rsm", from);
-        let left = filled(&old, 200, &mut random);
+        let left = filled(&old, trials(100, 200), &mut random);
         assert!(left.iter().any(|entry| entry.signature.is_empty()));
         let snapshot = old.snapshot().unwrap();
         let stream = export(&snapshot);
