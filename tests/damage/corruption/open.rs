@@ -4,6 +4,7 @@ use resemblance::{Document, MinHash, Schema, Signature, Store, StoreOptions};
 
 use crate::common::Random;
 use crate::common::memory::MemoryFiles;
+use crate::common::sample::trials;
 use crate::corruption::attempt::Outcome;
 use crate::corruption::guards::{guarded, take_panics};
 use crate::corruption::image::{Image, OneFile, PATH};
@@ -176,11 +177,12 @@ fn episode(large: &Large, seed: u64) -> Outcome {
     outcome
 }
 
+/// Twelve episodes, 30 with `RESEMBLANCE_TESTS=all`. Ten have every number of flips.
 #[test]
 fn flips_under_an_open_store_are_noticed() {
     let large = large();
     let mut tally = Tally::default();
-    for seed in 0..if is_long() { 2_000 } else { 30 } {
+    for seed in 0..if is_long() { 2_000 } else { trials(12, 30) } {
         let name = format!("flips under an open store, seed {seed}");
         let outcome = guarded(&name, || episode(&large, seed));
         tally.add(name, outcome);

@@ -73,10 +73,11 @@ fn each_damaged_page_is_named() {
     }
 }
 
-/// A page that is gone takes the documents with it whose rows are in it or below it, and no other.
+/// A page that is gone takes the documents with it whose rows are in it or below it, and no other. Each page of a store of
+/// 200 documents, of 400 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn documents_without_rows_in_a_lost_page_are_kept() {
-    let (files, before) = filled(400);
+    let (files, before) = filled(trials(200, 400));
     let whole = files.read(STORE);
     let paths = paths(&whole, &ids(&before));
     let (mut losing, mut harmless, mut without_schema) = (0, 0, 0);
@@ -129,19 +130,23 @@ fn documents_without_rows_in_a_lost_page_are_kept() {
             harmless += 1;
         }
     }
-    assert!(losing > 15 && harmless > 30, "{losing} {harmless}");
+    let [least_losing, least_harmless] = trials([7, 15], [15, 30]);
+    assert!(
+        losing > least_losing && harmless > least_harmless,
+        "{losing} {harmless}"
+    );
     assert_eq!(without_schema, 2, "the definitions, and the rows of meta");
 }
 
-/// Of 60 flips, of 200 with `RESEMBLANCE_TESTS=all`: one bit costs the document whose row it is in, or two where it is in what tells rows apart; where
-/// it is in what leads to other pages, it costs nothing.
+/// Of 40 flips, of 200 with `RESEMBLANCE_TESTS=all`: one bit costs the document whose row it is in, or two where it is in
+/// what tells rows apart; where it is in what leads to other pages, it costs nothing.
 #[test]
 fn a_flipped_bit_costs_few_documents() {
     let (files, before) = filled(400);
     let whole = files.read(STORE);
     let paths = paths(&whole, &ids(&before));
     let flips =
-        std::env::var("RESEMBLANCE_FLIPS").map_or(trials(60, 200), |flips| flips.parse().unwrap());
+        std::env::var("RESEMBLANCE_FLIPS").map_or(trials(40, 200), |flips| flips.parse().unwrap());
     let mut random = Random(11);
     let (mut lost_documents, mut most, mut refused) = (0, 0, 0);
     for _ in 0..flips {
