@@ -1,8 +1,9 @@
 //! Stores on disks that crash and fail: nothing acknowledged is lost, nothing is ever half there.
 //!
-//! A workload is run on a disk that notes every change. At one in five points of it, at every point with
-//! `RESEMBLANCE_TESTS=all`, the images that a crash could leave are opened. `RESEMBLANCE_CRASHES=n` runs n larger workloads of each kind, and takes more
-//! images of each point; `RESEMBLANCE_LONG=1` lets every call to a disk fail in every way.
+//! A workload is run on a disk that notes every change. At one in 13 points of it, at every point with
+//! `RESEMBLANCE_TESTS=all`, the images that a crash could leave are opened. `RESEMBLANCE_CRASHES=n` runs n larger
+//! workloads of each kind, and takes more images of each point; `RESEMBLANCE_LONG=1` lets every call to a disk fail in
+//! every way.
 
 mod disk;
 mod examine;
@@ -166,7 +167,7 @@ fn crash(which: usize) {
     let workloads: u64 = asked.map_or(1, |asked| asked.parse().unwrap());
     let (sessions, drawn) = if is_long { (8, 3) } else { (5, 0) };
     // Odd, so that what comes at even positions and what comes at odd ones is seen.
-    let distance = if is_long { 1 } else { one_in(5) };
+    let distance = if is_long { 1 } else { one_in(13) };
     let mut counts = Counts::default();
     for seed in FIRST_SEED..FIRST_SEED + workloads {
         let course = run(&schema, 1_000 * which as u64 + seed, sessions);

@@ -11,16 +11,24 @@ use std::process::Child;
 use std::time::Duration;
 
 use crate::common::killing::{command, store_of};
+use crate::common::sample::trials;
 use crate::common::{Place, Random, check_clean};
 use example::site::{HOME, Site};
 use resemblance::Store;
 
-const ARTICLES: u64 = 120;
+/// 60 articles, 120 with `RESEMBLANCE_TESTS=all`.
+fn articles() -> u64 {
+    trials(60, 120)
+}
 
 /// Long enough for pages that change, appear and go, and for notes that are forgotten and made again.
 const DAYS: u64 = 4;
 
-const SITE: Site = Site { articles: ARTICLES };
+fn site() -> Site {
+    Site {
+        articles: articles(),
+    }
+}
 
 const PROGRAM: &str = "crawler::play";
 
@@ -37,7 +45,7 @@ fn play() {
         store.display().to_string(),
         log_of(&store).display().to_string(),
     );
-    let (articles, days) = (ARTICLES.to_string(), DAYS.to_string());
+    let (articles, days) = (articles().to_string(), DAYS.to_string());
     let mut arguments = vec![&*store, "--log", &log, "--threads", "4"];
     arguments.extend(["--articles", &articles, "--days", &days]);
     let abort = std::env::var(ABORT).ok();
@@ -86,7 +94,7 @@ fn subjects(store: &Store) -> BTreeMap<String, String> {
         // Notes have no content.
         if !record.signature().is_empty() {
             let url = String::from_utf8(record.key().unwrap().to_vec()).unwrap();
-            let other = subjects.insert(SITE.subject(&url).unwrap(), url);
+            let other = subjects.insert(site().subject(&url).unwrap(), url);
             assert_eq!(other, None, "taken twice");
         }
     }
@@ -95,12 +103,12 @@ fn subjects(store: &Store) -> BTreeMap<String, String> {
 
 /// What there is on a day, as the site itself has it.
 fn shown(day: u64) -> BTreeSet<String> {
-    let articles = (0..ARTICLES).map(|number| format!("{HOME}article/{number}"));
+    let articles = (0..articles()).map(|number| format!("{HOME}article/{number}"));
     let sections = (0..3).map(|number| format!("{HOME}section/{number}"));
     let others = [HOME.to_owned(), format!("{HOME}old/1")];
     let urls = articles.chain(sections).chain(others);
-    let urls = urls.filter(|url| SITE.answer(url, day).status == 200);
-    urls.map(|url| SITE.subject(&url).unwrap()).collect()
+    let urls = urls.filter(|url| site().answer(url, day).status == 200);
+    urls.map(|url| site().subject(&url).unwrap()).collect()
 }
 
 /// That nothing was done twice, and that the store has what the log says.
@@ -110,15 +118,15 @@ fn holds_what_was_acknowledged(path: &Path) {
     let mut taken = BTreeSet::new();
     for (what, day, url) in &lines {
         assert!(done.insert((day, url)), "{url}: twice on day {day}");
-        let is_first = what != "taken" || taken.insert(SITE.subject(url));
+        let is_first = what != "taken" || taken.insert(site().subject(url));
         assert!(is_first, "{url}: taken, and so was a copy of it");
     }
     let store = Store::open(path).unwrap();
     let subjects = subjects(&store);
     for (what, _, url) in &lines {
         // What is gone from the site may be forgotten.
-        if what != "noted" && SITE.answer(url, DAYS).status == 200 {
-            let subject = SITE.subject(url).unwrap();
+        if what != "noted" && site().answer(url, DAYS).status == 200 {
+            let subject = site().subject(url).unwrap();
             assert_eq!(subjects.get(&subject), Some(url), "{url} is lost");
         }
     }
@@ -161,7 +169,7 @@ fn a_killed_crawler_goes_on_and_takes_no_page_twice() {
     let mut random = Random(6);
     let mut kills = 0;
     loop {
-        let (lines, delay) = (random.below(120), random.below(5_000));
+        let (lines, delay) = (random.below(articles()), random.below(5_000));
         if run_and_kill(&path, lines, Duration::from_micros(delay), &mut random) {
             break;
         }

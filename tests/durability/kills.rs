@@ -1,7 +1,8 @@
 //! Programs that write to one store for ever, and are killed without warning again and again: each
 //! time the store holds what was acknowledged, and work goes on with it.
 //!
-//! `RESEMBLANCE_KILLS` says how often they are killed, 25 and 10 times if not told otherwise.
+//! `RESEMBLANCE_KILLS` says how often they are killed. If not told otherwise, a usual run kills them 9 and 4 times, and
+//! one with `RESEMBLANCE_TESTS=all` 25 and 10 times.
 
 mod together;
 
@@ -9,6 +10,7 @@ use resemblance::{Store, StoreOptions, WriteTransaction};
 
 use crate::common::killing::{Running, kills, store_of};
 use crate::common::oracle::{Entry, Model};
+use crate::common::sample::trials;
 use crate::common::verify::{holds, some_queries};
 use crate::common::{Place, Random, check_clean, sealing_after};
 use crate::crash::workload::{Change, schemas, signature};
@@ -94,7 +96,7 @@ fn play() {
 
 #[test]
 fn a_killed_writer_loses_nothing_that_was_acknowledged() {
-    let (place, kills) = (Place::new(), kills(25));
+    let (place, kills) = (Place::new(), kills(trials(9, 25)));
     let path = place.store();
     let mut model = empty();
     drop(Store::create(&path, model.schema.clone()).unwrap());

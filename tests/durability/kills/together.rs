@@ -7,6 +7,7 @@ use std::time::Duration;
 use resemblance::{Novelty, Store};
 
 use crate::common::killing::{Running, kills, store_of};
+use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, Random, check_clean, sealing_after};
 
@@ -71,7 +72,7 @@ fn run_and_kill(path: &Path, delay: Duration) -> BTreeMap<(u32, u32), bool> {
 
 #[test]
 fn killed_threads_were_told_the_truth() {
-    let (place, kills) = (Place::new(), kills(10));
+    let (place, kills) = (Place::new(), kills(trials(4, 10)));
     let path = place.store();
     drop(Store::create(&path, schema()).unwrap());
     let mut random = Random(3);
