@@ -8,6 +8,7 @@ use crate::index::block_cache::BlockCache;
 use crate::index::probe::probe_lane;
 use crate::index::run::{RunBlocks, is_of};
 use crate::index::testing::{Random, TABLE, database, in_range, lane_ref, posting, rows, write};
+use crate::sample::one_in;
 
 const MAX: u64 = u64::MAX;
 
@@ -197,6 +198,7 @@ fn a_sweep_ends_when_it_is_told_to() {
     assert!(matches!(failed, Err(Error::Busy)));
 }
 
+/// One in fifteen blocks, one in five with `RESEMBLANCE_TESTS=all`, and the last.
 #[test]
 fn lost_and_damaged_blocks_are_noticed() {
     let database = database();
@@ -213,7 +215,7 @@ fn lost_and_damaged_blocks_are_noticed() {
             high_code: MAX,
             query_index: 0,
         };
-        for (key, value) in blocks.iter().step_by(5).chain(blocks.last()) {
+        for (key, value) in blocks.iter().step_by(5 * one_in(3)).chain(blocks.last()) {
             let last = split_block_key(key).2;
             let of_last = ProbeRange {
                 low_code: last.code,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use super::best_tests::{Random, kinds, signature};
 use crate::options::StoreOptions;
 use crate::query::bounds::By;
+use crate::sample::one_in;
 use crate::schema::{MinHash, Schema, SimHash};
 use crate::sketch::Signature;
 use crate::snapshot::Snapshot;
@@ -54,6 +55,7 @@ fn families(schema: &Schema) -> Vec<By> {
     minhash.into_iter().chain(simhash).collect()
 }
 
+/// Of a third of the questions, of all with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn the_nearest_are_those_of_brute_force() {
     let mut random = Random::new(17);
@@ -61,7 +63,7 @@ fn the_nearest_are_those_of_brute_force() {
     for schema in kinds() {
         let (_folder, store, live) = filled(&schema, &mut random);
         let snapshot = store.snapshot().unwrap();
-        for _ in 0..12 {
+        for _ in 0..12 / one_in(3) {
             let asked = signature(&schema, &mut random);
             for by in families(&schema) {
                 let all = brute_force(&snapshot, &asked, by);
@@ -85,7 +87,10 @@ fn the_nearest_are_those_of_brute_force() {
             }
         }
     }
-    assert!(scopes.iter().all(|count| *count > 100), "{scopes:?}");
+    assert!(
+        scopes.iter().all(|count| *count > 100 / one_in(3)),
+        "{scopes:?}"
+    );
 }
 
 #[test]
@@ -134,6 +139,7 @@ fn similarities(matches: &Matches) -> Vec<(u64, f64, bool)> {
     fields.collect()
 }
 
+/// Of a third of the questions, of all with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn what_the_caller_says_decides_which_are_the_nearest() {
     let mut random = Random::new(8);
@@ -143,7 +149,8 @@ fn what_the_caller_says_decides_which_are_the_nearest() {
         }
         let (_folder, store, _) = filled(&schema, &mut random);
         let snapshot = store.snapshot().unwrap();
-        let asked: Vec<Signature> = (0..12).map(|_| signature(&schema, &mut random)).collect();
+        let asked = (0..12 / one_in(3)).map(|_| signature(&schema, &mut random));
+        let asked: Vec<Signature> = asked.collect();
         for n in [0, 1, 10, usize::MAX] {
             let calls = RefCell::new(BTreeSet::new());
             let many = snapshot.nearest(&asked, n).min_recall(1.0);
@@ -225,6 +232,7 @@ fn the_nearest_is_found_among_others_that_are_nearly_as_near() {
     assert!(found.count() < 150);
 }
 
+/// One in seven questions is asked one by one too, each with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn many_are_answered_as_one_by_one() {
     let mut random = Random::new(31);
@@ -241,7 +249,7 @@ fn many_are_answered_as_one_by_one() {
             let hurried = hurried.run().unwrap();
             let near = snapshot.nearest(&asked, 1).by(by).within(0.5, 1.5).unwrap();
             scanned += many.iter().filter(|f| f.scope() == Scope::Scan).count();
-            for (index, asked) in asked.iter().enumerate() {
+            for (index, asked) in asked.iter().enumerate().step_by(one_in(7)) {
                 let one = || snapshot.nearest(asked, 60).by(by);
                 assert_eq!(one().with_payloads().run().unwrap(), many[index]);
                 assert_eq!(one().without_scan().run().unwrap(), hurried[index]);
@@ -301,6 +309,7 @@ fn the_probability_that_is_told_is_that_of_finding() {
     }
 }
 
+/// Of a quarter of the questions, of all with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn a_document_within_the_factor_is_found_where_one_is_within_the_radius() {
     let mut random = Random::new(3);
@@ -308,7 +317,7 @@ fn a_document_within_the_factor_is_found_where_one_is_within_the_radius() {
     for schema in kinds() {
         let (_folder, store, _) = filled(&schema, &mut random);
         let snapshot = store.snapshot().unwrap();
-        for _ in 0..20 {
+        for _ in 0..20 / one_in(4) {
             let asked = signature(&schema, &mut random);
             for by in families(&schema) {
                 let distance = |found: &Match| match by {
@@ -334,7 +343,10 @@ fn a_document_within_the_factor_is_found_where_one_is_within_the_radius() {
             }
         }
     }
-    assert!(answers.iter().all(|count| *count > 40), "{answers:?}");
+    assert!(
+        answers.iter().all(|count| *count > 40 / one_in(4)),
+        "{answers:?}"
+    );
 }
 
 #[test]

@@ -155,13 +155,13 @@ fn asked(case: &Case, held: &Held, random: &mut Random) -> Vec<Words> {
     asked
 }
 
-/// Asks for one distance in three (for every one with `RESEMBLANCE_TESTS=all`), one by one and all at once, by the way that costs least and by tables.
+/// Asks for one distance in seven (for every one with `RESEMBLANCE_TESTS=all`), one by one and all at once, by the way that costs least and by tables.
 fn assert_complete(case: &Case, snapshot: &Snapshot, held: &Held, asked: &[Words]) -> Vec<Scope> {
     let design = case.schema().simhash().unwrap().clone();
     let signatures: Vec<Signature> = asked.iter().map(|words| case.signature(*words)).collect();
     let mut scopes = Vec::new();
     // The greatest is one of them.
-    for max_distance in (0..=case.max_distance).rev().step_by(one_in(3)) {
+    for max_distance in (0..=case.max_distance).rev().step_by(one_in(7)) {
         let told = || format!("{design}, distance {max_distance}");
         let all: Vec<_> = asked
             .iter()
@@ -262,7 +262,7 @@ fn a_budget_is_no_reason_to_scan() {
     assert_eq!(store.metrics().candidates, 3 + held.len() as u64);
 }
 
-/// Pairs and clusters within distances that the stored tables prove, and within others: one distance in six, one in two
+/// Pairs and clusters within distances that the stored tables prove, and within others: one distance in fourteen, one in two
 /// with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn joins_find_the_pairs_of_every_distance() {
@@ -274,7 +274,7 @@ fn joins_find_the_pairs_of_every_distance() {
             .unwrap();
         let held = fill(case, &store, &mut random);
         let snapshot = store.snapshot().unwrap();
-        for max_distance in (0..=case.max_distance).rev().step_by(2 * one_in(3)) {
+        for max_distance in (0..=case.max_distance).rev().step_by(2 * one_in(7)) {
             let mut expected = Vec::new();
             for (index, (b, second)) in held.iter().enumerate() {
                 let near = held[..index]

@@ -4,7 +4,7 @@
 //! `regressions/`: it is tried first from then on. Such a seed means the same sequence only as long
 //! as the strategies stay as they are; what must be kept for ever is an episode of `episodes.rs`.
 //!
-//! The seeds are fixed: a run that passed passes again. A usual run tries the first fifth or third of the sequences that are
+//! The seeds are fixed: a run that passed passes again. A usual run tries the first twelfth or eighth of the sequences that are
 //! tried with `RESEMBLANCE_TESTS=all`. `MODEL_CASES` asks for more sequences than
 //! the usual ones, `MODEL_SEED` for others, `MODEL_STEPS` for longer ones, and `MODEL_COUNTS=1` tells how much was done (with
 //! `--nocapture`).
@@ -104,14 +104,14 @@ fn run_cases<S: Clone + Debug>(
 
 /// Sequences on stores of one schema.
 fn run_of(seeds: &'static str, schema: &Schema) {
-    let config = config(seeds, 20_260_101, trials(3, 8));
+    let config = config(seeds, 20_260_101, trials(1, 8));
     run_cases(config, Just(()), |()| schema.clone());
 }
 
 /// Sequences on stores of any schemas.
 fn run_of_any(seeds: &'static str, seed: u64) {
     run_cases(
-        config(seeds, seed, trials(10, 50)),
+        config(seeds, seed, trials(4, 50)),
         recipes::recipe(),
         recipes::Recipe::schema,
     );

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::sample::one_in;
 use crate::sketch::bottom_k::{BottomK, bottom_k_jaccard, merge, rows};
 use crate::sketch::hash::{derive, stream};
 
@@ -65,10 +66,11 @@ fn memory_does_not_grow_with_the_features() {
     assert!(held <= 64, "{held} values are held, {before}");
 }
 
-/// P = J (1 - q) + q for small sets, within q of J for large ones, q = (15 / 16)^min(k, N).
+/// P = J (1 - q) + q for small sets, within q of J for large ones, q = (15 / 16)^min(k, N). Under a quarter of the seeds,
+/// under all of them with `RESEMBLANCE_TESTS=all`; the bound follows from their number.
 #[test]
 fn rows_agree_as_often_as_stated() {
-    let (count, size, seeds) = (16, 128_u16, 4_000);
+    let (count, size, seeds) = (16, 128_u16, 4_000 / one_in(4) as u64);
     for (common, each) in [(1, 1), (8, 4), (30, 5), (60, 60), (400, 100), (3_000, 200)] {
         let union = common + 2 * each;
         let j = common as f64 / union as f64;

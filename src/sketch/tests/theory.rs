@@ -16,9 +16,9 @@ use crate::sketch::weighted::{WeightProcess, WeightedMinHasher};
 /// Values of a signature.
 const SIZE: usize = 64;
 
-/// Pairs of a cell. The bounds follow from their number.
-fn pair_count() -> u64 {
-    trials(200, 400)
+/// Pairs of a cell, fewer of large sets in a usual run. The bounds follow from their number.
+fn pair_count(features: u64) -> u64 {
+    trials(if features < 1_000 { 200 } else { 40 }, 400)
 }
 
 const SIMILARITIES: [f64; 6] = [0.1, 0.3, 0.5, 0.7, 0.9, 0.95];
@@ -99,7 +99,7 @@ fn cells(kind: &str, observe: impl Fn(&[u64], &[u64], f64, f64) -> Observation) 
             }
             let union = (common + 2 * each) as f64;
             let mut observations = Vec::new();
-            for number in 0..pair_count() {
+            for number in 0..pair_count(features) {
                 // No features are in two cells.
                 let begin = place << 48 | number << 32 | features << 16;
                 let [a, b] =

@@ -7,6 +7,7 @@ use resemblance::{Codec, Containment, Overlaps, Schema, Snapshot, Store, Text};
 
 use super::brute_force;
 use super::store_of;
+use crate::common::sample::one_in;
 use crate::common::{Place, check_clean, sealing_after};
 
 fn schemas() -> [Schema; 5] {
@@ -75,6 +76,7 @@ fn assert_placed(schema: &Schema, query: &str, answer: &Overlaps) -> usize {
     passages
 }
 
+/// For one in three of all texts, each with `RESEMBLANCE_TESTS=all`. Returns the number of passages.
 fn assert_all_placed(schema: &Schema, snapshot: &Snapshot) -> usize {
     let texts: Vec<String> = (0..70).map(brute_force::text).collect();
     let sketcher = schema.sketcher();
@@ -83,12 +85,13 @@ fn assert_all_placed(schema: &Schema, snapshot: &Snapshot) -> usize {
         .map(|text| sketcher.text(text).unwrap())
         .collect();
     let answers = snapshot.overlaps(&queries).run().unwrap();
-    let asked = texts.iter().zip(&answers);
+    let asked = texts.iter().zip(&answers).step_by(one_in(3));
     let passages = asked
         .map(|(text, answer)| assert_placed(schema, text, answer))
         .sum();
     // What is stored has its positions, and asks as the text does.
-    for ((number, query), answer) in (0_u64..60).zip(&queries).zip(&answers) {
+    let stored = (0_u64..60).zip(&queries).zip(&answers);
+    for ((number, query), answer) in stored.step_by(one_in(3)) {
         let Some(stored) = snapshot.get(number.to_be_bytes()).unwrap() else {
             continue;
         };
@@ -106,7 +109,7 @@ fn passages_stand_where_the_texts_have_them() {
         let (store, _) = store_of(&place, &schema, 60);
         store.remove(7_u64.to_be_bytes()).unwrap();
         let found = assert_all_placed(&schema, &store.snapshot().unwrap());
-        assert!(found > 300, "{found}");
+        assert!(found > 300 / one_in(3), "{found}");
     }
 }
 
