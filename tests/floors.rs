@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
+use examples::Shown;
 use source_tree::{Imports, SourceTree, circles};
 
 /// The library's rooms from the bottom up. A room imports what stands before it in this list, and
@@ -91,6 +92,7 @@ struct Facts {
     functions: Vec<(String, usize)>,
     types: BTreeMap<String, Vec<String>>,
     naming_engine: Vec<String>,
+    shown: Shown,
 }
 
 impl Facts {
@@ -101,6 +103,7 @@ impl Facts {
             functions: tree.functions(),
             types: tree.types(),
             naming_engine: tree.files_that_name("redb"),
+            shown: tree.examples(),
         }
     }
 }
@@ -250,7 +253,7 @@ fn type_names_stand_once() {
 
 #[test]
 fn public_items_have_examples() {
-    let shown = library().examples();
+    let shown = &LIBRARY.shown;
     assert_none("public items without an example", &shown.without);
     let (types, functions) = (shown.types, shown.functions);
     assert!(

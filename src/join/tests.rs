@@ -11,7 +11,7 @@ use crate::join::options::JoinOptions;
 use crate::options::StoreOptions;
 use crate::query::Bounds;
 use crate::query::By;
-use crate::sample::one_in;
+use crate::sample::{is_all, one_in};
 use crate::schema::{MinHash, Near, Schema, SimHash};
 use crate::sketch::{EmptyDocuments, Signature};
 use crate::snapshot::Snapshot;
@@ -261,6 +261,9 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
         assert_eq!(found, expected, "{bounds:?} {most:?} {batch_documents:?}");
         assert_eq!(pairs.left_out(), left_out, "{bounds:?} {most:?}");
         orders.insert((batch_documents, order));
+        if threads == 1 && !is_all() {
+            continue;
+        }
         let links = join(snapshot, bounds, options, true, batch_documents);
         let found = Clusters::from_pairs(links, snapshot.len(), &mut Watch::new("")).unwrap();
         assert_eq!(found.left_out(), left_out, "{bounds:?} {most:?}");
@@ -287,7 +290,8 @@ fn cases_of(schema: &Schema, seed: u64, limits: &[Option<usize>]) -> Vec<(By, Op
     with_limits.skip(first).step_by(one_in(7)).collect()
 }
 
-/// One in seven limits of buckets, each with `RESEMBLANCE_TESTS=all`, so that each stands with other bounds.
+/// One in seven limits of buckets, each with `RESEMBLANCE_TESTS=all`, so that each stands with other bounds. Clusters are
+/// made by one thread too then.
 #[test]
 fn joins_are_those_of_the_plain_form() {
     let mut found = 0;

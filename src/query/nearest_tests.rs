@@ -139,7 +139,7 @@ fn similarities(matches: &Matches) -> Vec<(u64, f64, bool)> {
     fields.collect()
 }
 
-/// Of a third of the questions, of all with `RESEMBLANCE_TESTS=all`.
+/// Of one question in five, of each with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn what_the_caller_says_decides_which_are_the_nearest() {
     let mut random = Random::new(8);
@@ -149,8 +149,7 @@ fn what_the_caller_says_decides_which_are_the_nearest() {
         }
         let (_folder, store, _) = filled(&schema, &mut random);
         let snapshot = store.snapshot().unwrap();
-        let asked = (0..12 / one_in(3)).map(|_| signature(&schema, &mut random));
-        let asked: Vec<Signature> = asked.collect();
+        let asked: Vec<Signature> = (0..12).map(|_| signature(&schema, &mut random)).collect();
         for n in [0, 1, 10, usize::MAX] {
             let calls = RefCell::new(BTreeSet::new());
             let many = snapshot.nearest(&asked, n).min_recall(1.0);
@@ -158,7 +157,8 @@ fn what_the_caller_says_decides_which_are_the_nearest() {
                 assert!(calls.borrow_mut().insert((index, id)), "asked twice");
                 Ok(told(index, id.get()))
             });
-            for (index, found) in many.run().unwrap().into_iter().enumerate() {
+            let answers = many.run().unwrap().into_iter().enumerate();
+            for (index, found) in answers.step_by(one_in(5)) {
                 let all = brute_force(&snapshot, &asked[index], By::MinHash);
                 let expected = verified(all, index);
                 let expected = &expected[..expected.len().min(n)];

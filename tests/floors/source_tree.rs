@@ -23,6 +23,7 @@ pub(super) struct SourceFile {
     pub(super) defined: BTreeSet<String>,
     /// Names that it imports or exports again, and their paths.
     used: Vec<(String, Parts)>,
+    paths: Paths,
 }
 
 /// The modules of a crate that are no tests.
@@ -229,6 +230,8 @@ impl SourceTree {
             .filter_map(name_of)
             .map(|(name, _)| name);
         let defined = defined.collect();
+        let mut paths = Paths::default();
+        paths.visit_file(&syntax);
         let file = SourceFile {
             path: path.to_owned(),
             module: module.clone(),
@@ -236,6 +239,7 @@ impl SourceTree {
             syntax,
             defined,
             used,
+            paths,
         };
         self.files.insert(module, file);
     }
@@ -299,12 +303,6 @@ impl SourceTree {
         }
     }
 
-    fn paths(file: &SourceFile) -> Paths {
-        let mut paths = Paths::default();
-        paths.visit_file(&file.syntax);
-        paths
-    }
-
     /// What each file imports of others. Re-exports are no imports, and are followed.
     pub(crate) fn imports(&self) -> Imports {
         let mut all = Imports::new();
@@ -313,8 +311,8 @@ impl SourceTree {
                 continue;
             }
             let found = all.entry(file.path.clone()).or_default();
-            for path in Self::paths(file).found {
-                let resolved = self.resolve(file, &path, 0);
+            for path in &file.paths.found {
+                let resolved = self.resolve(file, path, 0);
                 found.extend(resolved.filter(|(target, _)| *target != file.path));
             }
         }
@@ -325,7 +323,7 @@ impl SourceTree {
     pub(crate) fn files_that_name(&self, crate_name: &str) -> Vec<String> {
         let in_macro = format!("{crate_name} ::");
         let names = |file: &&SourceFile| {
-            let paths = Self::paths(file);
+            let paths = &file.paths;
             paths.found.iter().any(|path| path[0] == crate_name)
                 || paths.macros.iter().any(|tokens| tokens.contains(&in_macro))
         };
@@ -344,9 +342,9 @@ impl SourceTree {
     pub(crate) fn functions(&self) -> Vec<(String, usize)> {
         let of_file = |file: &SourceFile| {
             let path = file.path.clone();
-            let functions = Self::paths(file).functions.into_iter();
+            let functions = file.paths.functions.iter();
             functions
-                .map(move |(name, lines)| (format!("{path} {name}"), lines))
+                .map(move |(name, lines)| (format!("{path} {name}"), *lines))
                 .collect::<Vec<_>>()
         };
         self.files.values().flat_map(of_file).collect()

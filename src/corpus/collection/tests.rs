@@ -4,13 +4,21 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 use super::Collection;
-use crate::sample::one_in;
+use crate::sample::{one_in, trials};
 use crate::{
     BulkOptions, Document, DocumentId, DuplicateKeys, EmptyDocuments, Error, MinHash, Pair, Schema,
     Signature, SimHash, Store, Text,
 };
 
-const DOCUMENTS: u64 = 1_500;
+/// Documents that fill a mebibyte: fewer in a usual run, which have more to hold.
+fn document_count() -> u64 {
+    trials(500, 1_500)
+}
+
+/// What each document holds.
+fn payload() -> Vec<u8> {
+    b"payload".repeat(trials(400, 1))
+}
 
 /// Texts that are near each other by tens, some without words, some under a key that came before.
 fn documents(schema: &Schema) -> Vec<(Option<String>, Signature)> {
@@ -30,12 +38,12 @@ fn documents(schema: &Schema) -> Vec<(Option<String>, Signature)> {
         };
         (key, sketcher.text(text).unwrap())
     };
-    (0..DOCUMENTS).map(document).collect()
+    (0..document_count()).map(document).collect()
 }
 
-fn as_document(key: Option<&str>) -> Document<'_> {
+fn as_document<'d>(key: Option<&'d str>, payload: &'d [u8]) -> Document<'d> {
     let document = key.map_or_else(Document::without_key, Document::new);
-    document.stamp(7).payload(b"payload")
+    document.stamp(7).payload(payload)
 }
 
 /// What a job wants to know: pairs, clusters, the documents that were left out, and some documents.
@@ -63,7 +71,7 @@ fn sample(
             record.payload().to_vec(),
         ))
     };
-    (0..DOCUMENTS + 5).step_by(7).map(record).collect()
+    (0..document_count() + 5).step_by(7).map(record).collect()
 }
 
 fn of_store(
@@ -75,10 +83,10 @@ fn of_store(
     let path = folder.path().join("a.rsm");
     let options = BulkOptions::new().duplicate_keys(rule);
     let mut build = Store::bulk_build(&path, schema.clone(), &options).unwrap();
+    let payload = payload();
     for (key, signature) in documents {
-        build
-            .insert(as_document(key.as_deref()), signature)
-            .unwrap();
+        let document = as_document(key.as_deref(), &payload);
+        build.insert(document, signature).unwrap();
     }
     let left_out = Mutex::new(Vec::new());
     let build = build.on_duplicate(|id, key| {
@@ -112,11 +120,12 @@ fn of_collection(
         .duplicate_keys(rule)
         .memory_bytes(memory_bytes);
     let mut collection = Collection::new(folder.path(), schema.clone(), &options).unwrap();
+    let payload = payload();
     for (key, signature) in documents {
-        let document = as_document(key.as_deref());
+        let document = as_document(key.as_deref(), &payload);
         collection.insert(document, signature).unwrap();
     }
-    assert_eq!(collection.len(), DOCUMENTS);
+    assert_eq!(collection.len(), document_count());
     assert_eq!(collection.is_in_memory(), memory_bytes > 1 << 24);
     let left_out = Mutex::new(Vec::new());
     let collection = collection.on_duplicate(|id, key| {
@@ -138,8 +147,8 @@ fn of_collection(
     answers
 }
 
-/// Each schema with one of the rules and, on disk or in memory, one of the sizes in turn. With all of them with
-/// `RESEMBLANCE_TESTS=all`.
+/// Each schema with one of the rules and, on disk or in memory, one of the sizes in turn. With all of them,
+/// and more documents, with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn the_answers_are_those_of_a_store() {
     let distance = one_in(2);

@@ -18,7 +18,7 @@ const SIZE: usize = 64;
 
 /// Pairs of a cell, fewer of large sets in a usual run. The bounds follow from their number.
 fn pair_count(features: u64) -> u64 {
-    trials(if features < 1_000 { 200 } else { 40 }, 400)
+    trials(if features < 1_000 { 200 } else { 80 }, 400)
 }
 
 const SIMILARITIES: [f64; 6] = [0.1, 0.3, 0.5, 0.7, 0.9, 0.95];
@@ -89,6 +89,15 @@ fn check(observations: &[Observation]) -> std::result::Result<(), String> {
 
 /// Runs a kind over all cells that exist. It is given two sets of random features, J and |A ∪ B|.
 fn cells(kind: &str, observe: impl Fn(&[u64], &[u64], f64, f64) -> Observation) -> Vec<String> {
+    cells_of(kind, pair_count, observe)
+}
+
+/// The same with so many pairs for each number of features.
+fn cells_of(
+    kind: &str,
+    pair_count: impl Fn(u64) -> u64,
+    observe: impl Fn(&[u64], &[u64], f64, f64) -> Observation,
+) -> Vec<String> {
     let mut failures = Vec::new();
     for features in FEATURES {
         for (place, similarity) in (0..).zip(SIMILARITIES) {
@@ -280,7 +289,8 @@ fn cut_values() {
 /// The bounds are of use: what is biased, or repeats its values, is found out.
 #[test]
 fn wrong_kinds_are_found_out() {
-    let uncorrected = cells("cut, without correction", |a, b, j, _| {
+    let pairs = |_| trials(200, 400);
+    let uncorrected = cells_of("cut, without correction", pairs, |a, b, j, _| {
         let [a, b] = [a, b].map(|set| k_hash(set).into_iter().map(|v| b_bit::cut(v, 4, true)));
         Observation {
             error: share(&a.collect::<Vec<_>>(), &b.collect::<Vec<_>>()) - j,
@@ -289,12 +299,14 @@ fn wrong_kinds_are_found_out() {
     });
     assert!(uncorrected.len() >= 8, "{uncorrected:?}");
     let half = |set: &[u64]| k_hash(set)[..SIZE / 2].repeat(2);
-    let repeated = cells("half of the values twice", |a, b, j, _| Observation {
-        error: share(&half(a), &half(b)) - j,
-        variance: Variance::AtMost(binomial(j)),
+    let repeated = cells_of("half of the values twice", pairs, |a, b, j, _| {
+        Observation {
+            error: share(&half(a), &half(b)) - j,
+            variance: Variance::AtMost(binomial(j)),
+        }
     });
     assert!(repeated.len() >= 12, "{repeated:?}");
-    let idle = cells("no error", |_, _, j, _| Observation {
+    let idle = cells_of("no error", pairs, |_, _, j, _| Observation {
         error: 0.0,
         variance: Variance::Equal(binomial(j)),
     });
