@@ -155,8 +155,8 @@ fn asked(case: &Case, held: &Held, random: &mut Random) -> Vec<Words> {
     asked
 }
 
-/// Asks for one distance in seven (for every one with `RESEMBLANCE_TESTS=all`), one by one and all at once, by the way that costs least and by tables: one in three
-/// (each with `RESEMBLANCE_TESTS=all`) by tables.
+/// Asks for one distance in seven, one by one and all at once, by the way that costs least, and one question in three by
+/// tables. Asks for every distance, each question by tables too, with `RESEMBLANCE_TESTS=all`.
 fn assert_complete(case: &Case, snapshot: &Snapshot, held: &Held, asked: &[Words]) -> Vec<Scope> {
     let design = case.schema().simhash().unwrap().clone();
     let signatures: Vec<Signature> = asked.iter().map(|words| case.signature(*words)).collect();

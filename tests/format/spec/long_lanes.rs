@@ -105,7 +105,7 @@ impl Builder {
 /// Documents that are removed for each slice of a merge.
 const PER_SLICE: u64 = 5;
 
-/// After one slice in five of those that drop rows, and after the first of those that write lanes. With
+/// After one slice in eleven of those that drop rows, and after the first of those that write lanes. With
 /// `RESEMBLANCE_TESTS=all` after each that drops rows, and after more of the others.
 #[test]
 fn a_merge_is_readable_after_every_slice() {
@@ -125,11 +125,11 @@ fn a_merge_is_readable_after_every_slice() {
         all.skip((slice * PER_SLICE) as usize)
             .take(PER_SLICE as usize)
     };
-    let distance = one_in(5) as u64;
+    let distance = one_in(11) as u64;
     let (mut dropping, mut cut, mut complete) = (0, 0, 0);
     let mut slice = 0;
     while cut == 0 || complete == 0 || is_all() && cut + complete < 4 {
-        if builder.is_dropping() && slice % distance != 0 {
+        if builder.is_dropping() && slice % distance != distance / 2 {
             builder.change(|this, transaction| this.remove(transaction, died(slice)));
             slice += 1;
             continue;
