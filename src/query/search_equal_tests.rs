@@ -92,7 +92,7 @@ fn equal_documents_are_found_as_if_each_were_compared() {
                 }
                 transaction.commit().unwrap();
                 snapshots.push(store.snapshot().unwrap());
-                if round % one_in(4) != 0 {
+                if !round.is_multiple_of(one_in(4)) {
                     continue;
                 }
                 for snapshot in snapshots.iter().rev().step_by(3) {
@@ -146,7 +146,7 @@ const REPAIRED: usize = 1;
 fn assert_copies(path: &Path, options: &StoreOptions, turn: usize, random: &mut Random) -> u64 {
     let mut unread = 0;
     for (number, copy) in COPIES.iter().enumerate() {
-        if (turn + number) % one_in(COPIES.len()) != 0 && number != REPAIRED {
+        if !(turn + number).is_multiple_of(one_in(COPIES.len())) && number != REPAIRED {
             continue;
         }
         let path = copy(path, path.with_extension(format!("{number}")), options);

@@ -180,7 +180,7 @@ fn assert_complete(case: &Case, snapshot: &Snapshot, held: &Held, asked: &[Words
                 assert_eq!(matches.scope(), Scope::Candidates, "{}", told());
             }
             scopes.push(matches.scope());
-            if number as usize % one_in(3) != 0 {
+            if !(number as usize).is_multiple_of(one_in(3)) {
                 continue;
             }
             // A caller who verifies is not asked about all documents, so that tables answer.
