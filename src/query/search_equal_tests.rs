@@ -82,7 +82,7 @@ fn equal_documents_are_found_as_if_each_were_compared() {
             let store = create(&folder, "s", schema, &options);
             let mut random = Random::new(seed << 20 | flush_after);
             let mut snapshots: Vec<Snapshot> = Vec::new();
-            for round in 1..=8 {
+            for round in 1..=8_usize {
                 let mut transaction = store.begin_write().unwrap();
                 change(&mut transaction, schema, &mut random);
                 for limit in [1, 3, usize::MAX] {
