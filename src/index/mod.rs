@@ -15,6 +15,7 @@ mod memtable;
 mod merge;
 mod mixer;
 mod page_places;
+mod pass_rate;
 mod probe;
 mod radix;
 mod rows;

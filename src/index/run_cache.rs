@@ -7,6 +7,7 @@ use crate::index::block_cache::BlockCache;
 use crate::index::filter_cache::{FilterCache, FilterOf, FilterReader};
 use crate::index::filter_writer::missing_piece;
 use crate::index::page_places::{LaneRows, PagePlaces};
+use crate::index::pass_rate::PassRate;
 use crate::index::run::Value;
 
 /// Places may take this part of the memory in any case, and half of what filters leave if that is more. A place of 24
@@ -20,6 +21,7 @@ pub(crate) struct RunCache {
     filters: FilterCache,
     blocks: BlockCache,
     places: PagePlaces,
+    pass_rate: PassRate,
     max_bytes: usize,
 }
 
@@ -103,6 +105,7 @@ impl RunCache {
             filters: FilterCache::new(max_filter_bytes.min(max_bytes)),
             blocks: BlockCache::new(max_bytes),
             places: PagePlaces::new(max_place_bytes(max_bytes, 0)),
+            pass_rate: PassRate::default(),
             max_bytes,
         }
     }
@@ -139,6 +142,11 @@ impl RunCache {
 
     pub(crate) fn filters(&self) -> FilterReader<'_> {
         self.filters.reader()
+    }
+
+    /// How many of the questions to filters that were not in memory pass.
+    pub(crate) fn pass_rate(&self) -> &PassRate {
+        &self.pass_rate
     }
 
     /// Answers as [`FilterAnswer::may_hold`](crate::index::FilterAnswer::may_hold) for a piece that is not held: reads

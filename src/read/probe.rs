@@ -26,7 +26,10 @@ pub(crate) struct ProbeTables<'t, B, F> {
 }
 
 /// What takes as long to read came from a disk, and the next blocks will.
-const SLOW_READ: Duration = Duration::from_micros(40);
+const SLOW_READ: Duration = match cfg!(test) {
+    true => Duration::ZERO,
+    false => Duration::from_micros(40),
+};
 
 /// What the filters in memory say of a lane of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,8 @@ enum FilterVerdict {
     MayHold,
     /// Its filter has to be read.
     Ask(FilterOf),
+    /// It may: its filter is on the disk, as the block is, and such filters have ruled out little lately.
+    Unasked,
 }
 
 /// The lanes to read, run by run, the newest first.
@@ -204,17 +209,24 @@ where
         let codes = (range.low_code, range.high_code);
         let (may_hold, has_asked) = match &lane.verdict {
             FilterVerdict::RuledOut => (false, false),
-            FilterVerdict::MayHold => (true, false),
+            FilterVerdict::MayHold | FilterVerdict::Unasked => (true, false),
             FilterVerdict::Ask(filter) => (self.ask(filter, codes)?, true),
         };
         if !may_hold {
             cost.ruled_out += 1;
             return Ok(has_asked);
         }
-        let visit = &mut |posting| visit(lane.index, posting);
-        let lane = (self.lane(lane.run, lane.lane), first);
-        let read = probe_lane_while(lane, self.blocks, self.sources(), codes, visit)?;
+        let mut is_found = false;
+        let visit = &mut |posting| {
+            is_found = true;
+            visit(lane.index, posting)
+        };
+        let of = (self.lane(lane.run, lane.lane), first);
+        let read = probe_lane_while(of, self.blocks, self.sources(), codes, visit)?;
         cost.add(read);
+        if lane.verdict == FilterVerdict::Unasked {
+            self.context.cache.pass_rate().note(is_found);
+        }
         Ok(has_asked || read.cached_blocks < read.blocks)
     }
 
@@ -260,7 +272,7 @@ where
         for (wanted, verdict) in wanted.iter().zip(verdicts) {
             let may_hold = match verdict {
                 FilterVerdict::RuledOut => false,
-                FilterVerdict::MayHold => true,
+                FilterVerdict::MayHold | FilterVerdict::Unasked => true,
                 FilterVerdict::Ask(filter) => self.ask(&filter, codes(wanted))?,
             };
             if may_hold {
@@ -274,13 +286,16 @@ where
     fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<bool> {
         let cache = &self.context.cache;
         let answer = cache.filters().find(filter, codes).may_hold()?;
-        match answer {
-            Some(answer) => Ok(answer),
-            None => cache.read_filter(self.filters, self.finder, filter, codes),
+        if let Some(answer) = answer {
+            return Ok(answer);
         }
+        let may_hold = cache.read_filter(self.filters, self.finder, filter, codes)?;
+        cache.pass_rate().note(may_hold);
+        Ok(may_hold)
     }
 
-    /// Asks for the pages of lanes that are read next. Filters come first: they tell which blocks are needed.
+    /// Asks for the pages of lanes that are read next. Filters come first: they tell which blocks are needed. Where
+    /// they have told little lately, the blocks alone are half as many pages.
     fn read_ahead(&self, lanes: &mut [LaneRead<'_>], ranges: &[CodeRange]) -> Result<()> {
         let Some(finder) = self.finder else {
             return Ok(());
@@ -289,9 +304,14 @@ where
             let range = at(ranges, lane.index)?;
             Ok((range.low_code, range.high_code))
         };
+        let is_filter_futile = self.context.cache.pass_rate().is_high();
         let mut pieces = Vec::new();
-        for lane in &*lanes {
+        for lane in &mut *lanes {
             if let FilterVerdict::Ask(filter) = lane.verdict {
+                if is_filter_futile {
+                    lane.verdict = FilterVerdict::Unasked;
+                    continue;
+                }
                 pieces.extend(filter.key(codes(lane)?).map(|key| WantedRow {
                     table: FILTERS,
                     key: key.to_vec(),
@@ -310,7 +330,7 @@ where
             }
             let target = Posting::lowest_of(low).max(lane.lane.first_possible());
             let (run, number) = (lane.run.run, lane.lane.lane);
-            if lane.verdict == FilterVerdict::MayHold
+            if lane.verdict != FilterVerdict::RuledOut
                 && !self.context.cache.blocks().holds(run, number, target)
             {
                 blocks.push(WantedRow {
@@ -383,3 +403,7 @@ impl<'r> FilterQuestion<'r> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "probe_tests.rs"]
+mod tests;
