@@ -4,8 +4,9 @@
 //! place. So the way down is gone here as well, over the pages of the last commit that this handle has read
 //! or written. What comes of it is a hint, because a page may have moved since:
 //!
-//! - [`PageFinder::ask`] asks the operating system for pages that are about to be read, all at once: a disk reads many
-//!   in the time of one. A page that has moved is asked for in vain.
+//! - [`PageFinder::find`] finds where the pages of rows are. Of several it asks the operating system for all at once,
+//!   and for the pages on the way to them: a disk reads many in the time of one. A page that has moved is asked
+//!   for in vain.
 //! - [`PageFinder::row_from`] reads a row at a place that was found before. The caller must know from the
 //!   row itself that it is the wanted one, and has the engine read what is not.
 
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::engine::files::FileOptions;
-use crate::engine::page_layout::{Child, Geometry, PAGE_BYTES, Page, TablePages, Widths};
+use crate::engine::page_layout::{Branch, Child, Geometry, PAGE_BYTES, Page, TablePages, Widths};
 use crate::engine::verified_file::Verification;
 use crate::sync::IgnorePoison;
 
@@ -87,9 +88,15 @@ pub(crate) struct LeafPlaces {
     geometry: Geometry,
     after: Option<Vec<u8>>,
     last: Option<Vec<u8>>,
+    rows: Vec<usize>,
 }
 
 impl LeafPlaces {
+    /// The indices of the wanted rows that these pages have, if there are such rows.
+    pub(crate) fn rows(&self) -> &[usize] {
+        &self.rows
+    }
+
     /// A key that is not above any of the rows, if there are pages before these.
     pub(crate) fn after(&self) -> Option<&[u8]> {
         self.after.as_deref()
@@ -128,14 +135,7 @@ struct KnownTrees {
     trees: Vec<KnownTree>,
 }
 
-impl KnownTrees {
-    fn tree(&self, table: &str) -> Option<&KnownTree> {
-        let mut trees = self.trees.iter();
-        trees.find(|tree| tree.name == table.as_bytes())
-    }
-}
-
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct KnownTree {
     name: Vec<u8>,
     pages: TablePages,
@@ -143,11 +143,48 @@ struct KnownTree {
     depth: Option<usize>,
 }
 
+/// A tree in which rows are looked for.
+struct Tree {
+    pages: TablePages,
+    depth: Option<usize>,
+}
+
 /// A page on the way down to some rows.
-struct Step<'w> {
+struct Step {
+    /// The index of its tree.
+    tree: usize,
     page: Child,
-    widths: Widths,
-    key: &'w [u8],
+    after: Option<Vec<u8>>,
+    last: Option<Vec<u8>>,
+    /// The indices of the rows.
+    rows: Vec<usize>,
+}
+
+impl Step {
+    /// The pages below this one that lead to the rows.
+    fn below(&self, branch: &Branch<'_>, wanted: &[WantedRow]) -> Vec<Self> {
+        let number_of = |row: &usize| {
+            let key = &wanted.get(*row)?.key;
+            Some((branch.child_for(key), *row))
+        };
+        let mut rows: Vec<(usize, usize)> = self.rows.iter().filter_map(number_of).collect();
+        rows.sort_unstable();
+        let bound = |number| branch.key(number).map(<[u8]>::to_vec);
+        let below = rows.chunk_by(|a, b| a.0 == b.0).filter_map(|rows| {
+            let (number, _) = *rows.first()?;
+            Some(Self {
+                tree: self.tree,
+                page: branch.children().nth(number)?,
+                after: match number.checked_sub(1) {
+                    Some(before) => bound(before),
+                    None => self.after.clone(),
+                },
+                last: bound(number).or_else(|| self.last.clone()),
+                rows: rows.iter().map(|(_, row)| *row).collect(),
+            })
+        });
+        below.collect()
+    }
 }
 
 impl PageFinder {
@@ -173,43 +210,99 @@ impl PageFinder {
         Some(root.checksum)
     }
 
-    /// Finds the pages of rows around a key of a table that one page above them names; `None` if the pages cannot be read, or
-    /// there is nothing above a page of rows.
-    pub(crate) fn leaves_around(&self, table: &str, key: &[u8]) -> Option<LeafPlaces> {
-        let (geometry, trees) = self.trees()?;
-        let tree = trees.tree(table)?.clone();
-        // Others need not wait until pages are read.
-        drop(trees);
-        let mut child = tree.pages.root?;
-        let (mut lowest, mut after, mut last) = (None, None, None);
-        for depth in 0..tree.depth.unwrap_or(MAX_DEPTH) {
-            let page = self.read(geometry, &child)?;
-            let Page::Branch(branch) = Page::parse(&page, tree.pages.widths)? else {
-                self.note_depth(&tree, depth);
-                break;
-            };
-            let number = branch.child_for(key);
-            child = branch.children().nth(number)?;
-            let bound = |number| branch.key(number).map(<[u8]>::to_vec);
-            let before = number.checked_sub(1).and_then(bound);
-            let below = (
-                before.or_else(|| after.clone()),
-                bound(number).or_else(|| last.clone()),
-            );
-            lowest = Some(LeafPlaces {
-                page,
-                widths: tree.pages.widths,
-                geometry,
-                after,
-                last,
-            });
-            (after, last) = below;
+    /// Finds the pages of wanted rows, with those that the page above them names as well. Rows whose pages cannot be
+    /// read, or have nothing above them, are not found. Pages of several rows are asked for: they will be
+    /// read.
+    pub(crate) fn find(&self, wanted: &[WantedRow]) -> Vec<LeafPlaces> {
+        let mut found = Vec::new();
+        let Some((geometry, mut trees, mut steps)) = self.roots(wanted) else {
+            return found;
+        };
+        let will_read = wanted.len() > 1;
+        for depth in 1..=MAX_DEPTH {
+            if will_read {
+                self.advise(geometry, &steps);
+            }
+            for step in std::mem::take(&mut steps) {
+                let Some(tree) = trees.get_mut(step.tree) else {
+                    continue;
+                };
+                let widths = tree.pages.widths;
+                let Some(page) = self.read(geometry, &step.page) else {
+                    continue;
+                };
+                let Some(Page::Branch(branch)) = Page::parse(&page, widths) else {
+                    continue;
+                };
+                let below = step.below(&branch, wanted);
+                if !self.are_leaves(geometry, tree, &below, depth) {
+                    steps.extend(below);
+                    continue;
+                }
+                if will_read {
+                    self.advise(geometry, &below);
+                }
+                found.push(LeafPlaces {
+                    page,
+                    widths,
+                    geometry,
+                    after: step.after,
+                    last: step.last,
+                    rows: step.rows,
+                });
+            }
         }
-        lowest
+        found
+    }
+
+    /// The trees that have the wanted rows, and their roots.
+    fn roots(&self, wanted: &[WantedRow]) -> Option<(Geometry, Vec<Tree>, Vec<Step>)> {
+        let (geometry, known) = self.trees()?;
+        let (mut trees, mut steps) = (Vec::new(), Vec::new());
+        for tree in &known.trees {
+            let is_in = |(_, row): &(usize, &WantedRow)| tree.name == row.table.as_bytes();
+            let rows = wanted.iter().enumerate().filter(is_in);
+            let rows: Vec<usize> = rows.map(|(index, _)| index).collect();
+            let Some(page) = tree.pages.root.filter(|_| !rows.is_empty()) else {
+                continue;
+            };
+            steps.push(Step {
+                tree: trees.len(),
+                page,
+                after: None,
+                last: None,
+                rows,
+            });
+            trees.push(Tree {
+                pages: tree.pages,
+                depth: tree.depth,
+            });
+        }
+        Some((geometry, trees, steps))
+    }
+
+    /// Returns true if pages with so many above them have rows of a tree. One of them is read to tell that for the first
+    /// time.
+    fn are_leaves(
+        &self,
+        geometry: Geometry,
+        tree: &mut Tree,
+        pages: &[Step],
+        depth: usize,
+    ) -> bool {
+        if tree.depth.is_none()
+            && let Some(page) = pages.first()
+            && let Some(page) = self.read(geometry, &page.page)
+            && let Some(Page::Leaf(_)) = Page::parse(&page, tree.pages.widths)
+        {
+            tree.depth = Some(depth);
+            self.note_depth(tree, depth);
+        }
+        tree.depth == Some(depth)
     }
 
     /// Notes how many pages are above each of rows, unless another commit has changed the tree.
-    fn note_depth(&self, tree: &KnownTree, depth: usize) {
+    fn note_depth(&self, tree: &Tree, depth: usize) {
         let mut known = self.trees.lock().ignore_poison();
         let mut trees = known.trees.iter_mut();
         if let Some(same) = trees.find(|known| known.pages == tree.pages) {
@@ -234,71 +327,11 @@ impl PageFinder {
         Some(RowInPage { page, key, value })
     }
 
-    /// Asks for the pages of rows that will be read, where the system takes such advice. Returns the number of
-    /// pages of rows that it found, for tests.
-    pub(crate) fn ask(&self, wanted: &[WantedRow]) -> usize {
-        if !cfg!(target_os = "linux") {
-            return 0;
+    /// Asks for pages of rows that will be read, where the system takes such advice.
+    pub(crate) fn ask(&self, places: &[PagePlace]) {
+        for place in places {
+            will_need(&self.file, place.offset(), place.length());
         }
-        let Some((geometry, trees)) = self.trees() else {
-            return 0;
-        };
-        let steps = wanted.iter().filter_map(|row| {
-            let tree = trees.tree(row.table)?;
-            Some(Step {
-                page: tree.pages.root?,
-                widths: tree.pages.widths,
-                key: row.key.as_slice(),
-            })
-        });
-        let steps = steps.collect();
-        drop(trees);
-        self.descend(geometry, steps)
-    }
-
-    /// Goes down from pages of one level or of several trees, until rows are reached.
-    fn descend(&self, geometry: Geometry, mut steps: Vec<Step<'_>>) -> usize {
-        let mut found = 0;
-        for _ in 0..MAX_DEPTH {
-            steps.sort_by_key(|step| step.page.number);
-            let pages = steps.chunk_by(|a, b| a.page.number == b.page.number);
-            let pages = pages.filter_map(|page| Some((page.first()?, page)));
-            let pages: Vec<(&Step<'_>, &[Step<'_>])> = pages.collect();
-            if pages.is_empty() {
-                break;
-            }
-            for (first, _) in &pages {
-                self.advise(geometry, &first.page);
-            }
-            let mut below = Vec::with_capacity(steps.len());
-            // All rows of a tree are equally deep, so that the first page tells if others are worth reading.
-            let mut leaves: Option<Widths> = None;
-            for (first, page) in pages {
-                if leaves == Some(first.widths) {
-                    found += 1;
-                    continue;
-                }
-                let Some(bytes) = self.read(geometry, &first.page) else {
-                    continue;
-                };
-                match Page::parse(&bytes, first.widths) {
-                    Some(Page::Branch(branch)) => {
-                        for step in page {
-                            if let Some(page) = branch.children().nth(branch.child_for(step.key)) {
-                                below.push(Step { page, ..*step });
-                            }
-                        }
-                    }
-                    Some(Page::Leaf(_)) => {
-                        leaves = Some(first.widths);
-                        found += 1;
-                    }
-                    None => {}
-                }
-            }
-            steps = below;
-        }
-        found
     }
 
     /// The trees of the last commit.
@@ -337,10 +370,12 @@ impl PageFinder {
         tables
     }
 
-    fn advise(&self, geometry: Geometry, page: &Child) {
-        let place = geometry.place(page);
-        if let Some((offset, length)) = place.filter(|(_, length)| *length <= MAX_PAGE_BYTES) {
-            will_need(&self.file, offset, length);
+    fn advise(&self, geometry: Geometry, steps: &[Step]) {
+        let places = steps.iter().filter_map(|step| geometry.place(&step.page));
+        for (offset, length) in places {
+            if length <= MAX_PAGE_BYTES {
+                will_need(&self.file, offset, length);
+            }
         }
     }
 
@@ -388,6 +423,8 @@ fn will_need(_: &File, _: u64, _: usize) {}
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::engine::{BANDS, FILTERS, RedbFile};
     use crate::format::{Posting, block_key, filter_key};
@@ -426,30 +463,42 @@ mod tests {
         let path = folder.path().join("file");
         let options = StoreOptions::new();
         let file = RedbFile::create(&path, &options).unwrap();
-        let ask =
-            |file: &RedbFile, wanted: &[WantedRow]| file.page_finder.as_ref().unwrap().ask(wanted);
+        // Number of pages that have the rows.
+        let found = |file: &RedbFile, wanted: &[WantedRow]| {
+            let finder = file.page_finder.as_ref().unwrap();
+            let found = finder.find(wanted);
+            let places = found.iter().flat_map(|leaves| {
+                leaves.rows().iter().map(|row| {
+                    let key = wanted[*row].key.as_slice();
+                    let mut pages = leaves.pages();
+                    let page = pages.find(|(last, _)| last.is_none_or(|last| last >= key));
+                    page.unwrap().1.0
+                })
+            });
+            places.collect::<BTreeSet<u64>>().len()
+        };
         write(&file, 0);
         // Only every other row is there: the next one is found.
-        assert_eq!(ask(&file, &wanted(0..199)), 100);
+        assert_eq!(found(&file, &wanted(0..199)), 100);
         write(&file, 1);
-        assert_eq!(ask(&file, &wanted(0..200)), 200);
-        assert_eq!(ask(&file, &wanted((0..BLOCKS).step_by(100))), 30);
-        assert_eq!(ask(&file, &wanted(BLOCKS + 5..BLOCKS + 7)), 1);
+        assert_eq!(found(&file, &wanted(0..200)), 200);
+        assert_eq!(found(&file, &wanted((0..BLOCKS).step_by(100))), 30);
+        assert_eq!(found(&file, &wanted(BLOCKS + 5..BLOCKS + 7)), 1);
         let mut both = wanted([5, 2_000].into_iter());
         both.push(WantedRow {
             table: "filters",
             key: filter_key(1, 2, 1).to_vec(),
         });
-        assert_eq!(ask(&file, &both), 3);
+        assert_eq!(found(&file, &both), 3);
         let unknown = WantedRow {
             table: "no table of a store",
             key: Vec::new(),
         };
-        assert_eq!(ask(&file, &[unknown]), 0);
+        assert_eq!(found(&file, &[unknown]), 0);
         file.close().unwrap();
         let file = RedbFile::open_read_only(&path, &options).unwrap();
-        assert_eq!(ask(&file, &wanted(0..200)), 200);
-        assert_eq!(ask(&file, &[]), 0);
+        assert_eq!(found(&file, &wanted(0..200)), 200);
+        assert_eq!(found(&file, &[]), 0);
     }
 
     /// Each page of rows is visited with the others below the same page, and rows are read at their places.
@@ -459,7 +508,7 @@ mod tests {
         let file = RedbFile::create(&folder.path().join("file"), &StoreOptions::new()).unwrap();
         let finder = file.page_finder.as_ref().unwrap();
         let visited = |wanted: &WantedRow| {
-            let leaves = finder.leaves_around(wanted.table, &wanted.key);
+            let leaves = finder.find(std::slice::from_ref(wanted)).pop();
             let owned =
                 |(last, place): (Option<&[u8]>, PagePlace)| (last.map(<[u8]>::to_vec), place);
             let pages: Vec<_> = leaves

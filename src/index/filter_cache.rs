@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 
 use crate::error::Result;
-use crate::format::{FilterKey, FilterPiece, FilterShape, filter_key};
+use crate::format::{FilterPiece, FilterShape};
 use crate::index::mixer::Mixer;
+use crate::index::page_places::LaneRow;
 use crate::lanes::BucketBits;
 use crate::sync::IgnorePoison;
 
@@ -38,10 +39,11 @@ impl FilterOf {
         (self.buckets.bucket(high_code) == bucket).then_some(bucket)
     }
 
-    /// Returns the key of the piece that tells about codes; `None` if they are in several buckets.
-    pub(crate) fn key(&self, (low_code, high_code): (u64, u64)) -> Option<FilterKey> {
+    /// Returns the piece that tells about codes; `None` if they are in several buckets.
+    pub(crate) fn piece(&self, (low_code, high_code): (u64, u64)) -> Option<LaneRow> {
         let bucket = self.bucket(low_code, high_code)?;
-        Some(filter_key(self.run, self.lane, self.shape.piece(bucket)))
+        let number = self.shape.piece(bucket);
+        Some(LaneRow::piece((self.run, self.lane), number))
     }
 }
 

@@ -10,9 +10,9 @@ use crate::format::{
     Block, BlockKey, Posting, VerifiedHeader, block_key, checksum, split_block_key,
 };
 use crate::index::block_cache::{BlockAccess, CachedBlock};
-use crate::index::page_places::LaneRows;
+use crate::index::page_places::LaneRow;
 use crate::index::run::{Key, LaneRef, ProbeCost, Value, is_of, missing};
-use crate::index::run_cache::{BlockSources, RowCheck};
+use crate::index::run_cache::{BlockSources, RowCheck, RowRead};
 use crate::invariant::OrBug;
 
 /// A verified block of a lane.
@@ -111,14 +111,10 @@ where
 
     fn read(&mut self, target: Posting) -> Result<HeldBlock<'t>> {
         let (name, run, lane) = (self.lane.table_name, self.lane.run, self.lane.summary.lane);
-        let rows = LaneRows {
-            run,
-            lane,
-            are_filters: false,
-        };
+        let row = LaneRow::block(name, (run, lane), target);
         let file = self.sources.and_then(|(sources, _)| sources.file);
         let key = block_key(run, lane, target);
-        let mut read = file.map(|(memory, finder)| memory.begin_read(finder, rows, target, &key));
+        let mut read = file.map(|(memory, finder)| memory.begin_read(finder, row, &key));
         let at_place = read.as_mut().and_then(|read| {
             read.at_place(|row| match self.verified(row) {
                 None => RowCheck::Wrong,
@@ -141,7 +137,7 @@ where
             return Err(lost(block.previous()));
         }
         let header = block.verified_header();
-        read.into_iter().for_each(|read| read.learn(name));
+        read.into_iter().for_each(RowRead::learn);
         let cached = self.keep(header, value.value());
         Ok(cached.map_or_else(|| HeldBlock::Page(value, header), HeldBlock::Cached))
     }

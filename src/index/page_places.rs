@@ -10,8 +10,10 @@ use std::hash::BuildHasherDefault;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::engine::{LeafPlaces, PageFinder, PagePlace};
-use crate::format::{BlockKey, FilterKey, Posting, split_block_key, split_filter_key};
+use crate::engine::{LeafPlaces, PageFinder, PagePlace, WantedRow};
+use crate::format::{
+    BlockKey, FILTERS, FilterKey, Posting, block_key, filter_key, split_block_key, split_filter_key,
+};
 use crate::index::lane_index::{LaneIndex, position_in};
 use crate::index::mixer::Mixer;
 use crate::sync::IgnorePoison;
@@ -50,6 +52,57 @@ impl LaneRows {
     }
 }
 
+/// The first block or piece of a filter from a position on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneRow {
+    table: &'static str,
+    rows: LaneRows,
+    target: Posting,
+}
+
+impl LaneRow {
+    pub(crate) fn block(table: &'static str, (run, lane): (u32, u16), target: Posting) -> Self {
+        Self {
+            table,
+            rows: LaneRows {
+                run,
+                lane,
+                are_filters: false,
+            },
+            target,
+        }
+    }
+
+    pub(crate) fn piece((run, lane): (u32, u16), number: u32) -> Self {
+        Self {
+            table: FILTERS,
+            rows: LaneRows {
+                run,
+                lane,
+                are_filters: true,
+            },
+            target: Posting::lowest_of(number.into()),
+        }
+    }
+
+    fn wanted(&self) -> WantedRow {
+        let LaneRows {
+            run,
+            lane,
+            are_filters,
+        } = self.rows;
+        let key = match are_filters {
+            // It was a number of 32 bits.
+            true => filter_key(run, lane, self.target.code as u32).to_vec(),
+            false => block_key(run, lane, self.target).to_vec(),
+        };
+        WantedRow {
+            table: self.table,
+            key,
+        }
+    }
+}
+
 /// Places in the file of pages of runs, within a limit of bytes. Where not all find room, lanes are forgotten in turn.
 #[derive(Debug)]
 pub(crate) struct PagePlaces {
@@ -67,6 +120,11 @@ struct Lanes {
 }
 
 impl Lanes {
+    fn page_of(&self, row: &LaneRow) -> Option<PagePlace> {
+        let (_, named) = self.by_rows.get(&row.rows)?.named.first_from(row.target)?;
+        named.page_of(row.target)
+    }
+
     /// Drops one, each in its turn, and returns the bytes that it took; `None` if there is none.
     fn drop_one(&mut self) -> Option<usize> {
         let index = self.dropped.checked_rem(self.by_rows.len())?;
@@ -177,41 +235,57 @@ impl PagePlaces {
         }
     }
 
-    /// Returns the page that has the first row from a position on, as far as is known.
-    pub(super) fn page_of(&self, rows: LaneRows, target: Posting) -> Option<PagePlace> {
-        let lanes = self.lanes.read().ignore_poison();
-        let (_, named) = lanes.by_rows.get(&rows)?.named.first_from(target)?;
-        named.page_of(target)
+    /// Returns the page that has a row, as far as is known.
+    pub(super) fn page_of(&self, row: &LaneRow) -> Option<PagePlace> {
+        self.lanes.read().ignore_poison().page_of(row)
     }
 
-    /// Looks for the pages around the one that has the first row from a position and a key on, and notes them, unless
-    /// that is futile before another commit: there are none, or the one that should have the row is the one
-    /// that failed. A transaction that reads what it has written itself need not look again and again.
-    pub(super) fn learn(
-        &self,
-        finder: &PageFinder,
-        table: &str,
-        (rows, target, key): (LaneRows, Posting, &[u8]),
-        failed: Option<PagePlace>,
-    ) {
+    /// Looks for the page that has a row, and notes it with those around it, unless that is futile before another
+    /// commit: there is none, or the one that should have the row is the one that failed. A transaction that reads what it
+    /// has written itself need not look again and again.
+    pub(super) fn learn(&self, finder: &PageFinder, row: &LaneRow, failed: Option<PagePlace>) {
         let Some(commit) = finder.commit_mark() else {
             return;
         };
         let is_futile = |places: &LanePlaces| places.futile_commit == Some(commit);
         let lanes = self.lanes.read().ignore_poison();
-        if lanes.by_rows.get(&rows).is_some_and(is_futile) {
+        if lanes.by_rows.get(&row.rows).is_some_and(is_futile) {
             return;
         }
         drop(lanes);
-        let named = finder.leaves_around(table, key);
-        let named = named.map(|leaves| NamedPages::of_lane(&leaves, rows));
-        let place = named.as_ref().and_then(|named| named.page_of(target));
+        self.find(finder, std::slice::from_ref(row));
         let mut lanes = self.lanes.write().ignore_poison();
-        if let Some(named) = named {
-            self.note(&mut lanes, rows, named);
-        }
+        let place = lanes.page_of(row);
         if place.is_none() || place == failed {
-            lanes.by_rows.entry(rows).or_default().futile_commit = Some(commit);
+            lanes.by_rows.entry(row.rows).or_default().futile_commit = Some(commit);
+        }
+    }
+
+    /// Asks for the pages of rows that will be read, and notes those that were not known.
+    pub(super) fn read_ahead(&self, finder: &PageFinder, rows: &[LaneRow]) {
+        let (mut known, mut unknown) = (Vec::new(), Vec::new());
+        let lanes = self.lanes.read().ignore_poison();
+        for row in rows {
+            match lanes.page_of(row) {
+                Some(place) => known.push(place),
+                None => unknown.push(*row),
+            }
+        }
+        drop(lanes);
+        finder.ask(&known);
+        self.find(finder, &unknown);
+    }
+
+    fn find(&self, finder: &PageFinder, rows: &[LaneRow]) {
+        let wanted: Vec<WantedRow> = rows.iter().map(LaneRow::wanted).collect();
+        for leaves in finder.find(&wanted) {
+            let found = leaves.rows().iter().filter_map(|index| rows.get(*index));
+            let mut found: Vec<LaneRows> = found.map(|row| row.rows).collect();
+            found.dedup();
+            let mut lanes = self.lanes.write().ignore_poison();
+            for rows in found {
+                self.note(&mut lanes, rows, NamedPages::of_lane(&leaves, rows));
+            }
         }
     }
 
@@ -233,11 +307,11 @@ impl PagePlaces {
         self.size_bytes.fetch_sub(freed, Ordering::Relaxed);
     }
 
-    /// Forgets the page that did not have the first row from a position on, and those that were learned with it.
-    pub(super) fn forget(&self, rows: LaneRows, target: Posting) {
+    /// Forgets the page that did not have a row, and those that were learned with it.
+    pub(super) fn forget(&self, row: &LaneRow) {
         let mut lanes = self.lanes.write().ignore_poison();
-        if let Some(lane) = lanes.by_rows.get_mut(&rows)
-            && let Some((last, _)) = lane.named.first_from(target)
+        if let Some(lane) = lanes.by_rows.get_mut(&row.rows)
+            && let Some((last, _)) = lane.named.first_from(row.target)
         {
             let freed = lane.remove(*last);
             self.size_bytes.fetch_sub(freed, Ordering::Relaxed);

@@ -223,14 +223,11 @@ fn lanes_without_room_give_way_in_turn() {
     let mut random = Random(5);
     let mut missed = 0;
     for question in 0..4_000 {
-        let rows = LaneRows {
-            run: (random.next() % 40) as u32,
-            lane: 1,
-            are_filters: false,
-        };
-        if places.page_of(rows, Posting::lowest_of(question)).is_none() {
+        let run = (random.next() % 40) as u32;
+        let row = LaneRow::block("bands", (run, 1), Posting::lowest_of(question));
+        if places.page_of(&row).is_none() {
             missed += 1;
-            places.note(&mut places.lanes.write().unwrap(), rows, named());
+            places.note(&mut places.lanes.write().unwrap(), row.rows, named());
         }
         assert!(places.size_bytes() <= ROOM * size);
     }
@@ -240,11 +237,7 @@ fn lanes_without_room_give_way_in_turn() {
     );
     assert_eq!(places.size_bytes(), ROOM * size);
     places.set_max_bytes(10 * size);
-    let rows = LaneRows {
-        run: 99,
-        lane: 1,
-        are_filters: false,
-    };
+    let rows = LaneRow::block("bands", (99, 1), Posting::MAX).rows;
     let too_many = NamedPages {
         after: None,
         pages: vec![(Posting::MAX, PagePlace::FIRST); 1_000].into(),

@@ -2,11 +2,11 @@
 
 use crate::engine::{EngineResult, PageFinder, PagePlace, ReadableTable, RowInPage};
 use crate::error::Result;
-use crate::format::{FILTERS, FilterKey, FilterPiece, Posting, filter_key};
+use crate::format::{FilterKey, FilterPiece, filter_key};
 use crate::index::block_cache::BlockCache;
 use crate::index::filter_cache::{FilterCache, FilterOf, FilterReader};
 use crate::index::filter_writer::missing_piece;
-use crate::index::page_places::{LaneRows, PagePlaces};
+use crate::index::page_places::{LaneRow, PagePlaces};
 use crate::index::pass_rate::PassRate;
 use crate::index::run::Value;
 
@@ -39,8 +39,7 @@ pub(crate) struct BlockSources<'c> {
 pub(super) struct RowRead<'c> {
     memory: &'c RunCache,
     finder: &'c PageFinder,
-    rows: LaneRows,
-    target: Posting,
+    row: LaneRow,
     /// The least key that the row can have.
     key: &'c [u8],
     /// The place where the row was not.
@@ -62,7 +61,7 @@ impl RowRead<'_> {
         &mut self,
         check: impl FnOnce(&RowInPage) -> RowCheck<R>,
     ) -> Option<(RowInPage, R)> {
-        let place = self.memory.places.page_of(self.rows, self.target)?;
+        let place = self.memory.places.page_of(&self.row)?;
         self.failed = Some(place);
         let row = self.finder.row_from(place, self.key);
         let checked = row.as_ref().map_or(RowCheck::Wrong, check);
@@ -70,17 +69,16 @@ impl RowRead<'_> {
             RowCheck::Right(right) => row.map(|row| (row, right)),
             RowCheck::Behind => None,
             RowCheck::Wrong => {
-                self.memory.places.forget(self.rows, self.target);
+                self.memory.places.forget(&self.row);
                 None
             }
         }
     }
 
     /// Learns where the page is that has the row, and those around it, unless that is futile.
-    pub(super) fn learn(self, table: &'static str) {
-        let wanted = (self.rows, self.target, self.key);
+    pub(super) fn learn(self) {
         let places = &self.memory.places;
-        places.learn(self.finder, table, wanted, self.failed);
+        places.learn(self.finder, &self.row, self.failed);
         self.memory.share();
     }
 }
@@ -118,19 +116,17 @@ impl RunCache {
         }
     }
 
-    /// Begins to read the first row from a position on, whose key is `key` or greater.
+    /// Begins to read a row, whose key is `key` or greater.
     pub(super) fn begin_read<'c>(
         &'c self,
         finder: &'c PageFinder,
-        rows: LaneRows,
-        target: Posting,
+        row: LaneRow,
         key: &'c [u8],
     ) -> RowRead<'c> {
         RowRead {
             memory: self,
             finder,
-            rows,
-            target,
+            row,
             key,
             failed: None,
         }
@@ -167,17 +163,12 @@ impl RunCache {
         let (run, lane, shape) = (filter.run, filter.lane, filter.shape);
         let number = shape.piece(bucket);
         let key = filter_key(run, lane, number);
-        let rows = LaneRows {
-            run,
-            lane,
-            are_filters: true,
-        };
         let decode = |row: &RowInPage| {
             let value = row.value().filter(|_| row.key() == Some(key.as_slice()));
             FilterPiece::decode(&key, shape, value?).ok()
         };
-        let position = Posting::lowest_of(number.into());
-        let mut read = finder.map(|finder| self.begin_read(finder, rows, position, &key));
+        let row = LaneRow::piece((run, lane), number);
+        let mut read = finder.map(|finder| self.begin_read(finder, row, &key));
         let at_place = read.as_mut().and_then(|read| {
             read.at_place(|row| decode(row).map_or(RowCheck::Wrong, RowCheck::Right))
         });
@@ -187,13 +178,19 @@ impl RunCache {
                 let row = open()?.get(&key).engine()?;
                 let row = row.ok_or_else(|| missing_piece(run, lane, number))?;
                 let piece = FilterPiece::decode(&key, shape, row.value())?;
-                read.into_iter().for_each(|read| read.learn(FILTERS));
+                read.into_iter().for_each(RowRead::learn);
                 piece
             }
         };
         let answer = self.filters.answer(filter, bucket, piece)?;
         self.share();
         Ok(answer)
+    }
+
+    /// Asks for the pages of rows that will be read, all at once, and notes where they are.
+    pub(crate) fn read_ahead(&self, finder: &PageFinder, rows: &[LaneRow]) {
+        self.places.read_ahead(finder, rows);
+        self.share();
     }
 
     /// Forgets everything: for a transaction that wrote runs and was rolled back. The next one writes other

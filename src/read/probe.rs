@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::{PageFinder, ReadableTable, WantedRow};
+use crate::engine::{PageFinder, ReadableTable};
 use crate::error::Result;
-use crate::format::{FILTERS, LaneSummary, Posting, RunDescriptor, block_key};
+use crate::format::{LaneSummary, Posting, RunDescriptor};
 use crate::index::{
-    BlockSources, CodeRange, FilterAnswer, FilterOf, FilterReader, FirstBlock, LaneRef, ProbeCost,
-    ProbeRange, VisitProbe, probe_lane_while, sweep_lane,
+    BlockSources, CodeRange, FilterAnswer, FilterOf, FilterReader, FirstBlock, LaneRef, LaneRow,
+    ProbeCost, ProbeRange, VisitProbe, probe_lane_while, sweep_lane,
 };
 use crate::invariant::{OrBug, at};
 use crate::lanes::BucketBits;
@@ -304,21 +304,20 @@ where
             let range = at(ranges, lane.index)?;
             Ok((range.low_code, range.high_code))
         };
-        let is_filter_futile = self.context.cache.pass_rate().is_high();
+        let cache = &self.context.cache;
+        let is_filter_futile = cache.pass_rate().is_high();
         let mut pieces = Vec::new();
         for lane in &mut *lanes {
-            if let FilterVerdict::Ask(filter) = lane.verdict {
-                if is_filter_futile {
-                    lane.verdict = FilterVerdict::Unasked;
-                    continue;
-                }
-                pieces.extend(filter.key(codes(lane)?).map(|key| WantedRow {
-                    table: FILTERS,
-                    key: key.to_vec(),
-                }));
+            let FilterVerdict::Ask(filter) = lane.verdict else {
+                continue;
+            };
+            if is_filter_futile {
+                lane.verdict = FilterVerdict::Unasked;
+            } else {
+                pieces.extend(filter.piece(codes(lane)?));
             }
         }
-        finder.ask(&pieces);
+        cache.read_ahead(finder, &pieces);
         let mut blocks = Vec::new();
         for lane in lanes {
             let (low, high) = codes(lane)?;
@@ -330,16 +329,12 @@ where
             }
             let target = Posting::lowest_of(low).max(lane.lane.first_possible());
             let (run, number) = (lane.run.run, lane.lane.lane);
-            if lane.verdict != FilterVerdict::RuledOut
-                && !self.context.cache.blocks().holds(run, number, target)
+            if lane.verdict != FilterVerdict::RuledOut && !cache.blocks().holds(run, number, target)
             {
-                blocks.push(WantedRow {
-                    table: self.table.name(),
-                    key: block_key(run, number, target).to_vec(),
-                });
+                blocks.push(LaneRow::block(self.table.name(), (run, number), target));
             }
         }
-        finder.ask(&blocks);
+        cache.read_ahead(finder, &blocks);
         Ok(())
     }
 

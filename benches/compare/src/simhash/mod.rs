@@ -20,7 +20,7 @@ use crate::report;
 const DISTANCE: u32 = 3;
 
 /// Probes that are asked at once.
-const BATCH_PROBES: usize = 1000;
+const BATCH_PROBES: usize = 10_000;
 
 const ENGINES: [&str; 4] = ["resemblance", "sqlite", "gaoya", "scan"];
 
