@@ -318,7 +318,7 @@ impl<'w> BulkBuild<'w> {
         let mut repeated = Tombstones::default();
         let mut equal = self.store.equal_collector();
         let lanes = LaneWriters {
-            store: &self.store,
+            store: &mut self.store,
             repeated: &mut repeated,
             equal: &mut equal,
             duplicate_keys: self.duplicate_keys,
@@ -375,7 +375,7 @@ impl<'w> BulkBuild<'w> {
 
 /// The writing of all lanes.
 struct LaneWriters<'a, 'w> {
-    store: &'a BulkStore,
+    store: &'a mut BulkStore,
     repeated: &'a mut Tombstones,
     equal: &'a mut EqualCollector,
     duplicate_keys: DuplicateKeys,
@@ -400,6 +400,7 @@ impl LaneWriters<'_, '_> {
                     "lane {lane}: wrote {written} and left out {left_out} of {given} postings"
                 );
                 summaries.push(summary);
+                self.store.commit_written()?;
             }
             Ok(summaries)
         })?;
@@ -411,7 +412,7 @@ impl LaneWriters<'_, '_> {
     fn write_keys(&mut self, merged: &MergedLanes) -> Result<(LaneSummary, u64)> {
         let refuses = self.duplicate_keys == DuplicateKeys::Refuse;
         let postings = Postings::new(merged.lane(0)?, &mut self.count);
-        let store = self.store;
+        let store = &*self.store;
         let key_of = |id| store.key(id);
         if self.duplicate_keys == DuplicateKeys::KeepLast {
             let lasts = LastOfEachKey::new(postings, &key_of, self.repeated);

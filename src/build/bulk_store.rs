@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use crate::engine::{
     DOCUMENTS, EngineResult, META, RUNS, ReadableTable, ReadableTableMetadata, SIGNATURES,
-    TableHandle, WriteTransaction, catch_engine_panic,
+    SyncAhead, TableHandle, WriteTransaction, catch_engine_panic, commit_without_sync,
 };
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, LaneSummary, Posting, RunDescriptor, State, encode_run, header};
@@ -27,6 +27,9 @@ use crate::write::{EqualCollector, append_rows, filter_shape, run_tables};
 /// Rows gathered before they are written: many at a time go into whole pages.
 const FLUSH_BYTES: usize = 4 << 20;
 
+/// Bytes of rows after which a commit lets the engine compute the checksums of their pages while it has them.
+const COMMIT_BYTES: usize = 4 * FLUSH_BYTES;
+
 /// The run of an offline build, the first that the store has.
 const RUN: u32 = 0;
 
@@ -40,15 +43,18 @@ struct DocumentRows {
     signature: Vec<u8>,
 }
 
-/// A store that nobody else has open, in one transaction.
+/// A store that nobody else has open. Only its last commit is durable: before that the file has another name.
 pub(super) struct BulkStore {
     /// `None` once committed.
     write: Option<Arc<WriteTransaction>>,
+    sync_ahead: Option<SyncAhead>,
     // after the transaction, which must end before its file is closed
     store: Arc<OpenStore>,
     /// Rows that are not in the tables yet, of the documents up to `next_id`.
     rows: RowBatch,
     rows_bytes: usize,
+    /// Bytes of rows in the tables that no commit has.
+    uncommitted_bytes: usize,
     /// The rows before, on their way into the tables while more documents come.
     flushing: Option<JoinHandle<Result<RowBatch>>>,
     next_id: u64,
@@ -65,16 +71,14 @@ impl BulkStore {
     /// Makes the file; one that exists is an error and stays as it is.
     pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
         let store = crate::state::create_in(path, path, schema, &options.written_at_once())?;
-        let write = store.context.run_checked(|| {
-            let mut write = store.engine.begin_write()?;
-            write.set_quick_repair(options.quick_repair);
-            Ok(write)
-        })?;
+        let write = store.context.run_checked(|| begin_write(&store))?;
         Ok(Self {
             write: Some(Arc::new(write)),
+            sync_ahead: SyncAhead::start(path, options)?,
             store: Arc::new(store),
             rows: Vec::new(),
             rows_bytes: 0,
+            uncommitted_bytes: 0,
             flushing: None,
             next_id: 0,
             unused: 0,
@@ -150,8 +154,11 @@ impl BulkStore {
         if self.rows.is_empty() {
             return Ok(());
         }
+        if self.uncommitted_bytes >= COMMIT_BYTES {
+            self.commit_written()?;
+        }
         let rows = std::mem::replace(&mut self.rows, written);
-        self.rows_bytes = 0;
+        self.uncommitted_bytes += std::mem::take(&mut self.rows_bytes);
         let (store, write) = (Arc::clone(&self.store), Arc::clone(self.write()?));
         self.flushing = Some(spawn("rows", move || {
             let result = store.context.run_checked(|| {
@@ -178,6 +185,23 @@ impl BulkStore {
         let mut rows = flushing.join().ok().or_bug("a writing thread panicked")??;
         rows.clear();
         Ok(rows)
+    }
+
+    /// Commits what is in the tables, but not durably, and has the system begin to write it to the disk.
+    pub(crate) fn commit_written(&mut self) -> Result<()> {
+        let write = self.write.take().and_then(Arc::into_inner);
+        let write = write.or_bug("a thread still has the transaction of the build")?;
+        let store = &self.store;
+        let next = store.context.run_checked(|| {
+            commit_without_sync(write)?;
+            begin_write(store)
+        })?;
+        self.write = Some(Arc::new(next));
+        self.uncommitted_bytes = 0;
+        if let Some(sync_ahead) = &self.sync_ahead {
+            sync_ahead.ask();
+        }
+        Ok(())
     }
 
     fn write(&self) -> Result<&Arc<WriteTransaction>> {
@@ -308,7 +332,8 @@ impl BulkStore {
     }
 
     /// Closes the file, so that it can be opened under another name.
-    fn close(self) -> Result<()> {
+    fn close(mut self) -> Result<()> {
+        self.sync_ahead = None;
         let store = Arc::clone(&self.store);
         catch_engine_panic(|| {
             drop(self);
@@ -324,6 +349,9 @@ impl Drop for BulkStore {
         let _ = self.wait();
         if !self.store.context.health.is_at_home() {
             std::mem::forget(self.write.take());
+            if let Some(sync_ahead) = self.sync_ahead.take() {
+                sync_ahead.forget();
+            }
             return;
         }
         if let Some(write) = self.write.take().and_then(Arc::into_inner) {
@@ -331,6 +359,12 @@ impl Drop for BulkStore {
             let _ = catch_engine_panic(|| write.abort().engine());
         }
     }
+}
+
+fn begin_write(store: &OpenStore) -> Result<WriteTransaction> {
+    let mut write = store.engine.begin_write()?;
+    write.set_quick_repair(store.context.options.quick_repair);
+    Ok(write)
 }
 
 /// Writes one lane of a run that holds all documents, of which so many have a key. The postings come in

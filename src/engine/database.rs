@@ -20,6 +20,7 @@ use crate::engine::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, chec
 use crate::engine::panics::{PanicSafe, catch_engine_panic};
 use crate::engine::verified_file::{Verification, VerifiedFile};
 use crate::error::{Error, Result};
+use crate::invariant::bug;
 use crate::observe::SharedCounters;
 use crate::types::{Phase, Watch};
 
@@ -147,6 +148,16 @@ impl RedbFile {
             Handle::ReadOnly(_) => Err(Error::ReadOnly),
         }
     }
+}
+
+/// Commits changes that need not be in the file after a crash. They are once a later commit is durable.
+///
+/// At a commit the engine computes the checksums of all pages that the transaction has written: it reads
+/// again, and writes again, those that were too many for its cache. Commits of less than that save both.
+pub(crate) fn commit_without_sync(mut write: WriteTransaction) -> Result<()> {
+    let set = write.set_durability(redb::Durability::None);
+    set.map_err(|error| bug(format!("a commit must be durable: {error}")))?;
+    write.commit().engine()
 }
 
 /// Moves pages to the front until none can be moved, cuts the file behind the last one, and closes it.

@@ -16,11 +16,14 @@ mod page_finder;
 mod page_layout;
 mod page_tree;
 mod panics;
+mod sync_ahead;
 mod tables;
 mod temporary;
 mod verified_file;
 
-pub(crate) use database::{RedbFile, file_size, open_database, pack, verify_pages};
+pub(crate) use database::{
+    RedbFile, commit_without_sync, file_size, open_database, pack, verify_pages,
+};
 pub(crate) use errors::{EngineResult, engine_error, io_error, is_of_page};
 pub use files::{Access, Files};
 pub(crate) use files::{FileOptions, FileSource, JournalLimits, folder_of};
@@ -32,6 +35,7 @@ pub(crate) use page_tree::{
     open_commit, problem_of, row_check,
 };
 pub(crate) use panics::{PanicSafe, catch_engine_panic, catch_panic};
+pub(crate) use sync_ahead::SyncAhead;
 #[cfg(test)]
 pub(crate) use tables::Range;
 pub(crate) use tables::{

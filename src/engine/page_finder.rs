@@ -144,7 +144,7 @@ struct KnownTree {
 }
 
 /// A tree in which rows are looked for.
-struct Tree {
+struct SearchedTree {
     pages: TablePages,
     depth: Option<usize>,
 }
@@ -256,7 +256,7 @@ impl PageFinder {
     }
 
     /// The trees that have the wanted rows, and their roots.
-    fn roots(&self, wanted: &[WantedRow]) -> Option<(Geometry, Vec<Tree>, Vec<Step>)> {
+    fn roots(&self, wanted: &[WantedRow]) -> Option<(Geometry, Vec<SearchedTree>, Vec<Step>)> {
         let (geometry, known) = self.trees()?;
         let (mut trees, mut steps) = (Vec::new(), Vec::new());
         for tree in &known.trees {
@@ -273,7 +273,7 @@ impl PageFinder {
                 last: None,
                 rows,
             });
-            trees.push(Tree {
+            trees.push(SearchedTree {
                 pages: tree.pages,
                 depth: tree.depth,
             });
@@ -286,7 +286,7 @@ impl PageFinder {
     fn are_leaves(
         &self,
         geometry: Geometry,
-        tree: &mut Tree,
+        tree: &mut SearchedTree,
         pages: &[Step],
         depth: usize,
     ) -> bool {
@@ -302,7 +302,7 @@ impl PageFinder {
     }
 
     /// Notes how many pages are above each of rows, unless another commit has changed the tree.
-    fn note_depth(&self, tree: &Tree, depth: usize) {
+    fn note_depth(&self, tree: &SearchedTree, depth: usize) {
         let mut known = self.trees.lock().ignore_poison();
         let mut trees = known.trees.iter_mut();
         if let Some(same) = trees.find(|known| known.pages == tree.pages) {

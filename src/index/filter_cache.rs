@@ -8,7 +8,7 @@ use std::sync::{RwLock, RwLockReadGuard};
 use crate::error::Result;
 use crate::format::{FilterPiece, FilterShape};
 use crate::index::mixer::Mixer;
-use crate::index::page_places::LaneRow;
+use crate::index::page_places::RunRow;
 use crate::lanes::BucketBits;
 use crate::sync::IgnorePoison;
 
@@ -40,10 +40,10 @@ impl FilterOf {
     }
 
     /// Returns the piece that tells about codes; `None` if they are in several buckets.
-    pub(crate) fn piece(&self, (low_code, high_code): (u64, u64)) -> Option<LaneRow> {
+    pub(crate) fn piece(&self, (low_code, high_code): (u64, u64)) -> Option<RunRow> {
         let bucket = self.bucket(low_code, high_code)?;
         let number = self.shape.piece(bucket);
-        Some(LaneRow::piece((self.run, self.lane), number))
+        Some(RunRow::piece((self.run, self.lane), number))
     }
 }
 

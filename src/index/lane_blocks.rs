@@ -10,7 +10,7 @@ use crate::format::{
     Block, BlockKey, Posting, VerifiedHeader, block_key, checksum, split_block_key,
 };
 use crate::index::block_cache::{BlockAccess, CachedBlock};
-use crate::index::page_places::LaneRow;
+use crate::index::page_places::RunRow;
 use crate::index::run::{Key, LaneRef, ProbeCost, Value, is_of, missing};
 use crate::index::run_cache::{BlockSources, RowCheck, RowRead};
 use crate::invariant::OrBug;
@@ -111,7 +111,7 @@ where
 
     fn read(&mut self, target: Posting) -> Result<HeldBlock<'t>> {
         let (name, run, lane) = (self.lane.table_name, self.lane.run, self.lane.summary.lane);
-        let row = LaneRow::block(name, (run, lane), target);
+        let row = RunRow::block(name, (run, lane), target);
         let file = self.sources.and_then(|(sources, _)| sources.file);
         let key = block_key(run, lane, target);
         let mut read = file.map(|(memory, finder)| memory.begin_read(finder, row, &key));

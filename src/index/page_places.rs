@@ -54,13 +54,13 @@ impl LaneRows {
 
 /// The first block or piece of a filter from a position on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LaneRow {
+pub(crate) struct RunRow {
     table: &'static str,
     rows: LaneRows,
     target: Posting,
 }
 
-impl LaneRow {
+impl RunRow {
     pub(crate) fn block(table: &'static str, (run, lane): (u32, u16), target: Posting) -> Self {
         Self {
             table,
@@ -120,7 +120,7 @@ struct Lanes {
 }
 
 impl Lanes {
-    fn page_of(&self, row: &LaneRow) -> Option<PagePlace> {
+    fn page_of(&self, row: &RunRow) -> Option<PagePlace> {
         let (_, named) = self.by_rows.get(&row.rows)?.named.first_from(row.target)?;
         named.page_of(row.target)
     }
@@ -236,14 +236,14 @@ impl PagePlaces {
     }
 
     /// Returns the page that has a row, as far as is known.
-    pub(super) fn page_of(&self, row: &LaneRow) -> Option<PagePlace> {
+    pub(super) fn page_of(&self, row: &RunRow) -> Option<PagePlace> {
         self.lanes.read().ignore_poison().page_of(row)
     }
 
     /// Looks for the page that has a row, and notes it with those around it, unless that is futile before another
     /// commit: there is none, or the one that should have the row is the one that failed. A transaction that reads what it
     /// has written itself need not look again and again.
-    pub(super) fn learn(&self, finder: &PageFinder, row: &LaneRow, failed: Option<PagePlace>) {
+    pub(super) fn learn(&self, finder: &PageFinder, row: &RunRow, failed: Option<PagePlace>) {
         let Some(commit) = finder.commit_mark() else {
             return;
         };
@@ -262,7 +262,7 @@ impl PagePlaces {
     }
 
     /// Asks for the pages of rows that will be read, and notes those that were not known.
-    pub(super) fn read_ahead(&self, finder: &PageFinder, rows: &[LaneRow]) {
+    pub(super) fn read_ahead(&self, finder: &PageFinder, rows: &[RunRow]) {
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
         let lanes = self.lanes.read().ignore_poison();
         for row in rows {
@@ -276,8 +276,8 @@ impl PagePlaces {
         self.find(finder, &unknown);
     }
 
-    fn find(&self, finder: &PageFinder, rows: &[LaneRow]) {
-        let wanted: Vec<WantedRow> = rows.iter().map(LaneRow::wanted).collect();
+    fn find(&self, finder: &PageFinder, rows: &[RunRow]) {
+        let wanted: Vec<WantedRow> = rows.iter().map(RunRow::wanted).collect();
         for leaves in finder.find(&wanted) {
             let found = leaves.rows().iter().filter_map(|index| rows.get(*index));
             let mut found: Vec<LaneRows> = found.map(|row| row.rows).collect();
@@ -308,7 +308,7 @@ impl PagePlaces {
     }
 
     /// Forgets the page that did not have a row, and those that were learned with it.
-    pub(super) fn forget(&self, row: &LaneRow) {
+    pub(super) fn forget(&self, row: &RunRow) {
         let mut lanes = self.lanes.write().ignore_poison();
         if let Some(lane) = lanes.by_rows.get_mut(&row.rows)
             && let Some((last, _)) = lane.named.first_from(row.target)

@@ -224,7 +224,7 @@ fn lanes_without_room_give_way_in_turn() {
     let mut missed = 0;
     for question in 0..4_000 {
         let run = (random.next() % 40) as u32;
-        let row = LaneRow::block("bands", (run, 1), Posting::lowest_of(question));
+        let row = RunRow::block("bands", (run, 1), Posting::lowest_of(question));
         if places.page_of(&row).is_none() {
             missed += 1;
             places.note(&mut places.lanes.write().unwrap(), row.rows, named());
@@ -237,7 +237,7 @@ fn lanes_without_room_give_way_in_turn() {
     );
     assert_eq!(places.size_bytes(), ROOM * size);
     places.set_max_bytes(10 * size);
-    let rows = LaneRow::block("bands", (99, 1), Posting::MAX).rows;
+    let rows = RunRow::block("bands", (99, 1), Posting::MAX).rows;
     let too_many = NamedPages {
         after: None,
         pages: vec![(Posting::MAX, PagePlace::FIRST); 1_000].into(),

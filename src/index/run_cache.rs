@@ -6,7 +6,7 @@ use crate::format::{FilterKey, FilterPiece, filter_key};
 use crate::index::block_cache::BlockCache;
 use crate::index::filter_cache::{FilterCache, FilterOf, FilterReader};
 use crate::index::filter_writer::missing_piece;
-use crate::index::page_places::{LaneRow, PagePlaces};
+use crate::index::page_places::{PagePlaces, RunRow};
 use crate::index::pass_rate::PassRate;
 use crate::index::run::Value;
 
@@ -39,7 +39,7 @@ pub(crate) struct BlockSources<'c> {
 pub(super) struct RowRead<'c> {
     memory: &'c RunCache,
     finder: &'c PageFinder,
-    row: LaneRow,
+    row: RunRow,
     /// The least key that the row can have.
     key: &'c [u8],
     /// The place where the row was not.
@@ -120,7 +120,7 @@ impl RunCache {
     pub(super) fn begin_read<'c>(
         &'c self,
         finder: &'c PageFinder,
-        row: LaneRow,
+        row: RunRow,
         key: &'c [u8],
     ) -> RowRead<'c> {
         RowRead {
@@ -167,7 +167,7 @@ impl RunCache {
             let value = row.value().filter(|_| row.key() == Some(key.as_slice()));
             FilterPiece::decode(&key, shape, value?).ok()
         };
-        let row = LaneRow::piece((run, lane), number);
+        let row = RunRow::piece((run, lane), number);
         let mut read = finder.map(|finder| self.begin_read(finder, row, &key));
         let at_place = read.as_mut().and_then(|read| {
             read.at_place(|row| decode(row).map_or(RowCheck::Wrong, RowCheck::Right))
@@ -188,7 +188,7 @@ impl RunCache {
     }
 
     /// Asks for the pages of rows that will be read, all at once, and notes where they are.
-    pub(crate) fn read_ahead(&self, finder: &PageFinder, rows: &[LaneRow]) {
+    pub(crate) fn read_ahead(&self, finder: &PageFinder, rows: &[RunRow]) {
         self.places.read_ahead(finder, rows);
         self.share();
     }

@@ -6,8 +6,8 @@ use crate::engine::{PageFinder, ReadableTable};
 use crate::error::Result;
 use crate::format::{LaneSummary, Posting, RunDescriptor};
 use crate::index::{
-    BlockSources, CodeRange, FilterAnswer, FilterOf, FilterReader, FirstBlock, LaneRef, LaneRow,
-    ProbeCost, ProbeRange, VisitProbe, probe_lane_while, sweep_lane,
+    BlockSources, CodeRange, FilterAnswer, FilterOf, FilterReader, FirstBlock, LaneRef, ProbeCost,
+    ProbeRange, RunRow, VisitProbe, probe_lane_while, sweep_lane,
 };
 use crate::invariant::{OrBug, at};
 use crate::lanes::BucketBits;
@@ -331,7 +331,7 @@ where
             let (run, number) = (lane.run.run, lane.lane.lane);
             if lane.verdict != FilterVerdict::RuledOut && !cache.blocks().holds(run, number, target)
             {
-                blocks.push(LaneRow::block(self.table.name(), (run, number), target));
+                blocks.push(RunRow::block(self.table.name(), (run, number), target));
             }
         }
         cache.read_ahead(finder, &blocks);
