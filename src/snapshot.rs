@@ -13,8 +13,7 @@ use crate::maintain::{self, BackupReport, ExportReport, Stats};
 use crate::query::{self, ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
 use crate::read::{Records, SnapshotView};
 use crate::schema::{DesignReport, Schema};
-use crate::sketch::Signature;
-use crate::types::{CheckReport, DocumentId, Matches, Operation, Record};
+use crate::types::{CheckReport, DocumentId, Operation, Record};
 
 #[cfg(doc)]
 use crate::error::Error;
@@ -217,30 +216,6 @@ impl Snapshot {
         n: usize,
     ) -> Nearest<'a, Q::Answer> {
         Nearest::new(self.view.view(), signatures.signatures(), n)
-    }
-
-    /// Returns a document within the distance `factor` · `radius` of a signature, or none if there is none
-    /// within `radius`, and with which probability: see [`Nearest::within`], of which this is the case
-    /// without other settings.
-    ///
-    /// # Errors
-    ///
-    /// As [`Nearest::within`].
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let text = "all that glitters is not gold";
-    /// store.insert("proverb", &store.sketch_text(text)?)?;
-    /// let snapshot = store.snapshot()?;
-    /// assert_eq!(snapshot.near(&store.sketch_text(text)?, 0.1, 2.0)?.len(), 1);
-    /// assert!(snapshot.near(&store.sketch_text("something else")?, 0.1, 2.0)?.is_empty());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn near(&self, signature: &Signature, radius: f64, factor: f64) -> Result<Matches> {
-        self.nearest(signature, 1).within(radius, factor)
     }
 
     /// Returns the documents that share a bucket with a signature, ascending by id and not compared with

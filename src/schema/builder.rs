@@ -323,7 +323,7 @@ impl SimHash {
     /// ```
     /// # use resemblance::{Schema, SimHash, Text};
     /// let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits32()).build()?;
-    /// assert_eq!(schema.sketcher().text("a few words")?.simhash_bits(), Some(32));
+    /// assert_eq!(schema.sketcher().text("a few words")?.fingerprint().unwrap().bits(), 32);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
@@ -338,7 +338,7 @@ impl SimHash {
     /// # use resemblance::{Schema, SimHash};
     /// let schema = Schema::builder().simhash(SimHash::bits128().max_distance(6)).build()?;
     /// let fingerprint = schema.sketcher().hashes([1, 2, 3])?;
-    /// assert_eq!(fingerprint.simhash_bits(), Some(128));
+    /// assert_eq!(fingerprint.fingerprint().unwrap().bits(), 128);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]

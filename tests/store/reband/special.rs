@@ -183,9 +183,9 @@ fn an_outgrown_design_says_so_until_it_is_renewed() {
             .unwrap();
     }
     assert!(transaction.is_outgrown());
-    assert!(!store.design().unwrap().is_outgrown);
+    assert!(!store.snapshot().unwrap().design().is_outgrown);
     transaction.commit().unwrap();
-    let design = store.design().unwrap();
+    let design = store.snapshot().unwrap().design();
     assert_eq!((design.documents, design.expected_documents), (101, 100));
     assert!(design.is_outgrown && design.advice.as_ref().unwrap().contains("reband"));
     assert_eq!(
@@ -199,6 +199,6 @@ fn an_outgrown_design_says_so_until_it_is_renewed() {
         .run()
         .unwrap();
     assert!(report.is_rewritten, "more documents ask for more tables");
-    let design = open(&place.store()).design().unwrap();
+    let design = open(&place.store()).snapshot().unwrap().design();
     assert_eq!((design.is_outgrown, design.advice), (false, None));
 }
