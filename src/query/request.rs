@@ -18,8 +18,8 @@ use crate::types::{DocumentId, Matches, Overlaps};
 
 /// One signature, or many: what a query can be about.
 ///
-/// A query about a [`Signature`] is answered by [`Matches`], one about a slice, a `Vec` or an array of
-/// signatures by a `Vec` of them, in the same order.
+/// A query about a [`Signature`] is answered by [`Matches`], one about a slice of signatures, or whatever
+/// can be seen as one, such as a `Vec` or an array, by a `Vec` of them, in the same order.
 ///
 /// ```
 /// # use resemblance::{Matches, MinHash, Schema, Store, Text};
@@ -53,10 +53,8 @@ pub trait OneOrMany: sealed::Sealed {
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Signature {}
-    impl Sealed for [super::Signature] {}
-    impl Sealed for Vec<super::Signature> {}
-    impl<const N: usize> Sealed for [super::Signature; N] {}
-    impl<Q: Sealed + ?Sized> Sealed for &Q {}
+    impl Sealed for &super::Signature {}
+    impl<Q: AsRef<[super::Signature]> + ?Sized> Sealed for Q {}
 }
 
 impl OneOrMany for Signature {
@@ -73,52 +71,10 @@ impl OneOrMany for Signature {
     }
 }
 
-impl OneOrMany for [Signature] {
-    type Answer = Vec<Matches>;
-    type Candidates = Vec<Vec<DocumentId>>;
-    type Overlaps = Vec<Overlaps>;
-
-    fn signatures(&self) -> &[Signature] {
-        self
-    }
-
-    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
-        Ok(ids)
-    }
-}
-
-impl OneOrMany for Vec<Signature> {
-    type Answer = Vec<Matches>;
-    type Candidates = Vec<Vec<DocumentId>>;
-    type Overlaps = Vec<Overlaps>;
-
-    fn signatures(&self) -> &[Signature] {
-        self
-    }
-
-    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
-        Ok(ids)
-    }
-}
-
-impl<const N: usize> OneOrMany for [Signature; N] {
-    type Answer = Vec<Matches>;
-    type Candidates = Vec<Vec<DocumentId>>;
-    type Overlaps = Vec<Overlaps>;
-
-    fn signatures(&self) -> &[Signature] {
-        self
-    }
-
-    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
-        Ok(ids)
-    }
-}
-
-impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
-    type Answer = Q::Answer;
-    type Candidates = Q::Candidates;
-    type Overlaps = Q::Overlaps;
+impl OneOrMany for &Signature {
+    type Answer = Matches;
+    type Candidates = Vec<DocumentId>;
+    type Overlaps = Overlaps;
 
     fn signatures(&self) -> &[Signature] {
         (**self).signatures()
@@ -126,6 +82,20 @@ impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
 
     fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
         (**self).of_candidates(ids)
+    }
+}
+
+impl<Q: AsRef<[Signature]> + ?Sized> OneOrMany for Q {
+    type Answer = Vec<Matches>;
+    type Candidates = Vec<Vec<DocumentId>>;
+    type Overlaps = Vec<Overlaps>;
+
+    fn signatures(&self) -> &[Signature] {
+        self.as_ref()
+    }
+
+    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
+        Ok(ids)
     }
 }
 
