@@ -12,7 +12,7 @@
 //!
 //! let rebanding = Rebanding::new().threshold(0.6).recall(0.99);
 //! let reband = Store::reband(&path, &rebanding);
-//! println!("grows by {} bytes", reband.estimate()?.growth_bytes);
+//! println!("grows by {} bytes", reband.estimate()?.disk_bytes);
 //! let report = reband.run()?;
 //! println!("{} documents, now:\n{}", report.documents, report.schema);
 //! # Ok::<(), resemblance::Error>(())

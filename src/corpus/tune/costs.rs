@@ -49,8 +49,8 @@ const MANY_DOCUMENTS: u64 = 1_000_000;
 /// ```
 pub fn document_bytes(schema: &Schema) -> Result<f64> {
     let options = BulkOptions::new();
-    let many = options.estimate(schema, MANY_DOCUMENTS, 0, 0)?.store_bytes;
-    let none = options.estimate(schema, 0, 0, 0)?.store_bytes;
+    let many = options.estimate(schema, MANY_DOCUMENTS, 0, 0)?.disk_bytes;
+    let none = options.estimate(schema, 0, 0, 0)?.disk_bytes;
     let bytes = many.checked_sub(none);
     Ok(bytes.or_bug("many documents take less than none")? as f64 / MANY_DOCUMENTS as f64)
 }
