@@ -1,6 +1,5 @@
 //! The façade of a write transaction: every method is a call of the room that does the work.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use crate::corpus::verification::{self, FeatureSets, SketchedText};
@@ -337,10 +336,7 @@ impl WriteTransaction {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn query<'a, Q: OneOrMany + ?Sized>(&'a self, signatures: &'a Q) -> Query<'a, Q::Answer> {
-        Query::new(
-            self.transaction.view(),
-            Cow::Borrowed(signatures.signatures()),
-        )
+        Query::new(self.transaction.view(), signatures.signatures())
     }
 
     /// Begins a query for documents that contain a text, given by its signature, or each of many texts: *is
@@ -369,7 +365,11 @@ impl WriteTransaction {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        self.about_passages(signatures, ShareOf::Query)
+        ContainmentQuery::new(
+            self.transaction.view(),
+            signatures.signatures(),
+            ShareOf::Query,
+        )
     }
 
     /// Begins a query for documents that a text contains, given by its signature, or that each of many texts
@@ -392,7 +392,11 @@ impl WriteTransaction {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        self.about_passages(signatures, ShareOf::Document)
+        ContainmentQuery::new(
+            self.transaction.view(),
+            signatures.signatures(),
+            ShareOf::Document,
+        )
     }
 
     /// Begins a query for documents that share any passage with a text, given by its signature, or with each
@@ -415,16 +419,11 @@ impl WriteTransaction {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        self.about_passages(signatures, ShareOf::Neither)
-    }
-
-    fn about_passages<'a, Q: OneOrMany + ?Sized>(
-        &'a self,
-        signatures: &'a Q,
-        share_of: ShareOf,
-    ) -> ContainmentQuery<'a, Q::Overlaps> {
-        let signatures = Cow::Borrowed(signatures.signatures());
-        ContainmentQuery::new(self.transaction.view(), signatures, share_of)
+        ContainmentQuery::new(
+            self.transaction.view(),
+            signatures.signatures(),
+            ShareOf::Neither,
+        )
     }
 
     /// Begins a search for the `n` documents that are nearest to a signature, this transaction's own

@@ -6,7 +6,6 @@ use super::tally::{ComparedDocument, FamilyTally, FamilyTheory, MinHashTally, Si
 use crate::corpus::verification::{ExactJoin, Partner};
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at, bug};
-use std::borrow::Cow;
 
 use crate::query::{Bounds, By, Query};
 use crate::read::SnapshotView;
@@ -248,7 +247,7 @@ impl Evaluation {
     }
 
     fn query<'a>(&'a self, signatures: &'a [Signature]) -> Query<'a, Vec<Matches>> {
-        Query::new(self.snapshot.view(), Cow::Borrowed(signatures))
+        Query::new(self.snapshot.view(), signatures)
     }
 
     fn partners(&self, signatures: &[Signature], bounds: Bounds) -> Result<Vec<Vec<Partner>>> {
