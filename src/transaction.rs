@@ -298,28 +298,6 @@ impl WriteTransaction {
         self.len() == 0
     }
 
-    /// Returns true if there are more documents, with this transaction's changes, than the schema expects.
-    /// Queries do more work than they need to then, and [`Store::reband`](crate::Store::reband) mends it.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let schema = Schema::builder().minhash(MinHash::new(64)).expected_documents(1).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # let page = store.sketcher().hashes([1, 2, 3])?;
-    /// let mut transaction = store.begin_write()?;
-    /// transaction.insert("a", &page)?;
-    /// assert!(!transaction.is_outgrown());
-    /// transaction.insert("b", &page)?;
-    /// assert!(transaction.is_outgrown());
-    /// # transaction.commit()?;
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    #[must_use]
-    pub fn is_outgrown(&self) -> bool {
-        self.transaction.is_outgrown()
-    }
-
     /// Begins a query for documents that are near a signature, or near each of many, this transaction's own included.
     ///
     /// ```
