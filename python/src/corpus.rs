@@ -216,10 +216,7 @@ fn decider(
     if let Some(bytes) = memory_bytes {
         decider = decider.memory_bytes(bytes);
     }
-    Ok(match is_exact {
-        true => decider.verify_exact(features_in(folder, memory_bytes)),
-        false => decider,
-    })
+    Ok(decider.verify_exact(is_exact.then(|| features_in(folder, memory_bytes))))
 }
 
 /// Room for features, in a folder where they do not fit into so much memory.

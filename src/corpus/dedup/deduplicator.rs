@@ -132,10 +132,11 @@ impl Deduplicator {
     }
 
     /// Makes similarities exact from now on: the features of kept documents are put into `features`. A
-    /// document that was kept before, and has none there, is compared by its estimate.
+    /// document that was kept before, and has none there, is compared by its estimate. With `None`, as
+    /// without this call, all similarities are estimates.
     #[must_use]
-    pub fn verify_exact(mut self, features: FeatureSets) -> Self {
-        self.features = Some(features);
+    pub fn verify_exact(mut self, features: impl Into<Option<FeatureSets>>) -> Self {
+        self.features = features.into();
         self
     }
 
@@ -315,12 +316,8 @@ mod tests {
         // Batches of 30 have several shares.
         let cases = cases.flat_map(|case| [(case, 1, 7), (case, 3, 30)]);
         for ((is_exact, memory_bytes), threads, together_count) in cases {
-            let stream = || match is_exact {
-                true => create()
-                    .unwrap()
-                    .verify_exact(FeatureSets::new(folder.path())),
-                false => create().unwrap(),
-            };
+            let features = || is_exact.then(|| FeatureSets::new(folder.path()));
+            let stream = || create().unwrap().verify_exact(features());
             let (mut alone, mut together) = (stream(), stream().memory_bytes(memory_bytes));
             together = together.threads(NonZeroUsize::new(threads).unwrap());
             let sketched: Vec<_> = (0..60).map(|n| alone.sketch(&text(n)).unwrap()).collect();
