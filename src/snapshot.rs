@@ -407,14 +407,11 @@ impl Snapshot {
     /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     ///
-    /// let sketcher = Some(store.sketcher());
-    /// let mut sampler = Sampler::new(Text::words(1), sketcher)?;
-    /// let sketcher = sampler.sketcher();
+    /// let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
     /// for (number, text) in ["a b c d e f g h", "a b c d e f g h", "x y z"].iter().enumerate() {
     ///     let key = number.to_string().into_bytes();
-    ///     if let Some(sketch) = sketcher.sketch(&key, text)? {
-    ///         sampler.add(number as u64, key, sketch)?;
-    ///     }
+    ///     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+    ///     sampler.add(number as u64, key, features, signature)?;
     /// }
     /// let sample = sampler.finish(3);
     /// for signature in &sample.signatures {

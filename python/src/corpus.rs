@@ -752,10 +752,10 @@ pub(crate) fn evaluate_sample<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let parts = Arc::clone(&schema.parts);
-    let text = parts.schema.text();
-    let text = text.ok_or_else(|| invalid(py, "schema", "no text", "one that takes texts"))?;
-    let sketcher = Some(parts.sketcher.clone());
-    let mut sampler = Sampler::new(text, sketcher).or_raise(py)?;
+    if parts.schema.text().is_none() {
+        return Err(invalid(py, "schema", "no text", "one that takes texts"));
+    }
+    let mut sampler = Sampler::new();
     let (mut batches, mut keys) = (Batches::new(documents, None)?, Beside::keys(keys)?);
     let mut read = 0;
     while let Some(batch) = batches.next()? {
@@ -763,12 +763,13 @@ pub(crate) fn evaluate_sample<'py>(
         let own_keys = keys.next(py, batch.len())?;
         let texts = batch.texts(py)?;
         (sampler, read) = released(py, || {
-            let sketcher = sampler.sketcher();
+            let may_be_kept = sampler.key_filter();
             for (index, text) in texts.iter().enumerate() {
                 let own = own_keys.as_ref().and_then(|keys| keys.get(index));
                 let key = own.map_or_else(|| read.to_string().into_bytes(), |key| key.0.clone());
-                if let Some(sketch) = sketcher.sketch(&key, text)? {
-                    sampler.add(read, key, sketch)?;
+                if may_be_kept(&key) {
+                    let features = parts.sketcher.feature_hashes(text)?;
+                    sampler.add(read, key, features, parts.sketcher.text(text)?)?;
                 }
                 read += 1;
             }

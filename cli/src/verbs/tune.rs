@@ -364,15 +364,18 @@ fn background(context: &Context, arguments: &TuneArguments) -> Result<Background
             "--background {similarity}: expected a similarity of 0 to 1"
         )));
     }
+    // A schema needs signatures, although none are made.
+    let schema = Schema::builder().text(default_text(arguments.words, arguments.chars));
+    let schema = schema.simhash(SimHash::bits64());
     let source = SampleSource {
         inputs: &arguments.corpus,
         corpus: &arguments.options,
-        text: Some(default_text(arguments.words, arguments.chars)),
         content: match arguments.html {
             true => ContentRule::default().of_html(),
             false => ContentRule::default(),
         },
-        sketcher: None,
+        sketcher: schema.build()?.sketcher(),
+        has_signatures: false,
         signature_bytes: 0,
         max_documents: arguments.sample,
     };
