@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at};
-use crate::query::bounds::{Bounds, By};
+use crate::query::bounds::Bounds;
 use crate::query::budget::Budget;
 use crate::query::collect::Collector;
 use crate::query::search::Search;
@@ -167,7 +167,8 @@ impl<'a, A> Query<'a, A> {
         }
     }
 
-    /// All bounds at once.
+    /// The bounds, in place of those that were set before. [`min_similarity`](Self::min_similarity) and
+    /// [`max_distance`](Self::max_distance) set one of them.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
@@ -209,45 +210,6 @@ impl<'a, A> Query<'a, A> {
     /// ```
     pub fn max_distance(mut self, distance: u32) -> Self {
         self.bounds = self.bounds.max_distance(distance);
-        self
-    }
-
-    /// See [`Bounds::by`].
-    ///
-    /// ```
-    /// # use resemblance::{By, MinHash, Schema, SimHash, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # let page = store.sketch_text("some text or other")?;
-    /// # store.insert("a", &page)?;
-    /// let matches = store.snapshot()?.query(&page).by(By::SimHash).run()?;
-    /// assert_eq!(matches[0].distance(), Some(0));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn by(mut self, by: By) -> Self {
-        self.bounds = self.bounds.by(by);
-        self
-    }
-
-    /// See [`Bounds::accept_lower_recall`].
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # let page = store.sketch_text("some text or other")?;
-    /// # store.insert("a", &page)?;
-    /// let snapshot = store.snapshot()?;
-    /// let query = snapshot.query(&page).min_similarity(0.5); // the bands were made for 0.8
-    /// let matches = query.accept_lower_recall().run()?;
-    /// assert!(matches.recall() < Some(0.95));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn accept_lower_recall(mut self) -> Self {
-        self.bounds = self.bounds.accept_lower_recall();
         self
     }
 
