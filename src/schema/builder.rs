@@ -276,7 +276,7 @@ impl MinHash {
         let chance = value_layout(self.kind, self.values, self.value_bits).chance();
         let banding = match self.banding {
             Some((bands, rows_per_band)) => Banding::explicit(bands, rows_per_band, rows)?,
-            None => Banding::by_recall_with_chance(rows, self.threshold, self.recall, chance)?,
+            None => Banding::by_recall(rows, self.threshold, self.recall, chance)?,
         };
         Ok(MinHashSchema {
             kind: self.kind,

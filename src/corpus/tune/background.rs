@@ -14,7 +14,7 @@ const STEPS: usize = 10_000;
 /// use resemblance::Banding;
 /// use resemblance::tune::Background;
 ///
-/// let banding = Banding::by_recall(128, 0.8, 0.95)?;
+/// let banding = Banding::explicit(13, 7, 128)?;
 /// let (alike, varied) = (Background::assumed(0.3), Background::assumed(0.1));
 /// assert_eq!((alike.mean(), alike.documents()), (0.3, None));
 /// assert!(alike.candidates(banding, 1_000_000) > varied.candidates(banding, 1_000_000));
