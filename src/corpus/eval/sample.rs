@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::corpus::verification::FEATURE_BYTES;
 use crate::error::{Error, Result};
 use crate::id::DocumentId;
-use crate::invariant::bug;
+use crate::invariant::OrBug;
 use crate::sketch::Signature;
 
 /// Seeds the hash that decides who is in a sample, so that it has nothing to do with any other:
@@ -227,10 +227,8 @@ impl Sampler {
         self.held_bytes += self.document_bytes(&document);
         self.held.insert((hash, number), document);
         if self.held.len() > self.max_documents {
-            let left_out = self.held.pop_last();
-            let Some(((highest, _), left_out)) = left_out else {
-                return Err(bug("a sample that is too large is empty"));
-            };
+            let last = self.held.pop_last();
+            let ((highest, _), left_out) = last.or_bug("a sample that is too large is empty")?;
             self.held_bytes -= self.document_bytes(&left_out);
             self.max_hash.fetch_min(highest, Ordering::Relaxed);
         }

@@ -1,6 +1,6 @@
 //! The similarities of documents that are not alike, which decide how many candidates a query has.
 
-use crate::corpus::verification::ExactJoin;
+use crate::corpus::verification::exact_partners;
 use crate::error::{Error, Result};
 use crate::invariant::at_mut;
 use crate::lanes::Banding;
@@ -66,10 +66,9 @@ impl Background {
             return Err(Error::invalid("documents", found, "2 or more").into());
         }
         let mut counts = vec![0; STEPS + 1];
-        let mut join = ExactJoin::new(features, 0.0)?;
-        while let Some(partners) = join.advance()? {
+        for partners in exact_partners(features, 0.0)? {
             on_document()?;
-            for partner in partners {
+            for partner in partners? {
                 let step = (partner.similarity * STEPS as f64).round() as usize;
                 *at_mut(&mut counts, step)? += 1;
             }
