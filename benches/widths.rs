@@ -18,7 +18,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::Instant;
 
-use resemblance::verification::ExactJoin;
+use resemblance::verification::exact_partners;
 use resemblance::{BulkOptions, Document, MinHash, Schema, Signature, Sketcher, Store, Text};
 
 const THRESHOLD: f64 = 0.8;
@@ -151,13 +151,11 @@ fn corpus(name: &str, texts: &[&str]) -> Corpus {
 impl Corpus {
     fn find_near(&mut self) {
         self.near.clear();
-        let mut join = ExactJoin::new(&self.features, THRESHOLD).unwrap();
-        for document in 0.. {
-            let Some(partners) = join.advance().unwrap() else {
-                break;
-            };
-            self.near
-                .extend(partners.iter().map(|partner| (partner.document, document)));
+        let partners = exact_partners(&self.features, THRESHOLD).unwrap();
+        for (document, partners) in partners.enumerate() {
+            let partners = partners.unwrap();
+            let pairs = partners.iter().map(|partner| (partner.document, document));
+            self.near.extend(pairs);
         }
     }
 

@@ -79,7 +79,7 @@ fn main() -> Result<()> {
     let needs = options.estimate(&schema()?, documents, 10, 0)?;
     let gigabytes = |bytes: u64| bytes as f64 / 1e9;
     println!("{documents} documents, from a sample of {SAMPLE} with {pairs} pairs:");
-    let written = needs.store_bytes + needs.temporary_bytes;
+    let written = needs.disk_bytes + needs.temporary_bytes;
     let disk = written as f64 / 500e6;
     println!("build: {:.1} minutes of work", building / 60.0);
     println!(
@@ -87,7 +87,7 @@ fn main() -> Result<()> {
         disk / 60.0
     );
     println!("  memory {:.2} GB", gigabytes(needs.memory_bytes));
-    println!("  store {:.1} GB", gigabytes(needs.store_bytes));
+    println!("  store {:.1} GB", gigabytes(needs.disk_bytes));
     println!(
         "  temporary file {:.1} GB",
         gigabytes(needs.temporary_bytes)

@@ -132,9 +132,7 @@ mod transaction;
 mod types;
 mod write;
 
-pub use build::{
-    BulkBuild, BulkEstimate, BulkOptions, BulkReport, DuplicateKeys, RebandEstimate, RebandReport,
-};
+pub use build::{BuildEstimate, BulkBuild, BulkOptions, BulkReport, DuplicateKeys, RebandReport};
 pub use corpus::{collection, dedup, eval, tune, verification};
 #[doc(hidden)]
 pub use engine::{Access, Files};

@@ -1,6 +1,5 @@
 //! The façade of a snapshot: every method is a call of the room that does the work.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
@@ -13,8 +12,7 @@ use crate::maintain::{self, BackupReport, ExportReport, Stats};
 use crate::query::{self, ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
 use crate::read::{Records, SnapshotView};
 use crate::schema::{DesignReport, Schema};
-use crate::sketch::Signature;
-use crate::types::{CheckReport, DocumentId, Matches, Operation, Record};
+use crate::types::{CheckReport, DocumentId, Operation, Record};
 
 #[cfg(doc)]
 use crate::error::Error;
@@ -85,7 +83,7 @@ impl Snapshot {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn query<'a, Q: OneOrMany + ?Sized>(&'a self, signatures: &'a Q) -> Query<'a, Q::Answer> {
-        Query::new(self.view.view(), Cow::Borrowed(signatures.signatures()))
+        Query::new(self.view.view(), signatures.signatures())
     }
 
     /// Begins a query for documents that contain a text, given by its signature, or each of many texts: *is
@@ -110,7 +108,7 @@ impl Snapshot {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        self.about_passages(signatures, ShareOf::Query)
+        ContainmentQuery::new(self.view.view(), signatures.signatures(), ShareOf::Query)
     }
 
     /// Begins a query for documents that a text contains, given by its signature, or that each of many texts
@@ -132,7 +130,7 @@ impl Snapshot {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        self.about_passages(signatures, ShareOf::Document)
+        ContainmentQuery::new(self.view.view(), signatures.signatures(), ShareOf::Document)
     }
 
     /// Begins a query for documents that share any passage with a text, given by its signature, or with each
@@ -154,45 +152,7 @@ impl Snapshot {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        self.about_passages(signatures, ShareOf::Neither)
-    }
-
-    fn about_passages<'a, Q: OneOrMany + ?Sized>(
-        &'a self,
-        signatures: &'a Q,
-        share_of: ShareOf,
-    ) -> ContainmentQuery<'a, Q::Overlaps> {
-        let signatures = Cow::Borrowed(signatures.signatures());
-        ContainmentQuery::new(self.view.view(), signatures, share_of)
-    }
-
-    /// Begins a query for documents that are near a stored one, which is itself left out; returns `None` if
-    /// no document has the key.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// for key in ["a", "b"] {
-    ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
-    /// }
-    /// let snapshot = store.snapshot()?;
-    /// let query = snapshot.query_by_key("a")?.expect("it is stored");
-    /// let matches = query.run()?;
-    /// assert_eq!(matches.len(), 1);
-    /// assert_eq!(matches[0].key(), Some(&b"b"[..]));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn query_by_key(&self, key: impl AsRef<[u8]>) -> Result<Option<Query<'_>>> {
-        let record = self.get(key)?;
-        Ok(record.map(|record| {
-            Query::new(self.view.view(), Cow::Owned(vec![record.signature])).excluding(record.id)
-        }))
+        ContainmentQuery::new(self.view.view(), signatures.signatures(), ShareOf::Neither)
     }
 
     /// Begins a search for the `n` documents that are nearest to a signature, however far they are: with
@@ -217,30 +177,6 @@ impl Snapshot {
         n: usize,
     ) -> Nearest<'a, Q::Answer> {
         Nearest::new(self.view.view(), signatures.signatures(), n)
-    }
-
-    /// Returns a document within the distance `factor` · `radius` of a signature, or none if there is none
-    /// within `radius`, and with which probability: see [`Nearest::within`], of which this is the case
-    /// without other settings.
-    ///
-    /// # Errors
-    ///
-    /// As [`Nearest::within`].
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let text = "all that glitters is not gold";
-    /// store.insert("proverb", &store.sketch_text(text)?)?;
-    /// let snapshot = store.snapshot()?;
-    /// assert_eq!(snapshot.near(&store.sketch_text(text)?, 0.1, 2.0)?.len(), 1);
-    /// assert!(snapshot.near(&store.sketch_text("something else")?, 0.1, 2.0)?.is_empty());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn near(&self, signature: &Signature, radius: f64, factor: f64) -> Result<Matches> {
-        self.nearest(signature, 1).within(radius, factor)
     }
 
     /// Returns the documents that share a bucket with a signature, ascending by id and not compared with
@@ -471,14 +407,11 @@ impl Snapshot {
     /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     ///
-    /// let sketcher = Some(store.sketcher());
-    /// let mut sampler = Sampler::new(Text::words(1), sketcher)?;
-    /// let sketcher = sampler.sketcher();
+    /// let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
     /// for (number, text) in ["a b c d e f g h", "a b c d e f g h", "x y z"].iter().enumerate() {
     ///     let key = number.to_string().into_bytes();
-    ///     if let Some(sketch) = sketcher.sketch(&key, text)? {
-    ///         sampler.add(number as u64, key, sketch)?;
-    ///     }
+    ///     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+    ///     sampler.add(number as u64, key, features, signature)?;
     /// }
     /// let sample = sampler.finish(3);
     /// for signature in &sample.signatures {

@@ -13,7 +13,7 @@ use crate::maintain::{self, CompactReport, EvictPolicy, EvictReport, ImportRepor
 use crate::observe::Metrics;
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
-use crate::schema::{DesignReport, Rebanding, Schema};
+use crate::schema::{Rebanding, Schema};
 use crate::sketch::{Signature, Sketcher};
 use crate::snapshot::Snapshot;
 use crate::state::{self, OpenStore};
@@ -701,31 +701,6 @@ impl Store {
     /// was a commit that failed, its documents may be there as well.
     pub fn import<'a>(&'a self, reader: impl Read + 'a) -> Operation<'a, ImportReport> {
         maintain::import(self.store(), reader)
-    }
-
-    /// Reports how well the bands and tables fit the number of documents after the last commit. It is worth
-    /// a look after many inserts.
-    ///
-    /// ```
-    /// # use resemblance::{Document, MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let schema = Schema::builder().minhash(MinHash::new(64)).expected_documents(1).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// for number in 0..2 {
-    ///     store.insert(Document::without_key(), &store.sketcher().hashes([number])?)?;
-    /// }
-    /// if let Some(advice) = store.design()?.advice {
-    ///     eprintln!("{advice}");
-    /// }
-    /// # assert!(store.design()?.is_outgrown);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`snapshot`](Self::snapshot).
-    pub fn design(&self) -> Result<DesignReport> {
-        self.snapshot().map(|snapshot| snapshot.design())
     }
 
     /// Returns the counts of all that was done through this handle and its clones, snapshots and

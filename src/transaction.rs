@@ -1,6 +1,5 @@
 //! The façade of a write transaction: every method is a call of the room that does the work.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use crate::corpus::verification::{self, FeatureSets, SketchedText};
@@ -299,28 +298,6 @@ impl WriteTransaction {
         self.len() == 0
     }
 
-    /// Returns true if there are more documents, with this transaction's changes, than the schema expects.
-    /// Queries do more work than they need to then, and [`Store::reband`](crate::Store::reband) mends it.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let schema = Schema::builder().minhash(MinHash::new(64)).expected_documents(1).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # let page = store.sketcher().hashes([1, 2, 3])?;
-    /// let mut transaction = store.begin_write()?;
-    /// transaction.insert("a", &page)?;
-    /// assert!(!transaction.is_outgrown());
-    /// transaction.insert("b", &page)?;
-    /// assert!(transaction.is_outgrown());
-    /// # transaction.commit()?;
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    #[must_use]
-    pub fn is_outgrown(&self) -> bool {
-        self.transaction.is_outgrown()
-    }
-
     /// Begins a query for documents that are near a signature, or near each of many, this transaction's own included.
     ///
     /// ```
@@ -337,10 +314,7 @@ impl WriteTransaction {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn query<'a, Q: OneOrMany + ?Sized>(&'a self, signatures: &'a Q) -> Query<'a, Q::Answer> {
-        Query::new(
-            self.transaction.view(),
-            Cow::Borrowed(signatures.signatures()),
-        )
+        Query::new(self.transaction.view(), signatures.signatures())
     }
 
     /// Begins a query for documents that contain a text, given by its signature, or each of many texts: *is
@@ -369,7 +343,11 @@ impl WriteTransaction {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        self.about_passages(signatures, ShareOf::Query)
+        ContainmentQuery::new(
+            self.transaction.view(),
+            signatures.signatures(),
+            ShareOf::Query,
+        )
     }
 
     /// Begins a query for documents that a text contains, given by its signature, or that each of many texts
@@ -392,7 +370,11 @@ impl WriteTransaction {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        self.about_passages(signatures, ShareOf::Document)
+        ContainmentQuery::new(
+            self.transaction.view(),
+            signatures.signatures(),
+            ShareOf::Document,
+        )
     }
 
     /// Begins a query for documents that share any passage with a text, given by its signature, or with each
@@ -415,16 +397,11 @@ impl WriteTransaction {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        self.about_passages(signatures, ShareOf::Neither)
-    }
-
-    fn about_passages<'a, Q: OneOrMany + ?Sized>(
-        &'a self,
-        signatures: &'a Q,
-        share_of: ShareOf,
-    ) -> ContainmentQuery<'a, Q::Overlaps> {
-        let signatures = Cow::Borrowed(signatures.signatures());
-        ContainmentQuery::new(self.transaction.view(), signatures, share_of)
+        ContainmentQuery::new(
+            self.transaction.view(),
+            signatures.signatures(),
+            ShareOf::Neither,
+        )
     }
 
     /// Begins a search for the `n` documents that are nearest to a signature, this transaction's own

@@ -8,9 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use resemblance::dedup::{DedupPolicy, Preference};
 use resemblance::eval::{Evaluation, Sampler};
-use resemblance::tune::Background;
+use resemblance::tune::{BAND_POSTING_BYTES, TABLE_POSTING_BYTES, document_bytes};
 use resemblance::verification::FeatureSets;
-use resemblance::{BulkOptions, Document, DuplicateKeys, Error, StoreOptions};
+use resemblance::{
+    BulkOptions, Document, DuplicateKeys, Error, MinHash, SchemaBuilder, StoreOptions,
+};
 
 use crate::answers::Match;
 use crate::batches::{Batches, Beside, threads_or_all};
@@ -214,10 +216,7 @@ fn decider(
     if let Some(bytes) = memory_bytes {
         decider = decider.memory_bytes(bytes);
     }
-    Ok(match is_exact {
-        true => decider.verify_exact(features_in(folder, memory_bytes)),
-        false => decider,
-    })
+    Ok(decider.verify_exact(is_exact.then(|| features_in(folder, memory_bytes))))
 }
 
 /// Room for features, in a folder where they do not fit into so much memory.
@@ -660,6 +659,15 @@ fn preference(py: Python<'_>, keep: &Bound<'_, PyAny>) -> PyResult<Preference> {
 
 type DuplicateFields = (u64, u64, Option<f64>, bool, Option<u32>);
 
+/// Builds a schema, and says how many bytes a document takes with it.
+fn with_cost(py: Python<'_>, schema: SchemaBuilder) -> PyResult<(resemblance::Schema, f64)> {
+    released(py, || {
+        let schema = schema.build()?;
+        let bytes = document_bytes(&schema)?;
+        Ok((schema, bytes))
+    })
+}
+
 /// What the bands of a number of values cost, for pairs of a similarity to be found.
 #[pyfunction]
 #[pyo3(signature = (values, threshold, recall, documents, background))]
@@ -679,19 +687,21 @@ pub(crate) fn banding_choice(
             "a similarity, 0 to 1",
         ));
     }
-    let background = Background::assumed(background);
-    let chosen = released(py, || {
-        resemblance::tune::banding_choice(values, threshold, recall, documents, &background)
-    })?;
+    let minhash = MinHash::new(values).threshold(threshold).recall(recall);
+    let schema = resemblance::Schema::builder().minhash(minhash);
+    let (schema, document_bytes) = with_cost(py, schema)?;
+    let minhash = schema.minhash();
+    let minhash = minhash.ok_or_else(|| invalid(py, "values", values, "MinHash values"))?;
+    let banding = minhash.banding();
     let fields = fields!(py,
-        values: chosen.values,
-        bands: chosen.banding.bands(),
-        rows: chosen.banding.rows(),
-        recall: chosen.banding.probability(threshold),
-        deviation: chosen.deviation,
-        candidates: chosen.candidates,
-        posting_bytes: chosen.posting_bytes,
-        document_bytes: chosen.document_bytes,
+        values: minhash.values(),
+        bands: banding.bands(),
+        rows: banding.rows(),
+        recall: banding.probability(threshold),
+        deviation: minhash.variance(threshold).sqrt(),
+        candidates: banding.candidates(documents, background),
+        posting_bytes: BAND_POSTING_BYTES * f64::from(banding.bands()),
+        document_bytes: document_bytes,
     );
     object(py, "reports", "BandingChoice", &fields)
 }
@@ -713,12 +723,15 @@ pub(crate) fn table_choice(
         bits => return Err(invalid(py, "bits", bits, "32, 64, 128 or 256")),
     };
     let simhash = simhash.max_distance(max_distance);
-    let chosen = released(py, || resemblance::tune::table_choice(simhash, documents))?;
+    let schema = resemblance::Schema::builder().simhash(simhash);
+    let (schema, document_bytes) = with_cost(py, schema.expected_documents(documents))?;
+    let design = schema.simhash();
+    let design = design.ok_or_else(|| invalid(py, "bits", bits, "bits of a SimHash"))?;
     let fields = fields!(py,
-        documents: chosen.documents,
-        tables: chosen.design.table_count(),
-        posting_bytes: chosen.posting_bytes,
-        document_bytes: chosen.document_bytes,
+        documents: documents,
+        tables: design.table_count(),
+        posting_bytes: TABLE_POSTING_BYTES * design.table_count() as f64,
+        document_bytes: document_bytes,
     );
     object(py, "reports", "TableChoice", &fields)
 }
@@ -739,10 +752,10 @@ pub(crate) fn evaluate_sample<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let parts = Arc::clone(&schema.parts);
-    let text = parts.schema.text();
-    let text = text.ok_or_else(|| invalid(py, "schema", "no text", "one that takes texts"))?;
-    let sketcher = Some(parts.sketcher.clone());
-    let mut sampler = Sampler::new(text, sketcher).or_raise(py)?;
+    if parts.schema.text().is_none() {
+        return Err(invalid(py, "schema", "no text", "one that takes texts"));
+    }
+    let mut sampler = Sampler::new();
     let (mut batches, mut keys) = (Batches::new(documents, None)?, Beside::keys(keys)?);
     let mut read = 0;
     while let Some(batch) = batches.next()? {
@@ -750,12 +763,13 @@ pub(crate) fn evaluate_sample<'py>(
         let own_keys = keys.next(py, batch.len())?;
         let texts = batch.texts(py)?;
         (sampler, read) = released(py, || {
-            let sketcher = sampler.sketcher();
+            let may_be_kept = sampler.key_filter();
             for (index, text) in texts.iter().enumerate() {
                 let own = own_keys.as_ref().and_then(|keys| keys.get(index));
                 let key = own.map_or_else(|| read.to_string().into_bytes(), |key| key.0.clone());
-                if let Some(sketch) = sketcher.sketch(&key, text)? {
-                    sampler.add(read, key, sketch)?;
+                if may_be_kept(&key) {
+                    let features = parts.sketcher.feature_hashes(text)?;
+                    sampler.add(read, key, features, parts.sketcher.text(text)?)?;
                 }
                 read += 1;
             }

@@ -176,10 +176,8 @@ impl Pairs {
         with_keys: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let mut join = settings.apply(snapshot.pairs());
-        if let Some(features) = settings.features.clone() {
-            join = join.verify_exact(features);
-        }
+        let join = settings.apply(snapshot.pairs());
+        let join = join.verify_exact(settings.features.clone());
         let pairs = released(py, || join.run())?;
         let (sender, receiver) = sync_channel(4);
         let told = Told::default();
@@ -390,12 +388,9 @@ impl Clusters {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         in_background(py, progress, move |told| {
-            let mut join = settings
-                .apply(snapshot.clusters())
-                .on_progress(told.callback());
-            if let Some(features) = settings.features.clone() {
-                join = join.verify_exact(features);
-            }
+            let join = settings.apply(snapshot.clusters());
+            let join = join.on_progress(told.callback());
+            let join = join.verify_exact(settings.features.clone());
             let mut clusters = join.run()?;
             let sets = clusters.by_ref().collect();
             let suspicious = clusters.suspicious().iter();

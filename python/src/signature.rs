@@ -178,7 +178,7 @@ impl Signature {
     /// The bits of the fingerprint, `None` without SimHash.
     #[getter]
     fn simhash_bits(&self) -> Option<u16> {
-        self.signature.simhash_bits()
+        self.signature.fingerprint().map(|it| it.bits())
     }
 
     /// Whether the document has no features.
@@ -376,7 +376,7 @@ impl Signatures {
         let mut fingerprints = Vec::with_capacity(self.all.len());
         for signature in &self.all {
             let short = signature.simhash().map(u64::try_from).and_then(Result::ok);
-            let short = short.filter(|_| signature.simhash_bits() == Some(64));
+            let short = short.filter(|_| signature.fingerprint().is_some_and(|it| it.bits() == 64));
             fingerprints.push(
                 short.ok_or_else(|| invalid(py, "signatures", "other fingerprints", "64 bits"))?,
             );

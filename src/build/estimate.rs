@@ -27,54 +27,28 @@ const KEPT_HASH_BYTES: f64 = 4.8;
 /// Bytes of its position, where these are kept, among some thousand shingles.
 const POSITION_BYTES: f64 = 1.7;
 
-/// The expected needs of a build, in bytes.
+/// The expected needs of a build or of a rebanding.
 ///
 /// ```
-/// use resemblance::{BulkEstimate, BulkOptions, MinHash, Schema};
+/// use resemblance::{BuildEstimate, BulkOptions, MinHash, Schema};
 /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
 /// let options = BulkOptions::new().memory_bytes(1 << 30);
-/// let estimate: BulkEstimate = options.estimate(&schema, 1_000_000_000, 30, 0)?;
-/// println!("{} GB of disk", (estimate.store_bytes + estimate.temporary_bytes) / 1_000_000_000);
+/// let estimate: BuildEstimate = options.estimate(&schema, 1_000_000_000, 30, 0)?;
+/// println!("{} GB of disk", (estimate.disk_bytes + estimate.temporary_bytes) / 1_000_000_000);
 /// assert!(estimate.temporary_bytes > 0);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct BulkEstimate {
-    /// Memory at the peak: for sorting, the cache, and buffers.
-    pub memory_bytes: u64,
-    /// The store on disk.
-    pub store_bytes: u64,
-    /// The temporary file at the end; 0 if everything is sorted in memory.
-    pub temporary_bytes: u64,
-}
-
-/// The expected needs of a rebanding, in bytes.
-///
-/// ```
-/// # use resemblance::{MinHash, Rebanding, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("pages.rsm");
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # Store::create(&path, schema)?;
-/// let rebanding = Rebanding::new().threshold(0.6);
-/// let estimate = Store::reband(&path, &rebanding).estimate()?;
-/// println!("the file may grow by {} bytes", estimate.growth_bytes);
-/// assert_eq!((estimate.documents, estimate.is_rewritten), (0, true));
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RebandEstimate {
-    /// Live documents, whose postings are written.
+pub struct BuildEstimate {
+    /// The documents whose postings are written.
     pub documents: u64,
-    /// True if postings are written anew, false if all lanes stay as they are.
-    pub is_rewritten: bool,
     /// Memory at the peak: for sorting, the cache, and buffers.
     pub memory_bytes: u64,
-    /// Maximum growth of the file, less its free space: the old postings stay beside the new ones
-    /// until the commit.
-    pub growth_bytes: u64,
+    /// The file of a build. Of a rebanding its maximum growth, less its free space: the old postings
+    /// stay beside the new ones until the commit. 0 if all lanes stay as they are, and nothing is
+    /// written anew.
+    pub disk_bytes: u64,
     /// The temporary file at the end; 0 if everything is sorted in memory.
     pub temporary_bytes: u64,
 }
@@ -155,7 +129,7 @@ pub(super) fn estimate_reband(
     store: &Arc<OpenStore>,
     rebanding: &Rebanding,
     options: &BulkOptions,
-) -> Result<RebandEstimate> {
+) -> Result<BuildEstimate> {
     let schema = store.schema().rebanded(rebanding)?;
     let view = SnapshotView::open(store)?;
     let documents = view.len();
@@ -166,22 +140,20 @@ pub(super) fn estimate_reband(
         cache_bytes.saturating_add(BUFFERS_BYTES)
     };
     if schema.lane_set()? == store.schema().lane_set()? {
-        return Ok(RebandEstimate {
+        return Ok(BuildEstimate {
             documents,
-            is_rewritten: false,
             memory_bytes: cached(0),
-            growth_bytes: 0,
+            disk_bytes: 0,
             temporary_bytes: 0,
         });
     }
     let kept = kept_per_document(&view);
     let sorting = Sorting::new(options, &schema, documents, kept)?;
-    let growth_bytes = CONSTANT_BYTES.saturating_add((sorting.stored_bytes * PAGES) as u64);
-    Ok(RebandEstimate {
+    let disk_bytes = CONSTANT_BYTES.saturating_add((sorting.stored_bytes * PAGES) as u64);
+    Ok(BuildEstimate {
         documents,
-        is_rewritten: true,
-        memory_bytes: sorting.memory_bytes.saturating_add(cached(growth_bytes)),
-        growth_bytes,
+        memory_bytes: sorting.memory_bytes.saturating_add(cached(disk_bytes)),
+        disk_bytes,
         temporary_bytes: sorting.temporary_bytes,
     })
 }
@@ -194,7 +166,7 @@ impl BulkOptions {
     /// use resemblance::{BulkOptions, MinHash, Schema};
     /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
     /// let estimate = BulkOptions::new().estimate(&schema, 10_000_000, 30, 0)?;
-    /// assert!(estimate.store_bytes > 128 * 2 * 10_000_000); // the signatures, and more
+    /// assert!(estimate.disk_bytes > 128 * 2 * 10_000_000); // the signatures, and more
     /// assert!(estimate.memory_bytes < 400 << 20);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
@@ -209,7 +181,7 @@ impl BulkOptions {
         documents: u64,
         key_bytes: u64,
         payload_bytes: u64,
-    ) -> Result<BulkEstimate> {
+    ) -> Result<BuildEstimate> {
         let kept = match (schema.containment(), self.kept_hashes) {
             (Some(_), None) => {
                 let expected = "the mean number of a document: kept_hashes of the options";
@@ -227,11 +199,12 @@ impl BulkOptions {
         let position = if has_positions { POSITION_BYTES } else { 0.0 };
         let row = row as f64 + kept as f64 * (KEPT_HASH_BYTES + position);
         let stored = (row * documents as f64 + sorting.stored_bytes) * PAGES;
-        let store_bytes = CONSTANT_BYTES.saturating_add(stored as u64);
-        let buffers = BUFFERS_BYTES.saturating_add(self.store.cache_bytes.min(store_bytes));
-        Ok(BulkEstimate {
+        let disk_bytes = CONSTANT_BYTES.saturating_add(stored as u64);
+        let buffers = BUFFERS_BYTES.saturating_add(self.store.cache_bytes.min(disk_bytes));
+        Ok(BuildEstimate {
+            documents,
             memory_bytes: sorting.memory_bytes.saturating_add(buffers),
-            store_bytes,
+            disk_bytes,
             temporary_bytes: sorting.temporary_bytes,
         })
     }
@@ -267,7 +240,7 @@ mod tests {
         for (documents, key, payload) in [(u64::MAX, 0, 0), (1 << 62, 30, 0), (2, u64::MAX, 57)] {
             let estimate = options.estimate(&schema, documents, key, payload).unwrap();
             let greatest = (u64::MAX, u64::MAX);
-            assert_eq!((estimate.store_bytes, estimate.memory_bytes), greatest);
+            assert_eq!((estimate.disk_bytes, estimate.memory_bytes), greatest);
         }
         let few = BulkOptions::new()
             .estimate(&schema, u64::MAX, 0, 0)
@@ -280,7 +253,7 @@ mod tests {
     fn signatures_take_the_bytes_of_their_kind() {
         let bytes = |schema: Schema| {
             let estimate = BulkOptions::new().estimate(&schema, 1_000_000, 0, 0);
-            estimate.unwrap().store_bytes as f64 / 1e6 / PAGES
+            estimate.unwrap().disk_bytes as f64 / 1e6 / PAGES
         };
         let minhash = |minhash| bytes(Schema::builder().minhash(minhash).build().unwrap());
         let minhash = |bits| minhash(MinHash::new(128).banding(13, 7).value_bits(bits));

@@ -14,7 +14,7 @@ mod sort;
 
 pub(crate) use bulk_build::bulk_build;
 pub use bulk_build::{BulkBuild, BulkReport};
-pub use estimate::{BulkEstimate, RebandEstimate};
+pub use estimate::BuildEstimate;
 pub use options::{BulkOptions, DuplicateKeys};
 pub use reband::RebandReport;
 pub(crate) use reband::reband_file;

@@ -130,7 +130,7 @@ impl BulkOptions {
     /// let schema = Schema::builder().containment(Containment::new(5).window(9)).build()?;
     /// assert!(BulkOptions::new().estimate(&schema, 1_000_000, 30, 0).is_err());
     /// let options = BulkOptions::new().kept_hashes(100); // of 500 shingles
-    /// let bytes = options.estimate(&schema, 1_000_000, 0, 0)?.store_bytes;
+    /// let bytes = options.estimate(&schema, 1_000_000, 0, 0)?.disk_bytes;
     /// assert!((900..1_300).contains(&(bytes / 1_000_000)));
     /// # Ok::<(), resemblance::Error>(())
     /// ```

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::build::estimate::{RebandEstimate, code_bits, estimate_reband};
+use crate::build::estimate::{BuildEstimate, code_bits, estimate_reband};
 use crate::build::lane_postings::{MergeCount, Postings};
 use crate::build::options::BulkOptions;
 use crate::build::reband_store::RebandStore;
@@ -69,7 +69,7 @@ impl Operation<'_, RebandReport> {
     /// let rebanding = Rebanding::new().threshold(0.6);
     /// let reband = Store::reband(&path, &rebanding);
     /// let estimate = reband.estimate()?;
-    /// assert!(estimate.is_rewritten && estimate.temporary_bytes == 0);
+    /// assert!(estimate.disk_bytes > 0 && estimate.temporary_bytes == 0);
     /// reband.run()?;
     /// # Ok::<(), resemblance::Error>(())
     /// ```
@@ -77,7 +77,7 @@ impl Operation<'_, RebandReport> {
     /// # Errors
     ///
     /// As [`Schema::rebanded`] and [`Store::open_read_only`](crate::Store::open_read_only).
-    pub fn estimate(&self) -> Result<RebandEstimate> {
+    pub fn estimate(&self) -> Result<BuildEstimate> {
         let request = &self.settings;
         let store = state::open_read_only(&request.path, &request.bulk.store)?;
         estimate_reband(&Arc::new(store), &request.rebanding, &request.bulk)

@@ -463,7 +463,7 @@ mod tests {
             fingerprint_bits: 128,
             ..Shape::default()
         };
-        let fingerprint = Signature::from_simhash128(1 << 90);
+        let fingerprint = Signature::from_fingerprint(1_u128 << 90);
         for hashes in [vec![], vec![5, 7], (0..64).collect()] {
             let signature = Signature::from_bottom_k(64, hashes).with_simhash_of(&fingerprint);
             let bytes = encode_signature(3, None, &signature, &shape).unwrap();

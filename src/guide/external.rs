@@ -4,7 +4,7 @@
 //! ([`from_minhash64`](crate::Signature::from_minhash64), which cuts them to 32 by a hash, after which they are
 //! no minima any more), the smallest hashes of a set ([`from_bottom_k`](crate::Signature::from_bottom_k), for a
 //! schema of [`MinHash::bottom_k`](crate::MinHash::bottom_k)) and fingerprints
-//! ([`from_simhash`](crate::Signature::from_simhash), [`from_simhash128`](crate::Signature::from_simhash128)) are
+//! ([`from_simhash`](crate::Signature::from_simhash), [`from_fingerprint`](crate::Signature::from_fingerprint)) are
 //! stored, indexed and compared like any others. [`MinHash::external`](crate::MinHash::external) declares their
 //! number, and with [`value_bits`](crate::MinHash::value_bits) their width, 32 bits if not given. Values may be given
 //! with that width, or whole: then their lowest bits are kept. A store of external signatures takes no texts. The

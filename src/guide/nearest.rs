@@ -53,7 +53,7 @@
 //! # And if the store is too large?
 //!
 //! It answers [without a scan](crate::Nearest::without_scan), with fewer documents or a
-//! lower recall, and says so. Or it asks whether there is [anything near](crate::Snapshot::near): a document
+//! lower recall, and says so. Or it asks whether there is [anything near](crate::Nearest::within): a document
 //! within a distance, 1 − J, or none with the probability that one would have been found.
 //!
 //! ```
@@ -65,7 +65,7 @@
 //! store.insert("a", &sketcher.features(["red", "green", "blue"])?)?;
 //! let snapshot = store.snapshot()?;
 //! let asked = sketcher.features(["one", "two", "three"])?;
-//! let near = snapshot.near(&asked, 0.3, 1.5)?; // within 0.45, or none within 0.3
+//! let near = snapshot.nearest(&asked, 1).within(0.3, 1.5)?; // within 0.45, or none within 0.3
 //! assert!(near.is_empty() && near.recall() >= Some(0.9));
 //! # Ok::<(), resemblance::Error>(())
 //! ```

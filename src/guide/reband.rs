@@ -12,7 +12,7 @@
 //!
 //! let rebanding = Rebanding::new().threshold(0.6).recall(0.99);
 //! let reband = Store::reband(&path, &rebanding);
-//! println!("grows by {} bytes", reband.estimate()?.growth_bytes);
+//! println!("grows by {} bytes", reband.estimate()?.disk_bytes);
 //! let report = reband.run()?;
 //! println!("{} documents, now:\n{}", report.documents, report.schema);
 //! # Ok::<(), resemblance::Error>(())
@@ -26,6 +26,5 @@
 //! leaves the old store. Nobody else may have the file open. The file grows by the new postings, because the old
 //! ones stay to the end; [`Store::compact`](crate::Store::compact) gives their space back.
 //!
-//! [`Store::design`](crate::Store::design), [`Stats`](crate::Stats) and
-//! [`WriteTransaction::is_outgrown`](crate::WriteTransaction::is_outgrown) tell when a store has more documents than
+//! [`Snapshot::design`](crate::Snapshot::design) and [`Stats`](crate::Stats) tell when a store has more documents than
 //! its schema expects. [`Rebanding::expected_documents`](crate::Rebanding::expected_documents) mends that.

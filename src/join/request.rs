@@ -12,7 +12,7 @@ use crate::join::options::JoinOptions;
 use crate::join::pairs::Pairs;
 use crate::join::source::JoinSource;
 use crate::join::verify::PairSimilarity;
-use crate::query::{Bounds, By, ResolvedBounds};
+use crate::query::{Bounds, ResolvedBounds};
 use crate::types::{DocumentId, Progress, Watch};
 
 #[cfg(doc)]
@@ -84,7 +84,7 @@ impl<'a, A> Join<'a, A> {
         self.bounds.resolve(&self.source.context().schema, false)
     }
 
-    /// All bounds at once.
+    /// The bounds, in place of those that were set before.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
@@ -123,43 +123,6 @@ impl<'a, A> Join<'a, A> {
     /// ```
     pub fn max_distance(mut self, distance: u32) -> Self {
         self.bounds = self.bounds.max_distance(distance);
-        self
-    }
-
-    /// See [`Bounds::by`].
-    ///
-    /// ```
-    /// # use resemblance::{By, MinHash, Schema, SimHash, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// for key in ["a", "b"] {
-    ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
-    /// }
-    /// let pairs = store.snapshot()?.pairs().by(By::Both).run()?;
-    /// assert_eq!(pairs.count(), 1);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn by(mut self, by: By) -> Self {
-        self.bounds = self.bounds.by(by);
-        self
-    }
-
-    /// See [`Bounds::accept_lower_recall`].
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let snapshot = store.snapshot()?;
-    /// let join = snapshot.pairs().min_similarity(0.5); // the bands were made for 0.8
-    /// assert_eq!(join.accept_lower_recall().run()?.count(), 0);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn accept_lower_recall(mut self) -> Self {
-        self.bounds = self.bounds.accept_lower_recall();
         self
     }
 

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 ///
 /// ```
 /// use resemblance::Banding;
-/// let banding = Banding::by_recall(128, 0.8, 0.95)?;
+/// let banding = Banding::explicit(13, 7, 128)?;
 /// assert_eq!((banding.bands(), banding.rows()), (13, 7));
 /// assert!(banding.probability(0.8) >= 0.95);
 /// assert!(banding.probability(0.4) < 0.03);
@@ -32,7 +32,8 @@ pub struct Banding {
 
 impl Banding {
     /// The banding that finds a share of at least `recall` of the pairs whose similarity is
-    /// `threshold`, with as few false candidates as the number of `values` allows.
+    /// `threshold`, with as few false candidates as the number of `values` allows. Unequal values are
+    /// equal with the probability `chance`.
     ///
     /// It has the largest number of rows for which some number of bands, at most `values / rows`,
     /// reaches the recall; then the smallest such number of bands. `values` is at least 1,
@@ -42,28 +43,7 @@ impl Banding {
     ///
     /// [`Error::InvalidParameter`] if a parameter is out of its range, or if even bands of one row
     /// (`values` of them) miss the recall.
-    ///
-    /// ```
-    /// use resemblance::Banding;
-    /// // Pairs at the threshold are equal: one band of all rows finds them.
-    /// let banding = Banding::by_recall(64, 1.0, 0.99)?;
-    /// assert_eq!((banding.bands(), banding.rows()), (1, 64));
-    /// // Four values cannot find 95 % of the pairs of similarity 0.1.
-    /// assert!(Banding::by_recall(4, 0.1, 0.95).is_err());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn by_recall(values: u16, threshold: f64, recall: f64) -> Result<Self> {
-        Self::by_recall_with_chance(values, threshold, recall, 0.0)
-    }
-
-    /// As [`by_recall`](Self::by_recall), for values of which unequal ones are equal with the probability
-    /// `chance`.
-    pub(crate) fn by_recall_with_chance(
-        values: u16,
-        threshold: f64,
-        recall: f64,
-        chance: f64,
-    ) -> Result<Self> {
+    pub(crate) fn by_recall(values: u16, threshold: f64, recall: f64, chance: f64) -> Result<Self> {
         if values == 0 {
             return Err(Error::invalid("values", values, "at least 1"));
         }
@@ -135,7 +115,7 @@ impl Banding {
     /// nearest to a similarity: the number of rows `r` for which `(1 / b)^(1 / r)` with `b = values / r`
     /// bands, rounded down, comes closest, and of equally close ones the most rows (Leskovec, Rajaraman
     /// and Ullman, section 3.4.2). It finds some 63 % of the pairs at that similarity;
-    /// [`by_recall`](Self::by_recall) finds those that it promises.
+    /// the bands of a [recall](crate::MinHash::recall) find those that they promise.
     ///
     /// # Errors
     ///
@@ -238,7 +218,7 @@ impl Banding {
     /// The similarity near which the S-curve is steepest: `(1/bands)^(1/rows)`, at which a pair is
     /// found with a probability of 1 - (1 - 1/bands)^bands, 0.63 or more (Leskovec, Rajaraman and
     /// Ullman, section 3.4.2). It is not the similarity above which pairs are found reliably: that is
-    /// the threshold given to [`by_recall`](Self::by_recall).
+    /// the [threshold](crate::MinHash::threshold) of a schema.
     ///
     /// ```
     /// use resemblance::Banding;
@@ -425,7 +405,7 @@ mod tests {
                             }
                         }
                     }
-                    let found = Banding::by_recall(values, threshold, recall);
+                    let found = Banding::by_recall(values, threshold, recall, 0.0);
                     assert_eq!(
                         found.ok().map(<(u16, u16)>::from),
                         best,
@@ -438,16 +418,16 @@ mod tests {
 
     #[test]
     fn by_recall_known_answers() {
-        let usual = Banding::by_recall(128, 0.8, 0.95).unwrap();
+        let usual = Banding::by_recall(128, 0.8, 0.95, 0.0).unwrap();
         assert_eq!((usual.bands(), usual.rows()), (13, 7));
         assert!((usual.probability(0.8) - 0.953).abs() < 0.0005);
         assert_eq!(usual.to_string(), "13 x 7");
         // The rule of least area gives 9 x 13, which finds 40 % at the threshold.
         let least_area = Banding::explicit(9, 13, 128).unwrap();
         assert!((least_area.probability(0.8) - 0.40).abs() < 0.005);
-        let equal = Banding::by_recall(128, 1.0, 0.999_999).unwrap();
+        let equal = Banding::by_recall(128, 1.0, 0.999_999, 0.0).unwrap();
         assert_eq!((equal.bands(), equal.rows()), (1, 128));
-        let large = Banding::by_recall(u16::MAX, 0.5, 0.95).unwrap();
+        let large = Banding::by_recall(u16::MAX, 0.5, 0.95, 0.0).unwrap();
         assert!(large.probability(0.5) >= 0.95);
     }
 
@@ -500,14 +480,17 @@ mod tests {
     fn parameters_out_of_range_are_named() {
         for threshold in [0.0, -0.1, 1.000_1, f64::NAN, f64::INFINITY] {
             assert_eq!(
-                parameter(Banding::by_recall(128, threshold, 0.9)),
+                parameter(Banding::by_recall(128, threshold, 0.9, 0.0)),
                 "threshold"
             );
         }
         for recall in [0.0, 1.0, -1.0, 2.0, f64::NAN] {
-            assert_eq!(parameter(Banding::by_recall(128, 0.8, recall)), "recall");
+            assert_eq!(
+                parameter(Banding::by_recall(128, 0.8, recall, 0.0)),
+                "recall"
+            );
         }
-        assert_eq!(parameter(Banding::by_recall(0, 0.8, 0.9)), "values");
+        assert_eq!(parameter(Banding::by_recall(0, 0.8, 0.9, 0.0)), "values");
         assert_eq!(parameter(Banding::explicit(0, 1, 10)), "bands");
         assert_eq!(parameter(Banding::explicit(1, 0, 10)), "rows");
         assert_eq!(parameter(Banding::explicit(3, 4, 11)), "banding");
@@ -516,7 +499,9 @@ mod tests {
             parameter(Banding::explicit(u16::MAX, u16::MAX, u16::MAX)),
             "banding"
         );
-        let unreachable = Banding::by_recall(4, 0.1, 0.95).unwrap_err().to_string();
+        let unreachable = Banding::by_recall(4, 0.1, 0.95, 0.0)
+            .unwrap_err()
+            .to_string();
         assert!(unreachable.contains("raise the number of values"));
         assert!(unreachable.contains("0.3439"), "{unreachable}"); // 1 - 0.9^4
     }

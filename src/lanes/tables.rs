@@ -179,22 +179,8 @@ impl TableDesign {
 
     /// The probability, in [0, 1], that a fingerprint at this distance shares the prefix of a table, if its
     /// differing bits are anywhere with equal probability: 1 up to the
-    /// [distance](Self::complete_distance) that whole buckets prove, and 0 beyond the width.
-    ///
-    /// ```
-    /// use resemblance::TableDesign;
-    /// let design = TableDesign::new(64, 3, &[(1, 1); 4])?;
-    /// assert_eq!(design.probability_at(3), 1.0);
-    /// // Four bits in four different blocks of 16: 16^4 of 635,376 choices are missed.
-    /// assert!((design.probability_at(4) - (1.0 - 65_536.0 / 635_376.0)).abs() < 1e-12);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    #[must_use]
-    pub fn probability_at(&self, distance: u32) -> f64 {
-        self.shortened_probability_at(distance, 0)
-    }
-
-    /// The same of prefixes [without their last blocks](PermutedTable::shorter_prefix_bits).
+    /// [distance](Self::complete_distance) that whole buckets prove, and 0 beyond the width. The prefixes are
+    /// those [without their last `dropped` blocks](PermutedTable::shorter_prefix_bits).
     pub(crate) fn shortened_probability_at(&self, distance: u32, dropped: u8) -> f64 {
         if distance > u32::from(self.bits) {
             return 0.0;

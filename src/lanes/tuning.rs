@@ -112,34 +112,6 @@ impl TableDesign {
         chosen.unwrap_or_else(|| Self::new(bits, distance, &vec![(1, 1); tables as usize]))
     }
 
-    /// The cheapest design for `expected_documents` documents, which a schema with this
-    /// [`expected_documents`](crate::SchemaBuilder::expected_documents) gets.
-    ///
-    /// The cost consists of the buckets that a probe reads, the candidates among uniform fingerprints,
-    /// and the bytes stored.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidParameter`] if `bits` is not 32, 64, 128 or 256, or `max_distance` not in 1..=10, of 32 bits
-    /// 1..=5, of 128 bits 1..=20 and of 256 bits 1..=40.
-    ///
-    /// ```
-    /// use resemblance::TableDesign;
-    /// let small = TableDesign::by_expected_documents(64, 3, 100_000)?;
-    /// let large = TableDesign::by_expected_documents(64, 3, 1_000_000_000)?;
-    /// // Longer prefixes, of which more are read.
-    /// assert!(small.prefix_bits().end() < large.prefix_bits().start());
-    /// assert!(small.buckets(100_000) < large.buckets(1_000_000_000));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn by_expected_documents(
-        bits: u16,
-        max_distance: u8,
-        expected_documents: u64,
-    ) -> Result<Self> {
-        choose_design(bits, max_distance, expected_documents)
-    }
-
     /// The expected number of candidates of a probe within the greatest distance among this many uniform
     /// fingerprints, summed over the [buckets](Self::buckets): `documents * 2^-p` for a prefix of `p` bits.
     /// Real fingerprints are less uniform, so there will be more.

@@ -6,7 +6,7 @@ use crate::schema::{Near, Schema};
 /// Which family a query asks by.
 ///
 /// ```
-/// # use resemblance::{By, MinHash, Schema, SimHash, Store, Text};
+/// # use resemblance::{Bounds, By, MinHash, Schema, SimHash, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
 /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
@@ -14,8 +14,9 @@ use crate::schema::{Near, Schema};
 /// # let page = store.sketch_text("some text or other")?;
 /// # store.insert("a", &page)?;
 /// let snapshot = store.snapshot()?;
-/// let either = snapshot.query(&page).by(By::Any).run()?;
-/// let both = snapshot.query(&page).by(By::Both).min_similarity(0.9).max_distance(1).run()?;
+/// let either = snapshot.query(&page).bounds(Bounds::new().by(By::Any)).run()?;
+/// let both = Bounds::new().by(By::Both).min_similarity(0.9).max_distance(1);
+/// let both = snapshot.query(&page).bounds(both).run()?;
 /// assert_eq!((either.len(), both.len()), (1, 1));
 /// # Ok::<(), resemblance::Error>(())
 /// ```

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use super::best_tests::{Random, kinds, signature};
 use crate::options::StoreOptions;
-use crate::query::bounds::By;
+use crate::query::bounds::{Bounds, By};
 use crate::sample::one_in;
 use crate::schema::{MinHash, Schema, SimHash};
 use crate::sketch::Signature;
@@ -36,7 +36,7 @@ fn filled(schema: &Schema, random: &mut Random) -> (tempfile::TempDir, Store, Ve
 
 /// The nearest of all documents, compared one by one.
 fn brute_force(snapshot: &Snapshot, asked: &Signature, by: By) -> Vec<Match> {
-    let scan = snapshot.query(asked).by(by);
+    let scan = snapshot.query(asked).bounds(Bounds::new().by(by));
     let scan = match by {
         By::SimHash => scan.max_distance(128),
         _ => scan.min_similarity(0.0),

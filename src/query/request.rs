@@ -1,12 +1,11 @@
 //! Queries: candidates from the lanes, verified from the stored signatures.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at};
-use crate::query::bounds::{Bounds, By};
+use crate::query::bounds::Bounds;
 use crate::query::budget::Budget;
 use crate::query::collect::Collector;
 use crate::query::search::Search;
@@ -18,8 +17,8 @@ use crate::types::{DocumentId, Matches, Overlaps};
 
 /// One signature, or many: what a query can be about.
 ///
-/// A query about a [`Signature`] is answered by [`Matches`], one about a slice, a `Vec` or an array of
-/// signatures by a `Vec` of them, in the same order.
+/// A query about a [`Signature`] is answered by [`Matches`], one about a slice of signatures, or whatever
+/// can be seen as one, such as a `Vec` or an array, by a `Vec` of them, in the same order.
 ///
 /// ```
 /// # use resemblance::{Matches, MinHash, Schema, Store, Text};
@@ -53,10 +52,8 @@ pub trait OneOrMany: sealed::Sealed {
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Signature {}
-    impl Sealed for [super::Signature] {}
-    impl Sealed for Vec<super::Signature> {}
-    impl<const N: usize> Sealed for [super::Signature; N] {}
-    impl<Q: Sealed + ?Sized> Sealed for &Q {}
+    impl Sealed for &super::Signature {}
+    impl<Q: AsRef<[super::Signature]> + ?Sized> Sealed for Q {}
 }
 
 impl OneOrMany for Signature {
@@ -73,52 +70,10 @@ impl OneOrMany for Signature {
     }
 }
 
-impl OneOrMany for [Signature] {
-    type Answer = Vec<Matches>;
-    type Candidates = Vec<Vec<DocumentId>>;
-    type Overlaps = Vec<Overlaps>;
-
-    fn signatures(&self) -> &[Signature] {
-        self
-    }
-
-    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
-        Ok(ids)
-    }
-}
-
-impl OneOrMany for Vec<Signature> {
-    type Answer = Vec<Matches>;
-    type Candidates = Vec<Vec<DocumentId>>;
-    type Overlaps = Vec<Overlaps>;
-
-    fn signatures(&self) -> &[Signature] {
-        self
-    }
-
-    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
-        Ok(ids)
-    }
-}
-
-impl<const N: usize> OneOrMany for [Signature; N] {
-    type Answer = Vec<Matches>;
-    type Candidates = Vec<Vec<DocumentId>>;
-    type Overlaps = Vec<Overlaps>;
-
-    fn signatures(&self) -> &[Signature] {
-        self
-    }
-
-    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
-        Ok(ids)
-    }
-}
-
-impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
-    type Answer = Q::Answer;
-    type Candidates = Q::Candidates;
-    type Overlaps = Q::Overlaps;
+impl OneOrMany for &Signature {
+    type Answer = Matches;
+    type Candidates = Vec<DocumentId>;
+    type Overlaps = Overlaps;
 
     fn signatures(&self) -> &[Signature] {
         (**self).signatures()
@@ -126,6 +81,20 @@ impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
 
     fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
         (**self).of_candidates(ids)
+    }
+}
+
+impl<Q: AsRef<[Signature]> + ?Sized> OneOrMany for Q {
+    type Answer = Vec<Matches>;
+    type Candidates = Vec<Vec<DocumentId>>;
+    type Overlaps = Vec<Overlaps>;
+
+    fn signatures(&self) -> &[Signature] {
+        self.as_ref()
+    }
+
+    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
+        Ok(ids)
     }
 }
 
@@ -156,7 +125,7 @@ const MAX_THREADS: usize = 1_024;
 #[must_use = "a query does nothing until it is run"]
 pub struct Query<'a, A = Matches> {
     view: &'a dyn ReadView,
-    signatures: Cow<'a, [Signature]>,
+    signatures: &'a [Signature],
     bounds: Bounds,
     limit: usize,
     scan: bool,
@@ -182,7 +151,7 @@ impl<A> fmt::Debug for Query<'_, A> {
 }
 
 impl<'a, A> Query<'a, A> {
-    pub(crate) fn new(view: &'a dyn ReadView, signatures: Cow<'a, [Signature]>) -> Self {
+    pub(crate) fn new(view: &'a dyn ReadView, signatures: &'a [Signature]) -> Self {
         Self {
             view,
             signatures,
@@ -198,7 +167,8 @@ impl<'a, A> Query<'a, A> {
         }
     }
 
-    /// All bounds at once.
+    /// The bounds, in place of those that were set before. [`min_similarity`](Self::min_similarity) and
+    /// [`max_distance`](Self::max_distance) set one of them.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
@@ -240,45 +210,6 @@ impl<'a, A> Query<'a, A> {
     /// ```
     pub fn max_distance(mut self, distance: u32) -> Self {
         self.bounds = self.bounds.max_distance(distance);
-        self
-    }
-
-    /// See [`Bounds::by`].
-    ///
-    /// ```
-    /// # use resemblance::{By, MinHash, Schema, SimHash, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # let page = store.sketch_text("some text or other")?;
-    /// # store.insert("a", &page)?;
-    /// let matches = store.snapshot()?.query(&page).by(By::SimHash).run()?;
-    /// assert_eq!(matches[0].distance(), Some(0));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn by(mut self, by: By) -> Self {
-        self.bounds = self.bounds.by(by);
-        self
-    }
-
-    /// See [`Bounds::accept_lower_recall`].
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # let page = store.sketch_text("some text or other")?;
-    /// # store.insert("a", &page)?;
-    /// let snapshot = store.snapshot()?;
-    /// let query = snapshot.query(&page).min_similarity(0.5); // the bands were made for 0.8
-    /// let matches = query.accept_lower_recall().run()?;
-    /// assert!(matches.recall() < Some(0.95));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn accept_lower_recall(mut self) -> Self {
-        self.bounds = self.bounds.accept_lower_recall();
         self
     }
 
@@ -345,7 +276,7 @@ impl<'a, A> Query<'a, A> {
     /// Runs a search that is made of this query, where no panic of the caller's is taken for damage.
     fn search<T>(&self, run: impl FnOnce(&Search<'_>, &[Signature]) -> Result<T>) -> Result<T> {
         let context = self.view.context();
-        check_signatures(context, &self.signatures)?;
+        check_signatures(context, self.signatures)?;
         let bounds = self.bounds.resolve(&context.schema, self.scan)?;
         let budget = self.budget.map(Budget::new).transpose()?;
         if let Some(budget) = self.budget.filter(|_| self.scan) {
@@ -361,7 +292,7 @@ impl<'a, A> Query<'a, A> {
             .exclude(self.exclude)
             .payloads(self.with_payloads)
             .verify(ask.as_ref().map(|ask| ask as &Ask<'_>));
-        let answer = context.run_checked(|| run(&search, &self.signatures));
+        let answer = context.run_checked(|| run(&search, self.signatures));
         outside.leave();
         answer.inspect(|_| context.note_queries(self.signatures.len()))
     }

@@ -70,8 +70,8 @@ pub(super) fn signature(schema: &Schema, random: &mut Random) -> Signature {
     if random.below(12) == 0 {
         let none = schema.sketcher().features([""; 0]);
         let fingerprint = match schema.simhash().map(|simhash| simhash.bits()) {
-            Some(128) => Signature::from_simhash128((member / 6).into()),
-            Some(32) => Signature::from_simhash32(member as u32 / 6),
+            Some(128) => Signature::from_fingerprint(u128::from(member / 6)),
+            Some(32) => Signature::from_fingerprint(member as u32 / 6),
             _ => Signature::from_simhash(member / 6),
         };
         let none = none.unwrap_or_else(|_| Signature::from_minhash(vec![u32::MAX; 32]));
@@ -121,9 +121,9 @@ pub(super) fn signature(schema: &Schema, random: &mut Random) -> Signature {
         None => signature,
         Some(128) => {
             let wide = u128::from(fingerprint) << (family * 20);
-            signature.with_simhash_of(&Signature::from_simhash128(wide))
+            signature.with_simhash_of(&Signature::from_fingerprint(wide))
         }
-        Some(32) => signature.with_simhash_of(&Signature::from_simhash32(fingerprint as u32)),
+        Some(32) => signature.with_simhash_of(&Signature::from_fingerprint(fingerprint as u32)),
         Some(_) => signature.with_simhash_of(&Signature::from_simhash(fingerprint)),
     }
 }

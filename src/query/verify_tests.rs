@@ -337,10 +337,8 @@ fn a_wrong_closure_does_no_harm_to_the_store() {
     drop(transaction);
     // A zero of either sign is one.
     let zero = |_| Ok(Some(-0.0));
-    let found = snapshot
-        .query(&page)
-        .min_similarity(0.0)
-        .accept_lower_recall();
+    let all = Bounds::new().min_similarity(0.0).accept_lower_recall();
+    let found = snapshot.query(&page).bounds(all);
     let found = found.verify(zero).run().unwrap();
     assert_eq!(found[0].similarity().map(f64::to_bits), Some(0));
     assert_eq!(store.snapshot().unwrap().len(), 1);

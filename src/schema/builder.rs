@@ -276,7 +276,7 @@ impl MinHash {
         let chance = value_layout(self.kind, self.values, self.value_bits).chance();
         let banding = match self.banding {
             Some((bands, rows_per_band)) => Banding::explicit(bands, rows_per_band, rows)?,
-            None => Banding::by_recall_with_chance(rows, self.threshold, self.recall, chance)?,
+            None => Banding::by_recall(rows, self.threshold, self.recall, chance)?,
         };
         Ok(MinHashSchema {
             kind: self.kind,
@@ -323,7 +323,7 @@ impl SimHash {
     /// ```
     /// # use resemblance::{Schema, SimHash, Text};
     /// let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits32()).build()?;
-    /// assert_eq!(schema.sketcher().text("a few words")?.simhash_bits(), Some(32));
+    /// assert_eq!(schema.sketcher().text("a few words")?.fingerprint().unwrap().bits(), 32);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
@@ -338,7 +338,7 @@ impl SimHash {
     /// # use resemblance::{Schema, SimHash};
     /// let schema = Schema::builder().simhash(SimHash::bits128().max_distance(6)).build()?;
     /// let fingerprint = schema.sketcher().hashes([1, 2, 3])?;
-    /// assert_eq!(fingerprint.simhash_bits(), Some(128));
+    /// assert_eq!(fingerprint.fingerprint().unwrap().bits(), 128);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]

@@ -106,7 +106,15 @@ impl MinHashSchema {
     }
 
     /// The bands and their rows.
-    pub(crate) fn banding(&self) -> Banding {
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
+    /// assert_eq!(schema.minhash().unwrap().banding().to_string(), "13 x 7");
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn banding(&self) -> Banding {
         self.banding
     }
 

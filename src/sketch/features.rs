@@ -39,7 +39,7 @@ impl Sketcher {
     }
 
     /// The [signature](Self::text) of a text and its [feature hashes](Self::feature_hashes). The text is
-    /// read once.
+    /// read once, unless features have weights or hashes are kept for containment.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Sketcher {
         text: &str,
     ) -> Result<(Signature, F)> {
         let mut features = FeatureHashes::new();
-        if self.functions.weights.is_some() {
+        if self.functions.weights.is_some() || self.recipe().containment.is_some() {
             let signature = self.text(text)?;
             self.each_shingle(text, |shingle| features.push(feature_hash(shingle)))?;
             return Ok((signature, features.sorted().into()));
@@ -226,19 +226,24 @@ mod tests {
     use std::collections::{BTreeSet, HashSet};
 
     use crate::sample::one_in;
+    use crate::sketch::containment::Containment;
     use crate::sketch::hash::{GOLDEN_GAMMA, feature_hash};
     use crate::sketch::recipe::{EmptyDocuments, Recipe};
     use crate::sketch::sketcher::Sketcher;
     use crate::text::Text;
 
     fn sketcher(text: Option<Text>) -> Sketcher {
+        sketcher_keeping(text, None)
+    }
+
+    fn sketcher_keeping(text: Option<Text>, containment: Option<Containment>) -> Sketcher {
         let recipe = Recipe {
             text,
             seed: 1,
             empty: EmptyDocuments::Distinct,
             minhash: None,
             simhash_bits: Some(64),
-            containment: None,
+            containment,
         };
         Sketcher::new(recipe).unwrap()
     }
@@ -278,6 +283,20 @@ mod tests {
                 assert_eq!(both, (signature.clone(), hashes.clone()));
                 assert_eq!(sketcher.hashes(hashes).unwrap(), signature);
             }
+        }
+    }
+
+    /// They were missing beside features, and a store refused what it was to compare exactly.
+    #[test]
+    fn signatures_beside_features_have_their_kept_hashes() {
+        for length in [2, 5] {
+            let containment = Containment::new(length).window(2);
+            let sketcher = sketcher_keeping(Some(Text::words(2)), Some(containment));
+            let of = "the cat sat on the mat, and the dog sat on the cat";
+            let (signature, hashes) = sketcher.text_and_feature_hashes(of).unwrap();
+            assert!(signature.kept_hashes().is_some_and(|kept| !kept.is_empty()));
+            assert_eq!(signature, sketcher.text(of).unwrap());
+            assert_eq!(hashes, oracle(Text::words(2), of));
         }
     }
 

@@ -143,35 +143,13 @@ impl Signature {
         Self::from_parts(None, Some(fingerprint))
     }
 
-    /// A signature of a ready-made SimHash fingerprint of 32 bits.
-    ///
-    /// ```
-    /// let signature = resemblance::Signature::from_simhash32(0xbeef);
-    /// assert_eq!((signature.simhash(), signature.simhash_bits()), (Some(0xbeef), Some(32)));
-    /// ```
-    #[must_use]
-    pub fn from_simhash32(fingerprint: u32) -> Self {
-        Self::from_fingerprint(fingerprint)
-    }
-
-    /// A signature of a ready-made SimHash fingerprint of 128 bits.
-    ///
-    /// ```
-    /// let signature = resemblance::Signature::from_simhash128(1 << 100);
-    /// assert_eq!(signature.simhash_bits(), Some(128));
-    /// ```
-    #[must_use]
-    pub fn from_simhash128(fingerprint: u128) -> Self {
-        Self::from_fingerprint(fingerprint)
-    }
-
     /// A signature of a ready-made fingerprint of any width, such as a perceptual hash of an image.
     ///
     /// ```
     /// use resemblance::{Fingerprint, Signature};
     /// let a = Signature::from_fingerprint([0x0f; 32]);
     /// let b = Signature::from_fingerprint("0e".repeat(32).parse::<Fingerprint>()?);
-    /// assert_eq!((a.simhash_bits(), a.hamming(&b)?), (Some(256), 32));
+    /// assert_eq!((a.fingerprint().unwrap().bits(), a.hamming(&b)?), (256, 32));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
@@ -197,7 +175,7 @@ impl Signature {
     ///
     /// ```
     /// use resemblance::Signature;
-    /// let fingerprint = Signature::from_simhash128(7);
+    /// let fingerprint = Signature::from_fingerprint(7_u128);
     /// let both = Signature::from_bottom_k(4, vec![1, 2]).with_simhash_of(&fingerprint);
     /// assert_eq!(both.simhash(), Some(7));
     /// ```
@@ -354,15 +332,8 @@ impl Signature {
         self.simhash
     }
 
-    /// The bits of the fingerprint, 32, 64, 128 or 256.
-    ///
-    /// ```
-    /// # use resemblance::Signature;
-    /// assert_eq!(Signature::from_simhash(7).simhash_bits(), Some(64));
-    /// assert_eq!(Signature::from_minhash(vec![7; 64]).simhash_bits(), None);
-    /// ```
-    #[must_use]
-    pub fn simhash_bits(&self) -> Option<u16> {
+    /// The bits of the fingerprint.
+    pub(crate) fn simhash_bits(&self) -> Option<u16> {
         self.simhash.map(|fingerprint| fingerprint.bits())
     }
 

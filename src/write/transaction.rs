@@ -195,10 +195,6 @@ impl Transaction {
         self.writer.state.documents
     }
 
-    pub(crate) fn is_outgrown(&self) -> bool {
-        self.len() > self.writer.store.context.schema.expected_documents()
-    }
-
     pub(crate) fn commit(mut self) -> Result<()> {
         self.writer.check_usable()?;
         self.guard.hold_here();

@@ -41,18 +41,7 @@ impl Question {
     }
 
     pub(crate) fn put<'q>(&self, mut query: Query<'q>) -> Query<'q> {
-        if let Some(by) = self.by {
-            query = query.by(by);
-        }
-        if let Some(similarity) = self.min_similarity {
-            query = query.min_similarity(similarity);
-        }
-        if let Some(distance) = self.max_distance {
-            query = query.max_distance(distance);
-        }
-        if self.accept_lower_recall {
-            query = query.accept_lower_recall();
-        }
+        query = query.bounds(self.bounds());
         if self.scan {
             query = query.scan();
         }

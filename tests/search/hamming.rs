@@ -52,7 +52,7 @@ impl Case {
 
     fn signature(&self, words: Words) -> Signature {
         match self.bits {
-            32 => Signature::from_simhash32(words[0] as u32),
+            32 => Signature::from_fingerprint(words[0] as u32),
             64 => Signature::from_simhash(words[0]),
             128 => Signature::from_fingerprint(u128::from(words[1]) << 64 | u128::from(words[0])),
             _ => {

@@ -150,7 +150,11 @@ fn the_curve_climbs_at_the_approximate_threshold() {
 
 #[test]
 fn candidates_are_documents_times_probability() {
-    let banding = Banding::by_recall(128, 0.8, 0.95).unwrap();
+    let schema = Schema::builder()
+        .minhash(MinHash::new(128))
+        .build()
+        .unwrap();
+    let banding = schema.minhash().unwrap().banding();
     assert_eq!((banding.bands(), banding.rows()), (13, 7));
     // 1 - (1 - s^7)^13 is 13 s^7 but for a share of 6 s^7.
     let expected = 1e6 * 13.0 * 0.05_f64.powi(7);
@@ -199,26 +203,26 @@ fn probes_without_tables() {
 }
 
 #[test]
-fn designs_are_those_of_schemas() {
-    for documents in [100_000, 1_000_000, 1_000_000_000] {
-        let schema = Schema::builder()
-            .simhash(SimHash::bits64().max_distance(3))
-            .expected_documents(documents)
-            .build()
-            .unwrap();
-        let design = TableDesign::by_expected_documents(64, 3, documents).unwrap();
-        assert_eq!(schema.simhash().unwrap(), &design);
+fn designs_have_a_width_and_a_distance_within_their_range() {
+    for (simhash, is_valid) in [
+        (SimHash::bits64().max_distance(3), true),
+        (SimHash::bits64().max_distance(0), false),
+        (SimHash::bits64().max_distance(11), false),
+        (SimHash::external(63).max_distance(3), false),
+    ] {
+        assert_eq!(Schema::builder().simhash(simhash).build().is_ok(), is_valid);
     }
-    assert!(TableDesign::by_expected_documents(64, 0, 1).is_err());
-    assert!(TableDesign::by_expected_documents(64, 11, 1).is_err());
-    assert!(TableDesign::by_expected_documents(63, 3, 1).is_err());
 }
 
 /// P(distance <= 3) of unweighted sets, as the design says it, against sketches: 0.009 at J = 0.8,
 /// 0.09 at 0.9, 0.31 at 0.95, 0.85 at 0.99. Under 400 seeds, under 2,000 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn distance_three_means_nearly_identical() {
-    let design = TableDesign::by_expected_documents(64, 3, 1_000_000).unwrap();
+    let schema = Schema::builder()
+        .simhash(SimHash::bits64())
+        .build()
+        .unwrap();
+    let design = schema.simhash().unwrap();
     let published = [
         (0.8, 0.009, 1e-3),
         (0.9, 0.09, 1e-2),

@@ -356,7 +356,7 @@ fn estimates_come_near() {
             .run()
             .unwrap();
         let tables = stats.tables.iter().map(|table| table.total_bytes());
-        let ratio = (estimate.store_bytes - (2 << 20)) as f64 / tables.sum::<u64>() as f64;
+        let ratio = (estimate.disk_bytes - (2 << 20)) as f64 / tables.sum::<u64>() as f64;
         assert!((0.9..1.15).contains(&ratio), "{ratio}");
         // Some documents have no key or are empty, and the last of them stay in memory.
         let ratio = estimate.temporary_bytes as f64 / report.spilled_bytes as f64;

@@ -16,7 +16,8 @@ use std::time::Instant;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean};
 use resemblance::{
-    By, Document, DocumentId, Error, MinHash, Novelty, Schema, Signature, SimHash, Store, Text,
+    Bounds, By, Document, DocumentId, Error, MinHash, Novelty, Schema, Signature, SimHash, Store,
+    Text,
 };
 
 #[test]
@@ -160,8 +161,9 @@ fn what_a_long_transaction_has_written_can_be_removed_by_it() {
         }
         assert!(transaction.contains(key).unwrap());
         let asked = signature(number);
-        let scanned = transaction.query(&asked).max_distance(64);
-        let scanned = scanned.by(By::SimHash).scan().run().unwrap();
+        let all = Bounds::new().by(By::SimHash).max_distance(64);
+        let scanned = transaction.query(&asked).bounds(all).scan();
+        let scanned = scanned.run().unwrap();
         assert_eq!(scanned.len() as u64, transaction.len());
     }
     transaction.commit().unwrap();

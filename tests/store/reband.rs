@@ -304,7 +304,7 @@ fn spills_change_nothing_whatever_the_threads() {
         let tables = stats(&copy).tables.into_iter();
         let tables = tables.filter(|table| posting_tables.contains(&table.name.as_str()));
         let written: u64 = tables.map(|table| table.total_bytes()).sum();
-        let ratio = (estimate.growth_bytes - (2 << 20)) as f64 / written as f64;
+        let ratio = (estimate.disk_bytes - (2 << 20)) as f64 / written as f64;
         assert!((0.9..1.2).contains(&ratio), "{ratio}");
         files.push(std::fs::read(&copy).unwrap());
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use resemblance::{BulkEstimate, BulkOptions, Schema, Signature};
+use resemblance::{BuildEstimate, BulkOptions, Schema, Signature};
 
 use super::context::Context;
 use crate::failure::Result;
@@ -105,7 +105,7 @@ impl BuildSample {
             .map_or(0, |minhash| usize::from(minhash.bands()));
         let postings = documents.saturating_mul((1 + bands + tables) as u64 + kept);
         let writing = Duration::from_nanos(postings.saturating_mul(NANOSECONDS_PER_POSTING))
-            + Duration::from_secs(needs.store_bytes / BYTES_PER_SECOND);
+            + Duration::from_secs(needs.disk_bytes / BYTES_PER_SECOND);
         Ok(BuildForecast {
             sample: self.documents,
             documents,
@@ -120,7 +120,7 @@ struct BuildForecast {
     sample: u64,
     documents: u64,
     time: Duration,
-    needs: BulkEstimate,
+    needs: BuildEstimate,
 }
 
 impl fmt::Display for BuildForecast {
@@ -132,7 +132,7 @@ impl fmt::Display for BuildForecast {
             self.documents,
             TimeSpan(self.time),
             BinarySize(needs.memory_bytes),
-            BinarySize(needs.store_bytes)
+            BinarySize(needs.disk_bytes)
         )?;
         if needs.temporary_bytes > 0 {
             let size = BinarySize(needs.temporary_bytes);

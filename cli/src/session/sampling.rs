@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use resemblance::eval::{DocumentSample, Sampler};
-use resemblance::{Error, Sketcher, Text};
+use resemblance::{Error, Sketcher};
 
 use super::context::Context;
 use super::reading::{CorpusDocuments, resolve_corpus};
@@ -18,12 +18,12 @@ use crate::options::CorpusOptions;
 pub(crate) struct SampleSource<'a> {
     pub(crate) inputs: &'a [PathBuf],
     pub(crate) corpus: &'a CorpusOptions,
-    /// The rule for texts, if there is one.
-    pub(crate) text: Option<Text>,
     /// What documents may have.
     pub(crate) content: ContentRule,
-    /// Makes the signatures, if there are to be any.
-    pub(crate) sketcher: Option<Sketcher>,
+    /// Cuts texts into features.
+    pub(crate) sketcher: Sketcher,
+    /// Whether it makes signatures as well.
+    pub(crate) has_signatures: bool,
     /// Memory that a document is going to take for its signatures, in bytes.
     pub(crate) signature_bytes: u64,
     /// The most documents.
@@ -32,7 +32,7 @@ pub(crate) struct SampleSource<'a> {
 
 /// Reads a corpus. Of too many documents those are kept whose keys hash lowest.
 pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result<DocumentSample> {
-    let mut sampler = Sampler::new(source.text, source.sketcher)?
+    let mut sampler = Sampler::new()
         .signature_bytes(source.signature_bytes)
         .memory_bytes(context.memory_bytes);
     if let Some(documents) = source.max_documents {
@@ -44,17 +44,26 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
         source.corpus,
         source.content,
     )?);
-    let sketcher = sampler.sketcher();
+    let may_be_kept = sampler.key_filter();
+    let (sketcher, has_signatures) = (source.sketcher, source.has_signatures);
     let mut documents = CorpusDocuments::start(context, "reading", &corpus, 0, move |document| {
-        let key = &document.key;
-        Ok(match &document.content {
-            Content::Text(text) => sketcher.sketch(key, text)?,
-            Content::Hashes(hashes) => sketcher.sketch_hashes(key, hashes)?,
-            Content::Weighted(weights) => sketcher.sketch_weighted_hashes(key, weights)?,
+        if !may_be_kept(&document.key) {
+            return Ok(None);
+        }
+        Ok(Some(match &document.content {
+            Content::Text(text) => {
+                let signature = has_signatures.then(|| sketcher.text(text));
+                (sketcher.feature_hashes(text)?, signature.transpose()?)
+            }
             Content::Signature(_) => {
                 return Err(bug("a signature in a sample that is compared exactly").into());
             }
-        })
+            features => {
+                let sketched = features.sketch(&sketcher, true)?;
+                let signature = has_signatures.then_some(sketched.signature);
+                (sketched.features.to_vec(), signature)
+            }
+        }))
     });
     let skip_bad = source.corpus.skip_bad;
     let mut tally = DocumentTally::default();
@@ -64,10 +73,10 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
             continue;
         };
         tally.kept += 1;
-        let Some(sketch) = document.value else {
+        let Some((features, signature)) = document.value else {
             continue;
         };
-        match sampler.add(number, document.key, sketch) {
+        match sampler.add(number, document.key, features, signature) {
             Ok(()) => {}
             Err(Error::KeyTwice { key, .. }) => {
                 let failure = Failure::repeated_key(&key, corpus.position(source, line));

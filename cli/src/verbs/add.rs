@@ -148,7 +148,7 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
             context
                 .messages
                 .counts(addition.committed.summary("added", totals));
-            context.messages.advise(&store.design()?);
+            context.messages.advise(&store.snapshot()?.design());
             if let Some(verdicts) = addition.verdicts {
                 verdicts.finish()?;
             }

@@ -67,10 +67,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     let sorter = pair_sorter(context, &documents);
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {
-        let join = match features {
-            Some(features) => join.verify_exact(features),
-            None => join,
-        };
+        let join = join.verify_exact(features);
         let clusters = join.run()?;
         sort(clusters, sorter)
     })?;

@@ -60,10 +60,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
     let sorter = pair_sorter(context, &documents).ordering_documents();
     let mut progress = joining.display("finding pairs", context.messages.quiet);
     let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
-        let join = match features {
-            Some(features) => join.verify_exact(features),
-            None => join,
-        };
+        let join = join.verify_exact(features);
         let pairs = join.run()?;
         sorted_pairs(pairs, sorter, &joining)
     })?;

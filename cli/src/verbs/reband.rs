@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{Operation, RebandEstimate, RebandReport, Rebanding, Store};
+use resemblance::{BuildEstimate, Operation, RebandReport, Rebanding, Store};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, TableGroups};
@@ -128,12 +128,12 @@ pub(crate) fn reband(context: &Context, arguments: &RebandArguments) -> Result<O
     Ok(Outcome::Done)
 }
 
-fn expectation(estimate: &RebandEstimate) -> String {
+fn expectation(estimate: &BuildEstimate) -> String {
     let documents = estimate.documents;
-    if !estimate.is_rewritten {
+    if estimate.disk_bytes == 0 {
         return format!("all lanes of {documents} documents stay as they are");
     }
-    let growth = BinarySize(estimate.growth_bytes);
+    let growth = BinarySize(estimate.disk_bytes);
     let memory = BinarySize(estimate.memory_bytes);
     let temporary = match estimate.temporary_bytes {
         0 => String::new(),

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use resemblance::exact::fingerprints_within;
 use resemblance::tune::{
-    BAND_POSTING_BYTES, Background, BandingChoice, TABLE_POSTING_BYTES, TableChoice,
-    banding_choice, explicit_banding_choice, near_neighbour_plan, table_choice,
+    BAND_POSTING_BYTES, Background, TABLE_POSTING_BYTES, document_bytes, near_neighbour_plan,
 };
-use resemblance::{Banding, Error};
+use resemblance::{Banding, Error, MinHash, MinHashSchema, Schema, SimHash, TableDesign};
 
 use crate::bug::bug;
 use crate::corpus::ContentRule;
@@ -40,6 +39,9 @@ const NEAR_POINTS: [(f64, &str); 4] = [
     (0.95, "p0.95"),
     (0.99, "p0.99"),
 ];
+
+/// Number of families of pairs for which the spread of the recall is shown.
+const FAMILIES: u64 = 100;
 
 /// Show what different schemas would find and cost
 ///
@@ -171,23 +173,72 @@ pub(crate) fn tune(context: &Context, arguments: &TuneArguments) -> Result<Outco
     }
 }
 
-/// The banding for a number of values, or the one that was given.
-fn choice_for(
+/// A number of MinHash values with its bands, and what they cost.
+struct BandingChoice {
+    minhash: MinHashSchema,
+    banding: Banding,
+    /// Candidates that a query is expected to have.
+    candidates: f64,
+    document_bytes: f64,
+}
+
+impl BandingChoice {
+    fn new(minhash: MinHash, documents: u64, background: &Background) -> resemblance::Result<Self> {
+        let schema = Schema::builder().minhash(minhash).build()?;
+        let minhash = schema.minhash();
+        let minhash = minhash.ok_or_else(|| bug("the schema has MinHash"))?;
+        let banding = minhash.banding();
+        Ok(Self {
+            minhash,
+            banding,
+            candidates: background.candidates(banding, documents),
+            document_bytes: document_bytes(&schema)?,
+        })
+    }
+
+    fn name(&self) -> String {
+        let (bands, rows) = (self.banding.bands(), self.banding.rows());
+        let values = self.minhash.values();
+        format!("{values} values: {bands} bands of {rows} rows")
+    }
+}
+
+/// The tables for a number of documents, and what they cost.
+struct TableChoice {
+    documents: u64,
+    design: TableDesign,
+    document_bytes: f64,
+}
+
+impl TableChoice {
+    fn new(simhash: SimHash, documents: u64) -> resemblance::Result<Self> {
+        let schema = Schema::builder().simhash(simhash);
+        let schema = schema.expected_documents(documents).build()?;
+        let design = schema.simhash();
+        Ok(Self {
+            documents,
+            design: design.ok_or_else(|| bug("the schema has SimHash"))?.clone(),
+            document_bytes: document_bytes(&schema)?,
+        })
+    }
+}
+
+/// MinHash with the bands for a number of values, or with those that were given.
+fn minhash_for(
     arguments: &TuneArguments,
     values: u16,
     (threshold, recall): (f64, f64),
-    documents: u64,
-    background: &Background,
-) -> resemblance::Result<BandingChoice> {
+) -> resemblance::Result<MinHash> {
+    let minhash = MinHash::new(values).threshold(threshold);
     let banding = match (
         arguments.bands.zip(arguments.rows),
         arguments.curve_threshold,
     ) {
         (Some((bands, rows)), _) => Banding::explicit(bands, rows, values)?,
         (None, Some(similarity)) => Banding::by_curve(values, similarity)?,
-        (None, None) => return banding_choice(values, threshold, recall, documents, background),
+        (None, None) => return Ok(minhash.recall(recall)),
     };
-    explicit_banding_choice(values, banding, threshold, documents, background)
+    Ok(minhash.banding(banding.bands(), banding.rows()))
 }
 
 fn values(arguments: &TuneArguments) -> Result<Vec<u16>> {
@@ -213,7 +264,8 @@ fn tune_nearest(arguments: &TuneArguments) -> Result<Outcome> {
     let recall = arguments.recall.unwrap_or(0.95);
     let own = arguments.values.first().copied().unwrap_or(128);
     let assumed = Background::assumed(far);
-    let own = banding_choice(own, threshold, recall, documents, &assumed)?.banding;
+    let own = MinHash::new(own).threshold(threshold).recall(recall);
+    let own = BandingChoice::new(own, documents, &assumed)?.banding;
     let short = Banding::explicit(own.bands(), own.rows().min(2), u16::MAX)?;
     if arguments.format.layout().is_table() {
         arguments.say(&format!(
@@ -267,13 +319,8 @@ fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Outcome>
     let background = background(context, arguments)?;
     let mut choices = Vec::new();
     for values in values(arguments)? {
-        match choice_for(
-            arguments,
-            values,
-            (threshold, recall),
-            documents,
-            &background,
-        ) {
+        let minhash = minhash_for(arguments, values, (threshold, recall));
+        match minhash.and_then(|minhash| BandingChoice::new(minhash, documents, &background)) {
             Err(error) if is_unreachable(&error, recall) => {
                 context.messages.note(format!("{values} values: {error}"));
             }
@@ -317,15 +364,18 @@ fn background(context: &Context, arguments: &TuneArguments) -> Result<Background
             "--background {similarity}: expected a similarity of 0 to 1"
         )));
     }
+    // A schema needs signatures, although none are made.
+    let schema = Schema::builder().text(default_text(arguments.words, arguments.chars));
+    let schema = schema.simhash(SimHash::bits64());
     let source = SampleSource {
         inputs: &arguments.corpus,
         corpus: &arguments.options,
-        text: Some(default_text(arguments.words, arguments.chars)),
         content: match arguments.html {
             true => ContentRule::default().of_html(),
             false => ContentRule::default(),
         },
-        sketcher: None,
+        sketcher: schema.build()?.sketcher(),
+        has_signatures: false,
         signature_bytes: 0,
         max_documents: arguments.sample,
     };
@@ -357,11 +407,6 @@ fn in_words(background: &Background) -> String {
     }
 }
 
-fn choice_name(choice: &BandingChoice) -> String {
-    let (bands, rows) = (choice.banding.bands(), choice.banding.rows());
-    format!("{} values: {bands} bands of {rows} rows", choice.values)
-}
-
 struct BandingTable<'a> {
     arguments: &'a TuneArguments,
     threshold: f64,
@@ -375,15 +420,15 @@ impl BandingTable<'_> {
     fn facts(&self, choice: &BandingChoice) -> [Value<'static>; 10] {
         let banding = choice.banding;
         [
-            Value::Count(choice.values.into()),
+            Value::Count(choice.minhash.values().into()),
             Value::Count(banding.bands().into()),
             Value::Count(banding.rows().into()),
             Value::Significant(banding.probability(self.threshold)),
-            Value::Significant(choice.recall_deviation),
-            Value::Significant(choice.deviation),
+            Value::Significant(choice.minhash.recall_deviation(FAMILIES)),
+            Value::Significant(choice.minhash.variance(self.threshold).sqrt()),
             Value::Significant(banding.approximate_threshold()),
             Value::Significant(choice.candidates),
-            Value::Significant(choice.posting_bytes),
+            Value::Significant(BAND_POSTING_BYTES * f64::from(banding.bands())),
             Value::Significant(choice.document_bytes),
         ]
     }
@@ -426,14 +471,15 @@ impl BandingTable<'_> {
         columns.extend(POINTS.map(|(_, name)| Column::new(name)));
         let mut results = Results::new(self.arguments.format.layout(), columns)?;
         for choice in self.choices {
+            let (false_positive_area, false_negative_area) = choice.banding.areas(self.threshold);
             let mut row = self.facts(choice).to_vec();
             row.extend([
-                Value::Count(2 * u64::from(choice.values)),
+                Value::Count(2 * u64::from(choice.minhash.values())),
                 Value::Significant(self.threshold),
                 Value::Count(self.documents),
                 Value::Significant(self.background.mean()),
-                Value::Significant(choice.false_positive_area),
-                Value::Significant(choice.false_negative_area),
+                Value::Significant(false_positive_area),
+                Value::Significant(false_negative_area),
             ]);
             row.extend(Self::probabilities(choice));
             results.row(&row)?;
@@ -472,10 +518,10 @@ impl BandingTable<'_> {
         let mut plot = TextPlot::new();
         plot.upright("the threshold", threshold);
         for choice in self.choices {
-            let mut row = vec![Value::Count(choice.values.into())];
+            let mut row = vec![Value::Count(choice.minhash.values().into())];
             row.extend(Self::probabilities(choice));
             results.row(&row)?;
-            plot.curve(&choice_name(choice), |s| choice.banding.probability(s));
+            plot.curve(&choice.name(), |s| choice.banding.probability(s));
         }
         results.finish()?;
         self.arguments.say(&format!("\n{}", plot.text()))
@@ -490,7 +536,7 @@ fn s_curves(choices: &[BandingChoice], threshold: f64, title: String) -> Chart {
         series: Vec::new(),
     };
     for choice in choices {
-        chart.curve(choice_name(choice), |s| choice.banding.probability(s));
+        chart.curve(choice.name(), |s| choice.banding.probability(s));
     }
     chart.upright("threshold", threshold);
     chart
@@ -509,7 +555,7 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
         None => (5..=9).map(|power| 10_u64.pow(power)).collect(),
     };
     let choices = documents.into_iter();
-    let choices = choices.map(|documents| table_choice(simhash.clone(), documents));
+    let choices = choices.map(|documents| TableChoice::new(simhash.clone(), documents));
     let choices: Vec<TableChoice> = choices.collect::<resemblance::Result<_>>()?;
     let first = choices.first();
     let design = &first.ok_or_else(|| bug("no number of documents"))?.design;
@@ -580,7 +626,7 @@ fn simhash_rows(arguments: &TuneArguments, choices: &[TableChoice], is_table: bo
             Value::Count(design.table_count() as u64),
             Value::Text(&prefix),
             Value::Significant(design.candidates(choice.documents)),
-            Value::Significant(choice.posting_bytes),
+            Value::Significant(TABLE_POSTING_BYTES * design.table_count() as f64),
             Value::Significant(choice.document_bytes),
         ];
         row.extend(NEAR_POINTS.map(|(s, _)| Value::Significant(design.probability(s))));

@@ -329,5 +329,8 @@ fn stores_without_kept_hashes_are_told() {
         "{}",
         ran.stderr
     );
+    // By exact similarities, too, documents are added with the hashes that are kept of them.
+    let add = ["add", "both.rsm", "pages.jsonl", "--if-new"];
+    folder.run(&add).expect(0).says(&["added 4"]);
     folder.run(&["create", "x.rsm", "--window", "4"]).expect(2);
 }

@@ -1,6 +1,5 @@
 //! The policy *first*: a document is kept unless it is near one that was kept before.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -133,10 +132,11 @@ impl Deduplicator {
     }
 
     /// Makes similarities exact from now on: the features of kept documents are put into `features`. A
-    /// document that was kept before, and has none there, is compared by its estimate.
+    /// document that was kept before, and has none there, is compared by its estimate. With `None`, as
+    /// without this call, all similarities are estimates.
     #[must_use]
-    pub fn verify_exact(mut self, features: FeatureSets) -> Self {
-        self.features = Some(features);
+    pub fn verify_exact(mut self, features: impl Into<Option<FeatureSets>>) -> Self {
+        self.features = features.into();
         self
     }
 
@@ -261,7 +261,7 @@ impl Deduplicator {
     }
 
     fn query<'a>(&'a self, sketched: &'a SketchedText, floor: f64) -> Query<'a> {
-        let signatures = Cow::Borrowed(std::slice::from_ref(&sketched.signature));
+        let signatures = std::slice::from_ref(&sketched.signature);
         let mut query: Query<'a> = Query::new(self.kept.view(), signatures);
         if let Some(features) = &self.features {
             let hashes = &sketched.features;
@@ -316,12 +316,8 @@ mod tests {
         // Batches of 30 have several shares.
         let cases = cases.flat_map(|case| [(case, 1, 7), (case, 3, 30)]);
         for ((is_exact, memory_bytes), threads, together_count) in cases {
-            let stream = || match is_exact {
-                true => create()
-                    .unwrap()
-                    .verify_exact(FeatureSets::new(folder.path())),
-                false => create().unwrap(),
-            };
+            let features = || is_exact.then(|| FeatureSets::new(folder.path()));
+            let stream = || create().unwrap().verify_exact(features());
             let (mut alone, mut together) = (stream(), stream().memory_bytes(memory_bytes));
             together = together.threads(NonZeroUsize::new(threads).unwrap());
             let sketched: Vec<_> = (0..60).map(|n| alone.sketch(&text(n)).unwrap()).collect();

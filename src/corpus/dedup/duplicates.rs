@@ -123,10 +123,7 @@ impl Join<'_, Clusters> {
             DedupPolicy::Representative(deduplicator) => {
                 let (pairs, watch) = self.into_pairs();
                 let found = InOrder::new(&pairs, *deduplicator, features.as_deref())?;
-                let pairs = match features.clone() {
-                    Some(features) => pairs.verify_exact(features),
-                    None => pairs,
-                };
+                let pairs = pairs.verify_exact(features.clone());
                 let mut left_out = LeftOut::default();
                 let dropped = watch.run(|watch| {
                     let (neighbours, missed) = count_neighbours(pairs.run()?, watch)?;
@@ -149,10 +146,7 @@ fn all_but_one(
     features: Option<Arc<FeatureSets>>,
 ) -> Result<Duplicates> {
     let source = Arc::clone(join.source());
-    let join = match features.clone() {
-        Some(features) => join.verify_exact(features),
-        None => join,
-    };
+    let join = join.verify_exact(features.clone());
     let mut clusters = join.run()?;
     let mut dropped = Vec::new();
     for cluster in clusters.by_ref() {

@@ -66,15 +66,24 @@ impl fmt::Debug for DedupPolicy {
 /// Which of two near-duplicates rather stays.
 ///
 /// ```
-/// use std::cmp::Ordering;
-/// use resemblance::DocumentId;
-/// use resemblance::dedup::Preference;
-///
-/// let (first, second) = (DocumentId::new(0), DocumentId::new(1));
-/// assert_eq!(Preference::Earliest.compare(first, second), Ordering::Less);
-/// assert_eq!(Preference::Latest.compare(first, second), Ordering::Greater);
-/// let quality = Preference::Highest(vec![0.2, 0.9]);
-/// assert_eq!(quality.compare(first, second), Ordering::Greater);
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// use resemblance::dedup::{DedupPolicy, Preference};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for key in ["a", "b"] {
+///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+/// }
+/// let snapshot = store.snapshot()?;
+/// let dropped = |preference| -> resemblance::Result<_> {
+///     let mut found = snapshot.clusters().duplicates(DedupPolicy::Cluster, &preference, None)?;
+///     Ok(found.next().transpose()?.map(|duplicate| duplicate.document.id().get()))
+/// };
+/// assert_eq!(dropped(Preference::Earliest)?, Some(1));
+/// assert_eq!(dropped(Preference::Latest)?, Some(0));
+/// let quality = vec![0.2, 0.9]; // of the document with the id 0, and of that with the id 1
+/// assert_eq!(dropped(Preference::Highest(quality))?, Some(0));
+/// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Preference {
@@ -90,8 +99,7 @@ pub enum Preference {
 
 impl Preference {
     /// Compares two documents: the preferred one is the lesser.
-    #[must_use]
-    pub fn compare(&self, a: DocumentId, b: DocumentId) -> Ordering {
+    pub(super) fn compare(&self, a: DocumentId, b: DocumentId) -> Ordering {
         match self {
             Self::Earliest => a.cmp(&b),
             Self::Latest => b.cmp(&a),

@@ -3,10 +3,9 @@
 use super::sample::DocumentSample;
 use super::spread::{RecallSpread, SeedRecall};
 use super::tally::{ComparedDocument, FamilyTally, FamilyTheory, MinHashTally, SimHashTally};
-use crate::corpus::verification::{ExactJoin, Partner};
+use crate::corpus::verification::{Partner, exact_partners};
 use crate::error::{Error, Result};
-use crate::invariant::{OrBug, at, bug};
-use std::borrow::Cow;
+use crate::invariant::{OrBug, at};
 
 use crate::query::{Bounds, By, Query};
 use crate::read::SnapshotView;
@@ -26,11 +25,10 @@ const DOCUMENTS_TOGETHER: usize = 64;
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
-/// # let sketcher = sampler.sketcher();
+/// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+/// #     sampler.add(number as u64, text.as_bytes().into(), features, signature)?;
 /// # }
 /// # let sample = sampler.finish(3);
 /// # for signature in &sample.signatures {
@@ -132,11 +130,10 @@ impl Evaluation {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
-    /// # let sketcher = sampler.sketcher();
+    /// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
     /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
-    /// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-    /// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+    /// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+    /// #     sampler.add(number as u64, text.as_bytes().into(), features, signature)?;
     /// # }
     /// # let sample = sampler.finish(3);
     /// # for signature in &sample.signatures {
@@ -181,7 +178,7 @@ impl Evaluation {
         floor: f64,
         mut on_document: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut join = ExactJoin::new(&self.sample.features, floor)?;
+        let mut partners = exact_partners(&self.sample.features, floor)?;
         let families = self.minhash.as_ref().zip(self.simhash.as_ref());
         let theory = families.map(|(minhash, simhash)| FamilyTheory {
             minhash: minhash.minhash,
@@ -205,21 +202,19 @@ impl Evaluation {
             }
             for document in first..end {
                 on_document(document as u64)?;
-                let exact = join.advance()?;
-                let mut exact = exact.ok_or_else(|| bug("fewer feature sets than signatures"))?;
+                let exact = partners.next();
+                let mut exact = exact.or_bug("fewer feature sets than signatures")??;
                 self.add_empty(document, &mut exact)?;
                 for (tally, returned) in self.families.iter_mut().zip(&by_family) {
                     let theory = theory.as_ref().or_bug("both families")?;
                     tally.add(document, &exact, at(returned, document - first)?, theory);
                 }
                 if self.minhash.is_some() {
-                    let similar = similar.next();
-                    let similar = similar.ok_or_else(|| bug("a query without an answer"))?;
+                    let similar = similar.next().or_bug("a query without an answer")?;
                     self.count_similar(document, &exact, &similar)?;
                 }
                 if self.simhash.is_some() {
-                    let nearby = nearby.next();
-                    let nearby = nearby.ok_or_else(|| bug("a query without an answer"))?;
+                    let nearby = nearby.next().or_bug("a query without an answer")?;
                     self.count_near(document, &exact, nearby)?;
                 }
             }
@@ -248,7 +243,7 @@ impl Evaluation {
     }
 
     fn query<'a>(&'a self, signatures: &'a [Signature]) -> Query<'a, Vec<Matches>> {
-        Query::new(self.snapshot.view(), Cow::Borrowed(signatures))
+        Query::new(self.snapshot.view(), signatures)
     }
 
     fn partners(&self, signatures: &[Signature], bounds: Bounds) -> Result<Vec<Vec<Partner>>> {
@@ -259,7 +254,7 @@ impl Evaluation {
                 let similarity = near.similarity();
                 partners.push(Partner {
                     document: index_of(near.id().get())?,
-                    similarity: similarity.ok_or_else(|| bug("a match without a similarity"))?,
+                    similarity: similarity.or_bug("a match without a similarity")?,
                 });
             }
             partners.sort_unstable_by_key(|partner| partner.document);
@@ -286,7 +281,7 @@ impl Evaluation {
             let mut documents = Vec::with_capacity(matches.len());
             for near in &matches {
                 let distance = near.distance();
-                let distance = distance.ok_or_else(|| bug("a match without a distance"))?;
+                let distance = distance.or_bug("a match without a distance")?;
                 documents.push((index_of(near.id().get())?, distance));
             }
             documents.sort_unstable();
@@ -320,7 +315,7 @@ impl Evaluation {
         similar: &Similar,
     ) -> Result<()> {
         let tally = self.minhash.as_mut();
-        let tally = tally.ok_or_else(|| bug("a store without MinHash was asked by similarity"))?;
+        let tally = tally.or_bug("a store without MinHash was asked by similarity")?;
         // Each pair is found from both sides, and counted from the later one.
         let is_earlier = |partner: &&Partner| partner.document < document;
         let candidates = similar.candidates.iter().filter(is_earlier);
@@ -343,7 +338,7 @@ impl Evaluation {
 
     fn count_near(&mut self, document: usize, exact: &[Partner], nearby: Nearby) -> Result<()> {
         let tally = self.simhash.as_mut();
-        let tally = tally.ok_or_else(|| bug("a store without SimHash was asked by distance"))?;
+        let tally = tally.or_bug("a store without SimHash was asked by distance")?;
         let Nearby {
             documents: mut returned,
             candidates,
@@ -370,5 +365,5 @@ impl Evaluation {
 
 /// Returns the index of a document of the sample, which is its id in the store.
 fn index_of(id: u64) -> Result<usize> {
-    usize::try_from(id).map_err(|_| bug("an id beyond the sample"))
+    usize::try_from(id).ok().or_bug("an id beyond the sample")
 }

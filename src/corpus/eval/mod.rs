@@ -9,7 +9,7 @@ mod spread;
 mod tally;
 
 pub use evaluation::Evaluation;
-pub use sample::{DocumentSample, SampleSketch, SampleSketcher, Sampler};
+pub use sample::{DocumentSample, Sampler};
 pub use spread::RecallSpread;
 pub use tally::{
     EstimateErrors, FamilyTally, MinHashTally, MissedPair, ReturnedPairs, SimHashTally,

@@ -41,11 +41,10 @@ impl SeedCodes {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
-/// # let sketcher = sampler.sketcher();
+/// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+/// #     sampler.add(number as u64, text.as_bytes().into(), features, signature)?;
 /// # }
 /// # let sample = sampler.finish(3);
 /// # for signature in &sample.signatures {

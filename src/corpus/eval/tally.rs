@@ -43,11 +43,10 @@ pub fn step_name(step: usize) -> String {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
-/// # let sketcher = sampler.sketcher();
+/// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+/// #     sampler.add(number as u64, text.as_bytes().into(), features, signature)?;
 /// # }
 /// # let sample = sampler.finish(3);
 /// # for signature in &sample.signatures {
@@ -119,11 +118,10 @@ impl EstimateErrors {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
-/// # let sketcher = sampler.sketcher();
+/// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+/// #     sampler.add(number as u64, text.as_bytes().into(), features, signature)?;
 /// # }
 /// # let sample = sampler.finish(3);
 /// # for signature in &sample.signatures {
@@ -176,11 +174,10 @@ impl SimilarityStep {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
-/// # let sketcher = sampler.sketcher();
+/// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+/// #     sampler.add(number as u64, text.as_bytes().into(), features, signature)?;
 /// # }
 /// # let sample = sampler.finish(3);
 /// # for signature in &sample.signatures {
@@ -225,11 +222,10 @@ impl ReturnedPairs {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
-/// # let sketcher = sampler.sketcher();
+/// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+/// #     sampler.add(number as u64, text.as_bytes().into(), features, signature)?;
 /// # }
 /// # let sample = sampler.finish(3);
 /// # for signature in &sample.signatures {
@@ -298,11 +294,10 @@ struct FoundPair {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
-/// # let sketcher = sampler.sketcher();
+/// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+/// #     sampler.add(number as u64, text.as_bytes().into(), features, signature)?;
 /// # }
 /// # let sample = sampler.finish(3);
 /// # for signature in &sample.signatures {
@@ -482,11 +477,10 @@ impl MinHashTally {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).simhash(SimHash::bits64());
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema.build()?)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
-/// # let sketcher = sampler.sketcher();
+/// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c", "c b a", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+/// #     sampler.add(number as u64, text.as_bytes().into(), features, signature)?;
 /// # }
 /// # let sample = sampler.finish(3);
 /// # for signature in &sample.signatures {
@@ -584,11 +578,10 @@ impl FamilyTheory {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits64()).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()))?;
-/// # let sketcher = sampler.sketcher();
+/// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c", "c b a", "x y z"].iter().enumerate() {
-/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
-/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+/// #     sampler.add(number as u64, text.as_bytes().into(), features, signature)?;
 /// # }
 /// # let sample = sampler.finish(3);
 /// # for signature in &sample.signatures {

@@ -1,6 +1,6 @@
 //! The similarities of documents that are not alike, which decide how many candidates a query has.
 
-use crate::corpus::verification::ExactJoin;
+use crate::corpus::verification::exact_partners;
 use crate::error::{Error, Result};
 use crate::invariant::at_mut;
 use crate::lanes::Banding;
@@ -14,7 +14,7 @@ const STEPS: usize = 10_000;
 /// use resemblance::Banding;
 /// use resemblance::tune::Background;
 ///
-/// let banding = Banding::by_recall(128, 0.8, 0.95)?;
+/// let banding = Banding::explicit(13, 7, 128)?;
 /// let (alike, varied) = (Background::assumed(0.3), Background::assumed(0.1));
 /// assert_eq!((alike.mean(), alike.documents()), (0.3, None));
 /// assert!(alike.candidates(banding, 1_000_000) > varied.candidates(banding, 1_000_000));
@@ -66,10 +66,9 @@ impl Background {
             return Err(Error::invalid("documents", found, "2 or more").into());
         }
         let mut counts = vec![0; STEPS + 1];
-        let mut join = ExactJoin::new(features, 0.0)?;
-        while let Some(partners) = join.advance()? {
+        for partners in exact_partners(features, 0.0)? {
             on_document()?;
-            for partner in partners {
+            for partner in partners? {
                 let step = (partner.similarity * STEPS as f64).round() as usize;
                 *at_mut(&mut counts, step)? += 1;
             }

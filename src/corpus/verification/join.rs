@@ -9,7 +9,7 @@
 //! are taken for one with a probability of n² / 2^65 at most, 10^-6 for ten million.
 
 use crate::error::{Error, Result};
-use crate::invariant::{at, at_mut, bug};
+use crate::invariant::{OrBug, at, at_mut, bug};
 
 /// Memory that the join takes for each feature of each document, in bytes: the features themselves,
 /// a sorted copy, their ranks, the index, and for each feature of two documents its hash, frequency
@@ -22,12 +22,12 @@ const ROUNDING: f64 = 1e-6;
 /// A document with which another is compared.
 ///
 /// ```
-/// use resemblance::verification::{ExactJoin, Partner};
+/// use resemblance::verification::{Partner, exact_partners};
 ///
-/// let mut join = ExactJoin::new(&[vec![1, 2], vec![1, 2, 3]], 0.5)?;
-/// assert!(join.advance()?.expect("there are two").is_empty()); // none before the first
-/// let partners: Vec<Partner> = join.advance()?.expect("there are two");
-/// assert_eq!((partners[0].document, partners[0].similarity), (0, 2.0 / 3.0));
+/// let partners: Vec<Vec<Partner>> =
+///     exact_partners(&[vec![1, 2], vec![1, 2, 3]], 0.5)?.collect::<resemblance::Result<_>>()?;
+/// assert!(partners[0].is_empty()); // there is none before the first
+/// assert_eq!((partners[1][0].document, partners[1][0].similarity), (0, 2.0 / 3.0));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,24 +38,37 @@ pub struct Partner {
     pub similarity: f64,
 }
 
-/// Documents as sets of features, joined with themselves exactly. It takes about 40 bytes of memory
-/// for each feature of each document.
+/// Joins documents as sets of features with themselves exactly: returns the partners of each document in turn
+/// among those before it, ascending. The features of a document are given as different hashes in ascending
+/// order. Pairs below the `floor`, 0 to 1, are left out; so are those that share nothing. It takes about 40
+/// bytes of memory for each feature of each document.
+///
+/// # Errors
+///
+/// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for 2^32 documents or more. The iterator yields
+/// [`Error::Bug`](crate::Error::Bug) alone.
 ///
 /// ```
-/// use resemblance::verification::ExactJoin;
+/// use resemblance::verification::exact_partners;
 ///
 /// // Distinct feature hashes, ascending, as `Sketcher::feature_hashes` gives them.
 /// let documents = [vec![1, 2, 3, 4], vec![7, 9], vec![1, 2, 3, 4, 5]];
-/// let mut join = ExactJoin::new(&documents, 0.7)?;
 /// let mut pairs = Vec::new();
-/// for document in 0.. {
-///     let Some(partners) = join.advance()? else { break };
-///     pairs.extend(partners.iter().map(|partner| (partner.document, document, partner.similarity)));
+/// for (document, partners) in exact_partners(&documents, 0.7)?.enumerate() {
+///     pairs.extend(partners?.iter().map(|partner| (partner.document, document, partner.similarity)));
 /// }
 /// assert_eq!(pairs, [(0, 2, 0.8)]);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-pub struct ExactJoin {
+pub fn exact_partners(
+    features: &[Vec<u64>],
+    floor: f64,
+) -> Result<impl Iterator<Item = Result<Vec<Partner>>> + use<>> {
+    let mut join = ExactJoin::new(features, floor)?;
+    Ok(std::iter::from_fn(move || join.advance().transpose()))
+}
+
+struct ExactJoin {
     floor: f64,
     /// Features of each document.
     sizes: Vec<usize>,
@@ -69,13 +82,7 @@ pub struct ExactJoin {
 }
 
 impl ExactJoin {
-    /// Makes the join of documents whose features are given as different hashes in ascending order.
-    /// Pairs below the `floor`, 0 to 1, are left out; so are those that share nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for 2^32 documents or more.
-    pub fn new(features: &[Vec<u64>], floor: f64) -> Result<Self> {
+    fn new(features: &[Vec<u64>], floor: f64) -> Result<Self> {
         if u32::try_from(features.len()).is_err() {
             let found = features.len();
             return Err(Error::invalid("documents", found, "less than 2^32"));
@@ -107,13 +114,8 @@ impl ExactJoin {
         })
     }
 
-    /// Returns the partners of the next document among those before it, ascending; `None` after the
-    /// last.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Bug`](crate::Error::Bug) alone.
-    pub fn advance(&mut self) -> Result<Option<Vec<Partner>>> {
+    /// Returns the partners of the next document; `None` after the last.
+    fn advance(&mut self) -> Result<Option<Vec<Partner>>> {
         let Some(ranks) = self.ranks.get(self.next) else {
             return Ok(None);
         };
@@ -224,7 +226,7 @@ impl FeatureIndex {
         let rank = rank as usize;
         let (start, filled) = (*at(&self.starts, rank)?, *at(&self.filled, rank)? as usize);
         let part = self.documents.get(start..start + filled);
-        part.ok_or_else(|| bug("a feature has more documents than it was counted in"))
+        part.or_bug("a feature has more documents than it was counted in")
     }
 
     fn insert(&mut self, document: usize, ranks: &[u32]) -> Result<()> {
@@ -270,8 +272,8 @@ mod tests {
     }
 
     fn joined(features: &[Vec<u64>], floor: f64) -> Vec<Vec<Partner>> {
-        let mut join = ExactJoin::new(features, floor).unwrap();
-        std::iter::from_fn(|| join.advance().unwrap()).collect()
+        let partners = exact_partners(features, floor).unwrap();
+        partners.map(Result::unwrap).collect()
     }
 
     #[test]

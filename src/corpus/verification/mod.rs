@@ -11,6 +11,6 @@ mod verified;
 pub use explanation::Explanation;
 pub use features::FeatureSets;
 pub(crate) use join::FEATURE_BYTES;
-pub use join::{ExactJoin, Partner};
+pub use join::{Partner, exact_partners};
 pub use verified::SketchedText;
 pub(crate) use verified::{insert_many_if_new, signatures_of};

@@ -109,7 +109,7 @@ fn distinct(are_asked_for: bool, hashes: impl Iterator<Item = u64>) -> Vec<u64> 
 impl<A> Join<'_, A> {
     /// Puts exact similarities in the place of estimates where `features` has both documents, as
     /// [`verify`](Self::verify) with their similarity does, but cheaper: a comparison ends once it is
-    /// certain that a pair lies below the bound. Call it after the bounds are set.
+    /// certain that a pair lies below the bound. Call it after the bounds are set. `None` leaves it as it is.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -128,7 +128,10 @@ impl<A> Join<'_, A> {
     /// assert!(join.run()?.all(|pair| pair.is_ok_and(|pair| pair.is_exact)));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn verify_exact(self, features: Arc<FeatureSets>) -> Self {
+    pub fn verify_exact(self, features: impl Into<Option<Arc<FeatureSets>>>) -> Self {
+        let Some(features) = features.into() else {
+            return self;
+        };
         // What is wrong with the bounds is told by the join.
         let bounds = self.resolved_bounds();
         let floor = bounds.map_or(0.0, |bounds| bounds.similarity_floor());

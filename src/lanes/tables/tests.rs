@@ -328,8 +328,12 @@ fn the_probability_at_a_distance_is_that_of_random_bits() {
                 assert!(distance > complete.into() || told == 1.0);
             }
         }
-        assert_eq!(design.probability_at(129), 0.0);
+        assert_eq!(design.shortened_probability_at(129, 0), 0.0);
     }
+    // Four bits in four different blocks of 16: 16^4 of 635,376 choices are missed.
+    let blocks = TableDesign::new(64, 3, &[(1, 1); 4]).unwrap();
+    let expected = 1.0 - 65_536.0 / 635_376.0;
+    assert!((blocks.shortened_probability_at(4, 0) - expected).abs() < 1e-12);
 }
 
 /// Wherever a fingerprint's bits differ from another's, up to a distance, some table has its prefix within the

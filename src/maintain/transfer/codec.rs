@@ -151,34 +151,6 @@ impl Codec {
         Ok(codes)
     }
 
-    /// Compares a signature with the bytes of another: the estimated similarity if the schema has
-    /// MinHash, and the distance in bits if it has SimHash.
-    ///
-    /// # Errors
-    ///
-    /// As [`decode`](Self::decode), and [`Error::SignatureMismatch`].
-    ///
-    /// ```
-    /// # use resemblance::{Codec, MinHash, Schema, Text};
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// # let codec = Codec::new(&schema)?;
-    /// let signature = codec.decode(&codec.encode(&schema.sketcher().text("a b c")?)?)?;
-    /// assert_eq!(codec.nearness(&signature, &codec.encode(&signature)?)?, (Some(1.0), None));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn nearness(
-        &self,
-        signature: &Signature,
-        other: &[u8],
-    ) -> Result<(Option<f64>, Option<u32>)> {
-        let other = self.decode(other)?;
-        let signature = self.decode(&self.encode(signature)?)?;
-        let schema = &self.context.schema;
-        let similarity = schema.minhash().map(|_| signature.jaccard(&other));
-        let distance = schema.simhash().map(|_| signature.hamming(&other));
-        Ok((similarity.transpose()?, distance.transpose()?))
-    }
-
     /// Returns the rule by which two signatures with a bucket in common are a pair within bounds.
     ///
     /// # Errors

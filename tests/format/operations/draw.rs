@@ -113,7 +113,7 @@ pub(crate) fn signature(schema: &Schema, family: u8, variant: u8) -> Signature {
         Some(64) => minhash.with_simhash_of(&Signature::from_simhash(fingerprint)),
         Some(_) => {
             let wide = u128::from(fingerprint) << 64 | u128::from(base(1 << 21));
-            minhash.with_simhash_of(&Signature::from_simhash128(wide))
+            minhash.with_simhash_of(&Signature::from_fingerprint(wide))
         }
     }
 }

@@ -17,9 +17,8 @@ fn schema(seed: u64) -> Schema {
 /// Families of ten texts that differ in other words each, so that a family has 45 pairs. The
 /// families differ in size: they have 60, 70 and more words.
 fn sample() -> DocumentSample {
-    let sketcher = Some(schema(OWN_SEED).sketcher());
-    let mut sampler = Sampler::new(Text::words(1), sketcher).unwrap();
-    let sketcher = sampler.sketcher();
+    let sketcher = schema(OWN_SEED).sketcher();
+    let mut sampler = Sampler::new();
     for number in 0..10 * FAMILIES {
         let (family, member) = (number / 10, number % 10);
         let changed = |word: u64| word / 7 == member && member > 0;
@@ -29,8 +28,9 @@ fn sample() -> DocumentSample {
         });
         let text = words.collect::<Vec<_>>().join(" ");
         let key = number.to_string().into_bytes();
-        let sketch = sketcher.sketch(&key, &text).unwrap().unwrap();
-        sampler.add(number, key, sketch).unwrap();
+        let features = sketcher.feature_hashes(&text).unwrap();
+        let signature = sketcher.text(&text).unwrap();
+        sampler.add(number, key, features, signature).unwrap();
     }
     sampler.finish(10 * FAMILIES)
 }
@@ -127,9 +127,8 @@ fn other_seeds_need_minhash_of_sets() {
     let minhash = MinHash::weighted(64);
     let schema = Schema::builder().text(Text::words(1)).minhash(minhash);
     let store = Store::create(folder.path().join("s.rsm"), schema.build().unwrap()).unwrap();
-    let sampler = Sampler::new(Text::words(1), None).unwrap();
     let snapshot = store.snapshot().unwrap();
-    let mut evaluation = snapshot.evaluate(sampler.finish(0), 0).unwrap();
+    let mut evaluation = snapshot.evaluate(Sampler::new().finish(0), 0).unwrap();
     let error = evaluation.over_seeds(2, || Ok::<_, Error>(()));
     assert!(matches!(
         error,

@@ -68,7 +68,7 @@ fn raw(schema: &Schema, values: impl FnMut(u16) -> u32, fingerprint: u64) -> Sig
         // The high half is the low one turned, so that every flip comes twice.
         Some(128) => {
             let high = u128::from(fingerprint.rotate_left(20)) << 64;
-            let wide = Signature::from_simhash128(high | u128::from(fingerprint));
+            let wide = Signature::from_fingerprint(high | u128::from(fingerprint));
             signature.with_simhash_of(&wide)
         }
         Some(_) => signature.with_simhash_of(&Signature::from_simhash(fingerprint)),

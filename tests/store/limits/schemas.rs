@@ -123,7 +123,7 @@ fn finds_all(store: &Store, model: &Model, name: &str) {
         assert_eq!(ids, expected_ids, "{name}");
         // Of 128 bits a code tells a part of the distance only, so that more are compared.
         let compared = answer.candidates();
-        let is_wide = asked.simhash_bits() == Some(128);
+        let is_wide = asked.fingerprint().is_some_and(|it| it.bits() == 128);
         assert!(compared >= expected.compared, "{name}");
         // Where many buckets would be read, all are compared.
         let is_scan = answer.scope() == Scope::Scan;

@@ -234,10 +234,7 @@ impl<'a> DedupPlan<'a> {
     fn as_they_come(&mut self) -> Result<ReadTotals> {
         let mut documents = self.start();
         let (deduplicator, name) = self.deduplicator()?;
-        let deduplicator = match self.features.take() {
-            Some(features) => deduplicator.verify_exact(features),
-            None => deduplicator,
-        };
+        let deduplicator = deduplicator.verify_exact(self.features.take());
         let mut kept = KeptDocuments::new(deduplicator, name);
         let (mut gathered, mut held_bytes) = (Vec::new(), 0);
         loop {
@@ -363,10 +360,7 @@ impl<'a> DedupPlan<'a> {
         let decider = || -> Result<Box<Deduplicator>> {
             let (deduplicator, _) = self.deduplicator()?;
             let features = self.context.features(self.features.is_some());
-            Ok(Box::new(match features {
-                Some(features) => deduplicator.verify_exact(features),
-                None => deduplicator,
-            }))
+            Ok(Box::new(deduplicator.verify_exact(features)))
         };
         Ok(match self.choices.survivors.policy {
             PolicyName::First => DedupPolicy::First(decider()?),

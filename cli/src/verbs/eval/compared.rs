@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use resemblance::eval::{DocumentSample, EstimateErrors};
-use resemblance::verification::ExactJoin;
+use resemblance::verification::exact_partners;
 use resemblance::{MinHashSchema, Signature, Sketcher, feature_hash};
 
 use super::kinds::{SIGNATURE_KINDS, SignatureKind, variance};
@@ -46,11 +46,11 @@ impl ComparedPairs {
         floor: f64,
         mut on_document: impl FnMut(u64) -> Result<()>,
     ) -> Result<Self> {
-        let mut join = ExactJoin::new(&sample.features, floor)?;
-        let (mut document, mut total) = (0, 0);
+        let mut total = 0;
         // By the hash, which is almost always different.
         let mut kept: BTreeSet<(u64, usize, usize, u64)> = BTreeSet::new();
-        while let Some(partners) = join.advance()? {
+        for (document, partners) in exact_partners(&sample.features, floor)?.enumerate() {
+            let partners = partners?;
             for partner in partners.iter().filter(|partner| partner.similarity < 1.0) {
                 total += 1;
                 let numbers = [partner.document, document].map(|n| (n as u64).to_le_bytes());
@@ -61,8 +61,7 @@ impl ComparedPairs {
                     kept.pop_last();
                 }
             }
-            document += 1;
-            on_document(document as u64)?;
+            on_document(document as u64 + 1)?;
         }
         let mut pairs = Vec::with_capacity(kept.len());
         for (_, a, b, similarity) in kept {

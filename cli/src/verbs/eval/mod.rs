@@ -214,17 +214,17 @@ fn read(context: &Context, arguments: &EvalArguments, schema: &Schema) -> Result
     let code_bytes = |m: MinHashSchema| 8 * u64::from(m.bands()) * recall_seeds(arguments);
     let minhash_bytes = |m| values_bytes(m) + code_bytes(m);
     let own_bytes = 16 + schema.minhash().map_or(0, minhash_bytes);
-    let (sketcher, signature_bytes) = match &arguments.figures {
-        _ if arguments.compare => (None, MAX_SIGNATURE_BYTES),
-        Some(_) => (Some(schema.sketcher()), own_bytes + MAX_SIGNATURE_BYTES),
-        None => (Some(schema.sketcher()), own_bytes),
+    let signature_bytes = match &arguments.figures {
+        _ if arguments.compare => MAX_SIGNATURE_BYTES,
+        Some(_) => own_bytes + MAX_SIGNATURE_BYTES,
+        None => own_bytes,
     };
     let source = SampleSource {
         inputs: &arguments.inputs,
         corpus: &arguments.options,
-        text: schema.text(),
         content: ContentRule::new(schema, true),
-        sketcher,
+        sketcher: schema.sketcher(),
+        has_signatures: !arguments.compare,
         signature_bytes,
         max_documents: arguments.sample,
     };

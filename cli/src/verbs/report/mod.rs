@@ -185,10 +185,7 @@ fn find_pairs(
     let mut bands = PairBands::new(subject.collected.schema(), arguments.samples);
     let features = subject.features.clone();
     context.interrupt.while_working(&mut progress, move || {
-        let join = match features {
-            Some(features) => join.verify_exact(features),
-            None => join,
-        };
+        let join = join.verify_exact(features);
         let mut pairs = join.run()?;
         while let Some(pair) = pairs.next() {
             let pair = pair?;
@@ -211,10 +208,7 @@ fn find_clusters(
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let (features, collected) = (subject.features.clone(), subject.collected.clone());
     context.interrupt.while_working(&mut progress, move || {
-        let join = match features.clone() {
-            Some(features) => join.verify_exact(features),
-            None => join,
-        };
+        let join = join.verify_exact(features.clone());
         let mut figures = ClusterFigures::default();
         for cluster in join.run()? {
             let likeness = |a, b| likeness(&collected, features.as_deref(), a, b);
