@@ -1,5 +1,6 @@
 //! The façade of a snapshot: every method is a call of the room that does the work.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
@@ -83,7 +84,7 @@ impl Snapshot {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn query<'a, Q: OneOrMany + ?Sized>(&'a self, signatures: &'a Q) -> Query<'a, Q::Answer> {
-        Query::new(self.view.view(), signatures.signatures())
+        Query::new(self.view.view(), Cow::Borrowed(signatures.signatures()))
     }
 
     /// Begins a query for documents that contain a text, given by its signature, or each of many texts: *is
@@ -108,7 +109,7 @@ impl Snapshot {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        ContainmentQuery::new(self.view.view(), signatures.signatures(), ShareOf::Query)
+        self.about_passages(signatures, ShareOf::Query)
     }
 
     /// Begins a query for documents that a text contains, given by its signature, or that each of many texts
@@ -130,7 +131,7 @@ impl Snapshot {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        ContainmentQuery::new(self.view.view(), signatures.signatures(), ShareOf::Document)
+        self.about_passages(signatures, ShareOf::Document)
     }
 
     /// Begins a query for documents that share any passage with a text, given by its signature, or with each
@@ -152,7 +153,45 @@ impl Snapshot {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        ContainmentQuery::new(self.view.view(), signatures.signatures(), ShareOf::Neither)
+        self.about_passages(signatures, ShareOf::Neither)
+    }
+
+    fn about_passages<'a, Q: OneOrMany + ?Sized>(
+        &'a self,
+        signatures: &'a Q,
+        share_of: ShareOf,
+    ) -> ContainmentQuery<'a, Q::Overlaps> {
+        let signatures = Cow::Borrowed(signatures.signatures());
+        ContainmentQuery::new(self.view.view(), signatures, share_of)
+    }
+
+    /// Begins a query for documents that are near a stored one, which is itself left out; returns `None` if
+    /// no document has the key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b"] {
+    ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// let query = snapshot.query_by_key("a")?.expect("it is stored");
+    /// let matches = query.run()?;
+    /// assert_eq!(matches.len(), 1);
+    /// assert_eq!(matches[0].key(), Some(&b"b"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn query_by_key(&self, key: impl AsRef<[u8]>) -> Result<Option<Query<'_>>> {
+        let record = self.get(key)?;
+        Ok(record.map(|record| {
+            Query::new(self.view.view(), Cow::Owned(vec![record.signature])).excluding(record.id)
+        }))
     }
 
     /// Begins a search for the `n` documents that are nearest to a signature, however far they are: with

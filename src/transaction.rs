@@ -1,5 +1,6 @@
 //! The façade of a write transaction: every method is a call of the room that does the work.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::corpus::verification::{self, FeatureSets, SketchedText};
@@ -314,7 +315,10 @@ impl WriteTransaction {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn query<'a, Q: OneOrMany + ?Sized>(&'a self, signatures: &'a Q) -> Query<'a, Q::Answer> {
-        Query::new(self.transaction.view(), signatures.signatures())
+        Query::new(
+            self.transaction.view(),
+            Cow::Borrowed(signatures.signatures()),
+        )
     }
 
     /// Begins a query for documents that contain a text, given by its signature, or each of many texts: *is
@@ -343,11 +347,7 @@ impl WriteTransaction {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        ContainmentQuery::new(
-            self.transaction.view(),
-            signatures.signatures(),
-            ShareOf::Query,
-        )
+        self.about_passages(signatures, ShareOf::Query)
     }
 
     /// Begins a query for documents that a text contains, given by its signature, or that each of many texts
@@ -370,11 +370,7 @@ impl WriteTransaction {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        ContainmentQuery::new(
-            self.transaction.view(),
-            signatures.signatures(),
-            ShareOf::Document,
-        )
+        self.about_passages(signatures, ShareOf::Document)
     }
 
     /// Begins a query for documents that share any passage with a text, given by its signature, or with each
@@ -397,11 +393,16 @@ impl WriteTransaction {
         &'a self,
         signatures: &'a Q,
     ) -> ContainmentQuery<'a, Q::Overlaps> {
-        ContainmentQuery::new(
-            self.transaction.view(),
-            signatures.signatures(),
-            ShareOf::Neither,
-        )
+        self.about_passages(signatures, ShareOf::Neither)
+    }
+
+    fn about_passages<'a, Q: OneOrMany + ?Sized>(
+        &'a self,
+        signatures: &'a Q,
+        share_of: ShareOf,
+    ) -> ContainmentQuery<'a, Q::Overlaps> {
+        let signatures = Cow::Borrowed(signatures.signatures());
+        ContainmentQuery::new(self.transaction.view(), signatures, share_of)
     }
 
     /// Begins a search for the `n` documents that are nearest to a signature, this transaction's own

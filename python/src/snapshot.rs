@@ -174,14 +174,7 @@ impl Snapshot {
         };
         let found = released(py, || match (&signature, &key) {
             (Some(signature), _) => ask(self.snapshot.query(signature)).map(Some),
-            (None, Some(key)) => {
-                let record = self.snapshot.get(&key.0)?;
-                let others = |record: resemblance::Record| {
-                    let query = self.snapshot.query(record.signature());
-                    ask(query.excluding(record.id()))
-                };
-                record.map(others).transpose()
-            }
+            (None, Some(key)) => self.snapshot.query_by_key(&key.0)?.map(ask).transpose(),
             (None, None) => Ok(None),
         })?;
         match (found, key) {

@@ -1,5 +1,6 @@
 //! Queries: candidates from the lanes, verified from the stored signatures.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -125,7 +126,7 @@ const MAX_THREADS: usize = 1_024;
 #[must_use = "a query does nothing until it is run"]
 pub struct Query<'a, A = Matches> {
     view: &'a dyn ReadView,
-    signatures: &'a [Signature],
+    signatures: Cow<'a, [Signature]>,
     bounds: Bounds,
     limit: usize,
     scan: bool,
@@ -151,7 +152,7 @@ impl<A> fmt::Debug for Query<'_, A> {
 }
 
 impl<'a, A> Query<'a, A> {
-    pub(crate) fn new(view: &'a dyn ReadView, signatures: &'a [Signature]) -> Self {
+    pub(crate) fn new(view: &'a dyn ReadView, signatures: Cow<'a, [Signature]>) -> Self {
         Self {
             view,
             signatures,
@@ -276,7 +277,7 @@ impl<'a, A> Query<'a, A> {
     /// Runs a search that is made of this query, where no panic of the caller's is taken for damage.
     fn search<T>(&self, run: impl FnOnce(&Search<'_>, &[Signature]) -> Result<T>) -> Result<T> {
         let context = self.view.context();
-        check_signatures(context, self.signatures)?;
+        check_signatures(context, &self.signatures)?;
         let bounds = self.bounds.resolve(&context.schema, self.scan)?;
         let budget = self.budget.map(Budget::new).transpose()?;
         if let Some(budget) = self.budget.filter(|_| self.scan) {
@@ -292,7 +293,7 @@ impl<'a, A> Query<'a, A> {
             .exclude(self.exclude)
             .payloads(self.with_payloads)
             .verify(ask.as_ref().map(|ask| ask as &Ask<'_>));
-        let answer = context.run_checked(|| run(&search, self.signatures));
+        let answer = context.run_checked(|| run(&search, &self.signatures));
         outside.leave();
         answer.inspect(|_| context.note_queries(self.signatures.len()))
     }

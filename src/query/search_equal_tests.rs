@@ -55,9 +55,7 @@ fn assert_snapshot(store: &Store, snapshot: &Snapshot, random: &mut Random) -> u
         unread += assert_as_one_by_one(store, || snapshot.query(&signature).limit(limit));
         let key = random.below(40).to_string();
         if snapshot.contains(&key).unwrap() {
-            let record = snapshot.get(&key).unwrap().unwrap();
-            let others = || snapshot.query(record.signature()).excluding(record.id());
-            let query = || others().limit(limit);
+            let query = || snapshot.query_by_key(&key).unwrap().unwrap().limit(limit);
             unread += assert_as_one_by_one(store, query);
         }
     }

@@ -359,16 +359,14 @@ pub(crate) fn whole_snapshot(
     let many: Vec<Signature> = stored.take(40).chain(strangers.iter().cloned()).collect();
     query_many_like(snapshot, model, &many, &any_question(random));
     for key in keys {
-        let record = snapshot.get(key).unwrap();
+        let query = snapshot.query_by_key(key).unwrap();
         let Some(id) = model.id_of(key) else {
-            assert!(record.is_none());
+            assert!(query.is_none());
             continue;
         };
-        let record = record.unwrap();
-        let query = snapshot.query(record.signature()).excluding(record.id());
         let signature = &model.documents[&id].signature;
         let question = any_question(random);
-        query_like(model, query, signature, &question, Some(id));
+        query_like(model, query.unwrap(), signature, &question, Some(id));
     }
     let stored = model.documents.values().map(|entry| &entry.signature);
     for signature in stored.chain(strangers) {

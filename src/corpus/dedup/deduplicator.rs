@@ -1,5 +1,6 @@
 //! The policy *first*: a document is kept unless it is near one that was kept before.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -261,7 +262,7 @@ impl Deduplicator {
     }
 
     fn query<'a>(&'a self, sketched: &'a SketchedText, floor: f64) -> Query<'a> {
-        let signatures = std::slice::from_ref(&sketched.signature);
+        let signatures = Cow::Borrowed(std::slice::from_ref(&sketched.signature));
         let mut query: Query<'a> = Query::new(self.kept.view(), signatures);
         if let Some(features) = &self.features {
             let hashes = &sketched.features;

@@ -6,6 +6,7 @@ use super::tally::{ComparedDocument, FamilyTally, FamilyTheory, MinHashTally, Si
 use crate::corpus::verification::{Partner, exact_partners};
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at};
+use std::borrow::Cow;
 
 use crate::query::{Bounds, By, Query};
 use crate::read::SnapshotView;
@@ -243,7 +244,7 @@ impl Evaluation {
     }
 
     fn query<'a>(&'a self, signatures: &'a [Signature]) -> Query<'a, Vec<Matches>> {
-        Query::new(self.snapshot.view(), signatures)
+        Query::new(self.snapshot.view(), Cow::Borrowed(signatures))
     }
 
     fn partners(&self, signatures: &[Signature], bounds: Bounds) -> Result<Vec<Vec<Partner>>> {

@@ -1,5 +1,6 @@
 //! Which documents share passages with a query: what contains it, what it contains, and what overlaps.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -68,7 +69,7 @@ pub(crate) enum ShareOf {
 #[must_use = "a query does nothing until it is run"]
 pub struct ContainmentQuery<'a, A = Overlaps> {
     view: &'a dyn ReadView,
-    signatures: &'a [Signature],
+    signatures: Cow<'a, [Signature]>,
     bounds: ContainmentBounds,
     threads: Option<usize>,
     answer: PhantomData<A>,
@@ -96,7 +97,7 @@ struct ContainmentBounds {
 impl<'a, A> ContainmentQuery<'a, A> {
     pub(crate) fn new(
         view: &'a dyn ReadView,
-        signatures: &'a [Signature],
+        signatures: Cow<'a, [Signature]>,
         share_of: ShareOf,
     ) -> Self {
         Self {
@@ -219,7 +220,7 @@ impl<'a, A> ContainmentQuery<'a, A> {
         }
         self.bounds.check()?;
         check_threads(self.threads)?;
-        check_signatures(context, self.signatures)?;
+        check_signatures(context, &self.signatures)?;
         let signatures: Vec<&Signature> = self.signatures.iter().collect();
         let bounds = self.bounds;
         let answers = context.run_checked(|| match self.view.shared() {

@@ -59,9 +59,8 @@ impl Stored {
         let mut pairs = BTreeMap::new();
         let snapshot = self.store.snapshot().unwrap();
         for a in 0..self.signatures.len() {
-            let record = snapshot.get(a.to_string()).unwrap().unwrap();
-            let query = snapshot.query(record.signature());
-            for near in query.excluding(record.id()).run().unwrap().iter() {
+            let query = snapshot.query_by_key(a.to_string()).unwrap().unwrap();
+            for near in query.run().unwrap().iter() {
                 let b = place(&snapshot, near.id());
                 let measures = (near.similarity(), near.distance());
                 let before = pairs.insert((a.min(b), a.max(b)), measures);
