@@ -778,8 +778,8 @@ impl Store {
         Self::options().compact(path)
     }
 
-    /// Makes a new store of every document that can still be read of a damaged one: whose two rows
-    /// are there and have the right checksums, and which was not removed. Keys, payloads, stamps,
+    /// Makes a new store of every document that can still be read of a damaged one: whose row, and
+    /// that of its payload, have the right checksums, and which was not removed. Keys, payloads, stamps,
     /// signatures and ids stay; everything else is made anew. The old file is only read, and need not
     /// have been closed properly. Nobody can write it meanwhile.
     ///

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::engine::{
-    DOCUMENTS, EngineResult, META, RUNS, ReadableTable, ReadableTableMetadata, SIGNATURES,
-    SyncAhead, TableHandle, WriteTransaction, catch_engine_panic, commit_without_sync,
+    DOCUMENTS, EngineResult, META, PAYLOADS, RUNS, ReadableTable, ReadableTableMetadata, SyncAhead,
+    TableHandle, WriteTransaction, catch_engine_panic, commit_without_sync,
 };
-use crate::error::{Error, Result};
-use crate::format::{DocumentRow, LaneSummary, Posting, RunDescriptor, State, encode_run, header};
+use crate::error::Result;
+use crate::format::{
+    DocumentRow, LaneSummary, Posting, RunDescriptor, State, encode_run, header, no_row,
+};
 use crate::index::{FilterPlan, whole_level, write_lane};
 use crate::invariant::{OrBug, invariant};
 use crate::lanes::{LaneCode, hash_key};
@@ -22,7 +24,9 @@ use crate::state::SharedContext;
 use crate::state::document_codes;
 use crate::threads::spawn;
 use crate::types::{Document, DocumentId};
-use crate::write::{EqualCollector, append_rows, filter_shape, run_tables};
+use crate::write::{
+    DocumentRows, EqualCollector, append_rows, filter_shape, remove_rows, run_tables,
+};
 
 /// Rows gathered before they are written: many at a time go into whole pages.
 const FLUSH_BYTES: usize = 4 << 20;
@@ -34,14 +38,7 @@ const COMMIT_BYTES: usize = 4 * FLUSH_BYTES;
 const RUN: u32 = 0;
 
 /// Rows of documents with ascending ids.
-type RowBatch = Vec<DocumentRows>;
-
-/// The rows of a document.
-struct DocumentRows {
-    id: u64,
-    document: Vec<u8>,
-    signature: Vec<u8>,
-}
+type RowBatch = Vec<(u64, DocumentRows)>;
 
 /// A store that nobody else has open. Only its last commit is durable: before that the file has another name.
 pub(super) struct BulkStore {
@@ -126,13 +123,9 @@ impl BulkStore {
             &mut self.codes,
             row,
         )?;
-        let rows = DocumentRows {
-            id,
-            document: DocumentRow::from(document).encode(id)?,
-            signature: self.store.context.signature_row(id, key_code, signature)?,
-        };
-        self.rows_bytes += rows.document.len() + rows.signature.len();
-        self.rows.push(rows);
+        let rows = DocumentRows::encode(&self.store.context, id, document, signature)?;
+        self.rows_bytes += rows.size_bytes();
+        self.rows.push((id, rows));
         self.next_id += 1;
         self.keys += u64::from(key_code.is_some());
         if self.rows_bytes >= FLUSH_BYTES {
@@ -162,10 +155,12 @@ impl BulkStore {
         let (store, write) = (Arc::clone(&self.store), Arc::clone(self.write()?));
         self.flushing = Some(spawn("rows", move || {
             let result = store.context.run_checked(|| {
-                let documents = rows.iter().map(|rows| (rows.id, &*rows.document));
-                append_rows(&write, DOCUMENTS, documents)?;
-                let signatures = rows.iter().map(|rows| (rows.id, &*rows.signature));
-                append_rows(&write, SIGNATURES, signatures)
+                let mut documents = rows.iter().map(|(id, rows)| (*id, &*rows.document));
+                append_rows(&write, DOCUMENTS, &mut documents)?;
+                let payloads = rows.iter();
+                let mut payloads =
+                    payloads.filter_map(|(id, rows)| Some((*id, rows.payload.as_deref()?)));
+                append_rows(&write, PAYLOADS, &mut payloads)
             });
             result.map(|()| rows)
         })?);
@@ -218,35 +213,24 @@ impl BulkStore {
         self.in_tables(|write| {
             let table = write.open_table(DOCUMENTS).engine()?;
             match ReadableTable::get(&table, id).engine()? {
-                Some(row) => Ok(DocumentRow::decode(id, row.value())?
-                    .key
-                    .map(<[u8]>::to_vec)),
-                None => Err(no_row(id)),
+                Some(row) => {
+                    let row = row.value();
+                    let row = DocumentRow::decode(id, row, self.store.context.shape())?;
+                    Ok(row.head.key.map(<[u8]>::to_vec))
+                }
+                None => Err(no_row(DOCUMENTS.name(), id, 1)),
             }
         })
     }
 
     /// Takes a document's rows out. None of its postings may be written.
     pub(crate) fn remove(&mut self, id: u64) -> Result<()> {
-        self.in_tables(|write| {
-            let document = write
-                .open_table(DOCUMENTS)
-                .engine()?
-                .remove(id)
-                .engine()?
-                .is_some();
-            let signature = write
-                .open_table(SIGNATURES)
-                .engine()?
-                .remove(id)
-                .engine()?
-                .is_some();
-            if document && signature {
-                Ok(())
-            } else {
-                Err(no_row(id))
-            }
-        })?;
+        self.in_tables(
+            |write| match remove_rows(write, id, self.store.context.shape())? {
+                true => Ok(()),
+                false => Err(no_row(DOCUMENTS.name(), id, 1)),
+            },
+        )?;
         self.removed += 1;
         Ok(())
     }
@@ -307,16 +291,8 @@ impl BulkStore {
                     .insert(RUN, row.as_slice())
                     .engine()?;
             }
-            for rows in [DOCUMENTS, SIGNATURES] {
-                let (rows, table) = (
-                    write.open_table(rows).engine()?.len().engine()?,
-                    rows.name(),
-                );
-                invariant!(
-                    rows == documents,
-                    "{rows} rows in {table}, {documents} documents"
-                );
-            }
+            let rows = write.open_table(DOCUMENTS).engine()?.len().engine()?;
+            invariant!(rows == documents, "{rows} rows, {documents} documents");
             let row = header::encode_meta(header::STATE, &state)?;
             write
                 .open_table(META)
@@ -415,9 +391,4 @@ fn kept_postings(context: &SharedContext, lanes: &[LaneSummary]) -> u64 {
     let lane = context.lanes.kept_lane().map(usize::from);
     let summary = lane.and_then(|lane| lanes.get(lane));
     summary.map_or(0, |summary| summary.postings)
-}
-
-fn no_row(id: u64) -> Error {
-    let place = format!("tables documents and signatures, document {id}");
-    Error::corrupt(place, "found no row, expected one (invariant 1)")
 }

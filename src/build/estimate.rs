@@ -21,7 +21,12 @@ const PAGES: f64 = 1.02;
 /// Buffers and bookkeeping of a build beside what its options bound.
 const BUFFERS_BYTES: u64 = 32 << 20;
 
-/// Bytes of a kept hash in the row of a signature that has some hundred.
+/// Bytes of the row of a document beside its key and signature, with its place in the tree; and those of the
+/// row of a payload.
+const DOCUMENT_ROW_BYTES: u64 = 20;
+const PAYLOAD_ROW_BYTES: u64 = 17;
+
+/// Bytes of a kept hash in the row of a document that has some hundred.
 const KEPT_HASH_BYTES: f64 = 4.8;
 
 /// Bytes of its position, where these are kept, among some thousand shingles.
@@ -193,8 +198,12 @@ impl BulkOptions {
         let sorting = Sorting::new(self, schema, documents, kept as f64)?;
         // Rows with their places in the tree; then postings.
         let signature = shape_of(schema).size_bytes() as u64;
-        let content = key_bytes.saturating_add(payload_bytes);
-        let row = content.saturating_add(28 + 29 + signature);
+        let payload = match payload_bytes {
+            0 => 0,
+            bytes => bytes.saturating_add(PAYLOAD_ROW_BYTES),
+        };
+        let content = key_bytes.saturating_add(payload);
+        let row = content.saturating_add(DOCUMENT_ROW_BYTES + signature);
         let has_positions = schema.containment().is_some_and(|it| it.has_positions());
         let position = if has_positions { POSITION_BYTES } else { 0.0 };
         let row = row as f64 + kept as f64 * (KEPT_HASH_BYTES + position);

@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::build::bulk_store::{whole_run, write_whole_lane};
 use crate::engine::{
     BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe,
-    RUNS, SIGNATURES, WriteTransaction, catch_engine_panic, file_size, verify_pages,
+    RUNS, WriteTransaction, catch_engine_panic, file_size, verify_pages,
 };
 use crate::error::{Error, Result};
-use crate::format::{LaneRow, LaneSummary, Posting, SignatureRow, State, encode_run, header};
+use crate::format::{DocumentRow, LaneRow, LaneSummary, Posting, State, encode_run, header};
 use crate::invariant::{OrBug, invariant};
 use crate::lanes::LaneCode;
 use crate::options::StoreOptions;
@@ -18,7 +18,7 @@ use crate::state::OpenStore;
 use crate::state::document_codes;
 use crate::state::{SharedContext, Version, may_write};
 use crate::types::{Phase, Watch};
-use crate::write::EqualCollector;
+use crate::write::{EqualCollector, remove_rows};
 
 /// A store that nobody else has open. Dropped before its commit, it is as it was.
 pub(super) struct RebandStore {
@@ -89,28 +89,28 @@ impl RebandStore {
         mut take: impl FnMut(u64, &[LaneCode]) -> Result<()>,
     ) -> Result<()> {
         let (state, dead) = (&self.version.state, &self.version.dead);
-        let (mut codes, mut row) = (Vec::new(), Vec::new());
+        let (mut codes, mut lanes) = (Vec::new(), Vec::new());
         let (mut documents, mut keys) = (0_u64, 0);
         self.store.context.run_checked(|| {
-            let signatures = self
+            let documents_table = self
                 .store
                 .engine
                 .begin_read()?
-                .open_table(SIGNATURES)
+                .open_table(DOCUMENTS)
                 .engine()?;
-            for entry in signatures.range(..state.next_id).engine()? {
-                let (id, signature) = entry.engine()?;
+            for entry in documents_table.range(..state.next_id).engine()? {
+                let (id, row) = entry.engine()?;
                 let id = id.value();
                 if dead.contains(id) {
                     continue;
                 }
-                let signature = SignatureRow::decode(id, signature.value(), self.context.shape())?;
-                let key_code = signature.key_code();
-                let signature = signature.to_signature(self.context.recipe);
-                document_codes(&self.context, key_code, &signature, &mut codes, &mut row)?;
+                let stored = DocumentRow::decode(id, row.value(), self.context.shape())?;
+                let key_code = stored.head.key_code();
+                let signature = stored.to_signature(self.context.recipe);
+                document_codes(&self.context, key_code, &signature, &mut codes, &mut lanes)?;
                 documents += 1;
                 keys += u64::from(key_code.is_some());
-                take(id, &row)?;
+                take(id, &lanes)?;
             }
             Ok(())
         })?;
@@ -119,7 +119,7 @@ impl RebandStore {
                 "found rows of {documents} live documents, expected {} (invariant 1)",
                 state.documents
             );
-            return Err(Error::corrupt("table signatures", detail));
+            return Err(Error::corrupt("table documents", detail));
         }
         self.keys = keys;
         Ok(())
@@ -167,13 +167,9 @@ impl RebandStore {
 
     /// Rows of documents that are marked dead, where there are any left.
     fn remove_dead(&self, write: &WriteTransaction) -> Result<()> {
-        let mut documents = write.open_table(DOCUMENTS).engine()?;
-        let mut signatures = write.open_table(SIGNATURES).engine()?;
-        for id in self.version.dead.ids() {
-            documents.remove(id).engine()?;
-            signatures.remove(id).engine()?;
-        }
-        Ok(())
+        let ids = self.version.dead.ids();
+        ids.map(|id| remove_rows(write, id, self.context.shape()))
+            .try_for_each(|removed| removed.map(drop))
     }
 
     fn in_tables<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T>) -> Result<T> {

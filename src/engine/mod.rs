@@ -40,9 +40,8 @@ pub(crate) use sync_ahead::SyncAhead;
 pub(crate) use tables::Range;
 pub(crate) use tables::{
     AccessGuard, BANDS, BlockTable, Cursor, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, Key, LANES,
-    META, OwnedAccessGuard, OwnedRange, PERMUTED, RUNS, ReadOnlyBlocks, ReadOnlyPieces,
+    META, OwnedAccessGuard, OwnedRange, PAYLOADS, PERMUTED, RUNS, ReadOnlyBlocks, ReadOnlyPieces,
     ReadOnlyTable, ReadTables, ReadTransaction, ReadableTable, ReadableTableMetadata, RowTable,
-    SIGNATURES, StorageError, Table, TableDefinition, TableError, TableHandle, Value,
-    WriteTransaction,
+    StorageError, Table, TableDefinition, TableError, TableHandle, Value, WriteTransaction,
 };
 pub(crate) use temporary::{TemporaryFile, must_not_exist};

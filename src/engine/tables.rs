@@ -18,7 +18,7 @@ pub(super) type FilterTable = TableDefinition<'static, &'static [u8; 10], &'stat
 
 pub(crate) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 pub(crate) const DOCUMENTS: RowTable = TableDefinition::new("documents");
-pub(crate) const SIGNATURES: RowTable = TableDefinition::new("signatures");
+pub(crate) const PAYLOADS: RowTable = TableDefinition::new("payloads");
 pub(crate) const LANES: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("lanes");
 pub(crate) const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
 pub(crate) const DEAD: RowTable = TableDefinition::new("dead");
@@ -38,7 +38,7 @@ pub(crate) struct ReadTables {
     /// For the tables that few readers ask for.
     pub(crate) read: ReadTransaction,
     pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
-    pub(crate) signatures: ReadOnlyTable<u64, &'static [u8]>,
+    pub(crate) payloads: ReadOnlyTable<u64, &'static [u8]>,
     pub(crate) keys: ReadOnlyBlocks,
     pub(crate) bands: ReadOnlyBlocks,
     pub(crate) permuted: ReadOnlyBlocks,
@@ -49,7 +49,7 @@ impl ReadTables {
     pub(crate) fn open(read: ReadTransaction) -> Result<Self> {
         Ok(Self {
             documents: read.open_table(DOCUMENTS).engine()?,
-            signatures: read.open_table(SIGNATURES).engine()?,
+            payloads: read.open_table(PAYLOADS).engine()?,
             keys: read.open_table(KEYS).engine()?,
             bands: read.open_table(BANDS).engine()?,
             permuted: read.open_table(PERMUTED).engine()?,

@@ -33,11 +33,9 @@ pub use header::FORMAT_VERSION;
 pub(crate) use header::{HEADER, META, SCHEMA, SELF_TEST, STATE, encode_meta};
 pub(crate) use header::{Header, State, decode_meta};
 pub(crate) use posting::{BlockKey, Posting, block_key, split_block_key};
-#[cfg(any(test, fuzzing))]
-pub(crate) use rows::DOCUMENTS;
 pub(crate) use rows::{
-    DocumentRow, SIGNATURES, Shape, SignatureRow, append_plain_signature, decode_plain_signature,
-    encode_signature,
+    DOCUMENTS, DocumentRow, PAYLOADS, RowHead, Shape, decode_body, decode_payload, encode_document,
+    encode_payload, encode_signature, no_row,
 };
 pub(crate) use run_descriptor::{LaneSummary, RunDescriptor};
 #[cfg(any(test, fuzzing))]

@@ -1,4 +1,4 @@
-//! Rows of the tables `documents` and `signatures`.
+//! Rows of the tables `documents` and `payloads`.
 
 use std::borrow::Cow;
 
@@ -9,97 +9,127 @@ use crate::fingerprint::Fingerprint;
 use crate::format::checksum;
 use crate::format::kept::{self, PackedHashes, PackedPositions};
 use crate::invariant::OrBug;
+use crate::lanes::hash_key;
 use crate::sketch::{KeptHashes, KeptShingle, RecipeMark, Signature, ValueLayout};
 use crate::types::Document;
 
 pub(crate) const DOCUMENTS: &str = "documents";
-pub(crate) const SIGNATURES: &str = "signatures";
+pub(crate) const PAYLOADS: &str = "payloads";
 
+/// The kind is the lower half of the first byte, the flags are the upper one.
 const KIND: u8 = 1;
-const HAS_KEY: u8 = 1;
-const HAS_STAMP: u8 = 2;
-const IS_EMPTY: u8 = 1;
-const HAS_KEY_CODE: u8 = 2;
+const KIND_BITS: u8 = 0x0f;
+const IS_EMPTY: u8 = 1 << 4;
+const HAS_KEY: u8 = 1 << 5;
+const HAS_STAMP: u8 = 1 << 6;
+const HAS_PAYLOAD: u8 = 1 << 7;
 
-/// Bytes in front of the code of the key, or of the values.
-const HEAD_BYTES: usize = 5;
-
-/// The fields of one document apart from its signature.
+/// What stands in front of the signature in the row of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DocumentRow<'a> {
+pub(crate) struct RowHead<'a> {
     pub(crate) key: Option<&'a [u8]>,
     pub(crate) stamp: u64,
-    pub(crate) payload: &'a [u8],
+    /// True if there is a row in `payloads`.
+    pub(crate) has_payload: bool,
+    /// True if the signature was made from a document without features.
+    pub(crate) is_empty: bool,
 }
 
-impl<'a> DocumentRow<'a> {
+impl<'a> RowHead<'a> {
+    pub(crate) fn new(document: &'a Document<'_>, is_empty: bool) -> Self {
+        Self {
+            key: document.key(),
+            stamp: document.stamp,
+            has_payload: !document.payload.is_empty(),
+            is_empty,
+        }
+    }
+
     /// # Errors
     /// [`Error::Bug`] for a key that is longer than keys may be.
-    pub(crate) fn encode(&self, id: u64) -> Result<Vec<u8>> {
-        let key_bytes = self.key.map_or(0, <[u8]>::len);
-        let mut bytes = Vec::with_capacity(16 + key_bytes + self.payload.len());
-        bytes.push(KIND);
-        let key_flag = self.key.map_or(0, |_| HAS_KEY);
-        bytes.push(key_flag | if self.stamp > 0 { HAS_STAMP } else { 0 });
+    pub(crate) fn append_to(&self, bytes: &mut Vec<u8>) -> Result<()> {
+        let flags = [
+            (self.is_empty, IS_EMPTY),
+            (self.key.is_some(), HAS_KEY),
+            (self.stamp > 0, HAS_STAMP),
+            (self.has_payload, HAS_PAYLOAD),
+        ];
+        let flags = flags.iter().filter(|(is_set, _)| *is_set);
+        bytes.push(flags.fold(KIND, |all, (_, flag)| all | flag));
         if self.stamp > 0 {
             bytes.extend_from_slice(&self.stamp.to_le_bytes());
         }
         if let Some(key) = self.key {
-            let key_length = u16::try_from(key_bytes).ok();
-            let key_length = key_length.or_bug("a key longer than keys may be")?;
-            bytes.extend_from_slice(&key_length.to_le_bytes());
+            let length = u16::try_from(key.len()).ok();
+            let length = length.or_bug("a key longer than keys may be")?;
+            bytes.extend_from_slice(&length.to_le_bytes());
             bytes.extend_from_slice(key);
         }
-        bytes.extend_from_slice(self.payload);
-        checksum::seal(DOCUMENTS, &id.to_be_bytes(), &mut bytes);
-        Ok(bytes)
+        Ok(())
     }
 
-    pub(crate) fn decode(id: u64, bytes: &'a [u8]) -> Result<Self> {
-        let bytes = checksum::open(DOCUMENTS, &id.to_be_bytes(), bytes)?;
-        Self::fields(bytes).ok_or_else(|| row_error(DOCUMENTS, id, bytes))
-    }
-
-    /// Reads the body of a row.
-    pub(super) fn fields(bytes: &'a [u8]) -> Option<Self> {
-        let (&[kind, flags], mut rest) = bytes.split_first_chunk()?;
+    /// Splits the head off the front of a row's body.
+    pub(crate) fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (&first, mut rest) = bytes.split_first()?;
         let (mut stamp, mut key) = (0, None);
-        let has_stamp = flags & HAS_STAMP != 0;
+        let has_stamp = first & HAS_STAMP != 0;
         if has_stamp {
             let (field, behind) = rest.split_first_chunk()?;
             (stamp, rest) = (u64::from_le_bytes(*field), behind);
         }
-        if flags & HAS_KEY != 0 {
+        if first & HAS_KEY != 0 {
             let (length, behind) = rest.split_first_chunk()?;
             let (field, behind) = behind.split_at_checked(u16::from_le_bytes(*length).into())?;
             (key, rest) = (Some(field), behind);
         }
-        let valid = kind == KIND && flags & !(HAS_KEY | HAS_STAMP) == 0;
-        (valid && has_stamp == (stamp > 0)).then_some(Self {
+        let head = Self {
             key,
             stamp,
-            payload: rest,
-        })
+            has_payload: first & HAS_PAYLOAD != 0,
+            is_empty: first & IS_EMPTY != 0,
+        };
+        let is_valid = first & KIND_BITS == KIND && has_stamp == (stamp > 0);
+        is_valid.then_some((head, rest))
+    }
+
+    /// Returns what it says, with a payload, as a document.
+    pub(crate) fn to_document(self, payload: &'a [u8]) -> Document<'a> {
+        Document {
+            key: self.key.map(Cow::Borrowed),
+            stamp: self.stamp,
+            payload: Cow::Borrowed(payload),
+        }
+    }
+
+    /// Returns true if it says anything but what the signature is of.
+    pub(crate) fn has_fields(&self) -> bool {
+        self.key.is_some() || self.stamp > 0 || self.has_payload
+    }
+
+    /// Returns the key's code, `None` without a key.
+    pub(crate) fn key_code(&self) -> Option<u64> {
+        self.key.map(hash_key)
     }
 }
 
-impl<'a> From<&'a Document<'_>> for DocumentRow<'a> {
-    fn from(document: &'a Document<'_>) -> Self {
-        Self {
-            key: document.key(),
-            stamp: document.stamp,
-            payload: &document.payload,
-        }
+/// Encodes the row of a payload, `None` if it has no bytes.
+pub(crate) fn encode_payload(id: u64, payload: &[u8]) -> Option<Vec<u8>> {
+    if payload.is_empty() {
+        return None;
     }
+    let mut bytes = Vec::with_capacity(payload.len() + checksum::CHECKSUM_BYTES);
+    bytes.extend_from_slice(payload);
+    checksum::seal(PAYLOADS, &id.to_be_bytes(), &mut bytes);
+    Some(bytes)
 }
 
-impl<'a> From<DocumentRow<'a>> for Document<'a> {
-    fn from(row: DocumentRow<'a>) -> Self {
-        Self {
-            key: row.key.map(Cow::Borrowed),
-            stamp: row.stamp,
-            payload: Cow::Borrowed(row.payload),
-        }
+/// # Errors
+/// [`Error::Corrupt`] for a wrong checksum, and for a payload without bytes.
+pub(crate) fn decode_payload(id: u64, bytes: &[u8]) -> Result<&[u8]> {
+    let payload = checksum::open(PAYLOADS, &id.to_be_bytes(), bytes)?;
+    match payload.is_empty() {
+        true => Err(row_error(PAYLOADS, id, payload)),
+        false => Ok(payload),
     }
 }
 
@@ -130,29 +160,46 @@ impl Shape {
     }
 }
 
-/// Encodes the row of a signature. It holds the code of the key as well, so that these rows alone give
-/// all codes of a document, however large its payload is.
+/// Encodes the row of a document: all of it but its payload.
 ///
 /// # Errors
-/// [`Error::Bug`] for more values than a schema can ask for.
-pub(crate) fn encode_signature(
+/// [`Error::Bug`] for a longer key than keys may be, and for more values than a schema can ask for.
+pub(crate) fn encode_document(
     id: u64,
-    key_code: Option<u64>,
+    document: &Document<'_>,
     signature: &Signature,
     shape: &Shape,
 ) -> Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(25 + shape.size_bytes());
-    bytes.push(KIND);
-    let empty = if signature.is_empty() { IS_EMPTY } else { 0 };
-    bytes.push(empty | key_code.map_or(0, |_| HAS_KEY_CODE));
-    let count = u16::try_from(signature.value_count()).ok();
-    let count = count.or_bug("more values than a schema can ask for")?;
-    bytes.extend_from_slice(&count.to_le_bytes());
-    bytes.push(shape.fingerprint_bytes());
-    if let Some(code) = key_code {
-        bytes.extend_from_slice(&code.to_le_bytes());
-    }
+    let head = RowHead::new(document, signature.is_empty());
+    let mut bytes = encode_body(&head, signature, shape)?;
+    checksum::seal(DOCUMENTS, &id.to_be_bytes(), &mut bytes);
+    Ok(bytes)
+}
+
+/// Encodes a signature as the body of the row of a document that has nothing else.
+///
+/// # Errors
+/// [`Error::Bug`] for more values than a schema can ask for.
+pub(crate) fn encode_signature(signature: &Signature, shape: &Shape) -> Result<Vec<u8>> {
+    let alone = Document::without_key();
+    let head = RowHead::new(&alone, signature.is_empty());
+    encode_body(&head, signature, shape)
+}
+
+pub(super) fn encode_body(
+    head: &RowHead<'_>,
+    signature: &Signature,
+    shape: &Shape,
+) -> Result<Vec<u8>> {
+    let key_bytes = head.key.map_or(0, <[u8]>::len);
+    let mut bytes = Vec::with_capacity(24 + key_bytes + shape.size_bytes());
+    head.append_to(&mut bytes)?;
     if let Some(layout) = shape.values {
+        if let ValueLayout::Smallest { .. } = layout {
+            let count = u16::try_from(signature.value_count()).ok();
+            let count = count.or_bug("more values than a schema can ask for")?;
+            bytes.extend_from_slice(&count.to_le_bytes());
+        }
         signature.encode_values(layout, &mut bytes);
     }
     if let Some(fingerprint) = signature.fingerprint() {
@@ -164,97 +211,62 @@ pub(crate) fn encode_signature(
     if shape.has_positions {
         kept::encode_positions(signature.kept_shingles(), &mut bytes);
     }
-    checksum::seal(SIGNATURES, &id.to_be_bytes(), &mut bytes);
     Ok(bytes)
 }
 
-/// Appends the body of a signature's row without the code of the document's key.
-pub(crate) fn append_plain_signature(row: &SignatureRow<'_>, body: &[u8], to: &mut Vec<u8>) {
-    let Some((head, rest)) = body.split_at_checked(HEAD_BYTES) else {
-        return;
-    };
-    let start = to.len();
-    to.extend_from_slice(head);
-    if let Some(flags) = to.get_mut(start + 1) {
-        *flags &= !HAS_KEY_CODE;
-    }
-    let code_bytes = row.key_code.map_or(0, |_| size_of::<u64>());
-    to.extend_from_slice(rest.get(code_bytes..).unwrap_or_default());
-}
-
-/// Decodes the signature from the body of a row without the code of a key. It must be encoded
-/// exactly as this release encodes it, because the body may not come from a store.
-pub(crate) fn decode_plain_signature(
-    bytes: &[u8],
+/// Decodes the body of a row that may not come from a store: it must be encoded exactly as this release
+/// encodes it.
+pub(crate) fn decode_body<'a>(
+    bytes: &'a [u8],
     shape: &Shape,
     recipe: RecipeMark,
-) -> Option<Signature> {
-    let row = SignatureRow::fields(bytes, shape)?;
+) -> Option<(RowHead<'a>, Signature)> {
+    let row = DocumentRow::fields(bytes, shape)?;
     let signature = row.to_signature(recipe);
     let mut hashes = signature.bottom_k().unwrap_or_default().windows(2);
     let placed = signature.placed_shingles().into_iter();
     let mut placed = placed.flat_map(|placed| placed.windows(2));
-    let is_ours = row.key_code.is_none()
-        && hashes.all(|pair| pair.first() < pair.last())
+    let is_ours = hashes.all(|pair| pair.first() < pair.last())
         && placed.all(|pair| pair.first().map(|it| it.0) < pair.last().map(|it| it.0))
-        && plain_signature(&signature, shape).is_ok_and(|row| row == bytes);
-    is_ours.then_some(signature)
+        && encode_body(&row.head, &signature, shape).is_ok_and(|body| body == bytes);
+    is_ours.then_some((row.head, signature))
 }
 
-/// Returns the body of the row of a signature, without the code of a key.
-pub(super) fn plain_signature(signature: &Signature, shape: &Shape) -> Result<Vec<u8>> {
-    let mut row = encode_signature(0, None, signature, shape)?;
-    row.truncate(row.len().saturating_sub(checksum::CHECKSUM_BYTES));
-    Ok(row)
-}
-
-/// A row of `signatures`, read in place: a probe compares hundreds and keeps few.
+/// A row of `documents`, read in place: a probe compares hundreds and keeps few.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SignatureRow<'a> {
-    shape: &'a Shape,
-    /// Values, fingerprint and kept hashes: all bytes of the signature.
-    bytes: &'a [u8],
+pub(crate) struct DocumentRow<'a> {
+    pub(crate) head: RowHead<'a>,
+    shape: Shape,
+    /// All bytes of the signature: values, fingerprint and kept hashes.
+    signature: &'a [u8],
     values: &'a [u8],
     fingerprint: Option<Fingerprint>,
     kept: PackedHashes<'a>,
     positions: PackedPositions<'a>,
-    key_code: Option<u64>,
-    empty: bool,
 }
 
-impl<'a> SignatureRow<'a> {
-    /// Decodes a row of `signatures`; `shape` comes from the schema.
-    pub(crate) fn decode(id: u64, bytes: &'a [u8], shape: &'a Shape) -> Result<Self> {
-        let bytes = checksum::open(SIGNATURES, &id.to_be_bytes(), bytes)?;
-        Self::fields(bytes, shape).ok_or_else(|| row_error(SIGNATURES, id, bytes))
+impl<'a> DocumentRow<'a> {
+    /// Decodes a row of `documents`; `shape` comes from the schema.
+    pub(crate) fn decode(id: u64, bytes: &'a [u8], shape: &Shape) -> Result<Self> {
+        let bytes = checksum::open(DOCUMENTS, &id.to_be_bytes(), bytes)?;
+        Self::fields(bytes, shape).ok_or_else(|| row_error(DOCUMENTS, id, bytes))
     }
 
     /// Decodes a row that never left memory, and does not look at its checksum.
-    pub(crate) fn read(id: u64, bytes: &'a [u8], shape: &'a Shape) -> Result<Self> {
+    pub(crate) fn read(id: u64, bytes: &'a [u8], shape: &Shape) -> Result<Self> {
         let body = bytes.len().checked_sub(checksum::CHECKSUM_BYTES);
         let body = body.and_then(|length| bytes.get(..length));
         let row = body.and_then(|body| Self::fields(body, shape));
         row.or_bug_with(|| format!("the row of document {id} in memory"))
     }
 
-    fn fields(bytes: &'a [u8], shape: &'a Shape) -> Option<Self> {
-        let (&[kind, flags, low, high, fingerprint_bytes], rest) = bytes.split_first_chunk()?;
-        let count = u16::from_le_bytes([low, high]);
-        let (key_code, rest) = if flags & HAS_KEY_CODE == 0 {
-            (None, rest)
-        } else {
-            let (code, rest) = rest.split_first_chunk()?;
-            (Some(u64::from_le_bytes(*code)), rest)
+    fn fields(bytes: &'a [u8], shape: &Shape) -> Option<Self> {
+        let (head, signature) = RowHead::split(bytes)?;
+        let (values, rest) = match shape.values {
+            Some(layout) => split_values(layout, signature)?,
+            None => (&[][..], signature),
         };
-        let bytes = rest;
-        let fits = shape
-            .values
-            .map_or(count == 0, |layout| layout.allows(count));
-        let values_bytes = shape
-            .values
-            .map_or(0, |layout| layout.size_bytes_for(count));
-        let (values, rest) = rest.split_at_checked(values_bytes)?;
-        let (fingerprint, rest) = rest.split_at_checked(fingerprint_bytes.into())?;
+        let (fingerprint, rest) = rest.split_at_checked(shape.fingerprint_bytes().into())?;
         let fingerprint = match fingerprint {
             [] => None,
             bytes => Some(Fingerprint::from_le_bytes(bytes)?),
@@ -267,34 +279,36 @@ impl<'a> SignatureRow<'a> {
             true => PackedPositions::split(rest, kept.count())?,
             false => (PackedPositions::default(), rest),
         };
-        let valid = kind == KIND
-            && flags & !(IS_EMPTY | HAS_KEY_CODE) == 0
-            && fits
-            && fingerprint_bytes == shape.fingerprint_bytes()
-            && rest.is_empty();
-        valid.then_some(Self {
-            shape,
-            bytes,
+        rest.is_empty().then_some(Self {
+            head,
+            shape: *shape,
+            signature,
             values,
             fingerprint,
             kept,
             positions,
-            key_code,
-            empty: flags & IS_EMPTY != 0,
         })
     }
 
+    /// Encodes the row with another head.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] for a key that is longer than keys may be.
+    pub(crate) fn with_head(&self, id: u64, head: &RowHead<'_>) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        head.append_to(&mut bytes)?;
+        bytes.extend_from_slice(self.signature);
+        checksum::seal(DOCUMENTS, &id.to_be_bytes(), &mut bytes);
+        Ok(bytes)
+    }
+
+    /// Returns true if the signature was made from a document without features.
     pub(crate) fn is_empty(&self) -> bool {
-        self.empty
+        self.head.is_empty
     }
 
     pub(crate) fn fingerprint(&self) -> Option<Fingerprint> {
         self.fingerprint
-    }
-
-    /// Returns the code of the document's key, `None` without a key.
-    pub(crate) fn key_code(&self) -> Option<u64> {
-        self.key_code
     }
 
     /// Returns the number of kept hashes; 0 without containment.
@@ -308,10 +322,15 @@ impl<'a> SignatureRow<'a> {
         self.positions.shingles(&hashes)
     }
 
+    /// Returns true if both signatures have the same bytes.
+    pub(crate) fn has_signature_of(&self, other: &DocumentRow<'_>) -> bool {
+        (self.is_empty(), self.signature) == (other.is_empty(), other.signature)
+    }
+
     /// Returns a hash of all that the signature consists of. Two of a hundred million different ones agree
     /// with a probability of 10⁻²³.
     pub(crate) fn digest(&self) -> u128 {
-        xxh3_128_with_seed(self.bytes, u64::from(self.empty))
+        xxh3_128_with_seed(self.signature, u64::from(self.is_empty()))
     }
 
     /// Returns the bytes of the MinHash values in the layout of the schema.
@@ -336,8 +355,27 @@ impl<'a> SignatureRow<'a> {
                 hashes,
             }
         });
-        Signature::decode(values, self.fingerprint, self.empty, Some(recipe)).with_kept(kept)
+        Signature::decode(values, self.fingerprint, self.is_empty(), Some(recipe)).with_kept(kept)
     }
+}
+
+/// Splits the values off the front of a signature.
+fn split_values(layout: ValueLayout, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (count, rest) = match layout {
+        ValueLayout::Packed { count, .. } => (count, bytes),
+        ValueLayout::Smallest { .. } => {
+            let (count, rest) = bytes.split_first_chunk()?;
+            (u16::from_le_bytes(*count), rest)
+        }
+    };
+    layout.allows(count).then_some(())?;
+    rest.split_at_checked(layout.size_bytes_for(count))
+}
+
+/// The error of a row that is gone, though an invariant wants it.
+pub(crate) fn no_row(table: &str, id: u64, invariant: u8) -> Error {
+    let detail = format!("found no row, expected one (invariant {invariant})");
+    Error::corrupt(format!("table {table}, document {id}"), detail)
 }
 
 fn row_error(table: &str, id: u64, bytes: &[u8]) -> Error {
@@ -352,45 +390,6 @@ fn row_error(table: &str, id: u64, bytes: &[u8]) -> Error {
 mod tests {
     use super::*;
 
-    #[test]
-    fn document_rows_come_back() {
-        for key in [
-            None,
-            Some(&b""[..]),
-            Some(b"key"),
-            Some(&[0xff; crate::types::KEY_LIMIT_BYTES]),
-        ] {
-            for (payload, stamp) in [
-                (&b""[..], 0),
-                (b"payload", 0),
-                (b"", 1),
-                (b"p", u64::MAX - 5),
-            ] {
-                let row = DocumentRow {
-                    key,
-                    stamp,
-                    payload,
-                };
-                let bytes = row.encode(7).unwrap();
-                assert_eq!(DocumentRow::decode(7, &bytes).unwrap(), row);
-                assert!(
-                    DocumentRow::decode(8, &bytes).is_err(),
-                    "the checksum covers the id"
-                );
-            }
-        }
-    }
-
-    /// A field that is there must say something, so that a document has one row only.
-    #[test]
-    fn a_stamp_of_zero_has_no_field() {
-        let stamped = [KIND, HAS_STAMP, 1, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(DocumentRow::fields(&stamped).unwrap().stamp, 1);
-        let mut zero = stamped;
-        zero[2] = 0;
-        assert_eq!(DocumentRow::fields(&zero), None);
-    }
-
     fn places(count: u16, bits: u8) -> Option<ValueLayout> {
         Some(ValueLayout::Packed {
             count,
@@ -400,26 +399,97 @@ mod tests {
     }
 
     #[test]
-    fn signature_rows_come_back() {
-        let values: Vec<u32> = (0..16).map(|i: u32| i.wrapping_mul(0x9e37_79b9)).collect();
-        for (minhash, simhash, key_code) in [
-            (Some(values.clone()), Some(9), None),
-            (Some(values), None, Some(u64::MAX)),
-            (None, Some(u64::MAX), Some(0)),
+    fn heads_come_back() {
+        for key in [
+            None,
+            Some(&b""[..]),
+            Some(b"key"),
+            Some(&[0xff; crate::types::KEY_LIMIT_BYTES]),
         ] {
+            for (stamp, has_payload, is_empty) in [
+                (0, false, false),
+                (0, true, false),
+                (1, false, true),
+                (u64::MAX - 5, true, true),
+            ] {
+                let head = RowHead {
+                    key,
+                    stamp,
+                    has_payload,
+                    is_empty,
+                };
+                let mut bytes = Vec::new();
+                head.append_to(&mut bytes).unwrap();
+                bytes.extend_from_slice(b"signature");
+                let (read, rest) = RowHead::split(&bytes).unwrap();
+                assert_eq!((read, rest), (head, &b"signature"[..]));
+                assert_eq!(read.key_code(), key.map(hash_key));
+            }
+        }
+    }
+
+    /// A field that is there must say something, so that a document has one row only.
+    #[test]
+    fn a_stamp_of_zero_has_no_field() {
+        let stamped = [KIND | HAS_STAMP, 1, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(RowHead::split(&stamped).unwrap().0.stamp, 1);
+        let mut zero = stamped;
+        zero[1] = 0;
+        assert_eq!(RowHead::split(&zero), None);
+    }
+
+    #[test]
+    fn payloads_come_back() {
+        let row = encode_payload(7, b"payload").unwrap();
+        assert_eq!(decode_payload(7, &row).unwrap(), b"payload");
+        assert!(
+            decode_payload(8, &row).is_err(),
+            "the checksum covers the id"
+        );
+        checksum::assert_damage_is_named(&row, |row| decode_payload(7, row).map(drop));
+        // One without bytes has no row.
+        assert_eq!(encode_payload(7, b""), None);
+        let mut empty = Vec::new();
+        checksum::seal(PAYLOADS, &7_u64.to_be_bytes(), &mut empty);
+        assert!(decode_payload(7, &empty).is_err());
+    }
+
+    #[test]
+    fn rows_come_back() {
+        let values: Vec<u32> = (0..16).map(|i: u32| i.wrapping_mul(0x9e37_79b9)).collect();
+        let documents = [
+            Document::without_key(),
+            Document::new("key").stamp(3),
+            Document::new("").payload(b"payload"),
+        ];
+        let signatures = [
+            (Some(values.clone()), Some(9)),
+            (Some(values), None),
+            (None, Some(u64::MAX)),
+        ];
+        for (document, (minhash, simhash)) in documents.iter().zip(signatures) {
             let signature = Signature::from_parts(minhash.clone(), simhash);
             let shape = Shape {
                 values: minhash.as_ref().and_then(|_| places(16, 32)),
                 fingerprint_bits: if simhash.is_some() { 64 } else { 0 },
                 ..Shape::default()
             };
-            let bytes = encode_signature(3, key_code, &signature, &shape).unwrap();
-            let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
+            let bytes = encode_document(3, document, &signature, &shape).unwrap();
+            assert!(DocumentRow::decode(4, &bytes, &shape).is_err());
+            let row = DocumentRow::decode(3, &bytes, &shape).unwrap();
             assert_eq!(row.to_signature(RecipeMark::default()), signature);
+            assert_eq!(row.head, RowHead::new(document, false));
             assert_eq!(row.fingerprint(), simhash.map(Fingerprint::from));
-            assert_eq!(row.key_code(), key_code);
             let values = shape.values.map_or(0, |layout| layout.count().into());
             assert_eq!(row.agreement(&signature), values);
+            let touched = RowHead {
+                stamp: 8,
+                ..row.head
+            };
+            let touched = row.with_head(3, &touched).unwrap();
+            let again = DocumentRow::decode(3, &touched, &shape).unwrap();
+            assert!(again.has_signature_of(&row) && again.head.stamp == 8);
+            assert_eq!(again.with_head(3, &row.head).unwrap(), bytes);
             for wrong in [
                 Shape {
                     values: places(17, 32),
@@ -434,7 +504,7 @@ mod tests {
                     ..shape
                 },
             ] {
-                assert!(SignatureRow::decode(3, &bytes, &wrong).is_err());
+                assert!(DocumentRow::decode(3, &bytes, &wrong).is_err());
             }
         }
     }
@@ -446,14 +516,14 @@ mod tests {
             values: places(16, 4),
             ..Shape::default()
         };
-        let bytes = encode_signature(3, None, &signature, &shape).unwrap();
-        let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
+        let bytes = encode_signature(&signature, &shape).unwrap();
+        let row = DocumentRow::fields(&bytes, &shape).unwrap();
         assert_eq!(row.agreement(&signature), 16);
         let read = row.to_signature(RecipeMark::default());
         assert_eq!(read.value_bits(), Some(4));
         assert_eq!(read.jaccard(&signature).unwrap(), 1.0);
         assert_eq!(read.rows(shape.values), signature.rows(shape.values));
-        assert_eq!(encode_signature(3, None, &read, &shape).unwrap(), bytes);
+        assert_eq!(encode_signature(&read, &shape).unwrap(), bytes);
     }
 
     #[test]
@@ -466,8 +536,8 @@ mod tests {
         let fingerprint = Signature::from_fingerprint(1_u128 << 90);
         for hashes in [vec![], vec![5, 7], (0..64).collect()] {
             let signature = Signature::from_bottom_k(64, hashes).with_simhash_of(&fingerprint);
-            let bytes = encode_signature(3, None, &signature, &shape).unwrap();
-            let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
+            let bytes = encode_signature(&signature, &shape).unwrap();
+            let row = DocumentRow::fields(&bytes, &shape).unwrap();
             assert_eq!(row.to_signature(RecipeMark::default()), signature);
             assert_eq!(row.is_empty(), signature.is_empty());
         }
@@ -475,21 +545,13 @@ mod tests {
 
     #[test]
     fn damage_is_named() {
-        let document = DocumentRow {
-            key: Some(b"k"),
-            stamp: 1,
-            payload: b"p",
-        }
-        .encode(1)
-        .unwrap();
         let shape = Shape {
             fingerprint_bits: 64,
             ..Shape::default()
         };
-        let signature = encode_signature(1, Some(77), &Signature::from_simhash(5), &shape).unwrap();
-        checksum::assert_damage_is_named(&document, |row| DocumentRow::decode(1, row).map(drop));
-        checksum::assert_damage_is_named(&signature, |row| {
-            SignatureRow::decode(1, row, &shape).map(drop)
-        });
+        let document = Document::new("k").stamp(1).payload(b"p");
+        let signature = Signature::from_simhash(5);
+        let row = encode_document(1, &document, &signature, &shape).unwrap();
+        checksum::assert_damage_is_named(&row, |row| DocumentRow::decode(1, row, &shape).map(drop));
     }
 }

@@ -8,11 +8,13 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::error::{Error, Result};
 use crate::format::metadata;
 #[cfg(any(test, fuzzing))]
-use crate::format::rows::plain_signature;
-use crate::format::rows::{DocumentRow, Shape, decode_plain_signature};
+use crate::format::rows::encode_body;
+use crate::format::rows::{RowHead, Shape, decode_body};
+#[cfg(any(test, fuzzing))]
+use crate::invariant::OrBug;
 use crate::schema::Schema;
 use crate::sketch::{RecipeMark, Signature};
-use crate::types::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
+use crate::types::{Document, KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 
 const MAGIC: [u8; 8] = *b"RESEMBX\x1a";
 
@@ -32,12 +34,11 @@ const HEADER_LIMIT_BYTES: usize = 1 << 20;
 /// Bytes of the end frame: the number of documents, and the checksum of the stream.
 const END_BYTES: usize = 16;
 
-/// Fields in front of the two rows of a document: its id, and the length of the first.
+/// Fields in front of the row and the payload of a document: its id, and the length of the row.
 const DOCUMENT_HEAD_BYTES: usize = 12;
 
-/// Bytes of the fields of a row in front of key and payload, and of a signature in front of its
-/// values.
-const ROW_HEAD_BYTES: usize = 16;
+/// Bytes of the fields of a row beside its key and its signature's values and fingerprint.
+const ROW_FIELDS_BYTES: usize = 16;
 
 /// The first frame of a stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,19 +99,22 @@ impl StreamHeader {
 pub(crate) struct StreamDocument {
     /// Its id in the store that it is from.
     pub(crate) id: u64,
-    /// The body of its row in `documents`, already validated.
+    /// The body of its row, already validated.
     row: Vec<u8>,
+    payload: Vec<u8>,
     pub(crate) signature: Signature,
 }
 
 impl StreamDocument {
-    pub(crate) fn row(&self) -> Option<DocumentRow<'_>> {
-        DocumentRow::fields(&self.row)
+    /// Returns the document without its signature.
+    pub(crate) fn document(&self) -> Option<Document<'_>> {
+        let (head, _) = RowHead::split(&self.row)?;
+        Some(head.to_document(&self.payload))
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
         let values = self.signature.value_shape().map_or(0, |(count, _)| count);
-        self.row.len() + 8 * values
+        self.row.len() + self.payload.len() + 8 * values
     }
 
     /// Decodes a document and marks its signature with `recipe`; `None` if the body is damaged.
@@ -118,15 +122,17 @@ impl StreamDocument {
         let (id, rest) = body.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-        let (row, signature) = rest.split_at_checked(length)?;
-        let document = DocumentRow::fields(row)?;
-        let fits = document.key.is_none_or(|key| key.len() <= KEY_LIMIT_BYTES)
-            && document.payload.len() <= PAYLOAD_LIMIT_BYTES;
+        let (row, payload) = rest.split_at_checked(length)?;
+        let (head, signature) = decode_body(row, shape, recipe)?;
+        let fits = head.key.is_none_or(|key| key.len() <= KEY_LIMIT_BYTES)
+            && payload.len() <= PAYLOAD_LIMIT_BYTES
+            && head.has_payload != payload.is_empty();
         fits.then_some(())?;
         Some(Self {
             id: u64::from_le_bytes(*id),
             row: row.to_vec(),
-            signature: decode_plain_signature(signature, shape, recipe)?,
+            payload: payload.to_vec(),
+            signature,
         })
     }
 }
@@ -152,19 +158,19 @@ impl StreamWriter {
         Ok(writer)
     }
 
-    /// Appends a document: the bodies of its rows, of its signature's without the code of a key.
+    /// Appends a document: the body of its row, and its payload.
     pub(crate) fn document(
         &mut self,
         id: u64,
         row: &[u8],
-        signature: &[u8],
+        payload: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<()> {
         self.body.clear();
         self.body.extend_from_slice(&id.to_le_bytes());
         self.body.extend_from_slice(&length_of(row)?);
         self.body.extend_from_slice(row);
-        self.body.extend_from_slice(signature);
+        self.body.extend_from_slice(payload);
         self.frame(DOCUMENT, out)
     }
 
@@ -184,8 +190,9 @@ impl StreamWriter {
         shape: &Shape,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let signature = plain_signature(&document.signature, shape)?;
-        self.document(document.id, &document.row, &signature, out)
+        let (head, _) = RowHead::split(&document.row).or_bug("a row that was read")?;
+        let row = encode_body(&head, &document.signature, shape)?;
+        self.document(document.id, &row, &document.payload, out)
     }
 
     /// Appends the end frame, and returns the number of documents.
@@ -272,11 +279,17 @@ impl<R: Read> StreamReader<R> {
         }
         let header = StreamHeader::decode(&stream.body)?;
         let shape = shape_of(&header.schema);
-        stream.limit_bytes = DOCUMENT_HEAD_BYTES
-            + ROW_HEAD_BYTES * 2
-            + KEY_LIMIT_BYTES
-            + PAYLOAD_LIMIT_BYTES
-            + shape.size_bytes();
+        // A document may have any number of kept hashes.
+        stream.limit_bytes = match shape.has_kept_hashes {
+            true => usize::MAX,
+            false => {
+                DOCUMENT_HEAD_BYTES
+                    + ROW_FIELDS_BYTES
+                    + KEY_LIMIT_BYTES
+                    + PAYLOAD_LIMIT_BYTES
+                    + shape.size_bytes()
+            }
+        };
         Ok((stream, header, shape))
     }
 

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::error::Error;
 use crate::format::{
     FilterShape, HEADER, Header, LANES, LaneRow, META, RUNS, RunDescriptor, SCHEMA, SELF_TEST,
-    STATE, SignatureRow, State, decode_meta, decode_run, encode_meta, encode_run, encode_signature,
+    STATE, State, decode_body, decode_meta, decode_run, encode_meta, encode_run, encode_signature,
     filter_key, split_filter_key,
 };
 use crate::fuzzing::Input;
@@ -98,9 +98,8 @@ fn any_schema(schema: &Schema) {
     lanes
         .band_codes(&signature.rows(shape.values), &mut codes)
         .unwrap();
-    let row = encode_signature(5, None, &signature, &shape).unwrap();
-    let read = SignatureRow::decode(5, &row, &shape).unwrap();
-    let read = read.to_signature(sketcher.recipe_mark());
+    let row = encode_signature(&signature, &shape).unwrap();
+    let (_, read) = decode_body(&row, &shape, sketcher.recipe_mark()).unwrap();
     if schema.minhash().is_some() {
         assert_eq!(read.jaccard(&signature).unwrap(), 1.0);
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Read};
 
 use crate::error::Error;
-use crate::format::{SignatureRow, encode_signature};
+use crate::format::{decode_body, encode_signature};
 use crate::fuzzing::Input;
 use crate::schema::{MinHash, Schema, SimHash};
 use crate::sketch::{Permutations, Signature, Sketcher, feature_hash, values_by_every_kernel};
@@ -231,10 +231,8 @@ fn pieces(sketcher: &Sketcher, text: &str, mut sizes: [usize; 3], expected: &Sig
 /// Written as a row and read again it is as it was, and has the same codes.
 fn stored(schema: &Schema, sketcher: &Sketcher, signature: &Signature) {
     let shape = shape_of(schema);
-    let row = encode_signature(3, Some(9), signature, &shape).unwrap();
-    let read = SignatureRow::decode(3, &row, &shape).unwrap();
-    assert_eq!(read.key_code(), Some(9));
-    let read = read.to_signature(sketcher.recipe_mark());
+    let row = encode_signature(signature, &shape).unwrap();
+    let (_, read) = decode_body(&row, &shape, sketcher.recipe_mark()).unwrap();
     assert_eq!(read, *signature);
     assert_eq!(read.rows(shape.values), signature.rows(shape.values));
 }

@@ -1,31 +1,32 @@
-//! Rows of the tables `documents`, `signatures`, `dead`, `equal` and `filters`.
+//! Rows of the tables `documents`, `payloads`, `dead`, `equal` and `filters`.
 
 use std::collections::BTreeSet;
 
 use crate::format::{
     CHUNK_DOCUMENTS, DEAD, DOCUMENTS, DeadChunk, DocumentRow, EQUAL, EqualChunk, FILTERS,
-    FilterPiece, FilterShape, SIGNATURES, Shape, SignatureRow, encode_signature, filter_key,
+    FilterPiece, FilterShape, PAYLOADS, Shape, decode_payload, encode_document, encode_payload,
+    filter_key,
 };
 use crate::fuzzing::Input;
 use crate::sketch::{RecipeMark, ValueLayout, mix64};
 
-/// Rows of documents and signatures, of removed documents, of equal ones and of filters.
+/// Rows of documents and payloads, of removed documents, of equal ones and of filters.
 pub fn rows(data: &[u8]) {
     let mut input = Input::new(data);
     match input.byte() % 5 {
-        0 => document(&mut input),
-        1 => signature(&mut input),
+        0 => payload(&mut input),
+        1 => document(&mut input),
         2 => dead(&mut input),
         3 => equal(&mut input),
         _ => filter(&mut input),
     }
 }
 
-fn document(input: &mut Input<'_>) {
+fn payload(input: &mut Input<'_>) {
     let id = input.number(8);
-    for value in input.values(DOCUMENTS, &id.to_be_bytes()) {
-        if let Ok(row) = DocumentRow::decode(id, &value) {
-            assert_eq!(row.encode(id).unwrap(), value);
+    for value in input.values(PAYLOADS, &id.to_be_bytes()) {
+        if let Ok(payload) = decode_payload(id, &value) {
+            assert_eq!(encode_payload(id, payload).unwrap(), value);
         }
     }
 }
@@ -61,17 +62,20 @@ fn shape(input: &mut Input<'_>) -> Shape {
 
 /// Bits that stand for nothing may be set in a row, so that its form is not the only one. But what is
 /// read from it is written in one form, and read as the same.
-fn signature(input: &mut Input<'_>) {
+fn document(input: &mut Input<'_>) {
     let shape = shape(input);
     let id = input.number(8);
-    for value in input.values(SIGNATURES, &id.to_be_bytes()) {
-        let Ok(row) = SignatureRow::decode(id, &value, &shape) else {
+    for value in input.values(DOCUMENTS, &id.to_be_bytes()) {
+        let Ok(row) = DocumentRow::decode(id, &value, &shape) else {
             continue;
         };
         let read = row.to_signature(RecipeMark::default());
-        let written = encode_signature(id, row.key_code(), &read, &shape).unwrap();
-        let again = SignatureRow::decode(id, &written, &shape).unwrap();
-        assert_eq!(again.key_code(), row.key_code());
+        let payload: &[u8] = if row.head.has_payload { b"any" } else { b"" };
+        let document = row.head.to_document(payload);
+        let written = encode_document(id, &document, &read, &shape).unwrap();
+        let again = DocumentRow::decode(id, &written, &shape).unwrap();
+        assert_eq!(again.head, row.head);
+        assert_eq!(row.with_head(id, &row.head).unwrap(), value);
         assert_eq!(again.fingerprint(), row.fingerprint());
         let read_again = again.to_signature(RecipeMark::default());
         assert_eq!(read_again, read);
@@ -79,7 +83,7 @@ fn signature(input: &mut Input<'_>) {
     }
 }
 
-fn compared(row: &SignatureRow<'_>, read: &crate::sketch::Signature) {
+fn compared(row: &DocumentRow<'_>, read: &crate::sketch::Signature) {
     let agreement = row.agreement(read);
     let ascending = |hashes: &[u64]| hashes.is_sorted_by(|a, b| a < b);
     if row.is_empty() || !read.bottom_k().is_none_or(ascending) {

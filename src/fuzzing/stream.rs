@@ -71,7 +71,7 @@ fn read(bytes: &[u8]) -> Option<Vec<StreamDocument>> {
     assert_eq!(shape, shape_read);
     let mut documents = Vec::new();
     while let Some(document) = reader.next_document(&shape, RecipeMark::default()).ok()? {
-        assert!(document.row().is_some());
+        assert!(document.document().is_some());
         documents.push(document);
     }
     let mut again = Vec::new();

@@ -36,7 +36,7 @@
 //! ```
 //!
 //! - [`Revision::Unchanged`](crate::Revision::Unchanged) means that the whole stored signature is the same,
-//!   which says more than a similarity of 1. It costs a look-up of the key and two rows: no lane is probed,
+//!   which says more than a similarity of 1. It costs a look-up of the key and a row: no lane is probed,
 //!   no posting is written, and nothing is synced if stamp and payload are the same too.
 //! - [`Revision::Near`](crate::Revision::Near) means near by the schema, as in `insert_if_new`.
 //! - An eviction reads the documents in pieces, with a snapshot for each, and deletes them in transactions of

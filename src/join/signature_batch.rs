@@ -2,12 +2,13 @@
 
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::SignatureRow;
+use crate::format::DocumentRow;
 use crate::invariant::{OrBug, at, bug, invariant};
 use crate::read::SnapshotView;
 use crate::sketch::{Signature, ValueLayout};
 use crate::state::SharedContext;
 use crate::threads::spawn_scoped;
+use crate::types::Document;
 
 /// Fewer documents are not worth a thread.
 const MIN_PER_THREAD: usize = 512;
@@ -60,8 +61,8 @@ impl SignatureBatch {
         id: u64,
         signature: &Signature,
     ) -> Result<()> {
-        let row = context.signature_row(id, None, signature)?;
-        self.push(id, &SignatureRow::read(id, &row, context.shape())?);
+        let row = context.document_row(id, &Document::without_key(), signature)?;
+        self.push(id, &DocumentRow::read(id, &row, context.shape())?);
         if context.is_filed(signature) {
             context.band_codes(signature, &mut self.codes)?;
         }
@@ -122,7 +123,7 @@ impl SignatureBatch {
             .reserve_exact(room * signatures.value_bytes());
         signatures.codes.reserve_exact(room * signatures.code_count);
         signatures.digests.reserve_exact(room);
-        snapshot.view().live_signatures(ids, &mut |id, row| {
+        snapshot.view().live_documents(ids, &mut |id, row| {
             if with_codes {
                 context.band_codes(&row.to_signature(context.recipe), &mut signatures.codes)?;
             }
@@ -136,7 +137,7 @@ impl SignatureBatch {
         self.layout.map_or(0, ValueLayout::size_bytes)
     }
 
-    fn push(&mut self, id: u64, row: &SignatureRow<'_>) {
+    fn push(&mut self, id: u64, row: &DocumentRow<'_>) {
         self.fingerprints.extend(row.fingerprint());
         self.digests.push(row.digest());
         self.ids.push(id);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
-use crate::format::{EqualChunk, Posting, SignatureRow};
+use crate::format::{DocumentRow, EqualChunk, Posting};
 use crate::join::live::LiveDocuments;
 use crate::join::signature_batch::SignatureBatch;
 use crate::read::{PostingTable, SnapshotView};
@@ -91,8 +91,8 @@ impl JoinSource for SnapshotView {
     fn fingerprints(&self, visit: &mut VisitFingerprints<'_>) -> Result<()> {
         let context = self.context();
         let files_empty = context.schema.empty_documents() == EmptyDocuments::Alike;
-        self.view().all_signature_rows(&mut |id, row| {
-            let row = SignatureRow::decode(id, row, context.shape())?;
+        self.view().all_document_rows(&mut |id, row| {
+            let row = DocumentRow::decode(id, row, context.shape())?;
             match row.fingerprint() {
                 Some(fingerprint) if files_empty || !row.is_empty() => visit(id, &fingerprint),
                 _ => Ok(()),

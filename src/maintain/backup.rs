@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::engine::folder_of;
 use crate::engine::{
     BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard,
-    PERMUTED, PanicSafe, RUNS, ReadableTableMetadata, RedbFile, SIGNATURES, StorageError,
+    PAYLOADS, PERMUTED, PanicSafe, RUNS, ReadableTableMetadata, RedbFile, StorageError,
     TableDefinition, TableHandle, TemporaryFile, Value, WriteTransaction, catch_engine_panic,
     file_size, io_error, must_not_exist, row_check,
 };
@@ -175,7 +175,7 @@ pub(super) fn row_count(snapshot: &SnapshotView) -> Result<u64> {
         read.open_table(DEAD).engine()?.len().engine()?,
         read.open_table(EQUAL).engine()?.len().engine()?,
         tables.documents.len().engine()?,
-        tables.signatures.len().engine()?,
+        tables.payloads.len().engine()?,
         tables.keys.len().engine()?,
         tables.bands.len().engine()?,
         tables.permuted.len().engine()?,
@@ -192,7 +192,7 @@ fn table_names() -> [&'static str; 11] {
         DEAD.name(),
         EQUAL.name(),
         DOCUMENTS.name(),
-        SIGNATURES.name(),
+        PAYLOADS.name(),
         KEYS.name(),
         BANDS.name(),
         PERMUTED.name(),
@@ -281,7 +281,7 @@ impl StoreCopy<'_, '_> {
         self.table(META)?;
         self.table(LANES)?;
         self.table(RUNS)?;
-        for rows in [DEAD, EQUAL, DOCUMENTS, SIGNATURES] {
+        for rows in [DEAD, EQUAL, DOCUMENTS, PAYLOADS] {
             self.table(rows)?;
         }
         for blocks in [KEYS, BANDS, PERMUTED] {

@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, PERMUTED, RUNS,
-    ReadTransaction, ReadableTable, ReadableTableMetadata, SIGNATURES, TableDefinition,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, PAYLOADS,
+    PERMUTED, RUNS, ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition,
     TableHandle, Value, file_size,
 };
 use crate::error::Result;
@@ -376,7 +376,7 @@ fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
         let share = run.dead as f64 / run.descriptor.documents.max(1) as f64;
         (bytes as f64 * share.min(1.0)) as u64
     });
-    let row_tables = [DOCUMENTS.name(), SIGNATURES.name()];
+    let row_tables = [DOCUMENTS.name(), PAYLOADS.name()];
     let row_bytes: u64 = tables
         .iter()
         .filter(|table| row_tables.contains(&&*table.name))
@@ -528,7 +528,7 @@ fn all_table_stats(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Vec
     let mut stats = vec![rows.table_stats(META)?];
     stats.push(rows.table_stats(LANES)?);
     stats.push(rows.table_stats(RUNS)?);
-    for table in [DOCUMENTS, SIGNATURES, DEAD, EQUAL] {
+    for table in [DOCUMENTS, PAYLOADS, DEAD, EQUAL] {
         stats.push(rows.table_stats(table)?);
     }
     for table in [KEYS, BANDS, PERMUTED] {

@@ -158,11 +158,13 @@ metrics! {
         blocks_read,
         /// How many of these were in the cache of blocks: the others came from a page of the file.
         cached_blocks_read,
-        /// Rows of signatures that were looked up, to compare documents. Where a signature is a fingerprint of at most 64
-        /// bits, postings tell the distance of most documents, and no row is read.
+        /// Rows of documents that were looked up for their signatures, to compare these. Where a signature is a
+        /// fingerprint of at most 64 bits, postings tell the distance of most documents, and no row is read.
         signatures_read,
-        /// Rows of documents (key, stamp and payload) that were looked up.
+        /// Rows of documents that were looked up for key and stamp.
         documents_read,
+        /// Payloads that were looked up.
+        payloads_read,
         /// Snapshots that are alive now; a snapshot and its clones count once. Space that the writer frees
         /// is not used again while one of them is older.
         snapshots,

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::error::Result;
-use crate::format::SignatureRow;
+use crate::format::DocumentRow;
 use crate::query::budget::ProbeCounts;
 use crate::query::equal_classes::EqualMembers;
 use crate::read::ReadView;
@@ -103,13 +103,13 @@ pub(super) fn keep_first(exact: &mut Vec<Candidate>) {
 pub(super) fn compare(
     view: &dyn ReadView,
     candidates: &[Candidate],
-    visit: &mut dyn FnMut(Candidate, &SignatureRow<'_>) -> Result<()>,
+    visit: &mut dyn FnMut(Candidate, &DocumentRow<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut ids: Vec<u64> = candidates.iter().map(|candidate| candidate.id).collect();
     ids.dedup();
     let mut compared = 0;
     let mut rest = candidates.iter().peekable();
-    view.live_signatures(&ids, &mut |id, row| {
+    view.live_documents(&ids, &mut |id, row| {
         while let Some(candidate) = rest.next_if(|candidate| candidate.id <= id) {
             if candidate.id == id {
                 compared += 1;

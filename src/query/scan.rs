@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
 use crate::error::Result;
-use crate::format::SignatureRow;
+use crate::format::DocumentRow;
 use crate::query::bounds::ResolvedBounds;
 use crate::query::collect::Found;
 use crate::query::subject::Subject;
@@ -49,7 +49,7 @@ impl Scan<'_> {
             let visit = |id, bytes: &[u8]| self.compare(context, &scanned, id, bytes, all);
             Box::new(visit) as VisitShare<'_>
         });
-        view.share_signature_rows(visitors.collect())?;
+        view.share_document_rows(visitors.collect())?;
         let mut all = nothing;
         for share in shares {
             for (found, share) in all.iter_mut().zip(share) {
@@ -68,7 +68,7 @@ impl Scan<'_> {
         all: &mut [Found],
     ) -> Result<()> {
         let shape = context.shape();
-        let row = SignatureRow::decode(id, bytes, shape)?;
+        let row = DocumentRow::decode(id, bytes, shape)?;
         if Some(id) == self.exclude {
             return Ok(());
         }

@@ -419,7 +419,7 @@ impl<'q> Search<'q> {
                 continue;
             };
             let mut score = None;
-            self.view.live_signatures(one, &mut |id, row| {
+            self.view.live_documents(one, &mut |id, row| {
                 score = Subject::new(signature).score(context, id, &row, self.bounds)?;
                 Ok(())
             })?;

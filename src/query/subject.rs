@@ -1,8 +1,8 @@
 //! The signature of a search, and how near stored documents are to it.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fingerprint::Fingerprint;
-use crate::format::SignatureRow;
+use crate::format::{DOCUMENTS, DocumentRow, no_row};
 use crate::invariant::{OrBug, invariant};
 use crate::lanes::TableDesign;
 use crate::query::bounds::ResolvedBounds;
@@ -31,7 +31,7 @@ impl<'a> Subject<'a> {
         &self,
         context: &SharedContext,
         id: u64,
-        row: &SignatureRow<'_>,
+        row: &DocumentRow<'_>,
         bounds: Option<&ResolvedBounds>,
     ) -> Result<Option<Scored>> {
         if row.is_empty() != self.signature.is_empty() || !context.is_filed(self.signature) {
@@ -132,13 +132,7 @@ impl<'a> Subject<'a> {
                 Some((_, document)) => Some(document),
                 None => view.document_of(scored.id, with_payloads)?,
             };
-            let Some(document) = document else {
-                let place = format!("table documents, document {}", scored.id);
-                return Err(Error::corrupt(
-                    place,
-                    "found no row, expected one (invariant 1)",
-                ));
-            };
+            let document = document.ok_or_else(|| no_row(DOCUMENTS, scored.id, 1))?;
             let mut matched = self.matched(view.context(), &scored, document);
             matched.has_payload = with_payloads;
             matches.push(matched);
@@ -173,14 +167,14 @@ impl<'a> Subject<'a> {
     /// Compares with the document of an id, however far: for `insert_if_new` of a key that the store
     /// already has.
     pub(crate) fn compare(&self, source: &dyn ReadView, id: u64) -> Result<Match> {
-        let mut found = self.scored(source.context(), id, 0, None);
-        source.live_signatures(&[id], &mut |_, row| {
-            found = self.compare_row(source.context(), id, &row);
+        let mut found = None;
+        source.live_documents(&[id], &mut |_, row| {
+            let scored = self.compare_row(source.context(), id, &row);
+            let document = source.to_document(id, &row, false)?;
+            found = Some(self.matched(source.context(), &scored, document));
             Ok(())
         })?;
-        let document = source.document_of(id, false)?;
-        let document = document.or_bug("a document that was found by its key")?;
-        Ok(self.matched(source.context(), &found, document))
+        found.or_bug("a document that was found by its key")
     }
 
     /// Compares with any row, however far.
@@ -188,7 +182,7 @@ impl<'a> Subject<'a> {
         &self,
         context: &SharedContext,
         id: u64,
-        row: &SignatureRow<'_>,
+        row: &DocumentRow<'_>,
     ) -> Scored {
         let are_alike = row.is_empty() == self.signature.is_empty();
         let equal = if are_alike {

@@ -6,7 +6,7 @@ mod dense_rows;
 mod probe;
 mod records;
 mod snapshot_view;
-mod stored_rows;
+mod stored_documents;
 mod streams;
 mod view;
 
@@ -14,5 +14,5 @@ pub(crate) use dense_rows::visit_rows;
 pub(crate) use probe::{LaneReads, ProbeTables};
 pub use records::Records;
 pub(crate) use snapshot_view::{SnapshotState, SnapshotView};
-pub(crate) use stored_rows::StoredRows;
+pub(crate) use stored_documents::StoredDocuments;
 pub(crate) use view::{PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare};

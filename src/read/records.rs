@@ -75,7 +75,7 @@ impl Records {
     }
 
     /// Shows those documents alone whose key begins with these bytes. The rows of all documents are read,
-    /// and the signatures of these alone.
+    /// and the payloads of these alone.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -112,10 +112,10 @@ impl Records {
                 if snapshot.inner.is_dead(id) {
                     continue;
                 }
-                let document = DocumentRow::decode(id, row.value())?;
-                let has_prefix = document.key.is_some_and(|key| key.starts_with(prefix));
+                let row = DocumentRow::decode(id, row.value(), snapshot.context().shape())?;
+                let has_prefix = row.head.key.is_some_and(|key| key.starts_with(prefix));
                 if prefix.is_empty() || has_prefix {
-                    return snapshot.view().complete(id, &document).map(Some);
+                    return snapshot.view().to_record(id, &row).map(Some);
                 }
             }
             Ok(None)

@@ -56,12 +56,12 @@ impl SnapshotState {
 const MIN_SHARE: u64 = if cfg!(test) { 100 } else { 32_768 };
 
 impl SnapshotState {
-    fn signature_rows_within(
+    fn document_rows_within(
         &self,
         ids: Range<u64>,
         visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        for entry in ReadableTable::range(&self.tables()?.signatures, ids).engine()? {
+        for entry in ReadableTable::range(&self.tables()?.documents, ids).engine()? {
             let (id, row) = entry.engine()?;
             if !self.is_dead(id.value()) {
                 visit(id.value(), row.value())?;
@@ -125,12 +125,11 @@ impl SnapshotView {
             .run_checked(|| Ok(self.view().find_key(key)?.is_some()))
     }
 
-    /// Returns the live documents that are in no run, ascending. It reads signature rows, which have no
-    /// payloads.
+    /// Returns the live documents that are in no run, ascending.
     pub(crate) fn unsealed_ids(&self) -> Result<Vec<u64>> {
         let first = self.inner.version.state.sealed_below;
         let mut ids = Vec::new();
-        for entry in ReadableTable::range(&self.inner.tables()?.signatures, first..).engine()? {
+        for entry in ReadableTable::range(&self.inner.tables()?.documents, first..).engine()? {
             ids.push(entry.engine()?.0.value());
         }
         Ok(ids)
@@ -192,26 +191,25 @@ impl ReadView for SnapshotState {
         self.with_probe_tables(table, |tables| tables.sweep(runs, lane, wanted, visit))
     }
 
-    fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+    fn document_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
+        let documents = &self.tables()?.documents;
+        visit_rows(documents, ids, &|id| self.is_dead(id), visit)
+    }
+
+    fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
         if self.is_dead(id) {
             return visit(None);
         }
-        self.context().counters.count.documents_read.add(1);
-        let row = self.tables()?.documents.get(id).engine()?;
+        self.context().counters.count.payloads_read.add(1);
+        let row = self.tables()?.payloads.get(id).engine()?;
         visit(row.as_ref().map(|row| row.value()))
     }
 
-    fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
-        let signatures = &self.tables()?.signatures;
-        self.context().counters.signatures_read(ids.len());
-        visit_rows(signatures, ids, &|id| self.is_dead(id), visit)
+    fn all_document_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+        self.document_rows_within(0..u64::MAX, visit)
     }
 
-    fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
-        self.signature_rows_within(0..u64::MAX, visit)
-    }
-
-    fn share_signature_rows(&self, visitors: Vec<VisitShare<'_>>) -> Result<()> {
+    fn share_document_rows(&self, visitors: Vec<VisitShare<'_>>) -> Result<()> {
         let next_id = self.version.state.next_id;
         let shares = (next_id / MIN_SHARE).clamp(1, visitors.len().max(1) as u64);
         let share = next_id.div_ceil(shares).max(1);
@@ -222,12 +220,12 @@ impl ReadView for SnapshotState {
             for (index, mut visit) in begun {
                 let ids = index * share..(index + 1) * share;
                 threads.push(spawn_scoped(scope, "scan", move || {
-                    let rows = || self.signature_rows_within(ids, &mut *visit);
+                    let rows = || self.document_rows_within(ids, &mut *visit);
                     self.context().run_checked(rows)
                 })?);
             }
             if let Some((_, mut visit)) = own {
-                self.signature_rows_within(0..share, &mut *visit)?;
+                self.document_rows_within(0..share, &mut *visit)?;
             }
             threads.into_iter().try_for_each(|thread| {
                 // Panics are caught within the thread.

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BinaryHeap;
 
 use crate::error::{Error, Result};
-use crate::format::{DocumentRow, Posting, SignatureRow, rows};
+use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, Posting, decode_payload, no_row};
 use crate::index::{CodeRange, ProbeControl, ProbeRange, VisitProbe};
 use crate::invariant::OrBug;
 use crate::lanes::{LaneRole, hash_key};
@@ -91,25 +91,25 @@ pub(crate) trait ReadView {
         visit: &mut VisitProbe<'_>,
     ) -> Result<()>;
 
-    /// Shows the row of a live document, `None` if there is none.
-    fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()>;
+    /// Shows the rows of documents in the order given, `None` where one does not live.
+    fn document_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()>;
 
-    /// Shows the signature rows of documents in the order given, `None` where one does not live.
-    fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()>;
+    /// Shows the row of a live document's payload, `None` if there is none.
+    fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()>;
 
     /// True if the rows never left this process's memory: their checksums are not looked at.
     fn holds_rows(&self) -> bool {
         false
     }
 
-    /// Shows all signature rows of live documents, ascending by id.
-    fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>;
+    /// Shows the rows of all live documents, ascending by id.
+    fn all_document_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>;
 
-    /// Shows each signature row of a live document to one of the visitors, to each ascending by id. A view
+    /// Shows the row of each live document to one of the visitors, to each ascending by id. A view
     /// may run the visitors in threads of their own, and need not use all of them.
-    fn share_signature_rows(&self, visitors: Vec<VisitShare<'_>>) -> Result<()> {
+    fn share_document_rows(&self, visitors: Vec<VisitShare<'_>>) -> Result<()> {
         let mut first = visitors.into_iter().next().or_bug("a visitor of rows")?;
-        self.all_signature_rows(&mut *first)
+        self.all_document_rows(&mut *first)
     }
 
     /// Shows the row that notes which documents of a chunk of ids have equal signatures, `None` if there
@@ -134,21 +134,44 @@ impl dyn ReadView + '_ {
         self.probe_until(table, ranges, visit, &mut || Ok(false))
     }
 
-    /// Shows the signatures of the live documents among `ids`.
+    /// Shows the live documents among `ids`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a document in a run that has neither a row nor a tombstone: its row was lost.
-    pub(crate) fn live_signatures(
+    pub(crate) fn live_documents(
         &self,
         ids: &[u64],
-        visit: &mut dyn FnMut(u64, SignatureRow<'_>) -> Result<()>,
+        visit: &mut dyn FnMut(u64, DocumentRow<'_>) -> Result<()>,
     ) -> Result<()> {
-        let (shape, holds_rows) = (self.context().shape(), self.holds_rows());
-        self.signature_rows(ids, &mut |id, row| match row {
-            Some(bytes) if holds_rows => visit(id, SignatureRow::read(id, bytes, shape)?),
-            Some(bytes) => visit(id, SignatureRow::decode(id, bytes, shape)?),
+        self.context().counters.signatures_read(ids.len());
+        self.document_rows(ids, &mut |id, row| match row {
+            Some(bytes) => visit(id, self.decode(id, bytes)?),
             None => self.expect_gone(id),
         })
+    }
+
+    fn decode<'r>(&'r self, id: u64, row: &'r [u8]) -> Result<DocumentRow<'r>> {
+        let shape = self.context().shape();
+        match self.holds_rows() {
+            true => DocumentRow::read(id, row, shape),
+            false => DocumentRow::decode(id, row, shape),
+        }
+    }
+
+    /// Returns what `read` makes of a document, `None` if it does not live.
+    pub(crate) fn with_document<T>(
+        &self,
+        id: u64,
+        read: impl Fn(&DocumentRow<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let mut found = None;
+        self.context().counters.count.documents_read.add(1);
+        self.document_rows(&[id], &mut |_, row| {
+            let row = row.map(|row| self.decode(id, row)).transpose()?;
+            found = row.as_ref().map(&read).transpose()?;
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     /// Checks that a document which has a posting and no row was removed.
@@ -156,7 +179,7 @@ impl dyn ReadView + '_ {
         if id >= self.sealed_below() || self.is_dead(id) {
             return Ok(());
         }
-        let place = format!("table {}, document {id}", rows::SIGNATURES);
+        let place = format!("table {DOCUMENTS}, document {id}");
         let detail = "found no row, expected one: its postings are in a run (invariant 4)";
         Err(Error::corrupt(place, detail))
     }
@@ -193,55 +216,49 @@ impl dyn ReadView + '_ {
 
     /// Returns true if a document found in the key lane is live and has this very key, not only its hash.
     pub(crate) fn has_key(&self, id: u64, key: &[u8]) -> Result<bool> {
-        let mut equal = false;
-        self.document_row(id, &mut |row| {
-            match row {
-                Some(bytes) => equal = DocumentRow::decode(id, bytes)?.key == Some(key),
-                None => self.expect_gone(id)?,
-            }
-            Ok(())
-        })?;
-        Ok(equal)
+        match self.with_document(id, |row| Ok(row.head.key == Some(key)))? {
+            Some(is_equal) => Ok(is_equal),
+            None => self.expect_gone(id).map(|()| false),
+        }
     }
 
     pub(crate) fn record(&self, id: u64) -> Result<Option<Record>> {
-        let mut record = None;
-        self.document_row(id, &mut |row| {
-            if let Some(bytes) = row {
-                record = Some(self.complete(id, &DocumentRow::decode(id, bytes)?)?);
-            }
-            Ok(())
-        })?;
-        Ok(record)
+        self.with_document(id, |row| self.to_record(id, row))
     }
 
-    /// A document row with its signature.
-    pub(super) fn complete(&self, id: u64, document: &DocumentRow<'_>) -> Result<Record> {
-        let mut signature = None;
-        self.live_signatures(&[id], &mut |_, row| {
-            signature = Some(row.to_signature(self.context().recipe));
-            Ok(())
-        })?;
-        let Some(signature) = signature else {
-            let place = format!("table {}, document {id}", rows::SIGNATURES);
-            return Err(Error::corrupt(
-                place,
-                "found no row, expected one (invariant 1)",
-            ));
-        };
+    /// Returns a document with its signature and its payload.
+    pub(super) fn to_record(&self, id: u64, row: &DocumentRow<'_>) -> Result<Record> {
         Ok(Record {
             id: DocumentId::new(id),
-            key: document.key.map(<[u8]>::to_vec),
-            signature,
-            stamp: document.stamp,
-            payload: document.payload.to_vec(),
+            key: row.head.key.map(<[u8]>::to_vec),
+            signature: row.to_signature(self.context().recipe),
+            stamp: row.head.stamp,
+            payload: self.payload(id, row)?,
         })
+    }
+
+    /// Reads the payload of a document.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is not there though the document has one.
+    fn payload(&self, id: u64, row: &DocumentRow<'_>) -> Result<Vec<u8>> {
+        let mut payload = Vec::new();
+        if !row.head.has_payload {
+            return Ok(payload);
+        }
+        self.payload_row(id, &mut |bytes| {
+            let Some(bytes) = bytes else {
+                return Err(no_row(PAYLOADS, id, 1));
+            };
+            payload = decode_payload(id, bytes)?.to_vec();
+            Ok(())
+        })?;
+        Ok(payload)
     }
 
     /// The key of a live document: the outer `None` if there is no such document.
     pub(crate) fn key_of(&self, id: u64) -> Result<Option<Option<Vec<u8>>>> {
-        let document = self.document_of(id, false)?;
-        Ok(document.map(|document| document.key.map(Cow::into_owned)))
+        self.with_document(id, |row| Ok(row.head.key.map(<[u8]>::to_vec)))
     }
 
     /// The key and stamp of a live document, and its payload if that is asked for; `None` if there is no
@@ -251,19 +268,23 @@ impl dyn ReadView + '_ {
         id: u64,
         with_payload: bool,
     ) -> Result<Option<Document<'static>>> {
-        let mut document = None;
-        self.document_row(id, &mut |row| {
-            if let Some(bytes) = row {
-                let row = DocumentRow::decode(id, bytes)?;
-                let payload = if with_payload { row.payload } else { &[] };
-                document = Some(Document {
-                    key: row.key.map(|key| Cow::Owned(key.to_vec())),
-                    stamp: row.stamp,
-                    payload: Cow::Owned(payload.to_vec()),
-                });
-            }
-            Ok(())
-        })?;
-        Ok(document)
+        self.with_document(id, |row| self.to_document(id, row, with_payload))
+    }
+
+    pub(crate) fn to_document(
+        &self,
+        id: u64,
+        row: &DocumentRow<'_>,
+        with_payload: bool,
+    ) -> Result<Document<'static>> {
+        let payload = match with_payload {
+            true => self.payload(id, row)?,
+            false => Vec::new(),
+        };
+        Ok(Document {
+            key: row.head.key.map(|key| Cow::Owned(key.to_vec())),
+            stamp: row.head.stamp,
+            payload: Cow::Owned(payload),
+        })
     }
 }

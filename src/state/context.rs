@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::engine::{catch_panic, is_of_page};
 use crate::error::{Error, Result};
-use crate::format::{Shape, encode_signature};
+use crate::format::{Shape, encode_document};
 use crate::index::RunCache;
 use crate::lanes::{LaneSet, ProbeRadii, TableDesign};
 use crate::observe::SharedCounters;
@@ -14,6 +14,7 @@ use crate::options::StoreOptions;
 use crate::schema::Schema;
 use crate::sketch::{EmptyDocuments, RecipeMark, Signature, Sketcher};
 use crate::sync::{HomeProcess, IgnorePoison};
+use crate::types::Document;
 
 /// Radii by distance and number of documents; none where buckets are too many.
 type ChosenRadii = BTreeMap<(u32, u64), Option<Arc<ProbeRadii>>>;
@@ -65,7 +66,7 @@ impl SharedContext {
         radii.or_insert_with(choose).clone()
     }
 
-    /// Returns the layout of this store's signature rows.
+    /// Returns the layout of the signatures in this store's rows.
     pub(crate) fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -158,14 +159,14 @@ impl SharedContext {
         self.lanes.band_codes(&rows, codes)
     }
 
-    /// Encodes the signature row of a document.
-    pub(crate) fn signature_row(
+    /// Encodes the row of a document.
+    pub(crate) fn document_row(
         &self,
         id: u64,
-        key_code: Option<u64>,
+        document: &Document<'_>,
         signature: &Signature,
     ) -> Result<Vec<u8>> {
-        encode_signature(id, key_code, signature, &self.shape)
+        encode_document(id, document, signature, &self.shape)
     }
 
     /// Returns true if a document with this signature is indexed in bands and tables, so that it can be
@@ -198,7 +199,7 @@ impl SharedContext {
     }
 }
 
-/// Returns the layout of the signature rows of a store with this schema.
+/// Returns the layout of the signatures in the rows of a store with this schema.
 pub(crate) fn shape_of(schema: &Schema) -> Shape {
     let minhash = schema.minhash();
     let layout = minhash.map(|minhash| minhash.layout());

@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, FileOptions, KEYS, LANES, META, PERMUTED,
-    RUNS, ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, FileOptions, KEYS, LANES, META, PAYLOADS,
+    PERMUTED, RUNS, ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, TableError,
     TemporaryFile, catch_panic, engine_error, io_error, must_not_exist, overlay,
 };
 use crate::error::{Error, Result};
-use crate::format::{Header, LaneRow, SignatureRow, State, decode_run, header};
+use crate::format::{DocumentRow, Header, LaneRow, State, decode_run, header};
 use crate::index::{Memtable, SegmentBuilder};
 use crate::observe::{STORE, log as events};
 use crate::options::StoreOptions;
@@ -125,7 +125,7 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
                 .engine()?;
         }
         // Tables that stay empty are made now, too: a reader cannot open one that was never made.
-        for rows in [DOCUMENTS, SIGNATURES, DEAD, EQUAL] {
+        for rows in [DOCUMENTS, PAYLOADS, DEAD, EQUAL] {
             write.open_table(rows).engine()?;
         }
         for blocks in [KEYS, BANDS, PERMUTED] {
@@ -392,30 +392,30 @@ fn load_memtable(
     context: &SharedContext,
     state: &State,
 ) -> Result<Memtable> {
-    let signatures = read.open_table(SIGNATURES).engine()?;
+    let documents = read.open_table(DOCUMENTS).engine()?;
     let mut builder = SegmentBuilder::new((0..context.lanes.count()).collect());
     let (mut codes, mut row) = (Vec::new(), Vec::new());
     // The memtable itself is never written: these rows serve as its log.
-    for entry in signatures.range(state.sealed_below..).engine()? {
-        let (id, signature) = entry.engine()?;
+    for entry in documents.range(state.sealed_below..).engine()? {
+        let (id, stored) = entry.engine()?;
         let id = id.value();
         if id >= state.next_id {
             // The next insert would overwrite it.
-            let place = format!("table signatures, document {id}");
+            let place = format!("table documents, document {id}");
             let detail = format!(
                 "found it, expected ids below {} (invariant 1)",
                 state.next_id
             );
             return Err(Error::corrupt(place, detail));
         }
-        let signature = SignatureRow::decode(id, signature.value(), context.shape())?;
-        let key_code = signature.key_code();
-        let signature = signature.to_signature(context.recipe);
+        let stored = DocumentRow::decode(id, stored.value(), context.shape())?;
+        let key_code = stored.head.key_code();
+        let signature = stored.to_signature(context.recipe);
         document_codes(context, key_code, &signature, &mut codes, &mut row)?;
         builder.push(id, &row)?;
     }
     if builder.documents() != state.unsealed_documents {
-        let place = format!("table signatures, from document {} on", state.sealed_below);
+        let place = format!("table documents, from document {} on", state.sealed_below);
         let (found, expected) = (builder.documents(), state.unsealed_documents);
         let detail = format!("found {found} rows, expected {expected} (invariant 1)");
         return Err(Error::corrupt(place, detail));

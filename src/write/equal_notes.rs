@@ -3,10 +3,11 @@
 use std::ops::RangeInclusive;
 
 use crate::engine::{
-    EQUAL, EngineResult, ReadableTable, ReadableTableMetadata, SIGNATURES, WriteTransaction,
+    DOCUMENTS, EQUAL, EngineResult, ReadableTable, ReadableTableMetadata, TableHandle,
+    WriteTransaction,
 };
-use crate::error::{Error, Result};
-use crate::format::{CHUNK_DOCUMENTS, EqualChunk, Posting, SignatureRow};
+use crate::error::Result;
+use crate::format::{CHUNK_DOCUMENTS, DocumentRow, EqualChunk, Posting, no_row};
 use crate::lanes::LaneSet;
 use crate::read::visit_rows;
 use crate::state::{MergeDrops, SharedContext, Tombstones};
@@ -117,13 +118,10 @@ fn digests(
     ids: &[u64],
 ) -> Result<Vec<(u64, u128)>> {
     let mut members = Vec::with_capacity(ids.len());
-    let table = write.open_table(SIGNATURES).engine()?;
+    let table = write.open_table(DOCUMENTS).engine()?;
     visit_rows(&table, ids, &|_| false, &mut |id, row| {
-        let row = row.ok_or_else(|| {
-            let place = format!("table {SIGNATURES}, document {id}");
-            Error::corrupt(place, "found no row, expected one (invariant 1)")
-        })?;
-        let row = SignatureRow::decode(id, row, context.shape())?;
+        let row = row.ok_or_else(|| no_row(DOCUMENTS.name(), id, 1))?;
+        let row = DocumentRow::decode(id, row, context.shape())?;
         members.push((id, row.digest()));
         Ok(())
     })?;

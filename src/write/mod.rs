@@ -29,7 +29,7 @@ pub(crate) use duplicate_check::find_duplicate;
 pub(crate) use equal_notes::EqualCollector;
 pub(crate) use filter_policy::{filter_bits_per_document, filter_shape};
 pub(crate) use insert_many::{check_batch, insert_batch};
-pub(crate) use pending_rows::append_rows;
+pub(crate) use pending_rows::{DocumentRows, append_rows, remove_rows};
 pub(crate) use run_tables::run_tables;
 pub(crate) use transaction::Transaction;
 pub(crate) use writer::Writer;

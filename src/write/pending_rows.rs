@@ -1,10 +1,15 @@
 //! Rows of a transaction's new documents, collected so that tables are opened once for many.
 
+use std::iter::once;
 use std::ops::Bound;
 
-use crate::engine::{DOCUMENTS, EngineResult, RowTable, SIGNATURES, WriteTransaction};
+use crate::engine::{DOCUMENTS, EngineResult, PAYLOADS, RowTable, TableHandle, WriteTransaction};
 use crate::error::Result;
+use crate::format::{DocumentRow, Shape, encode_payload, no_row};
 use crate::invariant::{OrBug, invariant};
+use crate::sketch::Signature;
+use crate::state::SharedContext;
+use crate::types::Document;
 
 /// Bytes of rows beyond which they are written; bounds the memory of a long transaction.
 const FLUSH_BYTES: usize = 4 << 20;
@@ -13,17 +18,35 @@ const FLUSH_BYTES: usize = 4 << 20;
 /// but leaves the last page of the append as full as it happens to be.
 const MIN_APPENDED: usize = 1_000;
 
-/// The two rows of one document.
-struct RowPair {
-    document: Vec<u8>,
-    signature: Vec<u8>,
+/// The rows of one document.
+pub(crate) struct DocumentRows {
+    pub(crate) document: Vec<u8>,
+    pub(crate) payload: Option<Vec<u8>>,
+}
+
+impl DocumentRows {
+    pub(crate) fn encode(
+        context: &SharedContext,
+        id: u64,
+        document: &Document<'_>,
+        signature: &Signature,
+    ) -> Result<Self> {
+        Ok(Self {
+            document: context.document_row(id, document, signature)?,
+            payload: encode_payload(id, &document.payload),
+        })
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.document.len() + self.payload.as_ref().map_or(0, Vec::len)
+    }
 }
 
 /// Documents with consecutive ids whose rows are not in the tables yet; a deleted one is `None`.
 #[derive(Default)]
 pub(super) struct PendingRows {
     first_id: u64,
-    documents: Vec<Option<RowPair>>,
+    documents: Vec<Option<DocumentRows>>,
     size_bytes: usize,
 }
 
@@ -33,7 +56,7 @@ impl PendingRows {
         (index < self.documents.len()).then_some(index)
     }
 
-    fn rows(&self, id: u64) -> Option<&RowPair> {
+    fn rows(&self, id: u64) -> Option<&DocumentRows> {
         self.documents.get(self.index(id)?)?.as_ref()
     }
 
@@ -47,14 +70,14 @@ impl PendingRows {
         self.rows(id).map(|rows| rows.document.as_slice())
     }
 
-    pub(super) fn signature(&self, id: u64) -> Option<&[u8]> {
-        self.rows(id).map(|rows| rows.signature.as_slice())
+    pub(super) fn payload(&self, id: u64) -> Option<&[u8]> {
+        self.rows(id)?.payload.as_deref()
     }
 
-    /// Returns the signature rows with their ids, ascending.
-    pub(super) fn signatures(&self) -> impl Iterator<Item = (u64, &[u8])> {
+    /// Returns the rows of documents with their ids, ascending.
+    pub(super) fn documents(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let rows = (self.first_id..).zip(&self.documents);
-        rows.filter_map(|(id, rows)| Some((id, rows.as_ref()?.signature.as_slice())))
+        rows.filter_map(|(id, rows)| Some((id, rows.as_ref()?.document.as_slice())))
     }
 
     /// Adds the next document.
@@ -62,44 +85,44 @@ impl PendingRows {
     /// # Errors
     /// [`Error::Bug`](crate::Error::Bug) if its id does not follow the one before: then the rows would
     /// be written under other documents' ids.
-    pub(super) fn push(&mut self, id: u64, document: Vec<u8>, signature: Vec<u8>) -> Result<()> {
+    pub(super) fn push(&mut self, id: u64, rows: DocumentRows) -> Result<()> {
         if self.documents.is_empty() {
             self.first_id = id;
         }
         let expected = self.first_id + self.documents.len() as u64;
         invariant!(id == expected, "document {id} came after {expected} - 1");
-        self.size_bytes += document.len() + signature.len();
-        self.documents.push(Some(RowPair {
-            document,
-            signature,
-        }));
+        self.size_bytes += rows.size_bytes();
+        self.documents.push(Some(rows));
         Ok(())
     }
 
-    /// Replaces the document row of a document that is here; returns false if it is not.
+    /// Changes the rows of a document that is here; returns false if it is not.
     ///
     /// # Errors
     /// [`Error::Bug`](crate::Error::Bug) if the count of bytes is wrong.
-    pub(super) fn replace_document(&mut self, id: u64, row: &[u8]) -> Result<bool> {
+    pub(super) fn change(
+        &mut self,
+        id: u64,
+        change: impl FnOnce(&mut DocumentRows),
+    ) -> Result<bool> {
         let rows = self
             .index(id)
             .and_then(|index| self.documents.get_mut(index));
         let Some(rows) = rows.and_then(Option::as_mut) else {
             return Ok(false);
         };
-        let others = self.size_bytes.checked_sub(rows.document.len());
-        self.size_bytes = others.or_bug("a size that includes each row")? + row.len();
-        rows.document = row.to_vec();
+        let others = self.size_bytes.checked_sub(rows.size_bytes());
+        change(rows);
+        self.size_bytes = others.or_bug("a size that includes each row")? + rows.size_bytes();
         Ok(true)
     }
 
-    /// Removes a document and returns its signature row, if it is here. The rows count as bytes until
-    /// the next flush.
+    /// Removes a document and returns its row, if it is here. The rows count as bytes until the next flush.
     pub(super) fn remove(&mut self, id: u64) -> Option<Vec<u8>> {
         let rows = self
             .index(id)
             .and_then(|index| self.documents.get_mut(index));
-        rows.and_then(Option::take).map(|rows| rows.signature)
+        rows.and_then(Option::take).map(|rows| rows.document)
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -111,47 +134,70 @@ impl PendingRows {
         if self.documents.is_empty() {
             return Ok(());
         }
-        let rows = || {
-            let rows = (self.first_id..).zip(&self.documents);
-            rows.filter_map(|(id, rows)| Some((id, rows.as_ref()?)))
+        let payloads = (self.first_id..).zip(&self.documents);
+        let mut payloads =
+            payloads.filter_map(|(id, rows)| Some((id, rows.as_ref()?.payload.as_deref()?)));
+        let write_rows = match self.documents.len() < MIN_APPENDED {
+            true => insert_rows,
+            false => append_rows,
         };
-        let documents = rows().map(|(id, rows)| (id, rows.document.as_slice()));
-        let signatures = rows().map(|(id, rows)| (id, rows.signature.as_slice()));
-        if self.documents.len() < MIN_APPENDED {
-            insert_rows(write, DOCUMENTS, documents)?;
-            insert_rows(write, SIGNATURES, signatures)?;
-        } else {
-            append_rows(write, DOCUMENTS, documents)?;
-            append_rows(write, SIGNATURES, signatures)?;
-        }
+        write_rows(write, DOCUMENTS, &mut self.documents())?;
+        write_rows(write, PAYLOADS, &mut payloads)?;
         self.documents.clear();
         self.size_bytes = 0;
         Ok(())
     }
 }
 
-fn insert_rows<'r>(
+fn insert_rows(
     write: &WriteTransaction,
     table: RowTable,
-    rows: impl Iterator<Item = (u64, &'r [u8])>,
+    rows: &mut dyn Iterator<Item = (u64, &[u8])>,
 ) -> Result<()> {
+    let Some(first) = rows.next() else {
+        return Ok(());
+    };
     let mut table = write.open_table(table).engine()?;
-    for (id, row) in rows {
+    for (id, row) in once(first).chain(rows) {
         table.insert(id, row).engine()?;
     }
     Ok(())
 }
 
 /// Appends rows with ascending ids, all above those that the table has.
-pub(crate) fn append_rows<'r>(
+pub(crate) fn append_rows(
     write: &WriteTransaction,
     table: RowTable,
-    rows: impl Iterator<Item = (u64, &'r [u8])>,
+    rows: &mut dyn Iterator<Item = (u64, &[u8])>,
 ) -> Result<()> {
+    let Some(first) = rows.next() else {
+        return Ok(());
+    };
     let mut table = write.open_table(table).engine()?;
     let mut cursor = table.upper_bound_mut(Bound::<u64>::Unbounded).engine()?;
-    for (id, row) in rows {
+    for (id, row) in once(first).chain(rows) {
         cursor.insert_before(id, row).engine()?;
     }
     cursor.close().engine()
+}
+
+/// Removes the rows of a document, and returns true if it was there.
+///
+/// # Errors
+/// [`Error::Corrupt`](crate::Error::Corrupt) for a row that cannot be read, or a payload that is gone.
+pub(crate) fn remove_rows(write: &WriteTransaction, id: u64, shape: &Shape) -> Result<bool> {
+    let mut documents = write.open_table(DOCUMENTS).engine()?;
+    let Some(row) = documents.remove(id).engine()? else {
+        return Ok(false);
+    };
+    if DocumentRow::decode(id, row.value(), shape)?
+        .head
+        .has_payload
+    {
+        let mut payloads = write.open_table(PAYLOADS).engine()?;
+        if payloads.remove(id).engine()?.is_none() {
+            return Err(no_row(PAYLOADS.name(), id, 1));
+        }
+    }
+    Ok(true)
 }

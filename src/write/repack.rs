@@ -6,11 +6,9 @@
 
 use std::ops::{Bound, Range};
 
-use crate::engine::{
-    DOCUMENTS, EngineResult, ReadableTable, RowTable, SIGNATURES, Table, TableHandle,
-};
-use crate::error::{Error, Result};
-use crate::format::RunDescriptor;
+use crate::engine::{DOCUMENTS, EngineResult, PAYLOADS, ReadableTable, Table, TableHandle};
+use crate::error::Result;
+use crate::format::{DocumentRow, RunDescriptor, Shape, no_row};
 use crate::invariant::invariant;
 use crate::state::MergeDrops;
 use crate::write::writer::Writer;
@@ -31,12 +29,14 @@ const ROW_LANES: u64 = 1;
 /// Rows of neighbouring documents.
 #[derive(Default)]
 struct Window {
-    /// Document rows of the documents that stay, with their ids, ascending.
+    /// Rows of the documents that stay, with their ids, ascending.
     documents: Vec<(u64, Vec<u8>)>,
-    /// Signature rows of the same documents.
-    signatures: Vec<(u64, Vec<u8>)>,
+    /// Rows of the payloads that stay.
+    payloads: Vec<(u64, Vec<u8>)>,
     /// Ids of the documents that are dropped, ascending.
     dropped: Vec<u64>,
+    /// Those of them that have a payload.
+    dropped_payloads: Vec<u64>,
     size_bytes: usize,
 }
 
@@ -88,7 +88,8 @@ impl Writer {
         let (mut done, mut moved) = (0, 0);
         let write = self.write()?;
         let mut documents = write.open_table(DOCUMENTS).engine()?;
-        let mut signatures = write.open_table(SIGNATURES).engine()?;
+        let mut payloads = write.open_table(PAYLOADS).engine()?;
+        let shape = self.store.context.shape();
         while let Some(from) = output.rows_from {
             let first = dropped.first_from(from).filter(|id| *id <= output.last_id);
             // `rows_from` skips to the next document that is dropped: the rows before it stay as they are.
@@ -96,18 +97,20 @@ impl Writer {
             let Some(first) = first.filter(|_| done < postings) else {
                 break;
             };
-            let (window, end) = read_window(
-                (&documents, &signatures),
-                first..output.last_id + 1,
-                dropped,
-            )?;
-            rewrite(&mut documents, first..end, &window, &window.documents)?;
-            rewrite(&mut signatures, first..end, &window, &window.signatures)?;
+            let ids = first..output.last_id + 1;
+            let (window, end) = read_window((&documents, &payloads), ids, dropped, shape)?;
+            let is_dense = window.is_dense();
+            let (live, gone) = (&window.documents, &window.dropped);
+            rewrite(&mut documents, first..end, is_dense, live, gone)?;
+            let (live, gone) = (&window.payloads, &window.dropped_payloads);
+            if !gone.is_empty() {
+                rewrite(&mut payloads, first..end, is_dense, live, gone)?;
+            }
             done += window.written_documents() as u64 * self.row_postings();
             moved += window.written_documents() as u64;
             output.rows_from = (end <= output.last_id).then_some(end);
         }
-        drop((documents, signatures));
+        drop((documents, payloads));
         self.note_removed_rows(moved);
         Ok(done)
     }
@@ -116,14 +119,15 @@ impl Writer {
 /// Reads the rows of the first documents within `ids`, as many as fit a window. Returns them with the
 /// end of the ids that were covered.
 fn read_window(
-    (documents, signatures): (&RowsOf<'_>, &RowsOf<'_>),
+    (documents, payloads): (&RowsOf<'_>, &RowsOf<'_>),
     ids: Range<u64>,
     dropped: &MergeDrops,
+    shape: &Shape,
 ) -> Result<(Window, u64)> {
     let mut window = Window::default();
     let mut next = dropped.first_from(ids.start);
     let mut end = ids.end;
-    let mut signature_rows = signatures.range(ids.clone()).engine()?;
+    let mut payload_rows = payloads.range(ids.clone()).engine()?;
     for entry in documents.range(ids.clone()).engine()? {
         let (id, document) = entry.engine()?;
         let id = id.value();
@@ -131,51 +135,51 @@ fn read_window(
             end = id;
             break;
         }
-        let signature = signature_rows.next().transpose().engine()?;
-        let signature = signature.filter(|(found, _)| found.value() == id);
-        let Some((_, signature)) = signature else {
-            return Err(no_row(SIGNATURES, id, "invariant 1"));
-        };
         if let Some(missing) = next.filter(|next| *next < id) {
-            return Err(no_row(DOCUMENTS, missing, "invariant 4"));
+            return Err(no_row(DOCUMENTS.name(), missing, 4));
         }
-        let (document, signature) = (document.value(), signature.value());
-        window.size_bytes += document.len() + signature.len();
+        let document = document.value();
+        let payload = match DocumentRow::decode(id, document, shape)?.head.has_payload {
+            true => {
+                let row = payload_rows.next().transpose().engine()?;
+                let row = row.filter(|(found, _)| found.value() == id);
+                let (_, row) = row.ok_or_else(|| no_row(PAYLOADS.name(), id, 1))?;
+                Some(row.value().to_vec())
+            }
+            false => None,
+        };
+        window.size_bytes += document.len() + payload.as_ref().map_or(0, Vec::len);
         if next == Some(id) {
             window.dropped.push(id);
+            window.dropped_payloads.extend(payload.map(|_| id));
             next = id.checked_add(1).and_then(|id| dropped.first_from(id));
         } else {
             window.documents.push((id, document.to_vec()));
-            window.signatures.push((id, signature.to_vec()));
+            window.payloads.extend(payload.map(|row| (id, row)));
         }
     }
     if let Some(missing) = next.filter(|next| *next < end) {
-        return Err(no_row(DOCUMENTS, missing, "invariant 4"));
+        return Err(no_row(DOCUMENTS.name(), missing, 4));
     }
-    let orphan = signature_rows.next().transpose().engine()?;
+    let orphan = payload_rows.next().transpose().engine()?;
     if let Some((orphan, _)) = orphan.filter(|(found, _)| found.value() < end) {
-        return Err(no_row(DOCUMENTS, orphan.value(), "invariant 1"));
+        return Err(no_row(DOCUMENTS.name(), orphan.value(), 1));
     }
     Ok((window, end))
 }
 
 type RowsOf<'t> = Table<'t, u64, &'static [u8]>;
 
-fn no_row(table: RowTable, id: u64, invariant: &str) -> Error {
-    let place = format!("table {}, document {id}", TableHandle::name(&table));
-    let detail = format!("found no row, expected one ({invariant})");
-    Error::corrupt(place, detail)
-}
-
-/// Leaves the rows of `live` in a range of a table: in full pages if many others are dropped.
+/// Leaves the live rows in a range of a table: in full pages if many others are dropped.
 fn rewrite(
     table: &mut RowsOf<'_>,
     ids: Range<u64>,
-    window: &Window,
+    is_dense: bool,
     live: &[(u64, Vec<u8>)],
+    dropped: &[u64],
 ) -> Result<()> {
-    if !window.is_dense() {
-        for id in &window.dropped {
+    if !is_dense {
+        for id in dropped {
             let is_removed = table.remove(id).engine()?.is_some();
             invariant!(is_removed, "document {id} has lost a row since it was read");
         }

@@ -66,17 +66,17 @@ impl ReadView for TailView<'_> {
         )
     }
 
-    fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
-        self.writer.document_row(id, visit)
+    fn document_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
+        self.writer.document_rows(ids, visit)
     }
 
-    fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
-        self.writer.signature_rows(ids, visit)
+    fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        self.writer.payload_row(id, visit)
     }
 
-    fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+    fn all_document_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
         self.writer
-            .all_signature_rows(&mut |id, row| match id >= self.first_id {
+            .all_document_rows(&mut |id, row| match id >= self.first_id {
                 true => visit(id, row),
                 false => Ok(()),
             })

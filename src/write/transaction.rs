@@ -219,17 +219,15 @@ impl Transaction {
         self.writer.counters.evicted.add(documents);
     }
 
-    /// Returns the stored row of the document with an id.
-    pub(crate) fn stored_row(&self, id: u64) -> Result<Option<Vec<u8>>> {
+    /// Returns the document with an id, with its payload if that is asked for.
+    pub(crate) fn document_of(
+        &self,
+        id: u64,
+        with_payload: bool,
+    ) -> Result<Option<Document<'static>>> {
         let source = self.writer.view();
-        self.writer.store.context.run_checked(|| {
-            let mut row = None;
-            source.document_row(id, &mut |bytes| {
-                row = bytes.map(<[u8]>::to_vec);
-                Ok(())
-            })?;
-            Ok(row)
-        })
+        let context = &self.writer.store.context;
+        context.run_checked(|| source.document_of(id, with_payload))
     }
 
     pub(super) fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {

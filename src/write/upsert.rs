@@ -1,11 +1,10 @@
 //! Upserts, and changes of documents that keep their postings: touches, and upserts of the same
 //! signature.
 
-use crate::engine::{DOCUMENTS, EngineResult};
-use crate::error::{Error, Result};
-use crate::format::{DocumentRow, SIGNATURES, SignatureRow};
+use crate::engine::{DOCUMENTS, EngineResult, PAYLOADS};
+use crate::error::Result;
+use crate::format::{DocumentRow, RowHead, encode_payload};
 use crate::invariant::{OrBug, invariant};
-use crate::lanes::hash_key;
 use crate::query::{Bounds, Subject};
 use crate::read::ReadView;
 use crate::sketch::Signature;
@@ -15,20 +14,14 @@ use crate::write::writer::Writer;
 impl Writer {
     /// Gives a document another stamp, and returns true if there is one with this id.
     pub(super) fn touch(&mut self, id: u64, stamp: u64) -> Result<bool> {
-        let (mut is_there, mut touched) = (false, None);
-        self.document_row(id, &mut |bytes| {
-            let Some(bytes) = bytes else {
-                return Ok(());
-            };
-            is_there = true;
-            let row = DocumentRow::decode(id, bytes)?;
-            if row.stamp != stamp {
-                touched = Some(DocumentRow { stamp, ..row }.encode(id)?);
-            }
-            Ok(())
+        let touched = self.view().with_document(id, |row| {
+            let head = RowHead { stamp, ..row.head };
+            let is_other = row.head != head;
+            is_other.then(|| row.with_head(id, &head)).transpose()
         })?;
-        if let Some(row) = touched {
-            self.replace_document_row(id, &row)?;
+        let is_there = touched.is_some();
+        if let Some(row) = touched.flatten() {
+            self.replace_document_row(id, row)?;
             self.counters.touched.add(1);
         }
         Ok(is_there)
@@ -50,7 +43,7 @@ impl Writer {
         };
         let replaced = last.map(|(_, id)| id);
         if let (Revision::Unchanged(_), Some(id)) = (&revision, replaced) {
-            self.renew(id, &DocumentRow::from(document))?;
+            self.renew(id, document, signature)?;
             self.counters.unchanged.add(1);
             return Ok(Upserted {
                 id: DocumentId::new(id),
@@ -73,61 +66,85 @@ impl Writer {
         })
     }
 
-    /// Writes the row of a document unless the stored one is the same.
-    fn renew(&mut self, id: u64, row: &DocumentRow<'_>) -> Result<()> {
-        let row = row.encode(id)?;
+    /// Gives a document with this signature another stamp and payload, where they differ.
+    fn renew(&mut self, id: u64, document: &Document<'_>, signature: &Signature) -> Result<()> {
+        let head = RowHead::new(document, signature.is_empty());
+        let stored = self.view().with_document(id, |row| {
+            let is_other = row.head != head;
+            let renewed = is_other.then(|| row.with_head(id, &head)).transpose()?;
+            Ok((row.head.has_payload, renewed))
+        })?;
+        let (had_payload, renewed) = stored.or_bug("a document that was found by its key")?;
+        if had_payload || head.has_payload {
+            self.renew_payload_row(id, encode_payload(id, &document.payload))?;
+        }
+        match renewed {
+            Some(row) => self.replace_document_row(id, row),
+            None => Ok(()),
+        }
+    }
+
+    fn replace_document_row(&mut self, id: u64, row: Vec<u8>) -> Result<()> {
+        if self.pending.covers(id) {
+            self.pending.change(id, |rows| rows.document = row)?;
+        } else {
+            let mut table = self.write()?.open_table(DOCUMENTS).engine()?;
+            table.insert(id, row.as_slice()).engine()?;
+            drop(table);
+            self.note_removed_rows(1);
+        }
+        self.note_renewed()
+    }
+
+    /// Replaces the row of a payload, unless it is the same; `None` is that of a document without one.
+    fn renew_payload_row(&mut self, id: u64, row: Option<Vec<u8>>) -> Result<()> {
         let mut is_same = false;
-        self.document_row(id, &mut |bytes| {
-            is_same = bytes == Some(&row);
+        self.payload_row(id, &mut |stored| {
+            is_same = stored == row.as_deref();
             Ok(())
         })?;
         if is_same {
             return Ok(());
         }
-        self.replace_document_row(id, &row)
+        if self.pending.covers(id) {
+            self.pending.change(id, |rows| rows.payload = row)?;
+        } else {
+            let mut table = self.write()?.open_table(PAYLOADS).engine()?;
+            match &row {
+                Some(row) => table.insert(id, row.as_slice()).engine()?,
+                None => table.remove(id).engine()?,
+            };
+        }
+        self.note_renewed()
     }
 
-    fn replace_document_row(&mut self, id: u64, row: &[u8]) -> Result<()> {
-        if !self.pending.replace_document(id, row)? {
-            self.write()?
-                .open_table(DOCUMENTS)
-                .engine()?
-                .insert(id, row)
-                .engine()?;
-            self.note_removed_rows(1);
-        }
+    fn note_renewed(&mut self) -> Result<()> {
         self.mark_changed();
-        if self.pending.is_full() {
-            self.flush_pending()?;
+        match self.pending.is_full() {
+            true => self.flush_pending(),
+            false => Ok(()),
         }
-        Ok(())
     }
 }
 
 /// Compares a signature with that of the document `id`, which has this key.
 fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -> Result<Revision> {
     let context = source.context();
-    let as_stored = context.signature_row(id, Some(hash_key(key)), signature)?;
+    let as_stored = context.document_row(id, &Document::new(key), signature)?;
+    let as_stored = DocumentRow::read(id, &as_stored, context.shape())?;
     // By containment alone nothing is near.
     let has_bounds = context.schema.has_families();
     let bounds = has_bounds.then(|| Bounds::new().resolve(&context.schema, false));
     let bounds = bounds.transpose()?;
     let subject = Subject::new(signature);
     let mut revision = None;
-    source.signature_rows(&[id], &mut |id, bytes| {
-        let Some(bytes) = bytes else {
-            let place = format!("table {SIGNATURES}, document {id}");
-            let detail = "found no row, expected one (invariant 1)";
-            return Err(Error::corrupt(place, detail));
-        };
-        let row = SignatureRow::decode(id, bytes, context.shape())?;
+    source.live_documents(&[id], &mut |id, row| {
         let compared = subject.compare_row(context, id, &row);
-        let document = source.document_of(id, false)?;
-        let document = document.or_bug("a document that was found by its key")?;
+        let document = source.to_document(id, &row, false)?;
         let last = subject.matched(context, &compared, document);
         // The bytes are compared and not the estimate: values cut to few bits can agree in all
         // positions where the whole values differ.
-        revision = Some(if bytes == as_stored {
+        revision = Some(if row.has_signature_of(&as_stored) {
             Revision::Unchanged(last)
         } else if row.is_empty() == signature.is_empty()
             && context.is_filed(signature)

@@ -7,11 +7,11 @@ use std::thread::scope;
 use std::time::Instant;
 
 use crate::engine::{
-    DEAD, DOCUMENTS, EQUAL, EngineResult, META, PanicSafe, ReadableTable, SIGNATURES,
+    DEAD, DOCUMENTS, EQUAL, EngineResult, META, PAYLOADS, PanicSafe, ReadableTable,
     WriteTransaction, catch_engine_panic,
 };
 use crate::error::{Error, Result};
-use crate::format::{DocumentRow, Posting, SignatureRow, State, header};
+use crate::format::{DocumentRow, Posting, State, header};
 use crate::index::{
     CodeRange, FilterPieces, Memtable, ProbeControl, ProbeRange, RunBlocks, RunTables, VisitProbe,
 };
@@ -26,7 +26,7 @@ use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::threads::named;
 use crate::types::{Document, DocumentId};
 use crate::write::buffer::TransactionBuffer;
-use crate::write::pending_rows::PendingRows;
+use crate::write::pending_rows::{DocumentRows, PendingRows, remove_rows};
 use crate::write::run_tables::run_tables;
 
 /// The only writer of a store, until it is committed or dropped.
@@ -148,11 +148,10 @@ impl Writer {
         let next_id =
             next_id.ok_or_else(|| Error::invalid("documents", id, "fewer than 2^64 - 1"))?;
         let key_code = document.key().map(hash_key);
-        let signature_row = self.store.context.signature_row(id, key_code, signature)?;
-        let document_row = DocumentRow::from(document).encode(id)?;
+        let rows = DocumentRows::encode(&self.store.context, id, document, signature)?;
         let buffer = self.buffer.get_mut();
         buffer.push(&self.store.context, id, key_code, signature)?;
-        self.pending.push(id, document_row, signature_row)?;
+        self.pending.push(id, rows)?;
         self.state.next_id = next_id;
         self.state.documents += 1;
         self.state.unsealed_documents += 1;
@@ -236,33 +235,13 @@ impl Writer {
             let Some(row) = self.pending.remove(id) else {
                 return Ok(false);
             };
-            let row = SignatureRow::decode(id, &row, self.store.context.shape())?;
-            self.buffer.get_mut().remove_key(row.key_code(), id);
+            let row = DocumentRow::decode(id, &row, self.store.context.shape())?;
+            self.buffer.get_mut().remove_key(row.head.key_code(), id);
             return Ok(true);
         }
-        let write = self.write()?;
-        if write
-            .open_table(DOCUMENTS)
-            .engine()?
-            .remove(id)
-            .engine()?
-            .is_none()
-        {
-            return Ok(false);
-        }
-        if write
-            .open_table(SIGNATURES)
-            .engine()?
-            .remove(id)
-            .engine()?
-            .is_none()
-        {
-            let place = format!("table signatures, document {id}");
-            let detail = "found no row, expected one (invariant 1)";
-            return Err(Error::corrupt(place, detail));
-        }
-        self.note_removed_rows(1);
-        Ok(true)
+        let is_removed = remove_rows(self.write()?, id, self.store.context.shape())?;
+        self.note_removed_rows(u64::from(is_removed));
+        Ok(is_removed)
     }
 
     /// Counts documents whose rows were taken out of pages or moved to others.
@@ -491,43 +470,42 @@ impl ReadView for Writer {
         })
     }
 
-    fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+    fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
         if self.is_dead(id) {
             return visit(None);
         }
-        self.store.context.counters.count.documents_read.add(1);
+        self.store.context.counters.count.payloads_read.add(1);
         if self.pending.covers(id) {
-            return visit(self.pending.document(id));
+            return visit(self.pending.payload(id));
         }
-        let table = self.write()?.open_table(DOCUMENTS).engine()?;
+        let table = self.write()?.open_table(PAYLOADS).engine()?;
         let row = table.get(id).engine()?;
         visit(row.as_ref().map(|row| row.value()))
     }
 
-    fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
-        self.store.context.counters.signatures_read(ids.len());
+    fn document_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
         for ids in ids.chunk_by(|a, b| self.pending.covers(*a) == self.pending.covers(*b)) {
             if self.pending.covers(*at(ids, 0)?) {
                 for &id in ids {
-                    visit(id, self.pending.signature(id))?;
+                    visit(id, self.pending.document(id))?;
                 }
                 continue;
             }
-            let table = self.write()?.open_table(SIGNATURES).engine()?;
+            let table = self.write()?.open_table(DOCUMENTS).engine()?;
             visit_rows(&table, ids, &|id| self.is_dead(id), visit)?;
         }
         Ok(())
     }
 
-    fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
-        let table = self.write()?.open_table(SIGNATURES).engine()?;
+    fn all_document_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+        let table = self.write()?.open_table(DOCUMENTS).engine()?;
         for entry in table.iter().engine()? {
             let (id, row) = entry.engine()?;
             if !self.is_dead(id.value()) {
                 visit(id.value(), row.value())?;
             }
         }
-        for (id, row) in self.pending.signatures() {
+        for (id, row) in self.pending.documents() {
             visit(id, row)?;
         }
         Ok(())

@@ -236,7 +236,7 @@ fn all_rows(path: &Path) -> Rows {
     rows_of::<&str>(&read, TableDefinition::new("meta"), &mut rows);
     rows_of::<u16>(&read, TableDefinition::new("lanes"), &mut rows);
     rows_of::<u32>(&read, TableDefinition::new("runs"), &mut rows);
-    for table in ["documents", "signatures", "dead", "equal"] {
+    for table in ["documents", "payloads", "dead", "equal"] {
         rows_of::<u64>(&read, TableDefinition::new(table), &mut rows);
     }
     for table in ["keys", "bands", "permuted"] {
@@ -257,7 +257,7 @@ fn a_copy_has_the_rows_of_the_store_byte_by_byte() {
     store.snapshot().unwrap().backup(&copy).run().unwrap();
     drop((store, other_reader));
     let rows = all_rows(&place.store());
-    for table in ["meta", "lanes", "runs", "documents", "signatures", "dead"] {
+    for table in ["meta", "lanes", "runs", "documents", "payloads", "dead"] {
         assert!(rows.iter().any(|(name, ..)| name == table), "{table}");
     }
     assert!(rows == all_rows(&copy));
@@ -343,7 +343,7 @@ fn a_damaged_row_is_named_and_there_is_no_copy() {
         ("documents", |path, name| {
             spoil::<u64>(path, TableDefinition::new(name))
         }),
-        ("signatures", |path, name| {
+        ("payloads", |path, name| {
             spoil::<u64>(path, TableDefinition::new(name))
         }),
         ("bands", |path, name| {

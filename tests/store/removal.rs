@@ -168,7 +168,7 @@ fn removing_everything_leaves_an_empty_store() {
             };
             for table in [
                 "documents",
-                "signatures",
+                "payloads",
                 "runs",
                 "keys",
                 "bands",

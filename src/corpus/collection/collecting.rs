@@ -227,8 +227,8 @@ impl<'w> Collection<'w> {
                 let rule = self.options.duplicate_keys_rule();
                 watch.run(|watch| {
                     for id in documents.leave_out_repeated(rule)? {
-                        let key = documents.row(id)?.key;
-                        let key = key.or_bug("the key of a repeated document")?;
+                        let document = documents.document(id)?;
+                        let key = document.key().or_bug("the key of a repeated document")?;
                         watch.obey(on_duplicate(DocumentId::new(id), key))?;
                     }
                     Ok(())

@@ -1,12 +1,13 @@
 //! Documents in memory, as a join reads them.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::build::{DuplicateKeys, FirstOfEachKey, LastOfEachKey};
 use crate::corpus::collection::row_arena::RowArena;
 use crate::error::Result;
-use crate::format::{DocumentRow, Posting};
+use crate::format::{Posting, RowHead};
 use crate::index::sort_by_number;
 use crate::invariant::{OrBug, at};
 use crate::join::{
@@ -28,6 +29,7 @@ const WORKING_BYTES: usize = 80;
 pub(super) struct MemoryDocuments {
     context: SharedContext,
     signatures: Arc<SignatureBatch>,
+    /// Of each document the head of a row, and its payload.
     rows: RowArena,
     /// The codes of the keys.
     keys: Vec<Posting>,
@@ -63,7 +65,10 @@ impl MemoryDocuments {
         let signatures = Arc::get_mut(&mut self.signatures);
         let signatures = signatures.or_bug("signatures that nobody reads yet")?;
         signatures.push_signature(&self.context, id, signature)?;
-        self.rows.push(&DocumentRow::from(document).encode(id)?);
+        let mut row = Vec::new();
+        RowHead::new(document, signature.is_empty()).append_to(&mut row)?;
+        row.extend_from_slice(&document.payload);
+        self.rows.push(&row);
         if let Some(key) = document.key() {
             let code = hash_key(key);
             self.keys.push(Posting { code, id });
@@ -88,7 +93,7 @@ impl MemoryDocuments {
         let mut keys = std::mem::take(&mut self.keys);
         keys.sort_unstable();
         let mut left_out = Tombstones::default();
-        let key_of = |id| Ok(self.row(id)?.key.map(<[u8]>::to_vec));
+        let key_of = |id| Ok(self.document(id)?.key.map(Cow::into_owned));
         let keys = keys.into_iter().map(Ok);
         if rule == DuplicateKeys::KeepLast {
             for kept in LastOfEachKey::new(keys, &key_of, &mut left_out) {
@@ -109,9 +114,11 @@ impl MemoryDocuments {
         Ok(ids)
     }
 
-    /// Returns the row of a document, one that is left out included.
-    pub(super) fn row(&self, id: u64) -> Result<DocumentRow<'_>> {
-        DocumentRow::decode(id, self.rows.row(id)?)
+    /// Returns a document, one that is left out included.
+    pub(super) fn document(&self, id: u64) -> Result<Document<'_>> {
+        let row = RowHead::split(self.rows.row(id)?);
+        let (head, payload) = row.or_bug("the row of a document in memory")?;
+        Ok(head.to_document(payload))
     }
 
     pub(super) fn signature(&self, id: u64) -> Result<Signature> {
@@ -121,7 +128,7 @@ impl MemoryDocuments {
 
     /// All documents, with their signatures.
     pub(super) fn all(&self) -> impl Iterator<Item = Result<(Document<'_>, Signature)>> {
-        (0..self.rows.len()).map(|id| Ok((self.row(id)?.into(), self.signature(id)?)))
+        (0..self.rows.len()).map(|id| Ok((self.document(id)?, self.signature(id)?)))
     }
 
     /// Whether documents without features have postings.
@@ -206,20 +213,20 @@ impl JoinSource for MemoryDocuments {
         if id >= self.taken() || self.left_out.contains(id) {
             return Ok(None);
         }
-        Ok(self.row(id)?.key.map(<[u8]>::to_vec))
+        Ok(self.document(id)?.key.map(Cow::into_owned))
     }
 
     fn record(&self, id: u64) -> Result<Option<Record>> {
         if id >= self.taken() || self.left_out.contains(id) {
             return Ok(None);
         }
-        let row = self.row(id)?;
+        let document = self.document(id)?;
         Ok(Some(Record {
             id: DocumentId::new(id),
-            key: row.key.map(<[u8]>::to_vec),
+            key: document.key.map(Cow::into_owned),
             signature: self.signature(id)?,
-            stamp: row.stamp,
-            payload: row.payload.to_vec(),
+            stamp: document.stamp,
+            payload: document.payload.into_owned(),
         }))
     }
 }

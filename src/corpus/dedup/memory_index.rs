@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::corpus::collection::RowArena;
 use crate::error::Result;
-use crate::format::{DocumentRow, Posting};
+use crate::format::Posting;
 use crate::index::{BucketMap, CodeRange, ProbeControl, ProbeRange, SweepControl, VisitProbe};
 use crate::invariant::{at_mut, bug};
 use crate::lanes::{LaneCode, hash_key};
@@ -15,13 +15,16 @@ use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::{SharedContext, document_codes};
 use crate::types::{Document, DocumentId};
-use crate::write::{BatchDocument, BatchInsert, BatchTarget, LookedUp, SyncAskCaller};
+use crate::write::{
+    BatchDocument, BatchInsert, BatchTarget, DocumentRows, LookedUp, SyncAskCaller,
+};
 
 /// Documents with ids from 0, in a hash table for each lane.
 pub(super) struct MemoryIndex {
     context: SharedContext,
     documents: RowArena,
-    signatures: RowArena,
+    /// A payload that has no bytes has no row.
+    payloads: RowArena,
     lanes: Vec<BucketMap>,
     postings: usize,
     /// The number of threads that look documents up.
@@ -39,7 +42,7 @@ impl MemoryIndex {
             lanes: lanes.collect(),
             context,
             documents: RowArena::default(),
-            signatures: RowArena::default(),
+            payloads: RowArena::default(),
             postings: 0,
             threads: NonZeroUsize::MIN,
             codes: Vec::new(),
@@ -53,7 +56,7 @@ impl MemoryIndex {
 
     /// Returns the memory that the documents take, in bytes.
     pub(super) fn size_bytes(&self) -> u64 {
-        let rows = self.documents.size_bytes() + self.signatures.size_bytes();
+        let rows = self.documents.size_bytes() + self.payloads.size_bytes();
         (rows + self.postings * BucketMap::POSTING_BYTES) as u64
     }
 
@@ -113,10 +116,9 @@ impl BatchTarget<SyncAskCaller<'_>> for MemoryIndex {
             }
             self.postings += 1;
         }
-        self.documents
-            .push(&DocumentRow::from(document).encode(id)?);
-        let row = self.context.signature_row(id, key_code, signature)?;
-        self.signatures.push(&row);
+        let rows = DocumentRows::encode(&self.context, id, document, signature)?;
+        self.documents.push(&rows.document);
+        self.payloads.push(&rows.payload.unwrap_or_default());
         Ok(DocumentId::new(id))
     }
 }
@@ -186,21 +188,22 @@ impl ReadView for MemoryIndex {
         Ok(())
     }
 
-    fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
-        let row = (id < self.len()).then(|| self.documents.row(id));
-        visit(row.transpose()?)
-    }
-
-    fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
+    fn document_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
         for &id in ids {
-            visit(id, Some(self.signatures.row(id)?))?;
+            let row = (id < self.len()).then(|| self.documents.row(id));
+            visit(id, row.transpose()?)?;
         }
         Ok(())
     }
 
-    fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+    fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        let row = self.payloads.row(id)?;
+        visit(Some(row).filter(|row| !row.is_empty()))
+    }
+
+    fn all_document_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
         for id in 0..self.len() {
-            visit(id, self.signatures.row(id)?)?;
+            visit(id, self.documents.row(id)?)?;
         }
         Ok(())
     }

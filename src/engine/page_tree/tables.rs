@@ -9,7 +9,7 @@ use crate::types::Problem;
 fn has_numbers(table: &str) -> bool {
     matches!(
         table,
-        "documents" | "signatures" | "dead" | "equal" | "lanes" | "runs"
+        "documents" | "payloads" | "dead" | "equal" | "lanes" | "runs"
     )
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn ids_of(table: &str, keys: &KeyRange) -> Option<(u64, u64)> {
     let first = bound(&keys.above).map_or(0, |above| above.saturating_add(1));
     let last = bound(&keys.up_to).unwrap_or(u64::MAX);
     match table {
-        "documents" | "signatures" => Some((first, last)),
+        "documents" | "payloads" => Some((first, last)),
         "dead" | "equal" => Some(ids_of_chunks(first, last)),
         _ => None,
     }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use crate::engine::{DEAD, EQUAL, EngineResult, ReadableTable, ReadableTableMetadata, overlay};
 use crate::error::{Error, Result};
-use crate::format::{DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, SignatureRow};
+use crate::format::{DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, decode_payload};
 use crate::index::lane_iter_owned;
-use crate::lanes::{LaneCode, LaneRole, hash_key};
+use crate::lanes::{LaneCode, LaneRole};
 use crate::maintain::check::filters::{FilterCheck, check_pieces};
 use crate::maintain::check::pages::{check_bookkeeping, check_pages};
 use crate::options::StoreOptions;
@@ -193,39 +193,32 @@ impl<'a, 'w> Check<'a, 'w> {
         self.snapshot.inner.version.dead.contains(id)
     }
 
-    /// Invariants 1 and 2: rows come in pairs and can be read; what they ask for is summed up.
+    /// Invariants 1 and 2: rows can be read, and each document that has a payload has its row; what
+    /// documents ask for is summed up.
     fn rows(&mut self) -> Result<()> {
         let tables = self.snapshot.inner.tables()?;
         let state = self.snapshot.inner.version.state;
-        let mut signatures = ReadableTable::iter(&tables.signatures).engine()?;
-        let mut signature = signatures.next().transpose().engine()?;
+        let mut payloads = ReadableTable::iter(&tables.payloads).engine()?;
+        let mut payload = payloads.next().transpose().engine()?;
         let total = tables.documents.len().engine()?;
         for (done, entry) in (0..).zip(ReadableTable::iter(&tables.documents).engine()?) {
             self.watch.step(Phase::CheckingDocuments, done, total)?;
             let (id, document) = entry.engine()?;
             let id = id.value();
-            while let Some((orphan, _)) = signature.as_ref().filter(|(s, _)| s.value() < id) {
-                let place = format!("table signatures, document {}", orphan.value());
-                self.report
-                    .add(1, place, "found a row, but no row in documents");
-                signature = signatures.next().transpose().engine()?;
+            while let Some((orphan, _)) = payload.as_ref().filter(|(found, _)| found.value() < id) {
+                self.orphan(orphan.value());
+                payload = payloads.next().transpose().engine()?;
             }
-            match signature.as_ref().filter(|(found, _)| found.value() == id) {
-                Some((_, row)) => {
-                    let read = self.row(id, document.value(), row.value());
-                    self.report.note(2, read)?;
-                    signature = signatures.next().transpose().engine()?;
-                }
-                None => {
-                    let place = format!("table signatures, document {id}");
-                    self.report.add(1, place, "found no row, expected one");
-                }
+            let own = payload.as_ref().filter(|(found, _)| found.value() == id);
+            let read = self.row(id, document.value(), own.map(|(_, row)| row.value()));
+            self.report.note(2, read)?;
+            if own.is_some() {
+                payload = payloads.next().transpose().engine()?;
             }
         }
-        if let Some((orphan, _)) = signature {
-            let place = format!("table signatures, document {}", orphan.value());
-            self.report
-                .add(1, place, "found a row, but no row in documents");
+        while let Some((orphan, _)) = payload {
+            self.orphan(orphan.value());
+            payload = payloads.next().transpose().engine()?;
         }
         if self.report.documents != state.documents {
             let detail = format!(
@@ -238,21 +231,32 @@ impl<'a, 'w> Check<'a, 'w> {
         self.watch.tell(Phase::CheckingDocuments, total, total)
     }
 
-    fn row(&mut self, id: u64, document: &[u8], signature: &[u8]) -> Result<()> {
+    /// Notes a payload without a document that has one.
+    fn orphan(&mut self, id: u64) {
+        let place = format!("table payloads, document {id}");
+        let detail = "found a row, but no document that has a payload";
+        self.report.add(1, place, detail);
+    }
+
+    fn row(&mut self, id: u64, document: &[u8], payload: Option<&[u8]>) -> Result<()> {
         let context = self.snapshot.context();
         let committed = &self.snapshot.inner.version;
-        let document = DocumentRow::decode(id, document)?;
-        let signature = SignatureRow::decode(id, signature, context.shape())?;
-        let key_code = document.key.map(hash_key);
-        if signature.key_code() != key_code {
-            let place = format!("table signatures, document {id}");
-            self.report.add(1, place, "found the code of another key");
+        let document = DocumentRow::decode(id, document, context.shape())?;
+        match payload {
+            Some(_) if !document.head.has_payload => self.orphan(id),
+            Some(payload) => self.report.note(2, decode_payload(id, payload).map(drop))?,
+            None if document.head.has_payload => {
+                let place = format!("table payloads, document {id}");
+                self.report.add(1, place, "found no row, expected one");
+            }
+            None => {}
         }
+        let key_code = document.head.key_code();
         if self.is_dead(id) {
             self.removed.insert(id);
             return Ok(());
         }
-        let signature = signature.to_signature(context.recipe);
+        let signature = document.to_signature(context.recipe);
         if id >= committed.state.next_id {
             let place = format!("table documents, document {id}");
             let detail = format!("found it, expected ids below {}", committed.state.next_id);
@@ -318,8 +322,8 @@ impl<'a, 'w> Check<'a, 'w> {
                 let members: Vec<(u64, u128)> = row.members(chunk).collect();
                 let ids: Vec<u64> = members.iter().map(|(id, _)| *id).collect();
                 let mut members = members.into_iter();
-                visit_rows(&tables.signatures, &ids, &|_| false, &mut |id, row| {
-                    let row = row.map(|row| SignatureRow::decode(id, row, shape));
+                visit_rows(&tables.documents, &ids, &|_| false, &mut |id, row| {
+                    let row = row.map(|row| DocumentRow::decode(id, row, shape));
                     let found = row.transpose()?.map(|row| row.digest());
                     let expected = members.next().map(|(_, digest)| digest);
                     self.noted(id, found, expected);

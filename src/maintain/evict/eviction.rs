@@ -9,7 +9,7 @@ use crate::maintain::evict::newest::{Age, Memory, age_of_rank};
 use crate::maintain::evict::policy::{EvictPolicy, Judge, StoredDocument};
 use crate::observe::{UPKEEP, log as events};
 use crate::read::SnapshotView;
-use crate::read::StoredRows;
+use crate::read::StoredDocuments;
 use crate::state::OpenStore;
 use crate::types::{DocumentId, Operation, Phase, Report, Watch};
 use crate::write::Transaction;
@@ -136,7 +136,7 @@ fn evict_in_slices(
     match policy {
         EvictPolicy::OlderThan(stamp) => {
             drop(first);
-            eviction.run(&mut |document| document.stamp() < stamp, watch)
+            eviction.run(&mut |document| document.stamp() < stamp, false, watch)
         }
         EvictPolicy::KeepNewest(documents) => {
             if first.len() <= documents {
@@ -145,11 +145,11 @@ fn evict_in_slices(
             eviction.left = first.len() - documents;
             let oldest_kept = oldest_kept(&first, eviction.left, watch)?;
             drop(first);
-            eviction.run(&mut |document| document.age() < oldest_kept, watch)
+            eviction.run(&mut |document| document.age() < oldest_kept, false, watch)
         }
         EvictPolicy::Where(mut judge) => {
             drop(first);
-            eviction.run(&mut *judge, watch)
+            eviction.run(&mut *judge, true, watch)
         }
     }
 }
@@ -158,6 +158,8 @@ fn evict_in_slices(
 struct EvictionRun<'a> {
     store: &'a Arc<OpenStore>,
     slices: Slices,
+    /// True if the policy asks for payloads.
+    with_payloads: bool,
     /// Ids that have not been read yet. Documents inserted meanwhile have greater ones.
     ids: Range<u64>,
     /// Number of documents at the beginning.
@@ -174,6 +176,7 @@ impl<'a> EvictionRun<'a> {
         Self {
             store,
             slices,
+            with_payloads: false,
             ids: 0..first.inner.version.state.next_id,
             total: first.len(),
             left: u64::MAX,
@@ -183,12 +186,20 @@ impl<'a> EvictionRun<'a> {
     }
 
     /// Looks at all documents, each piece of them as it is by then.
-    fn run(mut self, judge: &mut Judge<'_>, watch: &mut Watch<'_>) -> Result<EvictReport> {
-        let mut rows = StoredRows::default();
+    fn run(
+        mut self,
+        judge: &mut Judge<'_>,
+        with_payloads: bool,
+        watch: &mut Watch<'_>,
+    ) -> Result<EvictReport> {
+        self.with_payloads = with_payloads;
+        let mut documents = StoredDocuments::default();
         while !self.ids.is_empty() {
             self.tell(watch)?;
-            self.ids.start = rows.read(&SnapshotView::open(self.store)?, self.ids.clone())?;
-            self.take(&rows, judge, watch)?;
+            let snapshot = SnapshotView::open(self.store)?;
+            self.ids.start = documents.read(&snapshot, self.ids.clone(), with_payloads)?;
+            drop(snapshot);
+            self.take(&documents, judge, watch)?;
         }
         self.evict_chosen(judge)?;
         self.tell(watch)?;
@@ -197,23 +208,23 @@ impl<'a> EvictionRun<'a> {
         Ok(self.report)
     }
 
-    /// Chooses among rows, and evicts whenever enough are chosen.
+    /// Chooses among documents, and evicts whenever enough are chosen.
     fn take(
         &mut self,
-        rows: &StoredRows,
+        documents: &StoredDocuments,
         judge: &mut Judge<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<()> {
-        for (id, row) in rows.iter() {
+        for (id, document) in documents.iter() {
             self.report.examined += 1;
-            if !judge(&StoredDocument::decode(id, row)?) {
+            if !judge(&StoredDocument::new(*id, document)) {
                 continue;
             }
             if self.slices.is_dry_run {
                 self.report.evicted += 1;
                 continue;
             }
-            self.chosen.push(id);
+            self.chosen.push(*id);
             if self.chosen.len() >= self.slices.documents {
                 self.evict_chosen(judge)?;
                 self.tell(watch)?;
@@ -232,11 +243,8 @@ impl<'a> EvictionRun<'a> {
         let begun = Instant::now();
         let mut evicted = 0;
         for id in &chosen {
-            let row = transaction.stored_row(*id)?;
-            let is_to_go = match &row {
-                Some(row) => judge(&StoredDocument::decode(*id, row)?),
-                None => false,
-            };
+            let document = transaction.document_of(*id, self.with_payloads)?;
+            let is_to_go = document.is_some_and(|it| judge(&StoredDocument::new(*id, &it)));
             if is_to_go && evicted < self.left {
                 transaction.remove_id(DocumentId::new(*id))?;
                 evicted += 1;
@@ -266,16 +274,16 @@ fn oldest_kept(snapshot: &SnapshotView, older: u64, watch: &mut Watch<'_>) -> Re
         return Ok((u64::MAX, u64::MAX));
     }
     let end = snapshot.inner.version.state.next_id;
-    let mut rows = StoredRows::default();
+    let mut piece = StoredDocuments::default();
     let mut documents = 0;
     age_of_rank(older, total, Memory::default(), &mut |visit| {
         let mut from = 0;
         while from < end {
             // How many passes it takes shows only on the way.
             watch.tell(Phase::ReadingDocuments, documents, None)?;
-            from = rows.read(snapshot, from..end)?;
-            for (id, row) in rows.iter() {
-                visit(StoredDocument::decode(id, row)?.age());
+            from = piece.read(snapshot, from..end, false)?;
+            for (id, document) in piece.iter() {
+                visit(StoredDocument::new(*id, document).age());
                 documents += 1;
             }
         }

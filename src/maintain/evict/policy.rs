@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use crate::error::Result;
-use crate::format::DocumentRow;
 use crate::maintain::evict::newest::Age;
-use crate::types::DocumentId;
+use crate::types::{Document, DocumentId};
 
 /// Decides whether a document is evicted.
 pub(super) type Judge<'j> = dyn FnMut(&StoredDocument<'_>) -> bool + 'j;
@@ -97,17 +95,16 @@ impl fmt::Debug for EvictPolicy<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredDocument<'a> {
     id: u64,
-    row: DocumentRow<'a>,
+    document: &'a Document<'a>,
 }
 
 impl<'a> StoredDocument<'a> {
-    pub(super) fn decode(id: u64, row: &'a [u8]) -> Result<Self> {
-        let row = DocumentRow::decode(id, row)?;
-        Ok(Self { id, row })
+    pub(super) fn new(id: u64, document: &'a Document<'a>) -> Self {
+        Self { id, document }
     }
 
     pub(super) fn age(&self) -> Age {
-        (self.row.stamp, self.id)
+        (self.document.stamp, self.id)
     }
 
     /// Its id.
@@ -119,18 +116,18 @@ impl<'a> StoredDocument<'a> {
     /// Its key, unless it was appended without one.
     #[must_use]
     pub fn key(&self) -> Option<&'a [u8]> {
-        self.row.key
+        self.document.key()
     }
 
     /// Returns the stamp of the document.
     #[must_use]
     pub fn stamp(&self) -> u64 {
-        self.row.stamp
+        self.document.stamp
     }
 
     /// Returns the payload of the document.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
-        self.row.payload
+        &self.document.payload
     }
 }

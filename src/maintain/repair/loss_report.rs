@@ -1,13 +1,11 @@
 //! The losses of a damaged file, as ranges of ids, up to a limit.
 
 use crate::error::Error;
+use crate::format::DOCUMENTS;
 use crate::types::{DocumentId, Problem};
 
 /// Maximum number of listed ranges, and of listed damaged places.
 const MAX_LISTED: usize = 1_000;
-
-pub(super) const DOCUMENT_ROWS: &str = "documents";
-pub(super) const SIGNATURE_ROWS: &str = "signatures";
 
 /// Documents with ids from one to another, both included.
 ///
@@ -45,8 +43,8 @@ pub(super) struct LossReport {
     pub(super) documents: u64,
     pub(super) may_be_back: Vec<IdRange>,
     pub(super) is_truncated: bool,
-    /// Ids whose rows in `documents` can be out of reach, and those in `signatures`.
-    unreachable: [Vec<(u64, u64)>; 2],
+    /// Ids whose rows in `documents` can be out of reach.
+    unreachable: Vec<(u64, u64)>,
 }
 
 impl LossReport {
@@ -98,12 +96,11 @@ impl LossReport {
 
     /// Notes that the rows of some documents in a table cannot be reached. Ranges come ascending.
     pub(super) fn unreachable(&mut self, table: &str, ids: (u64, u64)) {
-        let [documents, signatures] = &mut self.unreachable;
-        let ranges = if table == SIGNATURE_ROWS {
-            signatures
-        } else {
-            documents
-        };
+        // A document tells by itself that its payload is gone.
+        if table != DOCUMENTS {
+            return;
+        }
+        let ranges = &mut self.unreachable;
         if let Some(last) = ranges.last_mut()
             && (last.1 == u64::MAX || ids.0 <= last.1 + 1)
         {
@@ -117,15 +114,14 @@ impl LossReport {
         }
     }
 
-    /// Documents of which no row is left are in what cannot be reached in both tables.
+    /// Documents of which no row is left are in what cannot be reached.
     pub(crate) fn finish(&mut self, next_id: Option<u64>, may_be_back: Vec<(u64, u64)>) {
         let end = next_id.unwrap_or(u64::MAX);
         let within = |(first, last): (u64, u64)| {
             (first < end).then(|| (first, last.min(end.saturating_sub(1))))
         };
-        let [documents, signatures] = std::mem::take(&mut self.unreachable);
-        let both = intersections(&documents, &signatures);
-        for (first, last) in both.into_iter().filter_map(within) {
+        let unreachable = std::mem::take(&mut self.unreachable);
+        for (first, last) in unreachable.into_iter().filter_map(within) {
             self.push_lost(range(
                 first,
                 last,
@@ -152,36 +148,10 @@ fn range(first: u64, last: u64, reason: &str) -> IdRange {
     }
 }
 
-/// Returns the intersections of two lists of ranges; both ascend.
-fn intersections(mut a: &[(u64, u64)], mut b: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let mut both = Vec::new();
-    while let ([(a_first, a_last), a_rest @ ..], [(b_first, b_last), b_rest @ ..]) = (a, b) {
-        let (first, last) = (*a_first.max(b_first), *a_last.min(b_last));
-        if first <= last {
-            both.push((first, last));
-        }
-        if a_last <= b_last {
-            a = a_rest;
-        } else {
-            b = b_rest;
-        }
-    }
-    both
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_both_lack_is_lost() {
-        let a = [(0, 3), (10, 20), (30, u64::MAX)];
-        let b = [(3, 11), (13, 14), (15, 15), (25, 31), (40, 40)];
-        let expected = [(3, 3), (10, 11), (13, 14), (15, 15), (30, 31), (40, 40)];
-        assert_eq!(intersections(&a, &b), expected);
-        assert_eq!(intersections(&b, &a), expected);
-        assert_eq!(intersections(&a, &[]), []);
-    }
+    use crate::format::PAYLOADS;
 
     #[test]
     fn neighbours_are_one_range_and_many_are_cut() {
@@ -199,9 +169,9 @@ mod tests {
         assert_eq!((losses.documents, losses.is_truncated), (5, false));
         for id in 0..2 * MAX_LISTED as u64 {
             losses.lost(100 + 2 * id, "gone".into());
-            losses.unreachable(DOCUMENT_ROWS, (3 * id, 3 * id + 1));
+            losses.unreachable(DOCUMENTS, (3 * id, 3 * id + 1));
         }
-        losses.unreachable(SIGNATURE_ROWS, (0, u64::MAX));
+        losses.unreachable(PAYLOADS, (0, u64::MAX));
         assert_eq!(losses.lost.len(), MAX_LISTED);
         assert!(losses.is_truncated);
         losses.lost.clear();

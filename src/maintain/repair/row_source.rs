@@ -1,4 +1,4 @@
-//! Reads the rows of `documents` or `signatures` one by one, ascending by id.
+//! Reads the rows of `documents` or `payloads` one by one, ascending by id.
 
 use crate::engine::{LeafPage, PageFile, Tree, Walk, WalkStep, ids_of, problem_of, row_check};
 use crate::maintain::repair::loss_report::LossReport;

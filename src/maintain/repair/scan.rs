@@ -10,7 +10,7 @@ use crate::engine::{
     Leaf, LeafPage, PAGE_BYTES, Page, PageFile, Widths, intact_rows, row_check, stated_count,
 };
 use crate::error::Result;
-use crate::maintain::repair::loss_report::{DOCUMENT_ROWS, SIGNATURE_ROWS};
+use crate::format::{DOCUMENTS, PAYLOADS};
 use crate::maintain::repair::meta::MetaRows;
 use crate::maintain::repair::rows::{ReadRow, row_at};
 use crate::types::{Phase, Watch};
@@ -18,7 +18,7 @@ use crate::types::{Phase, Watch};
 /// Bytes of the file that are read between two calls of the progress callback.
 const BYTES_PER_CALL: u64 = 4 << 20;
 
-/// The key and value widths of the tables `documents` and `signatures`.
+/// The key and value widths of the tables `documents` and `payloads`.
 const ROWS: Widths = Widths {
     key: Some(8),
     value: None,
@@ -32,7 +32,7 @@ const NAMED_ROWS: Widths = Widths {
 /// The rows that a scan found.
 pub(super) struct Scanned {
     pub(super) documents: ScannedRows,
-    pub(super) signatures: ScannedRows,
+    pub(super) payloads: ScannedRows,
     /// The rows of `meta` of the newest commit that were found together.
     pub(super) meta: MetaRows,
 }
@@ -40,8 +40,8 @@ pub(super) struct Scanned {
 /// Looks at all pages of a file.
 pub(super) fn scan(pages: &PageFile, watch: &mut Watch<'_>) -> Result<Scanned> {
     let mut scanned = Scanned {
-        documents: ScannedRows::new(DOCUMENT_ROWS),
-        signatures: ScannedRows::new(SIGNATURE_ROWS),
+        documents: ScannedRows::new(DOCUMENTS),
+        payloads: ScannedRows::new(PAYLOADS),
         meta: MetaRows::default(),
     };
     let total = pages.length_bytes();
@@ -53,10 +53,10 @@ pub(super) fn scan(pages: &PageFile, watch: &mut Watch<'_>) -> Result<Scanned> {
             continue;
         };
         scanned.documents.look_at(offset, &bytes);
-        scanned.signatures.look_at(offset, &bytes);
+        scanned.payloads.look_at(offset, &bytes);
         look_for_meta(&bytes, &mut scanned.meta);
     }
-    for rows in [&mut scanned.documents, &mut scanned.signatures] {
+    for rows in [&mut scanned.documents, &mut scanned.payloads] {
         rows.leaves
             .sort_unstable_by_key(|leaf| Reverse(leaf.first_id));
     }

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use crate::engine::{Commit, open_commit, problem_of};
 use crate::error::{Error, Result};
-use crate::format::{DocumentRow, Shape, SignatureRow};
-use crate::lanes::hash_key;
-use crate::maintain::repair::loss_report::{DOCUMENT_ROWS, LossReport, SIGNATURE_ROWS};
+use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, Shape, decode_payload};
+use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::meta::MetaRows;
 use crate::maintain::repair::row_source::RowSource;
 use crate::maintain::repair::rows::ReadRow;
@@ -18,15 +17,15 @@ use crate::sketch::{RecipeMark, Signature};
 use crate::state::shape_of;
 use crate::types::{Document, Watch};
 
-/// Reasons of a document that has one row only.
+/// Reasons of a document that has not all of its rows.
 const NO_DOCUMENT_ROW: &str = "its row in documents is gone";
-const NO_SIGNATURE_ROW: &str = "its row in signatures is gone";
+const NO_PAYLOAD_ROW: &str = "its row in payloads is gone";
 
 /// A damaged file, whose documents come one by one.
 pub(super) struct DamagedStore {
     commit: Commit,
     documents: RowSource,
-    signatures: RowSource,
+    payloads: RowSource,
     next: (Option<ReadRow>, Option<ReadRow>),
     dead: RemainingTombstones,
     schema: Schema,
@@ -60,7 +59,7 @@ impl DamagedStore {
         }
         let table = |name: &str| tables.iter().find(|table| &*table.name == name);
         if !scans
-            && [DOCUMENT_ROWS, SIGNATURE_ROWS]
+            && [DOCUMENTS, PAYLOADS]
                 .iter()
                 .any(|name| table(name).is_none())
         {
@@ -81,20 +80,20 @@ impl DamagedStore {
         if scans {
             dead.may_be_back = vec![(0, u64::MAX)];
         }
-        let (documents, signatures) = match found {
+        let (documents, payloads) = match found {
             Some(found) => (
                 RowSource::from_scan(found.documents),
-                RowSource::from_scan(found.signatures),
+                RowSource::from_scan(found.payloads),
             ),
             None => (
-                RowSource::from_tree(DOCUMENT_ROWS, table("documents"), &mut losses),
-                RowSource::from_tree(SIGNATURE_ROWS, table("signatures"), &mut losses),
+                RowSource::from_tree(DOCUMENTS, table(DOCUMENTS), &mut losses),
+                RowSource::from_tree(PAYLOADS, table(PAYLOADS), &mut losses),
             ),
         };
         let mut store = Self {
             next: (None, None),
             documents,
-            signatures,
+            payloads,
             dead,
             shape: shape_of(&schema),
             recipe: schema.sketcher().recipe_mark(),
@@ -131,29 +130,29 @@ impl DamagedStore {
         take: &mut dyn FnMut(u64, Document<'_>, &Signature) -> Result<()>,
     ) -> Result<bool> {
         loop {
-            let (document, signature) = match &self.next {
+            let (document, payload) = match &self.next {
                 (None, None) => return Ok(false),
-                (Some(document), Some(signature)) if document.id == signature.id => {
-                    (Some(document), Some(signature))
+                (Some(document), Some(payload)) if document.id == payload.id => {
+                    (Some(document), Some(payload))
                 }
-                (Some(document), Some(signature)) if signature.id < document.id => {
-                    (None, Some(signature))
+                (Some(document), Some(payload)) if payload.id < document.id => {
+                    (None, Some(payload))
                 }
                 (Some(document), _) => (Some(document), None),
-                (None, Some(signature)) => (None, Some(signature)),
+                (None, Some(payload)) => (None, Some(payload)),
             };
-            let (has_document, has_signature) = (document.is_some(), signature.is_some());
-            let id = document.or(signature).map_or(0, |row| row.id);
+            let (has_document, has_payload) = (document.is_some(), payload.is_some());
+            let id = document.or(payload).map_or(0, |row| row.id);
             let mut taken = Ok(false);
             if !self.dead.contains(id) && self.next_id.is_none_or(|next| id < next) {
-                match self.decode(document, signature) {
+                match self.decode(document, payload) {
                     Ok((document, signature)) => {
                         taken = take(id, document, &signature).map(|()| true);
                     }
                     Err(reason) => self.losses.lost(id, reason),
                 }
             }
-            self.advance(has_document, has_signature);
+            self.advance(has_document, has_payload);
             match taken {
                 Ok(false) => {}
                 taken => return taken,
@@ -165,30 +164,33 @@ impl DamagedStore {
     fn decode<'r>(
         &self,
         document: Option<&'r ReadRow>,
-        signature: Option<&'r ReadRow>,
+        payload: Option<&'r ReadRow>,
     ) -> std::result::Result<(Document<'r>, Signature), String> {
         let document = document.ok_or(NO_DOCUMENT_ROW)?;
-        let signature = signature.ok_or(NO_SIGNATURE_ROW)?;
-        let damage = |error: Error| error.to_string();
-        let row = DocumentRow::decode(document.id, &document.value)
-            .map_err(|error| reason("documents", &error))?;
-        let signature = SignatureRow::decode(signature.id, &signature.value, &self.shape)
-            .map_err(|error| reason("signatures", &error))?;
-        if signature.key_code() != row.key.map(hash_key) {
-            return Err("its signature is that of another key".into());
-        }
-        let document = Document::from(row);
-        document.validate().map_err(damage)?;
-        Ok((document, signature.to_signature(self.recipe)))
+        let row = DocumentRow::decode(document.id, &document.value, &self.shape)
+            .map_err(|error| reason(DOCUMENTS, &error))?;
+        let payload = match row.head.has_payload {
+            true => {
+                let payload = payload.ok_or(NO_PAYLOAD_ROW)?;
+                decode_payload(payload.id, &payload.value)
+                    .map_err(|error| reason(PAYLOADS, &error))?
+            }
+            // One that it had before, which a scan has found.
+            false => &[],
+        };
+        let (head, signature) = (row.head, row.to_signature(self.recipe));
+        let document = head.to_document(payload);
+        document.validate().map_err(|error| error.to_string())?;
+        Ok((document, signature))
     }
 
-    fn advance(&mut self, documents: bool, signatures: bool) {
+    fn advance(&mut self, documents: bool, payloads: bool) {
         let pages = &self.commit.pages;
         if documents {
             self.next.0 = self.documents.next(pages, &mut self.losses);
         }
-        if signatures {
-            self.next.1 = self.signatures.next(pages, &mut self.losses);
+        if payloads {
+            self.next.1 = self.payloads.next(pages, &mut self.losses);
         }
     }
 

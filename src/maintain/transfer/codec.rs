@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::format::{checksum, decode_plain_signature};
+use crate::format::{decode_body, encode_signature};
 use crate::lanes::TableDesign;
 use crate::maintain::transfer::pair_rule::PairRule;
 use crate::options::StoreOptions;
@@ -108,9 +108,7 @@ impl Codec {
     /// [`Error::SignatureMismatch`] if the signature does not fit the schema.
     pub fn encode(&self, signature: &Signature) -> Result<Vec<u8>> {
         self.context.check_signature(signature)?;
-        let mut row = self.context.signature_row(0, None, signature)?;
-        row.truncate(row.len().saturating_sub(checksum::CHECKSUM_BYTES));
-        Ok(row)
+        encode_signature(signature, self.context.shape())
     }
 
     /// Reads the bytes of a signature.
@@ -120,8 +118,10 @@ impl Codec {
     /// [`Error::InvalidParameter`] for bytes that [`encode`](Self::encode) could not have returned.
     pub fn decode(&self, bytes: &[u8]) -> Result<Signature> {
         let context = &self.context;
-        let decoded = decode_plain_signature(bytes, context.shape(), context.recipe);
-        decoded.ok_or_else(|| {
+        let decoded = decode_body(bytes, context.shape(), context.recipe);
+        let alone = decoded.filter(|(head, _)| !head.has_fields());
+        let signature = alone.map(|(_, signature)| signature);
+        signature.ok_or_else(|| {
             let found = format!("{} bytes of something else", bytes.len());
             Error::invalid("bytes", found, "those of a signature of this schema")
         })

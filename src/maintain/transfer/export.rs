@@ -2,11 +2,9 @@
 
 use std::io::Write;
 
-use crate::engine::{EngineResult, OwnedRange, PanicSafe, RowTable, SIGNATURES, TableHandle};
+use crate::engine::{EngineResult, OwnedRange, PanicSafe};
 use crate::error::{Error, Result};
-use crate::format::{
-    DocumentRow, SignatureRow, StreamHeader, StreamWriter, append_plain_signature, checksum,
-};
+use crate::format::{DocumentRow, StreamHeader, StreamWriter, checksum};
 use crate::read::ReadView;
 use crate::read::SnapshotView;
 use crate::types::{Operation, Phase, Report, Watch};
@@ -109,18 +107,14 @@ type TableRows = PanicSafe<OwnedRange<u64, &'static [u8]>>;
 struct LiveRows<'s> {
     snapshot: &'s SnapshotView,
     documents: TableRows,
-    signatures: TableRows,
-    plain: Vec<u8>,
 }
 
 impl<'s> LiveRows<'s> {
     fn new(snapshot: &'s SnapshotView) -> Result<Self> {
-        let tables = snapshot.inner.tables()?;
+        let documents = &snapshot.inner.tables()?.documents;
         Ok(Self {
             snapshot,
-            documents: PanicSafe::new(tables.documents.range_owned::<u64>(..).engine()?),
-            signatures: PanicSafe::new(tables.signatures.range_owned::<u64>(..).engine()?),
-            plain: Vec::new(),
+            documents: PanicSafe::new(documents.range_owned::<u64>(..).engine()?),
         })
     }
 
@@ -131,22 +125,15 @@ impl<'s> LiveRows<'s> {
             let Some(entry) = self.documents.next() else {
                 break;
             };
-            let (id, document) = entry.engine()?;
-            let id = id.value();
-            let signature = match self.signatures.next().transpose().engine()? {
-                Some((found, row)) if found.value() == id => row,
-                _ => return Err(no_row(SIGNATURES, id)),
-            };
+            let (id, row) = entry.engine()?;
+            let (id, row) = (id.value(), row.value());
             if self.snapshot.inner.is_dead(id) {
                 continue;
             }
-            let (document, signature) = (document.value(), signature.value());
-            DocumentRow::decode(id, document)?;
-            let shape = self.snapshot.context().shape();
-            let row = SignatureRow::decode(id, signature, shape)?;
-            self.plain.clear();
-            append_plain_signature(&row, without_checksum(signature), &mut self.plain);
-            stream.document(id, without_checksum(document), &self.plain, piece)?;
+            let view = self.snapshot.view();
+            let document = DocumentRow::decode(id, row, self.snapshot.context().shape())?;
+            let document = view.to_document(id, &document, true)?;
+            stream.document(id, without_checksum(row), &document.payload, piece)?;
             appended += 1;
         }
         Ok(appended)
@@ -158,9 +145,4 @@ fn without_checksum(row: &[u8]) -> &[u8] {
         .split_last_chunk::<{ checksum::CHECKSUM_BYTES }>()
         .unwrap_or((row, &[0; checksum::CHECKSUM_BYTES]));
     body
-}
-
-fn no_row(table: RowTable, id: u64) -> Error {
-    let place = format!("table {}, document {id}", table.name());
-    Error::corrupt(place, "found no row, expected one (invariant 1)")
 }

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::format::{DocumentRow, StreamDocument, StreamHeader, StreamReader};
+use crate::format::{StreamDocument, StreamHeader, StreamReader};
 use crate::invariant::invariant;
 use crate::observe::{UPKEEP, log as events};
 use crate::query::find_keys;
@@ -240,9 +240,9 @@ fn take_in(
         return Ok(());
     }
     let pairs = batch.iter().map(|document| {
-        let row = document.row().map(Document::from);
-        let row = row.ok_or_else(|| no_layout(document.id))?;
-        Ok((row, &document.signature))
+        let open = document.document();
+        let open = open.ok_or_else(|| no_layout(document.id))?;
+        Ok((open, &document.signature))
     });
     let pairs: Vec<SignedDocument<'_>> = pairs.collect::<Result<_>>()?;
     let mut counted = *report;
@@ -381,7 +381,7 @@ fn insert_by_rule(
             // A stream may have a key twice.
             let holder = key.and_then(|key| batch_keys.get(key).copied().or(known));
             if let Some(holder) = holder {
-                if !replaces(writer, &DocumentRow::from(document), holder, rule)? {
+                if !replaces(writer, document, holder, rule)? {
                     report.skipped += 1;
                     continue;
                 }
@@ -401,23 +401,17 @@ fn insert_by_rule(
 /// Returns whether a document replaces the one that has its key.
 fn replaces(
     writer: &Writer,
-    document: &DocumentRow<'_>,
+    document: &Document<'_>,
     holder: u64,
     rule: ExistingKeys,
 ) -> Result<bool> {
     match rule {
-        ExistingKeys::Refuse => Err(key_exists(document.key, DocumentId::new(holder))),
+        ExistingKeys::Refuse => Err(key_exists(document.key(), DocumentId::new(holder))),
         ExistingKeys::Skip => Ok(false),
         ExistingKeys::Replace => Ok(true),
         ExistingKeys::ReplaceIfNewer => {
-            let mut is_newer = true;
-            writer.view().document_row(holder, &mut |row| {
-                if let Some(row) = row {
-                    is_newer = DocumentRow::decode(holder, row)?.stamp < document.stamp;
-                }
-                Ok(())
-            })?;
-            Ok(is_newer)
+            let held = writer.view().document_of(holder, false)?;
+            Ok(held.is_none_or(|held| held.stamp < document.stamp))
         }
     }
 }

@@ -450,7 +450,7 @@ fn document_hashes(view: &dyn ReadView, found: &[Overlaps]) -> Result<BTreeMap<u
     ids.sort_unstable();
     ids.dedup();
     let mut hashes = BTreeMap::new();
-    view.live_signatures(&ids, &mut |id, row| {
+    view.live_documents(&ids, &mut |id, row| {
         hashes.insert(id, row.kept_count());
         Ok(())
     })?;
@@ -484,7 +484,7 @@ fn add_passages(
         }
     }
     let ids: Vec<u64> = asking.keys().copied().collect();
-    view.live_signatures(&ids, &mut |id, row| {
+    view.live_documents(&ids, &mut |id, row| {
         let kept = row.kept_shingles();
         for (signature, overlap) in asking.remove(&id).into_iter().flatten() {
             let begins = |hash| Ok(!shared.is_capped(hash)?);

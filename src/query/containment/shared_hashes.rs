@@ -113,7 +113,8 @@ impl SharedHashes {
         ids.sort_unstable();
         ids.dedup();
         let mut live = Vec::with_capacity(ids.len());
-        view.signature_rows(&ids, &mut |id, row| {
+        view.context().counters.signatures_read(ids.len());
+        view.document_rows(&ids, &mut |id, row| {
             live.extend(row.map(|_| id));
             Ok(())
         })?;

@@ -12,7 +12,7 @@ pub(crate) const PAGE_BYTES: usize = 4_096;
 type RowTable = TableDefinition<'static, u64, &'static [u8]>;
 
 const DOCUMENTS: RowTable = TableDefinition::new("documents");
-const SIGNATURES: RowTable = TableDefinition::new("signatures");
+const PAYLOADS: RowTable = TableDefinition::new("payloads");
 
 /// Where a page begins, and its length in bytes.
 pub(crate) type ReadPage = (usize, usize);
@@ -83,13 +83,14 @@ impl StorageBackend for Recording {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     pub(crate) documents: Vec<ReadPage>,
-    pub(crate) signatures: Vec<ReadPage>,
+    /// None of a document without a payload.
+    pub(crate) payloads: Vec<ReadPage>,
 }
 
 impl Paths {
     /// The page at this place that leads to the document, if there is one.
     pub(crate) fn over(&self, at: usize) -> Option<ReadPage> {
-        let mut pages = self.documents.iter().chain(&self.signatures);
+        let mut pages = self.documents.iter().chain(&self.payloads);
         pages.find(|page| holds(page, at)).copied()
     }
 
@@ -103,7 +104,7 @@ impl Paths {
             .documents
             .last()
             .into_iter()
-            .chain(self.signatures.last());
+            .chain(self.payloads.last());
         ends.any(|page| holds(page, at))
     }
 }
@@ -121,15 +122,15 @@ pub(crate) fn paths(bytes: &[u8], ids: &BTreeSet<u64>) -> BTreeMap<u64, Paths> {
         file.take_reads();
         // An open table keeps its root.
         let table = read.open_table(table).unwrap();
-        assert!(table.get(id).unwrap().is_some());
+        let is_there = table.get(id).unwrap().is_some();
         let reads = file.take_reads();
         assert!(!reads.is_empty(), "nothing is cached");
-        reads
+        is_there.then_some(reads)
     };
     let of = |id: &u64| {
         let paths = Paths {
-            documents: path(DOCUMENTS, *id),
-            signatures: path(SIGNATURES, *id),
+            documents: path(DOCUMENTS, *id).unwrap(),
+            payloads: path(PAYLOADS, *id).unwrap_or_default(),
         };
         (*id, paths)
     };

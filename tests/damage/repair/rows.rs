@@ -4,7 +4,7 @@ use crate::common::engine::database;
 use crate::common::{Place, sealing_after};
 use crate::repair::{schema, signature};
 use redb::{ReadableTable, TableDefinition};
-use resemblance::{DocumentFrequencies, Error, MinHash, Schema, SimHash, Store, Text};
+use resemblance::{Document, DocumentFrequencies, Error, MinHash, Schema, SimHash, Store, Text};
 
 /// A store with a row in every table.
 fn filled(place: &Place) {
@@ -12,7 +12,8 @@ fn filled(place: &Place) {
     let mut transaction = store.begin_write().unwrap();
     for number in 0..100u64 {
         let key = format!("key {number}");
-        transaction.insert(key, &signature(number)).unwrap();
+        let document = Document::new(&key).payload(b"payload");
+        transaction.insert(document, &signature(number)).unwrap();
     }
     transaction.commit().unwrap();
     let mut transaction = store.begin_write().unwrap();
@@ -88,7 +89,7 @@ macro_rules! named {
 named! {
     rows_of_meta_are_named: "meta", &'static str;
     rows_of_documents_are_named: "documents", u64;
-    rows_of_signatures_are_named: "signatures", u64;
+    rows_of_payloads_are_named: "payloads", u64;
     rows_of_lanes_are_named: "lanes", u16;
     rows_of_runs_are_named: "runs", u32;
     rows_of_dead_are_named: "dead", u64;
@@ -105,7 +106,7 @@ fn documents_go_with_their_rows() {
     filled(&place);
     let chosen = |id: &u64| (20..25).contains(id);
     damage::<u64>(&place, TableDefinition::new("documents"), chosen);
-    damage::<u64>(&place, TableDefinition::new("signatures"), |id| *id == 40);
+    damage::<u64>(&place, TableDefinition::new("payloads"), |id| *id == 40);
     let report = Store::repair(place.store(), place.file("new"))
         .run()
         .unwrap();
@@ -118,7 +119,7 @@ fn documents_go_with_their_rows() {
         .collect();
     let expected = [
         (20, 24, "its row in documents is damaged"),
-        (40, 40, "its row in signatures is damaged"),
+        (40, 40, "its row in payloads is damaged"),
     ];
     assert_eq!(ranges, expected);
     crate::common::check_clean(&place.file("new"));

@@ -143,12 +143,13 @@ fn bytes_that_no_signature_has_are_refused() {
     for length in 0..bytes.len() {
         assert!(codec.decode(&bytes[..length]).is_err());
     }
-    for (place, bit) in (0..5).flat_map(|place| (0..8).map(move |bit| (place, bit))) {
+    for bit in 0..8 {
         let mut changed = bytes.clone();
-        changed[place] ^= 1 << bit;
+        changed[0] ^= 1 << bit;
         // A signature without features is marked as one, and else is as any other.
-        if let Ok(read) = codec.decode(&changed) {
-            assert_eq!((place, codec.encode(&read).unwrap()), (1, changed));
+        match codec.decode(&changed) {
+            Ok(read) => assert_eq!((bit, codec.encode(&read).unwrap()), (4, changed)),
+            Err(_) => assert_ne!(bit, 4),
         }
     }
     let other = Schema::builder().minhash(MinHash::new(32)).build().unwrap();

@@ -7,7 +7,6 @@ use redb::{ReadOnlyDatabase, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::spec::blocks::{self, Block, Posting};
 use crate::spec::bytes::Bytes;
-use crate::spec::codes;
 use crate::spec::filters::{self, Shape};
 use crate::spec::recipe::Signature;
 use crate::spec::schema::Schema;
@@ -36,7 +35,7 @@ pub(crate) fn read_tables(path: &Path) -> Tables {
     }
     read_table!("meta", &str, |key| key.as_bytes().to_vec());
     read_table!("documents", u64, |key| key.to_be_bytes().to_vec());
-    read_table!("signatures", u64, |key| key.to_be_bytes().to_vec());
+    read_table!("payloads", u64, |key| key.to_be_bytes().to_vec());
     read_table!("lanes", u16, |key| key.to_be_bytes().to_vec());
     read_table!("runs", u32, |key| key.to_be_bytes().to_vec());
     read_table!("dead", u64, |key| key.to_be_bytes().to_vec());
@@ -357,7 +356,7 @@ fn read_equal(tables: &Tables) -> BTreeMap<u64, (u128, Option<u128>)> {
             let class: usize = (0..width).map(|i| bit(index * width + i) << i).sum();
             met.insert(class);
             let id = first + offset as u64;
-            let row = tables["signatures"].get(id.to_be_bytes().as_slice());
+            let row = tables["documents"].get(id.to_be_bytes().as_slice());
             equal.insert(id, (digests[class], row.map(|row| signature_digest(row))));
         }
         assert_eq!(met.len(), classes, "each class has a document");
@@ -367,9 +366,9 @@ fn read_equal(tables: &Tables) -> BTreeMap<u64, (u128, Option<u128>)> {
 
 /// The digest of a signature, from its row.
 fn signature_digest(row: &[u8]) -> u128 {
-    let start = if row[1] & 2 == 0 { 5 } else { 13 };
-    let bytes = &row[start..row.len() - 4];
-    xxhash_rust::xxh3::xxh3_128_with_seed(bytes, u64::from(row[1] & 1))
+    let mut body = Bytes::new(&row[..row.len() - 4]);
+    let head = read_head(&mut body);
+    xxhash_rust::xxh3::xxh3_128_with_seed(body.rest(), u64::from(head.is_empty))
 }
 
 fn read_filters(tables: &Tables) -> BTreeMap<(u32, u16, u32), Vec<u8>> {
@@ -379,49 +378,62 @@ fn read_filters(tables: &Tables) -> BTreeMap<(u32, u16, u32), Vec<u8>> {
 }
 
 fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {
-    let ids = |table| tables[table].keys().collect::<Vec<_>>();
-    assert_eq!(ids("documents"), ids("signatures"));
-    let read = |(row_key, value): (&Vec<u8>, &Vec<u8>)| {
-        let mut bytes = Bytes::open("documents", row_key, value);
-        let (key, stamp, payload) = read_document(&mut bytes);
-        let signature = read_signature(
-            row_key,
-            &tables["signatures"][row_key],
-            schema,
-            key.as_deref(),
-        );
-        let document = Document {
-            key,
-            stamp,
-            payload,
-            signature,
-        };
-        (number::<8>(row_key), document)
-    };
-    tables["documents"].iter().map(read).collect()
+    let mut payloads = tables["payloads"].clone();
+    let documents: BTreeMap<u64, Document> = tables["documents"]
+        .iter()
+        .map(|(row_key, value)| {
+            let mut bytes = Bytes::open("documents", row_key, value);
+            let (head, signature) = read_document(&mut bytes, schema);
+            let payload = head.has_payload.then(|| {
+                let row = payloads.remove(row_key).expect("the row of a payload");
+                let payload = Bytes::open("payloads", row_key, &row).rest().to_vec();
+                assert!(!payload.is_empty());
+                payload
+            });
+            let document = Document {
+                key: head.key,
+                stamp: head.stamp,
+                payload: payload.unwrap_or_default(),
+                signature,
+            };
+            (number::<8>(row_key), document)
+        })
+        .collect();
+    assert!(payloads.is_empty(), "payloads of no document: {payloads:?}");
+    documents
 }
 
-/// Key, stamp and payload in the body of a row.
-pub(crate) fn read_document(bytes: &mut Bytes<'_>) -> (Option<Vec<u8>>, u64, Vec<u8>) {
-    assert_eq!(bytes.u8(), 1, "kind");
-    let flags = bytes.u8();
-    assert!(flags < 4);
-    let stamp = (flags & 2 != 0).then(|| bytes.u64());
+/// What stands in front of a signature.
+pub(crate) struct Head {
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) stamp: u64,
+    pub(crate) has_payload: bool,
+    is_empty: bool,
+}
+
+fn read_head(bytes: &mut Bytes<'_>) -> Head {
+    let first = bytes.u8();
+    assert_eq!(first & 15, 1, "kind");
+    let stamp = (first >> 6 & 1 == 1).then(|| bytes.u64());
     assert_ne!(stamp, Some(0));
-    let key = (flags & 1 != 0).then(|| {
+    let key = (first >> 5 & 1 == 1).then(|| {
         let length = bytes.u16();
         bytes.take(length.into()).to_vec()
     });
-    (key, stamp.unwrap_or(0), bytes.rest().to_vec())
+    Head {
+        key,
+        stamp: stamp.unwrap_or(0),
+        has_payload: first >> 7 & 1 == 1,
+        is_empty: first >> 4 & 1 == 1,
+    }
 }
 
-fn read_signature(row_key: &[u8], value: &[u8], schema: &Schema, key: Option<&[u8]>) -> Signature {
-    let mut bytes = Bytes::open("signatures", row_key, value);
-    assert_eq!(bytes.u8(), 1, "kind");
-    let (key_code, signature) = schema.decode_signature(&mut bytes);
-    assert_eq!(key_code, key.map(codes::key_code));
+/// The body of a row: what stands in front of the signature, and that.
+pub(crate) fn read_document(bytes: &mut Bytes<'_>, schema: &Schema) -> (Head, Signature) {
+    let head = read_head(bytes);
+    let signature = schema.decode_signature(bytes, head.is_empty);
     assert!(bytes.rest().is_empty());
-    signature
+    (head, signature)
 }
 
 fn read_blocks(tables: &Tables) -> BTreeMap<&'static str, Vec<(Block, Vec<u8>)>> {

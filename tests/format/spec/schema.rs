@@ -144,46 +144,41 @@ impl Schema {
         kinds
     }
 
-    /// The signature in the body of its row, from the field `values` on.
-    pub(crate) fn decode_signature(&self, bytes: &mut Bytes<'_>) -> (Option<u64>, Signature) {
-        let flags = bytes.u8();
-        assert!(flags < 4);
-        let (count, fingerprint_bytes) = (bytes.u16(), bytes.u8());
-        let key_code = (flags & 2 != 0).then(|| bytes.u64());
+    /// The signature in the body of a row, empty or not as the row says.
+    pub(crate) fn decode_signature(&self, bytes: &mut Bytes<'_>, empty: bool) -> Signature {
         let mut signature = Signature {
-            empty: flags & 1 != 0,
+            empty,
             ..Signature::default()
         };
         match self.minhash {
-            None => assert_eq!(count, 0),
+            None => {}
             Some(minhash) if minhash.kind == Kind::BottomK => {
+                let count = bytes.u16();
                 assert!(count <= minhash.values);
                 signature.hashes = (0..count).map(|_| bytes.u64()).collect();
                 assert!(signature.hashes.is_sorted_by(|a, b| a < b));
                 assert!(!signature.hashes.contains(&u64::MAX));
             }
             Some(minhash) => {
-                assert_eq!(count, minhash.values);
-                let bits = minhash.value_bits;
+                let (count, bits) = (minhash.values, minhash.value_bits);
                 let packed = bytes.take((usize::from(count) * usize::from(bits)).div_ceil(8));
                 signature.values = minhash::unpack(packed, count, bits);
                 assert_eq!(minhash::pack(&signature.values, bits), packed);
             }
         }
         let simhash_bits = self.simhash.as_ref().map_or(0, |simhash| simhash.0);
-        assert_eq!(u16::from(fingerprint_bytes), simhash_bits / 8);
-        let fingerprint = bytes.take(fingerprint_bytes.into());
+        let fingerprint = bytes.take(usize::from(simhash_bits / 8));
         let number = || {
             fingerprint
                 .iter()
                 .rfold(0, |number, byte| number << 8 | u128::from(*byte))
         };
-        signature.fingerprint = (fingerprint_bytes > 0).then(number);
+        signature.fingerprint = (simhash_bits > 0).then(number);
         signature.kept = self.recipe.containment.map(|_| decode_kept(bytes));
         if self.recipe.containment.is_some_and(|it| it.has_positions) {
             signature.placed = decode_positions(bytes, signature.kept.as_deref().unwrap());
         }
-        (key_code, signature)
+        signature
     }
 }
 

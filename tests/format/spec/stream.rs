@@ -57,14 +57,12 @@ fn read(stream: &[u8]) -> Stream {
         let mut bytes = Bytes::new(body);
         let (id, length) = (bytes.u64(), bytes.u32() as usize);
         let mut row = Bytes::new(bytes.take(length));
-        let (key, stamp, payload) = reader::read_document(&mut row);
-        assert_eq!(bytes.u8(), 1, "kind");
-        let (key_code, signature) = schema.decode_signature(&mut bytes);
-        assert_eq!(key_code, None);
-        assert!(bytes.rest().is_empty());
+        let (head, signature) = reader::read_document(&mut row, &schema);
+        let payload = bytes.rest().to_vec();
+        assert_eq!(head.has_payload, !payload.is_empty());
         let document = Document {
-            key,
-            stamp,
+            key: head.key,
+            stamp: head.stamp,
             payload,
             signature,
         };
@@ -186,20 +184,24 @@ fn what_is_written_by_the_specification_is_taken_in() {
     let found = snapshot.query(second.signature()).run().unwrap();
     assert!(found.len() >= 2);
 
-    let row = 8 + 4;
-    let signature = row + 12 + 1 + 3;
+    // Document 0 has its row at byte 12, and its payload at its end.
     let changes: [(&str, Change); 9] = [
-        ("a byte more", |body| body.push(0)),
-        ("a byte less", |body| body.truncate(body.len() - 1)),
-        ("another kind of row", |body| body[12] = 2),
-        ("unknown flags", |body| body[13] = 7),
-        ("a stamp of 0", |body| body[14] = 0),
-        ("a longer key", |body| body[22] = 5),
+        ("a byte more in the row", |body| {
+            body.insert(96, 0);
+            body[8] += 1;
+        }),
+        ("a byte less in the row", |body| {
+            body.remove(95);
+            body[8] -= 1;
+        }),
+        ("another kind of row", |body| body[12] = 0xe2),
+        ("no payload", |body| body.truncate(96)),
+        ("a payload without its bit", |body| body[12] = 0x61),
+        ("a stamp of 0", |body| body[13] = 0),
+        ("a longer key", |body| body[21] = 5),
         ("a longer row", |body| body[8] += 1),
-        ("a key code", |body| body[29] = 2),
-        ("another count of values", |body| body[30] = 15),
+        ("a row beyond the body", |body| body[9] = 1),
     ];
-    assert_eq!(signature, 28);
     for (what, change) in changes {
         let mut forged = two[..3].to_vec();
         change(&mut forged[1].1);

@@ -85,7 +85,7 @@ fn stores_without_documents_or_postings_can_be_rebanded() {
 fn rows_of_dead_documents_go_with_their_postings() {
     const ROWS: [redb::TableDefinition<'_, u64, &[u8]>; 2] = [
         redb::TableDefinition::new("documents"),
-        redb::TableDefinition::new("signatures"),
+        redb::TableDefinition::new("payloads"),
     ];
     let rows = |path: &Path| {
         let database = crate::common::engine::database(path);
@@ -101,8 +101,9 @@ fn rows_of_dead_documents_go_with_their_postings() {
     let store = create(&place.store(), schema);
     let mut transaction = store.begin_write().unwrap();
     for number in 0..70 {
+        let document = Document::without_key().payload(b"p");
         transaction
-            .insert(Document::without_key(), &signature(schema, number))
+            .insert(document, &signature(schema, number))
             .unwrap();
     }
     transaction.commit().unwrap();
