@@ -17,7 +17,7 @@ use crate::query::subject::Subject;
 use crate::query::sweep::{Sweep, for_each_piece};
 use crate::query::verify::Ask;
 use crate::read::ReadView;
-use crate::sketch::Signature;
+use crate::sketch::{EmptyDocuments, Signature};
 use crate::types::{DocumentId, Matches, Scope};
 
 /// Number of signatures that are compared with a row while it is at hand.
@@ -528,22 +528,36 @@ impl<'q> Search<'q> {
         Ok(answers)
     }
 
+    /// Returns the documents of a list that live, for each signature. No row is read of one that has been
+    /// flushed: its posting says that it was indexed, and the tombstones tell whether it lives.
     fn live(&self, signatures: &[&Signature], list: &[Candidate]) -> Result<Vec<Vec<DocumentId>>> {
+        let context = self.view.context();
         let mut live = vec![Vec::new(); signatures.len()];
-        compare(
-            self.view,
-            list,
-            &mut |Candidate {
-                      id, query_index, ..
-                  },
-                  row| {
-                let query_index = query_index as usize;
-                if row.is_empty() == at(signatures, query_index)?.is_empty() {
-                    at_mut(&mut live, query_index)?.push(DocumentId::new(id));
-                }
-                Ok(())
-            },
-        )?;
+        let mut add = |candidate: &Candidate, is_empty: bool| {
+            let query_index = candidate.query_index as usize;
+            if is_empty == at(signatures, query_index)?.is_empty() {
+                at_mut(&mut live, query_index)?.push(DocumentId::new(candidate.id));
+            }
+            Ok(())
+        };
+        // Where documents without features are indexed, too, only a row tells which has none.
+        let sealed_below = match context.schema.empty_documents() {
+            EmptyDocuments::Distinct => self.view.sealed_below(),
+            EmptyDocuments::Alike => 0,
+        };
+        let flushed = list.partition_point(|candidate| candidate.id < sealed_below);
+        let (flushed, others) = list.split_at_checked(flushed).or_bug("a part of a list")?;
+        let mut found = 0;
+        for candidate in flushed {
+            if !self.view.is_dead(candidate.id) {
+                add(candidate, false)?;
+                found += 1;
+            }
+        }
+        context.note_candidates(found);
+        compare(self.view, others, &mut |candidate, row| {
+            add(&candidate, row.is_empty())
+        })?;
         Ok(live)
     }
 }
