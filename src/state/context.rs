@@ -241,7 +241,7 @@ impl Health {
 
     /// The process that opened the store.
     pub(crate) fn home(&self) -> HomeProcess {
-        self.home
+        self.home.clone()
     }
 
     /// True in the process that opened the store.

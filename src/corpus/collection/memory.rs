@@ -142,7 +142,7 @@ impl JoinSource for MemoryDocuments {
         &self.context
     }
 
-    /// Documents in memory are a forked process's own. To ask which it is takes a system call, for each pair.
+    /// Documents in memory are a forked process's own.
     fn check_home(&self) -> Result<()> {
         Ok(())
     }
