@@ -50,9 +50,9 @@ impl HomeProcess {
         self.id == std::process::id()
     }
 
-    /// Asks whether there was a fork: no system call. The C library tells, of any fork that is made through it;
-    /// nothing is read or written in the child of another, because [`is_current`](Self::is_current) is asked
-    /// before each access to a file.
+    /// Asks whether there was a fork: no system call. The C library tells, of any fork that is made through it. In
+    /// the child of another kind nothing is written, because [`is_current`](Self::is_current) is asked before each
+    /// write to a file.
     ///
     /// # Errors
     /// [`Error::Forked`] in any other process.

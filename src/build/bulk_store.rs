@@ -10,7 +10,7 @@ use crate::engine::{
 };
 use crate::error::Result;
 use crate::format::{
-    DocumentRow, LaneSummary, Posting, RunDescriptor, State, encode_run, header, no_row,
+    LaneSummary, Posting, RowHead, RunDescriptor, State, encode_run, header, no_row,
 };
 use crate::index::{FilterPlan, whole_level, write_lane};
 use crate::invariant::{OrBug, invariant};
@@ -214,9 +214,8 @@ impl BulkStore {
             let table = write.open_table(DOCUMENTS).engine()?;
             match ReadableTable::get(&table, id).engine()? {
                 Some(row) => {
-                    let row = row.value();
-                    let row = DocumentRow::decode(id, row, self.store.context.shape())?;
-                    Ok(row.head.key.map(<[u8]>::to_vec))
+                    let head = RowHead::decode(id, row.value())?;
+                    Ok(head.key.map(<[u8]>::to_vec))
                 }
                 None => Err(no_row(DOCUMENTS.name(), id, 1)),
             }
@@ -225,12 +224,10 @@ impl BulkStore {
 
     /// Takes a document's rows out. None of its postings may be written.
     pub(crate) fn remove(&mut self, id: u64) -> Result<()> {
-        self.in_tables(
-            |write| match remove_rows(write, id, self.store.context.shape())? {
-                true => Ok(()),
-                false => Err(no_row(DOCUMENTS.name(), id, 1)),
-            },
-        )?;
+        self.in_tables(|write| match remove_rows(write, id)? {
+            true => Ok(()),
+            false => Err(no_row(DOCUMENTS.name(), id, 1)),
+        })?;
         self.removed += 1;
         Ok(())
     }

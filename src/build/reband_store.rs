@@ -168,7 +168,7 @@ impl RebandStore {
     /// Rows of documents that are marked dead, where there are any left.
     fn remove_dead(&self, write: &WriteTransaction) -> Result<()> {
         let ids = self.version.dead.ids();
-        ids.map(|id| remove_rows(write, id, self.context.shape()))
+        ids.map(|id| remove_rows(write, id))
             .try_for_each(|removed| removed.map(drop))
     }
 

@@ -89,7 +89,9 @@ impl TemporaryFile {
     }
 
     fn publish_with_mode(mut self, target: &Path, source: Option<&Path>) -> Result<()> {
-        self.home.check()?;
+        if !self.home.is_current() {
+            return Err(Error::Forked);
+        }
         // Not every file system has modes, and a file that only its owner can read is better than none.
         let _ = self.files.0.set_mode(&self.path, source);
         let published = self.files.0.publish(&self.path, target);

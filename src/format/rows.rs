@@ -68,6 +68,13 @@ impl<'a> RowHead<'a> {
         Ok(())
     }
 
+    /// Decodes the head of a row of `documents`, and looks at the checksum of all of it.
+    pub(crate) fn decode(id: u64, row: &'a [u8]) -> Result<Self> {
+        let body = checksum::open(DOCUMENTS, &id.to_be_bytes(), row)?;
+        let head = Self::split(body).map(|(head, _)| head);
+        head.ok_or_else(|| row_error(DOCUMENTS, id, body))
+    }
+
     /// Splits the head off the front of a row's body.
     pub(crate) fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (&first, mut rest) = bytes.split_first()?;

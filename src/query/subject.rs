@@ -132,7 +132,7 @@ impl<'a> Subject<'a> {
                 Some((_, document)) => Some(document),
                 None => view.document_of(scored.id, with_payloads)?,
             };
-            let document = document.ok_or_else(|| no_row(DOCUMENTS, scored.id, 1))?;
+            let document = document.ok_or_else(|| no_row(DOCUMENTS, scored.id, 4))?;
             let mut matched = self.matched(view.context(), &scored, document);
             matched.has_payload = with_payloads;
             matches.push(matched);
@@ -170,7 +170,7 @@ impl<'a> Subject<'a> {
         let mut found = None;
         source.live_documents(&[id], &mut |_, row| {
             let scored = self.compare_row(source.context(), id, &row);
-            let document = source.to_document(id, &row, false)?;
+            let document = source.to_document(id, &row.head, false)?;
             found = Some(self.matched(source.context(), &scored, document));
             Ok(())
         })?;

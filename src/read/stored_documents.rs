@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::engine::EngineResult;
 use crate::error::Result;
-use crate::format::DocumentRow;
+use crate::format::RowHead;
 use crate::read::snapshot_view::SnapshotView;
 use crate::read::view::ReadView;
 use crate::types::Document;
@@ -44,8 +44,8 @@ impl StoredDocuments {
                     return Ok(id);
                 }
                 if !snapshot.inner.is_dead(id) {
-                    let row = DocumentRow::decode(id, row.value(), snapshot.context().shape())?;
-                    let document = snapshot.view().to_document(id, &row, with_payloads)?;
+                    let head = RowHead::decode(id, row.value())?;
+                    let document = snapshot.view().to_document(id, &head, with_payloads)?;
                     size_bytes += document.key().map_or(0, <[u8]>::len) + document.payload.len();
                     self.documents.push((id, document));
                 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BinaryHeap;
 
 use crate::error::{Error, Result};
-use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, Posting, decode_payload, no_row};
+use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, Posting, RowHead, decode_payload, no_row};
 use crate::index::{CodeRange, ProbeControl, ProbeRange, VisitProbe};
 use crate::invariant::OrBug;
 use crate::lanes::{LaneRole, hash_key};
@@ -158,6 +158,23 @@ impl dyn ReadView + '_ {
         }
     }
 
+    /// Returns what `read` makes of what stands in front of a document's signature, `None` if it does not live.
+    fn with_head<T>(&self, id: u64, read: impl Fn(&RowHead<'_>) -> Result<T>) -> Result<Option<T>> {
+        let mut found = None;
+        self.context().counters.count.documents_read.add(1);
+        self.document_rows(&[id], &mut |_, row| {
+            let head = row.map(|row| match self.holds_rows() {
+                true => RowHead::split(row)
+                    .map(|(head, _)| head)
+                    .or_bug("a row in memory"),
+                false => RowHead::decode(id, row),
+            });
+            found = head.transpose()?.as_ref().map(&read).transpose()?;
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
     /// Returns what `read` makes of a document, `None` if it does not live.
     pub(crate) fn with_document<T>(
         &self,
@@ -216,7 +233,7 @@ impl dyn ReadView + '_ {
 
     /// Returns true if a document found in the key lane is live and has this very key, not only its hash.
     pub(crate) fn has_key(&self, id: u64, key: &[u8]) -> Result<bool> {
-        match self.with_document(id, |row| Ok(row.head.key == Some(key)))? {
+        match self.with_head(id, |head| Ok(head.key == Some(key)))? {
             Some(is_equal) => Ok(is_equal),
             None => self.expect_gone(id).map(|()| false),
         }
@@ -233,7 +250,7 @@ impl dyn ReadView + '_ {
             key: row.head.key.map(<[u8]>::to_vec),
             signature: row.to_signature(self.context().recipe),
             stamp: row.head.stamp,
-            payload: self.payload(id, row)?,
+            payload: self.payload(id, &row.head)?,
         })
     }
 
@@ -241,9 +258,9 @@ impl dyn ReadView + '_ {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if it is not there though the document has one.
-    fn payload(&self, id: u64, row: &DocumentRow<'_>) -> Result<Vec<u8>> {
+    fn payload(&self, id: u64, head: &RowHead<'_>) -> Result<Vec<u8>> {
         let mut payload = Vec::new();
-        if !row.head.has_payload {
+        if !head.has_payload {
             return Ok(payload);
         }
         self.payload_row(id, &mut |bytes| {
@@ -258,7 +275,7 @@ impl dyn ReadView + '_ {
 
     /// The key of a live document: the outer `None` if there is no such document.
     pub(crate) fn key_of(&self, id: u64) -> Result<Option<Option<Vec<u8>>>> {
-        self.with_document(id, |row| Ok(row.head.key.map(<[u8]>::to_vec)))
+        self.with_head(id, |head| Ok(head.key.map(<[u8]>::to_vec)))
     }
 
     /// The key and stamp of a live document, and its payload if that is asked for; `None` if there is no
@@ -268,22 +285,22 @@ impl dyn ReadView + '_ {
         id: u64,
         with_payload: bool,
     ) -> Result<Option<Document<'static>>> {
-        self.with_document(id, |row| self.to_document(id, row, with_payload))
+        self.with_head(id, |head| self.to_document(id, head, with_payload))
     }
 
     pub(crate) fn to_document(
         &self,
         id: u64,
-        row: &DocumentRow<'_>,
+        head: &RowHead<'_>,
         with_payload: bool,
     ) -> Result<Document<'static>> {
         let payload = match with_payload {
-            true => self.payload(id, row)?,
+            true => self.payload(id, head)?,
             false => Vec::new(),
         };
         Ok(Document {
-            key: row.head.key.map(|key| Cow::Owned(key.to_vec())),
-            stamp: row.head.stamp,
+            key: head.key.map(|key| Cow::Owned(key.to_vec())),
+            stamp: head.stamp,
             payload: Cow::Owned(payload),
         })
     }

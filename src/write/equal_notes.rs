@@ -120,7 +120,7 @@ fn digests(
     let mut members = Vec::with_capacity(ids.len());
     let table = write.open_table(DOCUMENTS).engine()?;
     visit_rows(&table, ids, &|_| false, &mut |id, row| {
-        let row = row.ok_or_else(|| no_row(DOCUMENTS.name(), id, 1))?;
+        let row = row.ok_or_else(|| no_row(DOCUMENTS.name(), id, 4))?;
         let row = DocumentRow::decode(id, row, context.shape())?;
         members.push((id, row.digest()));
         Ok(())

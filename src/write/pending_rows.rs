@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use crate::engine::{DOCUMENTS, EngineResult, PAYLOADS, RowTable, TableHandle, WriteTransaction};
 use crate::error::Result;
-use crate::format::{DocumentRow, Shape, encode_payload, no_row};
+use crate::format::{RowHead, encode_payload, no_row};
 use crate::invariant::{OrBug, invariant};
 use crate::sketch::Signature;
 use crate::state::SharedContext;
@@ -185,15 +185,12 @@ pub(crate) fn append_rows(
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) for a row that cannot be read, or a payload that is gone.
-pub(crate) fn remove_rows(write: &WriteTransaction, id: u64, shape: &Shape) -> Result<bool> {
+pub(crate) fn remove_rows(write: &WriteTransaction, id: u64) -> Result<bool> {
     let mut documents = write.open_table(DOCUMENTS).engine()?;
     let Some(row) = documents.remove(id).engine()? else {
         return Ok(false);
     };
-    if DocumentRow::decode(id, row.value(), shape)?
-        .head
-        .has_payload
-    {
+    if RowHead::decode(id, row.value())?.has_payload {
         let mut payloads = write.open_table(PAYLOADS).engine()?;
         if payloads.remove(id).engine()?.is_none() {
             return Err(no_row(PAYLOADS.name(), id, 1));

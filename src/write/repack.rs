@@ -7,8 +7,8 @@
 use std::ops::{Bound, Range};
 
 use crate::engine::{DOCUMENTS, EngineResult, PAYLOADS, ReadableTable, Table, TableHandle};
-use crate::error::Result;
-use crate::format::{DocumentRow, RunDescriptor, Shape, no_row};
+use crate::error::{Error, Result};
+use crate::format::{RowHead, RunDescriptor, no_row};
 use crate::invariant::invariant;
 use crate::state::MergeDrops;
 use crate::write::writer::Writer;
@@ -89,7 +89,6 @@ impl Writer {
         let write = self.write()?;
         let mut documents = write.open_table(DOCUMENTS).engine()?;
         let mut payloads = write.open_table(PAYLOADS).engine()?;
-        let shape = self.store.context.shape();
         while let Some(from) = output.rows_from {
             let first = dropped.first_from(from).filter(|id| *id <= output.last_id);
             // `rows_from` skips to the next document that is dropped: the rows before it stay as they are.
@@ -98,7 +97,7 @@ impl Writer {
                 break;
             };
             let ids = first..output.last_id + 1;
-            let (window, end) = read_window((&documents, &payloads), ids, dropped, shape)?;
+            let (window, end) = read_window((&documents, &payloads), ids, dropped)?;
             let is_dense = window.is_dense();
             let (live, gone) = (&window.documents, &window.dropped);
             rewrite(&mut documents, first..end, is_dense, live, gone)?;
@@ -122,7 +121,6 @@ fn read_window(
     (documents, payloads): (&RowsOf<'_>, &RowsOf<'_>),
     ids: Range<u64>,
     dropped: &MergeDrops,
-    shape: &Shape,
 ) -> Result<(Window, u64)> {
     let mut window = Window::default();
     let mut next = dropped.first_from(ids.start);
@@ -139,12 +137,15 @@ fn read_window(
             return Err(no_row(DOCUMENTS.name(), missing, 4));
         }
         let document = document.value();
-        let payload = match DocumentRow::decode(id, document, shape)?.head.has_payload {
+        let payload = match RowHead::decode(id, document)?.has_payload {
             true => {
                 let row = payload_rows.next().transpose().engine()?;
-                let row = row.filter(|(found, _)| found.value() == id);
-                let (_, row) = row.ok_or_else(|| no_row(PAYLOADS.name(), id, 1))?;
-                Some(row.value().to_vec())
+                let (found, row) = row.ok_or_else(|| no_row(PAYLOADS.name(), id, 1))?;
+                match found.value() {
+                    found if found < id => return Err(orphan(found)),
+                    found if found > id => return Err(no_row(PAYLOADS.name(), id, 1)),
+                    _ => Some(row.value().to_vec()),
+                }
             }
             false => None,
         };
@@ -161,11 +162,17 @@ fn read_window(
     if let Some(missing) = next.filter(|next| *next < end) {
         return Err(no_row(DOCUMENTS.name(), missing, 4));
     }
-    let orphan = payload_rows.next().transpose().engine()?;
-    if let Some((orphan, _)) = orphan.filter(|(found, _)| found.value() < end) {
-        return Err(no_row(DOCUMENTS.name(), orphan.value(), 1));
+    let left = payload_rows.next().transpose().engine()?;
+    if let Some((found, _)) = left.filter(|(found, _)| found.value() < end) {
+        return Err(orphan(found.value()));
     }
     Ok((window, end))
+}
+
+/// The error of a payload without a document that has one.
+fn orphan(id: u64) -> Error {
+    let detail = "found a row, but no document that has a payload (invariant 1)";
+    Error::corrupt(format!("table {}, document {id}", PAYLOADS.name()), detail)
 }
 
 type RowsOf<'t> = Table<'t, u64, &'static [u8]>;

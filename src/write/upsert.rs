@@ -86,7 +86,8 @@ impl Writer {
 
     fn replace_document_row(&mut self, id: u64, row: Vec<u8>) -> Result<()> {
         if self.pending.covers(id) {
-            self.pending.change(id, |rows| rows.document = row)?;
+            let is_there = self.pending.change(id, |rows| rows.document = row)?;
+            invariant!(is_there, "document {id} has lost the row that was read");
         } else {
             let mut table = self.write()?.open_table(DOCUMENTS).engine()?;
             table.insert(id, row.as_slice()).engine()?;
@@ -107,13 +108,16 @@ impl Writer {
             return Ok(());
         }
         if self.pending.covers(id) {
-            self.pending.change(id, |rows| rows.payload = row)?;
+            let is_there = self.pending.change(id, |rows| rows.payload = row)?;
+            invariant!(is_there, "document {id} has lost the row that was read");
         } else {
             let mut table = self.write()?.open_table(PAYLOADS).engine()?;
             match &row {
                 Some(row) => table.insert(id, row.as_slice()).engine()?,
                 None => table.remove(id).engine()?,
             };
+            drop(table);
+            self.note_removed_rows(1);
         }
         self.note_renewed()
     }
@@ -140,7 +144,7 @@ fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -
     let mut revision = None;
     source.live_documents(&[id], &mut |id, row| {
         let compared = subject.compare_row(context, id, &row);
-        let document = source.to_document(id, &row, false)?;
+        let document = source.to_document(id, &row.head, false)?;
         let last = subject.matched(context, &compared, document);
         // The bytes are compared and not the estimate: values cut to few bits can agree in all
         // positions where the whole values differ.

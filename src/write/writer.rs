@@ -11,7 +11,7 @@ use crate::engine::{
     WriteTransaction, catch_engine_panic,
 };
 use crate::error::{Error, Result};
-use crate::format::{DocumentRow, Posting, State, header};
+use crate::format::{Posting, RowHead, State, header};
 use crate::index::{
     CodeRange, FilterPieces, Memtable, ProbeControl, ProbeRange, RunBlocks, RunTables, VisitProbe,
 };
@@ -235,11 +235,11 @@ impl Writer {
             let Some(row) = self.pending.remove(id) else {
                 return Ok(false);
             };
-            let row = DocumentRow::decode(id, &row, self.store.context.shape())?;
-            self.buffer.get_mut().remove_key(row.head.key_code(), id);
+            let head = RowHead::decode(id, &row)?;
+            self.buffer.get_mut().remove_key(head.key_code(), id);
             return Ok(true);
         }
-        let is_removed = remove_rows(self.write()?, id, self.store.context.shape())?;
+        let is_removed = remove_rows(self.write()?, id)?;
         self.note_removed_rows(u64::from(is_removed));
         Ok(is_removed)
     }

@@ -54,7 +54,7 @@ pub(super) fn check_pages(
 /// not ours.
 fn invariant_of(table: &str) -> Option<u8> {
     match table {
-        "meta" | "documents" | "signatures" | "lanes" | "runs" | "dead" | "equal" | "filters" => {
+        "meta" | "documents" | "payloads" | "lanes" | "runs" | "dead" | "equal" | "filters" => {
             Some(2)
         }
         "keys" | "bands" | "permuted" => Some(7),

@@ -49,6 +49,43 @@ impl RowSource {
     }
 }
 
+/// The rows of a source by id: a scan can find several of one.
+pub(super) struct RowVersions {
+    source: RowSource,
+    ahead: Option<ReadRow>,
+}
+
+impl RowVersions {
+    pub(super) fn new(source: RowSource) -> Self {
+        Self {
+            source,
+            ahead: None,
+        }
+    }
+
+    /// Returns the id of the next row.
+    pub(super) fn next_id(&mut self, pages: &PageFile, losses: &mut LossReport) -> Option<u64> {
+        if self.ahead.is_none() {
+            self.ahead = self.source.next(pages, losses);
+        }
+        self.ahead.as_ref().map(|row| row.id)
+    }
+
+    /// Returns all rows with this id, if they are the next.
+    pub(super) fn take(
+        &mut self,
+        id: u64,
+        pages: &PageFile,
+        losses: &mut LossReport,
+    ) -> Vec<ReadRow> {
+        let mut rows = Vec::new();
+        while self.next_id(pages, losses) == Some(id) {
+            rows.extend(self.ahead.take());
+        }
+        rows
+    }
+}
+
 /// The rows of a tree.
 pub(super) struct TreeRows {
     table: &'static str,

@@ -160,8 +160,8 @@ impl ScannedRows {
         })
     }
 
-    /// Returns the next row; of rows with the same id, the first that is found: they are equal, but
-    /// for stamps and payloads that were written in their place.
+    /// Returns the next row. Of a document all rows that are found come, which differ in stamps and payloads that
+    /// were written in their place.
     pub(crate) fn next(&mut self, pages: &PageFile) -> Option<ReadRow> {
         loop {
             self.open_leaves(pages);
@@ -174,7 +174,7 @@ impl ScannedRows {
                 self.open.push(Reverse((id, offset, row)));
                 self.held.insert(offset, page);
             }
-            if let Some(value) = value.filter(|_| self.last.is_none_or(|last| last < id)) {
+            if let Some(value) = value.filter(|_| self.last.is_none_or(|last| last <= id)) {
                 self.last = Some(id);
                 return Some(ReadRow { id, value });
             }

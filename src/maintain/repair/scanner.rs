@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, Shape, decode_payload};
 use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::meta::MetaRows;
-use crate::maintain::repair::row_source::RowSource;
+use crate::maintain::repair::row_source::{RowSource, RowVersions};
 use crate::maintain::repair::rows::ReadRow;
 use crate::maintain::repair::scan::scan;
 use crate::maintain::repair::tombstones::RemainingTombstones;
@@ -24,9 +24,8 @@ const NO_PAYLOAD_ROW: &str = "its row in payloads is gone";
 /// A damaged file, whose documents come one by one.
 pub(super) struct DamagedStore {
     commit: Commit,
-    documents: RowSource,
-    payloads: RowSource,
-    next: (Option<ReadRow>, Option<ReadRow>),
+    documents: RowVersions,
+    payloads: RowVersions,
     dead: RemainingTombstones,
     schema: Schema,
     shape: Shape,
@@ -58,11 +57,7 @@ impl DamagedStore {
             losses.problem(problem_of(page, name));
         }
         let table = |name: &str| tables.iter().find(|table| &*table.name == name);
-        if !scans
-            && [DOCUMENTS, PAYLOADS]
-                .iter()
-                .any(|name| table(name).is_none())
-        {
+        if !scans && table(DOCUMENTS).is_none() {
             return Err(Error::corrupt(
                 "the definitions of the tables",
                 "they cannot be read, so that no document can be reached; scan all pages for rows",
@@ -90,10 +85,9 @@ impl DamagedStore {
                 RowSource::from_tree(PAYLOADS, table(PAYLOADS), &mut losses),
             ),
         };
-        let mut store = Self {
-            next: (None, None),
-            documents,
-            payloads,
+        Ok(Self {
+            documents: RowVersions::new(documents),
+            payloads: RowVersions::new(payloads),
             dead,
             shape: shape_of(&schema),
             recipe: schema.sketcher().recipe_mark(),
@@ -103,9 +97,7 @@ impl DamagedStore {
             expected: meta.state.map(|state| state.documents),
             has_own_schema,
             commit,
-        };
-        store.advance(true, true);
-        Ok(store)
+        })
     }
 
     /// Returns the schema by which the documents can be stored.
@@ -130,68 +122,57 @@ impl DamagedStore {
         take: &mut dyn FnMut(u64, Document<'_>, &Signature) -> Result<()>,
     ) -> Result<bool> {
         loop {
-            let (document, payload) = match &self.next {
-                (None, None) => return Ok(false),
-                (Some(document), Some(payload)) if document.id == payload.id => {
-                    (Some(document), Some(payload))
-                }
-                (Some(document), Some(payload)) if payload.id < document.id => {
-                    (None, Some(payload))
-                }
-                (Some(document), _) => (Some(document), None),
-                (None, Some(payload)) => (None, Some(payload)),
+            let pages = &self.commit.pages;
+            let next = self.documents.next_id(pages, &mut self.losses);
+            let next_payload = self.payloads.next_id(pages, &mut self.losses);
+            let Some(id) = next.into_iter().chain(next_payload).min() else {
+                return Ok(false);
             };
-            let (has_document, has_payload) = (document.is_some(), payload.is_some());
-            let id = document.or(payload).map_or(0, |row| row.id);
-            let mut taken = Ok(false);
-            if !self.dead.contains(id) && self.next_id.is_none_or(|next| id < next) {
-                match self.decode(document, payload) {
-                    Ok((document, signature)) => {
-                        taken = take(id, document, &signature).map(|()| true);
-                    }
-                    Err(reason) => self.losses.lost(id, reason),
-                }
+            let documents = self.documents.take(id, pages, &mut self.losses);
+            let payloads = self.payloads.take(id, pages, &mut self.losses);
+            if self.dead.contains(id) || self.next_id.is_some_and(|next| id >= next) {
+                continue;
             }
-            self.advance(has_document, has_payload);
-            match taken {
-                Ok(false) => {}
-                taken => return taken,
+            match self.decode_any(&documents, &payloads) {
+                Ok((document, signature)) => {
+                    return take(id, document, &signature).map(|()| true);
+                }
+                Err(reason) => self.losses.lost(id, reason),
             }
         }
     }
 
-    /// Decodes a document from its rows, or returns the reason why it is lost.
+    /// Decodes the first version of a document that is whole, or returns the reason why it is lost.
+    fn decode_any<'r>(
+        &self,
+        documents: &'r [ReadRow],
+        payloads: &'r [ReadRow],
+    ) -> std::result::Result<(Document<'r>, Signature), String> {
+        let mut decoded = documents.iter().map(|row| self.decode(row, payloads));
+        let first = decoded.next().unwrap_or(Err(NO_DOCUMENT_ROW.into()));
+        first.or_else(|reason| decoded.find_map(|decoded| decoded.ok()).ok_or(reason))
+    }
+
     fn decode<'r>(
         &self,
-        document: Option<&'r ReadRow>,
-        payload: Option<&'r ReadRow>,
+        document: &'r ReadRow,
+        payloads: &'r [ReadRow],
     ) -> std::result::Result<(Document<'r>, Signature), String> {
-        let document = document.ok_or(NO_DOCUMENT_ROW)?;
         let row = DocumentRow::decode(document.id, &document.value, &self.shape)
             .map_err(|error| reason(DOCUMENTS, &error))?;
         let payload = match row.head.has_payload {
             true => {
-                let payload = payload.ok_or(NO_PAYLOAD_ROW)?;
+                let payload = payloads.first().ok_or(NO_PAYLOAD_ROW)?;
                 decode_payload(payload.id, &payload.value)
                     .map_err(|error| reason(PAYLOADS, &error))?
             }
-            // One that it had before, which a scan has found.
+            // Whatever is there belongs to another version of the document.
             false => &[],
         };
         let (head, signature) = (row.head, row.to_signature(self.recipe));
         let document = head.to_document(payload);
         document.validate().map_err(|error| error.to_string())?;
         Ok((document, signature))
-    }
-
-    fn advance(&mut self, documents: bool, payloads: bool) {
-        let pages = &self.commit.pages;
-        if documents {
-            self.next.0 = self.documents.next(pages, &mut self.losses);
-        }
-        if payloads {
-            self.next.1 = self.payloads.next(pages, &mut self.losses);
-        }
     }
 
     /// Returns the losses, after the last document.

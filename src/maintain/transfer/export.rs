@@ -132,7 +132,7 @@ impl<'s> LiveRows<'s> {
             }
             let view = self.snapshot.view();
             let document = DocumentRow::decode(id, row, self.snapshot.context().shape())?;
-            let document = view.to_document(id, &document, true)?;
+            let document = view.to_document(id, &document.head, true)?;
             stream.document(id, without_checksum(row), &document.payload, piece)?;
             appended += 1;
         }

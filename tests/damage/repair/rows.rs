@@ -2,6 +2,7 @@
 
 use crate::common::engine::database;
 use crate::common::{Place, sealing_after};
+use crate::repair::oracle::PAGE_BYTES;
 use crate::repair::{schema, signature};
 use redb::{ReadableTable, TableDefinition};
 use resemblance::{Document, DocumentFrequencies, Error, MinHash, Schema, SimHash, Store, Text};
@@ -97,6 +98,59 @@ named! {
     rows_of_bands_are_named: "bands", &'static [u8; 22];
     rows_of_permuted_are_named: "permuted", &'static [u8; 22];
     rows_of_filters_are_named: "filters", &'static [u8; 10];
+}
+
+/// A damaged page elsewhere keeps no damaged row from being named.
+#[test]
+fn rows_beside_a_damaged_page_are_named() {
+    let place = Place::new();
+    filled(&place);
+    damage::<u64>(&place, TableDefinition::new("payloads"), |id| *id == 40);
+    let bytes = std::fs::read(place.store()).unwrap();
+    let is_in_bands =
+        |place: &String| place.starts_with("page at") && place.contains("table bands");
+    // Pages of rows begin with 1.
+    let found = (PAGE_BYTES..bytes.len())
+        .step_by(PAGE_BYTES)
+        .find_map(|page| {
+            let mut damaged = bytes.clone();
+            damaged[page + 64] ^= u8::from(bytes[page] == 1);
+            std::fs::write(place.store(), damaged).unwrap();
+            let found = places(&place);
+            found.iter().any(is_in_bands).then_some(found)
+        });
+    let found = found.expect("a page of bands");
+    let is_row = |place: &String| place.starts_with("table payloads, key ");
+    assert!(found.iter().any(is_row), "{found:#?}");
+}
+
+/// A scan finds the row that a document had before, too, and takes the one that is whole.
+#[test]
+fn an_older_row_without_its_payload_costs_no_document() {
+    let place = Place::new();
+    let store = sealing_after(64).create(place.store(), schema()).unwrap();
+    let payload = vec![0xa7; 20_000];
+    let document = Document::new("a").payload(&payload);
+    store.insert(document, &signature(1)).unwrap();
+    store.close().unwrap();
+    let store = sealing_after(64).open(place.store()).unwrap();
+    store.upsert("a", &signature(1)).unwrap();
+    store.close().unwrap();
+    let mut bytes = std::fs::read(place.store()).unwrap();
+    let payload_byte = |byte: &&mut u8| **byte == 0xa7;
+    bytes
+        .iter_mut()
+        .filter(payload_byte)
+        .for_each(|byte| *byte = 0);
+    std::fs::write(place.store(), bytes).unwrap();
+    let report = Store::repair(place.store(), place.file("new"))
+        .schema(schema())
+        .scan(true)
+        .run()
+        .unwrap();
+    assert_eq!((report.documents, report.documents_lost), (1, 0));
+    let snapshot = Store::open(place.file("new")).unwrap().snapshot().unwrap();
+    assert!(snapshot.get("a").unwrap().unwrap().payload().is_empty());
 }
 
 /// One document goes with each damaged row, in ranges where they are neighbours.

@@ -199,7 +199,7 @@ fn decode_containment(bytes: &mut Bytes<'_>) -> Containment {
     }
 }
 
-/// The kept hashes, section 2.4.
+/// The kept hashes, section 2.3.
 fn decode_kept(bytes: &mut Bytes<'_>) -> Vec<u64> {
     let count = bytes.u32() as usize;
     if count == 0 {
@@ -223,7 +223,7 @@ fn decode_kept(bytes: &mut Bytes<'_>) -> Vec<u64> {
     hashes
 }
 
-/// Where the kept hashes stand, section 2.4.
+/// Where the kept hashes stand, section 2.3.
 fn decode_positions(bytes: &mut Bytes<'_>, hashes: &[u64]) -> Vec<(u64, u64)> {
     if hashes.is_empty() {
         return Vec::new();
