@@ -45,7 +45,7 @@
 //!   meanwhile is spared, and counted. If the eviction is stopped, or the process crashes, the same call
 //!   goes on.
 //! - [`EvictPolicy::KeepNewest`](crate::EvictPolicy::KeepNewest) finds the oldest document to keep exactly, whatever the stamps,
-//!   in 2 MiB of memory.
+//!   in 4 MiB of memory.
 //! - [`Operation::dry_run`](crate::Operation::dry_run) only counts.
 //! - A touch copies the pages that lead to its row. Many touches in one transaction, or touches of neighbours,
 //!   cost less each.

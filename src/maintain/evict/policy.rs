@@ -33,7 +33,7 @@ pub enum EvictPolicy<'a> {
     /// greatest ids.
     ///
     /// They are found exactly, as of the moment of the call, in three passes over all documents, or
-    /// at most nine, with 2 MiB of memory and a snapshot that is held meanwhile. No more documents
+    /// at most nine, with 4 MiB of memory and a snapshot that is held meanwhile. No more documents
     /// are removed than there were too many at that moment.
     KeepNewest(u64),
     /// The documents for which the closure returns true. [`matching`](Self::matching) makes it.
