@@ -60,6 +60,8 @@ pub(super) struct BulkStore {
     removed: u64,
     /// Documents with a key, those removed since included.
     keys: u64,
+    /// Documents with a payload, without those removed since.
+    payloads: u64,
     /// The codes of one document, kept to be filled again.
     codes: Vec<u64>,
 }
@@ -81,6 +83,7 @@ impl BulkStore {
             unused: 0,
             removed: 0,
             keys: 0,
+            payloads: 0,
             codes: Vec::new(),
         })
     }
@@ -125,6 +128,7 @@ impl BulkStore {
         )?;
         let rows = DocumentRows::encode(&self.store.context, id, document, signature)?;
         self.rows_bytes += rows.size_bytes();
+        self.payloads += u64::from(rows.payload.is_some());
         self.rows.push((id, rows));
         self.next_id += 1;
         self.keys += u64::from(key_code.is_some());
@@ -224,10 +228,14 @@ impl BulkStore {
 
     /// Takes a document's rows out. None of its postings may be written.
     pub(crate) fn remove(&mut self, id: u64) -> Result<()> {
-        self.in_tables(|write| match remove_rows(write, id)? {
-            true => Ok(()),
-            false => Err(no_row(DOCUMENTS.name(), id, 1)),
+        let had_payload = self.in_tables(|write| {
+            let mut documents = write.open_table(DOCUMENTS).engine()?;
+            let mut payloads = write.open_table(PAYLOADS).engine()?;
+            let removed = remove_rows((&mut documents, &mut payloads), id)?;
+            removed.ok_or_else(|| no_row(DOCUMENTS.name(), id, 1))
         })?;
+        let payloads = self.payloads.checked_sub(u64::from(had_payload));
+        self.payloads = payloads.or_bug("a count of payloads for each of their rows")?;
         self.removed += 1;
         Ok(())
     }
@@ -261,7 +269,7 @@ impl BulkStore {
     pub(crate) fn commit(mut self, lanes: Vec<LaneSummary>) -> Result<(u64, bool)> {
         self.flush()?;
         let inserted = self.inserted();
-        let documents = inserted - self.removed;
+        let (documents, payloads) = (inserted - self.removed, self.payloads);
         if self.next_id == 0 {
             return self.close().map(|()| (0, false));
         }
@@ -288,8 +296,14 @@ impl BulkStore {
                     .insert(RUN, row.as_slice())
                     .engine()?;
             }
-            let rows = write.open_table(DOCUMENTS).engine()?.len().engine()?;
-            invariant!(rows == documents, "{rows} rows, {documents} documents");
+            for (rows, expected) in [(DOCUMENTS, documents), (PAYLOADS, payloads)] {
+                let table = rows.name();
+                let rows = write.open_table(rows).engine()?.len().engine()?;
+                invariant!(
+                    rows == expected,
+                    "{rows} rows in {table}, expected {expected}"
+                );
+            }
             let row = header::encode_meta(header::STATE, &state)?;
             write
                 .open_table(META)

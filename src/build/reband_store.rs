@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::build::bulk_store::{whole_run, write_whole_lane};
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe,
-    RUNS, WriteTransaction, catch_engine_panic, file_size, verify_pages,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, LANES, META, PAYLOADS, PERMUTED,
+    PanicSafe, RUNS, WriteTransaction, catch_engine_panic, file_size, verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, LaneRow, LaneSummary, Posting, State, encode_run, header};
@@ -167,9 +167,12 @@ impl RebandStore {
 
     /// Rows of documents that are marked dead, where there are any left.
     fn remove_dead(&self, write: &WriteTransaction) -> Result<()> {
-        let ids = self.version.dead.ids();
-        ids.map(|id| remove_rows(write, id))
-            .try_for_each(|removed| removed.map(drop))
+        let mut documents = write.open_table(DOCUMENTS).engine()?;
+        let mut payloads = write.open_table(PAYLOADS).engine()?;
+        for id in self.version.dead.ids() {
+            remove_rows((&mut documents, &mut payloads), id)?;
+        }
+        Ok(())
     }
 
     fn in_tables<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T>) -> Result<T> {

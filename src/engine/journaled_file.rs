@@ -1,6 +1,6 @@
 //! A file whose small commits go to a journal first.
 //!
-//! A commit of one document changes about eight pages at as many places, and a disk takes several times as long for
+//! A commit of one document changes several pages at as many places, and a disk takes several times as long for
 //! these as for pages side by side. So pages that are written wait in memory until the engine syncs. Then they
 //! are appended to the journal behind the engine's pages, in one write and one sync. They are written to
 //! their places when the journal is full, before a large commit, and when the file is closed.

@@ -40,6 +40,9 @@ const DOCUMENT_HEAD_BYTES: usize = 12;
 /// Bytes of the fields of a row beside its key and its signature's values and fingerprint.
 const ROW_FIELDS_BYTES: usize = 16;
 
+/// Bytes of kept hashes and their positions: those of some ten million shingles.
+const KEPT_LIMIT_BYTES: usize = 64 << 20;
+
 /// The first frame of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StreamHeader {
@@ -279,17 +282,16 @@ impl<R: Read> StreamReader<R> {
         }
         let header = StreamHeader::decode(&stream.body)?;
         let shape = shape_of(&header.schema);
-        // A document may have any number of kept hashes.
-        stream.limit_bytes = match shape.has_kept_hashes {
-            true => usize::MAX,
-            false => {
-                DOCUMENT_HEAD_BYTES
-                    + ROW_FIELDS_BYTES
-                    + KEY_LIMIT_BYTES
-                    + PAYLOAD_LIMIT_BYTES
-                    + shape.size_bytes()
-            }
+        let kept_limit_bytes = match shape.has_kept_hashes {
+            true => KEPT_LIMIT_BYTES,
+            false => 0,
         };
+        stream.limit_bytes = DOCUMENT_HEAD_BYTES
+            + ROW_FIELDS_BYTES
+            + KEY_LIMIT_BYTES
+            + PAYLOAD_LIMIT_BYTES
+            + kept_limit_bytes
+            + shape.size_bytes();
         Ok((stream, header, shape))
     }
 

@@ -143,7 +143,8 @@ metrics! {
         merged_blocks,
         /// Queries answered; a query of many signatures counts once for each of them.
         queries,
-        /// Candidates: documents that a query or a form of `insert_if_new` compared with a signature.
+        /// Candidates: documents that a query or a form of `insert_if_new` compared with a signature, and those that
+        /// `candidates` found.
         candidates,
         /// Documents that a form of `insert_if_new` compared with a part of the candidates only, because
         /// of the store's budget.

@@ -3,7 +3,9 @@
 use std::iter::once;
 use std::ops::Bound;
 
-use crate::engine::{DOCUMENTS, EngineResult, PAYLOADS, RowTable, TableHandle, WriteTransaction};
+use crate::engine::{
+    DOCUMENTS, EngineResult, PAYLOADS, RowTable, Table, TableHandle, WriteTransaction,
+};
 use crate::error::Result;
 use crate::format::{RowHead, encode_payload, no_row};
 use crate::invariant::{OrBug, invariant};
@@ -181,20 +183,24 @@ pub(crate) fn append_rows(
     cursor.close().engine()
 }
 
-/// Removes the rows of a document, and returns true if it was there.
+/// Removes the rows of a document from `documents` and `payloads`. Returns `None` if it was not there, else
+/// whether it had a payload.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) for a row that cannot be read, or a payload that is gone.
-pub(crate) fn remove_rows(write: &WriteTransaction, id: u64) -> Result<bool> {
-    let mut documents = write.open_table(DOCUMENTS).engine()?;
+pub(crate) fn remove_rows(
+    (documents, payloads): (&mut RowsOf<'_>, &mut RowsOf<'_>),
+    id: u64,
+) -> Result<Option<bool>> {
     let Some(row) = documents.remove(id).engine()? else {
-        return Ok(false);
+        return Ok(None);
     };
-    if RowHead::decode(id, row.value())?.has_payload {
-        let mut payloads = write.open_table(PAYLOADS).engine()?;
-        if payloads.remove(id).engine()?.is_none() {
-            return Err(no_row(PAYLOADS.name(), id, 1));
-        }
+    let had_payload = RowHead::decode(id, row.value())?.has_payload;
+    if had_payload && payloads.remove(id).engine()?.is_none() {
+        return Err(no_row(PAYLOADS.name(), id, 1));
     }
-    Ok(true)
+    Ok(Some(had_payload))
 }
+
+/// An open table of rows.
+pub(crate) type RowsOf<'t> = Table<'t, u64, &'static [u8]>;

@@ -6,11 +6,12 @@
 
 use std::ops::{Bound, Range};
 
-use crate::engine::{DOCUMENTS, EngineResult, PAYLOADS, ReadableTable, Table, TableHandle};
+use crate::engine::{DOCUMENTS, EngineResult, PAYLOADS, ReadableTable, TableHandle};
 use crate::error::{Error, Result};
 use crate::format::{RowHead, RunDescriptor, no_row};
 use crate::invariant::invariant;
 use crate::state::MergeDrops;
+use crate::write::pending_rows::RowsOf;
 use crate::write::writer::Writer;
 
 /// Bytes of the rows that are read together: about 64 pages of them. Bounds the memory, except for a
@@ -174,8 +175,6 @@ fn orphan(id: u64) -> Error {
     let detail = "found a row, but no document that has a payload (invariant 1)";
     Error::corrupt(format!("table {}, document {id}", PAYLOADS.name()), detail)
 }
-
-type RowsOf<'t> = Table<'t, u64, &'static [u8]>;
 
 /// Leaves the live rows in a range of a table: in full pages if many others are dropped.
 fn rewrite(

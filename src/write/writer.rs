@@ -239,7 +239,11 @@ impl Writer {
             self.buffer.get_mut().remove_key(head.key_code(), id);
             return Ok(true);
         }
-        let is_removed = remove_rows(self.write()?, id)?;
+        let write = self.write()?;
+        let mut documents = write.open_table(DOCUMENTS).engine()?;
+        let mut payloads = write.open_table(PAYLOADS).engine()?;
+        let is_removed = remove_rows((&mut documents, &mut payloads), id)?.is_some();
+        drop((documents, payloads));
         self.note_removed_rows(u64::from(is_removed));
         Ok(is_removed)
     }

@@ -23,7 +23,7 @@ use crate::write::{
 pub(super) struct MemoryIndex {
     context: SharedContext,
     documents: RowArena,
-    /// A payload that has no bytes has no row.
+    /// Nothing for a document without a payload.
     payloads: RowArena,
     lanes: Vec<BucketMap>,
     postings: usize,
@@ -118,7 +118,11 @@ impl BatchTarget<SyncAskCaller<'_>> for MemoryIndex {
         }
         let rows = DocumentRows::encode(&self.context, id, document, signature)?;
         self.documents.push(&rows.document);
-        self.payloads.push(&rows.payload.unwrap_or_default());
+        match &rows.payload {
+            Some(row) => self.payloads.push(row),
+            // Each document has its place there; no row of a payload is empty.
+            None => self.payloads.push(&[]),
+        }
         Ok(DocumentId::new(id))
     }
 }

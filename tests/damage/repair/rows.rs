@@ -2,7 +2,7 @@
 
 use crate::common::engine::database;
 use crate::common::{Place, sealing_after};
-use crate::repair::oracle::PAGE_BYTES;
+use crate::repair::oracle::{PAGE_BYTES, paths};
 use crate::repair::{schema, signature};
 use redb::{ReadableTable, TableDefinition};
 use resemblance::{Document, DocumentFrequencies, Error, MinHash, Schema, SimHash, Store, Text};
@@ -128,20 +128,28 @@ fn rows_beside_a_damaged_page_are_named() {
 #[test]
 fn an_older_row_without_its_payload_costs_no_document() {
     let place = Place::new();
+    let page_of_row = |bytes: &[u8]| *paths(bytes, &[0].into())[&0].documents.last().unwrap();
     let store = sealing_after(64).create(place.store(), schema()).unwrap();
-    let payload = vec![0xa7; 20_000];
-    let document = Document::new("a").payload(&payload);
+    let document = Document::new("a").payload(b"payload");
     store.insert(document, &signature(1)).unwrap();
     store.close().unwrap();
+    let before = std::fs::read(place.store()).unwrap();
     let store = sealing_after(64).open(place.store()).unwrap();
     store.upsert("a", &signature(1)).unwrap();
     store.close().unwrap();
-    let mut bytes = std::fs::read(place.store()).unwrap();
-    let payload_byte = |byte: &&mut u8| **byte == 0xa7;
-    bytes
-        .iter_mut()
-        .filter(payload_byte)
-        .for_each(|byte| *byte = 0);
+    let after = std::fs::read(place.store()).unwrap();
+
+    // The rows of the document alone, the older one in front.
+    let (old_at, length) = page_of_row(&before);
+    let (new_at, _) = page_of_row(&after);
+    let mut bytes = vec![0; after.len()];
+    bytes[..PAGE_BYTES].copy_from_slice(&after[..PAGE_BYTES]);
+    bytes[new_at..][..length].copy_from_slice(&after[new_at..][..length]);
+    assert!(
+        new_at > PAGE_BYTES && length == PAGE_BYTES,
+        "{new_at}, {length}"
+    );
+    bytes[PAGE_BYTES..][..length].copy_from_slice(&before[old_at..][..length]);
     std::fs::write(place.store(), bytes).unwrap();
     let report = Store::repair(place.store(), place.file("new"))
         .schema(schema())
