@@ -24,7 +24,7 @@
 use crate::error::{Error, Result};
 use crate::format::bits::{fields, mask, read_bits, read_word};
 use crate::format::checksum;
-use crate::format::posting::{BlockKey, Posting, split_block_key};
+use crate::format::posting::{BlockKey, NearCodes, Posting, split_block_key};
 use crate::invariant::OrBug;
 
 #[cfg(test)]
@@ -223,6 +223,7 @@ impl<'v> Block<'v> {
             word_index: 0,
             word: read_word(self.upper, 0),
             high_code: u64::MAX,
+            near: None,
         }
     }
 
@@ -407,9 +408,15 @@ pub(crate) struct BlockIter<'v> {
     /// Unread bits of the word of the upper part at `word_index`.
     word: u64,
     high_code: u64,
+    near: Option<NearCodes>,
 }
 
 impl BlockIter<'_> {
+    /// Passes over postings of other codes than these, without a look at their ids.
+    pub(crate) fn near(self, near: Option<NearCodes>) -> Self {
+        Self { near, ..self }
+    }
+
     /// Moves to the first posting whose code is at least the first code plus `offset`.
     fn seek(&mut self, offset: u64) {
         let block = self.block;
@@ -488,26 +495,29 @@ impl Iterator for BlockIter<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Posting> {
-        if self.index >= self.block.count {
-            return None;
-        }
-        while self.word == 0 {
-            self.word_index += 1;
-            if self.word_index * 64 >= self.block.upper_bits {
+        while self.index < self.block.count {
+            while self.word == 0 {
+                self.word_index += 1;
+                if self.word_index * 64 >= self.block.upper_bits {
+                    return None;
+                }
+                self.word = read_word(self.block.upper, self.word_index);
+            }
+            let position = self.word_index * 64 + self.word.trailing_zeros() as usize;
+            let index = self.index;
+            let code = self.block.code((position - index) as u64, index);
+            if code > self.high_code {
+                self.index = self.block.count;
                 return None;
             }
-            self.word = read_word(self.block.upper, self.word_index);
+            self.word &= self.word - 1;
+            self.index += 1;
+            if self.near.is_none_or(|near| near.have(code)) {
+                let id = self.block.id(index);
+                return Some(Posting { code, id });
+            }
         }
-        let position = self.word_index * 64 + self.word.trailing_zeros() as usize;
-        let code = self.block.code((position - self.index) as u64, self.index);
-        if code > self.high_code {
-            self.index = self.block.count;
-            return None;
-        }
-        let id = self.block.id(self.index);
-        self.word &= self.word - 1;
-        self.index += 1;
-        Some(Posting { code, id })
+        None
     }
 }
 

@@ -3,7 +3,7 @@ use redb::{ReadableTableMetadata, TableDefinition, backends::InMemoryBackend};
 use super::*;
 use crate::format::block_encoder::{BlockShape, Encoded};
 use crate::format::checksum::CHECKSUM_BYTES;
-use crate::format::posting::block_key;
+use crate::format::posting::{NearCodes, block_key};
 
 const TABLE: &str = "bands";
 
@@ -173,6 +173,13 @@ fn ranges_are_those_of_a_filter() {
                 let in_range = |p: &&Posting| (*low..=high).contains(&p.code);
                 let expected: Vec<_> = taken.iter().filter(in_range).copied().collect();
                 assert_eq!(found, expected, "{low:#x}..={high:#x}");
+                let near = NearCodes {
+                    code: wide,
+                    max_distance: (random.next() % 40) as u32,
+                };
+                let found = block.find_range(*low, high).near(Some(near));
+                let expected = expected.into_iter().filter(|p| near.have(p.code));
+                assert!(found.eq(expected), "{low:#x}..={high:#x} {near:?}");
             }
         }
     }

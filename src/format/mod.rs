@@ -32,7 +32,7 @@ pub use header::FORMAT_VERSION;
 #[cfg(any(test, fuzzing))]
 pub(crate) use header::{HEADER, META, SCHEMA, SELF_TEST, STATE, encode_meta};
 pub(crate) use header::{Header, State, decode_meta};
-pub(crate) use posting::{BlockKey, Posting, block_key, split_block_key};
+pub(crate) use posting::{BlockKey, NearCodes, Posting, block_key, split_block_key};
 pub(crate) use rows::{
     DOCUMENTS, DocumentRow, PAYLOADS, RowHead, Shape, decode_body, decode_payload, encode_document,
     encode_payload, encode_signature, no_row,

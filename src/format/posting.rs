@@ -47,6 +47,20 @@ impl Posting {
     };
 }
 
+/// The codes that differ from one in at most so many bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NearCodes {
+    pub(crate) code: u64,
+    pub(crate) max_distance: u32,
+}
+
+impl NearCodes {
+    #[inline]
+    pub(crate) fn have(self, code: u64) -> bool {
+        (self.code ^ code).count_ones() <= self.max_distance
+    }
+}
+
 /// Run `u32`, lane `u16`, code and id `u64` of the **last** posting of the block, all big-endian,
 /// so that the order of the bytes is the order of the numbers.
 pub(crate) type BlockKey = [u8; 22];

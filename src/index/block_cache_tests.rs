@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use redb::WriteTransaction;
 
 use super::*;
-use crate::format::LaneSummary;
+use crate::format::{LaneSummary, NearCodes};
 use crate::index::probe::{FirstBlock, probe_lane_while};
 use crate::index::run::ProbeCost;
 use crate::index::run_cache::BlockSources;
-use crate::index::segment::ProbeControl;
+use crate::index::segment::{CodeRange, ProbeControl};
 use crate::index::sweep::{ProbeRange, SweepControl, sweep_lane};
 use crate::index::testing::{Random, TABLE, database, in_range, lane_ref, posting, write};
 
@@ -43,6 +43,10 @@ impl<'t> Lane<'t> {
     }
 
     fn probe(&self, cache: &BlockCache, low: u64, high: u64) -> (Vec<Posting>, ProbeCost) {
+        self.probe_range(cache, &CodeRange::new(self.summary.lane, low, high))
+    }
+
+    fn probe_range(&self, cache: &BlockCache, range: &CodeRange) -> (Vec<Posting>, ProbeCost) {
         let table = self.transaction.open_table(TABLE).unwrap();
         let mut found = Vec::new();
         let open = || {
@@ -51,8 +55,8 @@ impl<'t> Lane<'t> {
         };
         let lane = lane_ref(self.run, &self.summary);
         let sources = BlockSources::memory(cache);
-        let first = FirstBlock::find(sources, lane, low);
-        let cost = probe_lane_while((lane, first), open, sources, (low, high), &mut |posting| {
+        let first = FirstBlock::find(sources, lane, range.low_code);
+        let cost = probe_lane_while((lane, first), open, sources, range, &mut |posting| {
             found.push(posting);
             Ok(ProbeControl::GoOn)
         });
@@ -128,6 +132,36 @@ fn what_is_held_is_found_without_the_table() {
         cache.retain_runs(|other| other != run);
         assert_eq!(cache.size_bytes(), 0);
         assert_eq!(lane.probe(&cache, 0, MAX).1, first);
+    }
+}
+
+/// Of codes that are not near, one block at most is read for each beside those that they share with others.
+#[test]
+fn what_is_not_near_is_passed_over() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let cache = BlockCache::new(1 << 20);
+    let [uniform, _] = lanes();
+    let crowded = (0..60_000).map(|id| posting((id % 3) << 62, id)).collect();
+    for (run, postings) in [(0, uniform), (1, crowded)] {
+        let lane = Lane::write(&transaction, run, &postings);
+        let blocks_of = |code: u64| lane.probe(&cache, code, code).1.blocks;
+        for code in [0, 1 << 62, 2 << 62] {
+            for max_distance in [0, 1, 20] {
+                let near = NearCodes { code, max_distance };
+                let range = CodeRange {
+                    near: Some(near),
+                    ..CodeRange::new(lane.summary.lane, 0, MAX)
+                };
+                let (found, cost) = lane.probe_range(&cache, &range);
+                let expected = postings.iter().filter(|posting| near.have(posting.code));
+                assert!(found.iter().eq(expected), "{near:?}");
+                if run == 1 && max_distance == 0 {
+                    let blocks = blocks_of(code);
+                    assert!(blocks > 4 && cost.blocks <= blocks + 2, "{blocks} {cost:?}");
+                }
+            }
+        }
     }
 }
 

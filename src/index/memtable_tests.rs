@@ -26,11 +26,7 @@ fn assert_holds(memtable: &Memtable, expected: &[BTreeSet<Posting>; 2]) {
             let mut found = Vec::new();
             memtable.postings_in(lane, low, high, &mut |posting| found.push(posting));
             let mut probed = Vec::new();
-            let range = CodeRange {
-                lane,
-                low_code: low,
-                high_code: high,
-            };
+            let range = CodeRange::new(lane, low, high);
             let visit = &mut |_, posting| {
                 probed.push(posting);
                 Ok(ProbeControl::GoOn)

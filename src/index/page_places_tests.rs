@@ -10,7 +10,7 @@ use crate::index::filter_cache::FilterOf;
 use crate::index::probe::{FirstBlock, probe_lane_while};
 use crate::index::run::{ProbeCost, delete_run};
 use crate::index::run_cache::RunCache;
-use crate::index::segment::ProbeControl;
+use crate::index::segment::{CodeRange, ProbeControl};
 use crate::index::testing::{
     BUCKETS, Random, TABLE, in_range, lane_ref, posting, tables, write, write_filtered,
 };
@@ -74,14 +74,15 @@ impl File {
                 opened.set(opened.get() + 1);
                 Ok(&table)
             };
-            let codes = (wanted.code, wanted.code);
+            let code = wanted.code;
+            let range = CodeRange::new(lane.summary.lane, code, code);
             let first = FirstBlock::find(sources, lane_ref, wanted.code);
             let visit = &mut |posting| {
                 found.push(posting);
                 Ok(ProbeControl::GoOn)
             };
-            cost.add(probe_lane_while((lane_ref, first), open, sources, codes, visit).unwrap());
-            assert_eq!(found, in_range(&lane.postings, codes.0..=codes.1));
+            cost.add(probe_lane_while((lane_ref, first), open, sources, &range, visit).unwrap());
+            assert_eq!(found, in_range(&lane.postings, code..=code));
         }
         (cost, opened.get())
     }

@@ -9,7 +9,7 @@ use crate::index::block_cache::{BlockAccess, CachedBlock};
 use crate::index::lane_blocks::LaneBlocks;
 use crate::index::run::{Key, LaneRef, ProbeCost, Value};
 use crate::index::run_cache::BlockSources;
-use crate::index::segment::ProbeControl;
+use crate::index::segment::{CodeRange, ProbeControl};
 
 /// Visits the postings of a lane whose codes are in `low_code..=high_code`, in order. All blocks are read from
 /// the table.
@@ -25,7 +25,8 @@ pub(super) fn probe_lane<T: ReadableTable<Key, Value>>(
 ) -> Result<ProbeCost> {
     let visit = &mut |posting| visit(posting).map(|()| ProbeControl::GoOn);
     let blocks = LaneBlocks::new(lane, || Ok(table), None);
-    probe_blocks(blocks, low_code, high_code, visit)
+    let range = CodeRange::new(lane.summary.lane, low_code, high_code);
+    probe_blocks(blocks, &range, visit)
 }
 
 /// The block that a probe of a lane begins with, if it is in memory.
@@ -52,7 +53,7 @@ impl FirstBlock {
     }
 }
 
-/// Visits the postings of a lane whose codes are in `low_code..=high_code`, in order, as far as `visit` says.
+/// Visits the postings of a range of its lane, in order, as far as `visit` says, but for those that need not be visited.
 /// `first` is what [`FirstBlock::find`] gives for it. Blocks that `sources` do not have are read from the table
 /// that `open` gives.
 ///
@@ -63,18 +64,17 @@ pub(crate) fn probe_lane_while<'t, T: ReadableTable<Key, Value> + 't>(
     (lane, first): (LaneRef<'_>, FirstBlock),
     open: impl Fn() -> Result<&'t T>,
     sources: BlockSources<'_>,
-    (low_code, high_code): (u64, u64),
+    range: &CodeRange,
     visit: &mut dyn FnMut(Posting) -> Result<ProbeControl>,
 ) -> Result<ProbeCost> {
     let blocks = LaneBlocks::new(lane, open, Some((sources, BlockAccess::Probe)));
-    probe_blocks(blocks.beginning_with(first.0), low_code, high_code, visit)
+    probe_blocks(blocks.beginning_with(first.0), range, visit)
 }
 
 #[inline]
 fn probe_blocks<'t, T, O>(
     mut blocks: LaneBlocks<'_, 't, T, O>,
-    low_code: u64,
-    high_code: u64,
+    range: &CodeRange,
     visit: &mut dyn FnMut(Posting) -> Result<ProbeControl>,
 ) -> Result<ProbeCost>
 where
@@ -82,6 +82,12 @@ where
     O: Fn() -> Result<&'t T>,
 {
     let summary = blocks.lane.summary;
+    let CodeRange {
+        low_code,
+        high_code,
+        near,
+        ..
+    } = *range;
     // The first block that is left of an input may hold postings that its merge has moved already.
     let mut target = Posting::lowest_of(low_code).max(summary.first_possible());
     let Some(end) = summary.last.filter(|end| *end >= target) else {
@@ -90,7 +96,7 @@ where
     loop {
         let held = blocks.covering(target)?;
         let block = held.block()?;
-        for posting in block.find_range(low_code, high_code) {
+        for posting in block.find_range(low_code, high_code).near(near) {
             if posting < target {
                 continue;
             }
@@ -101,10 +107,16 @@ where
             }
         }
         let last = block.last();
+        // The blocks with more postings of a code that is not near are not read.
+        let passed_over = near.filter(|near| !near.have(last.code));
+        let next = match passed_over.and(last.code.checked_add(1)) {
+            Some(code) => Posting::lowest_of(code),
+            None => last.next(),
+        };
+        target = target.max(next);
         if last.code > high_code || last == end || target > end || target.code > high_code {
             return Ok(blocks.cost);
         }
-        target = target.max(last.next());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::format::Posting;
+use crate::format::{NearCodes, Posting};
 use crate::index::k_way;
 use crate::index::radix::sort_by_number;
 use crate::invariant::OrBug;
@@ -28,6 +28,19 @@ pub(crate) struct CodeRange {
     pub(crate) lane: u16,
     pub(crate) low_code: u64,
     pub(crate) high_code: u64,
+    /// Postings of other codes than these need not be visited.
+    pub(crate) near: Option<NearCodes>,
+}
+
+impl CodeRange {
+    pub(crate) const fn new(lane: u16, low_code: u64, high_code: u64) -> Self {
+        Self {
+            lane,
+            low_code,
+            high_code,
+            near: None,
+        }
+    }
 }
 
 /// Tells a probe how to go on after a posting.

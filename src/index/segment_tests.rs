@@ -76,11 +76,7 @@ fn ranges_are_those_of_a_filter() {
                 let in_range = |p: &&Posting| low <= p.code && p.code <= high;
                 let found = segment.range(lane as u16, low, high);
                 assert!(postings.iter().filter(in_range).eq(found));
-                let range = |lane| CodeRange {
-                    lane,
-                    low_code: low,
-                    high_code: high,
-                };
+                let range = |lane| CodeRange::new(lane, low, high);
                 let mut probed = [const { Vec::new() }; 3];
                 let ranges = [range(lane as u16), range(77), range(0)];
                 let visit = &mut |index: usize, posting| {

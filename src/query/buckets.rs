@@ -91,11 +91,7 @@ impl LaneProbe {
     }
 
     fn range(&self, low_code: u64, high_code: u64) -> CodeRange {
-        CodeRange {
-            lane: self.lane.lane,
-            low_code,
-            high_code,
-        }
+        CodeRange::new(self.lane.lane, low_code, high_code)
     }
 
     /// Returns its code ranges in the order of reading.
@@ -168,7 +164,10 @@ pub(super) fn read_whole(
     mut equal: Option<&mut EqualClasses<'_>>,
 ) -> Result<()> {
     for probes in probes.chunk_by(|a, b| a.lane.table == b.lane.table) {
-        let ranges = probes.iter().map(|p| p.range(p.low_code, p.high_code));
+        let ranges = probes.iter().map(|probe| CodeRange {
+            near: plan.accepted(probe.lane, probe.code),
+            ..probe.range(probe.low_code, probe.high_code)
+        });
         let ranges: Vec<CodeRange> = ranges.collect();
         let table = probes.first().map_or(PostingTable::Bands, |p| p.lane.table);
         let mut readings = vec![BucketReading::default(); probes.len()];

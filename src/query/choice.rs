@@ -89,10 +89,8 @@ fn weigh(plan: &ProbePlan, probes: &[LaneProbe], buckets: &[Bucket]) -> Vec<Weig
 /// the next flush.
 fn leave_out_deleted(view: &dyn ReadView, weighed: &mut Vec<WeighedCandidate>) -> Result<()> {
     let flushed = weighed.partition_point(|weighed| weighed.candidate.id < view.sealed_below());
-    let of_document = |weighed: &WeighedCandidate| CodeRange {
-        lane: TOMBSTONE_LANE,
-        low_code: weighed.candidate.id,
-        high_code: weighed.candidate.id,
+    let of_document = |weighed: &WeighedCandidate| {
+        CodeRange::new(TOMBSTONE_LANE, weighed.candidate.id, weighed.candidate.id)
     };
     let ranges: Vec<CodeRange> = weighed.iter().skip(flushed).map(of_document).collect();
     if ranges.is_empty() {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::format::Posting;
+use crate::format::{NearCodes, Posting};
 use crate::index::{CodeRange, ProbeRange};
 use crate::invariant::{OrBug, at_mut, invariant};
 use crate::lanes::ProbeRadii;
@@ -91,11 +91,7 @@ impl ProbedLane {
     /// The codes that share the first rows or blocks of a code.
     pub(super) fn short_range(self, context: &SharedContext, code: u64, dropped: u8) -> CodeRange {
         let (low_code, high_code) = context.lanes.shorter_range(self.lane, code, dropped);
-        CodeRange {
-            lane: self.lane,
-            low_code,
-            high_code,
-        }
+        CodeRange::new(self.lane, low_code, high_code)
     }
 
     /// The least and the greatest code of the bucket of a code.
@@ -281,11 +277,19 @@ impl ProbePlan {
         }
     }
 
-    /// Returns true if a posting in the bucket of a signature's code makes a candidate. The code of a
+    /// The codes in the bucket of a signature's code that make candidates; `None` if all do. The code of a
     /// fingerprint tells its distance, or of one of 128 bits a part of it.
     #[inline]
+    pub(super) fn accepted(&self, lane: ProbedLane, code: u64) -> Option<NearCodes> {
+        let max_distance = self.max_distance;
+        (lane.table == PostingTable::Permuted).then_some(NearCodes { code, max_distance })
+    }
+
+    /// Returns true if a posting in the bucket of a signature's code makes a candidate.
+    #[inline]
     pub(crate) fn accepts(&self, lane: ProbedLane, code: u64, found: u64) -> bool {
-        lane.table != PostingTable::Permuted || (code ^ found).count_ones() <= self.max_distance
+        let accepted = self.accepted(lane, code);
+        accepted.is_none_or(|accepted| accepted.have(found))
     }
 
     /// The buckets that some of the signatures ask for in the lane at `column`, by their order.

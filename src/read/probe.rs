@@ -216,13 +216,14 @@ where
             cost.ruled_out += 1;
             return Ok(has_asked);
         }
-        let mut is_found = false;
+        // What is passed over is not told.
+        let mut is_found = range.near.is_some();
         let visit = &mut |posting| {
             is_found = true;
             visit(lane.index, posting)
         };
         let of = (self.lane(lane.run, lane.lane), first);
-        let read = probe_lane_while(of, self.blocks, self.sources(), codes, visit)?;
+        let read = probe_lane_while(of, self.blocks, self.sources(), range, visit)?;
         cost.add(read);
         if lane.verdict == FilterVerdict::Unasked {
             self.context.cache.pass_rate().note(is_found);

@@ -204,11 +204,7 @@ impl dyn ReadView + '_ {
     /// The live document with this key.
     pub(crate) fn find_key(&self, key: &[u8]) -> Result<Option<u64>> {
         let code = hash_key(key);
-        let range = CodeRange {
-            lane: 0,
-            low_code: code,
-            high_code: code,
-        };
+        let range = CodeRange::new(0, code, code);
         // Newest first: a document that replaced another has the greater id. A key that is replaced
         // over and over leaves many, of which mostly the first will do: they are not all sorted.
         let ids = RefCell::new(BinaryHeap::new());
