@@ -17,12 +17,23 @@ const MAX_BUCKETS: u64 = 1 << 20;
 /// The greatest number of buckets that a search within a schema's own distance may take.
 const MAX_OWN_BUCKETS: u64 = 1 << 16;
 
-// What one core takes for things in memory, in nanoseconds.
+// What one core takes, in nanoseconds: for a block that the store does not hold, to get it from the page cache of the
+// system and verify it; for all else in memory.
 const BUCKET_NANOSECONDS: f64 = 250.0;
 const POSTING_NANOSECONDS: f64 = 4.0;
+const BLOCK_NANOSECONDS: f64 = 2_200.0;
 const ROW_NANOSECONDS: f64 = 500.0;
 const SCANNED_NANOSECONDS: f64 = 25.0;
 const COMPARED_NANOSECONDS: f64 = 2.0;
+
+/// Bytes of postings that a cache of the default size holds.
+const HELD_BYTES: f64 = 48.0 * 1024.0 * 1024.0;
+
+/// Bytes that a table has for each document.
+pub(super) const POSTING_BYTES: f64 = 8.4;
+
+/// Postings in a block.
+const BLOCK_POSTINGS: f64 = 484.0;
 
 /// How many bits of a prefix may differ in the buckets that a search reads.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +41,7 @@ pub(crate) struct ProbeRadii {
     by_table: Vec<u8>,
     /// Number of buckets in all tables together.
     pub(crate) buckets: u64,
-    /// The expected time of a search among uniform fingerprints, on one core and with all in memory.
+    /// The expected time of a search among uniform fingerprints, on one core.
     nanoseconds: f64,
 }
 
@@ -92,7 +103,7 @@ impl TableDesign {
     }
 
     /// The expected time of a search within the greatest distance among so many uniform fingerprints, on one core
-    /// and with all in memory.
+    /// and with all in memory that the default cache holds.
     pub(super) fn search_nanoseconds(&self, documents: u64) -> f64 {
         let radii = self.cheapest_radii(self.max_distance().into(), documents);
         radii.map_or(f64::INFINITY, |radii| radii.nanoseconds)
@@ -194,6 +205,12 @@ impl TableDesign {
         groups
     }
 
+    /// The share of the tables' blocks that the default cache does not hold.
+    fn share_read(&self, documents: u64) -> f64 {
+        let bytes = documents as f64 * self.table_count() as f64 * POSTING_BYTES;
+        (1.0 - HELD_BYTES / bytes).max(0.0)
+    }
+
     fn group_radius(
         &self,
         (s, r): (u8, u8),
@@ -211,7 +228,9 @@ impl TableDesign {
             let postings = documents as f64 * 2_f64.powi(-i32::from(prefix_bits));
             let others = code_bits.saturating_sub(prefix_bits.into());
             let row = share_within(others, distance) * ROW_NANOSECONDS;
-            let of_bucket = BUCKET_NANOSECONDS + postings * (POSTING_NANOSECONDS + row);
+            let read =
+                (1.0 + postings / BLOCK_POSTINGS) * self.share_read(documents) * BLOCK_NANOSECONDS;
+            let of_bucket = BUCKET_NANOSECONDS + read + postings * (POSTING_NANOSECONDS + row);
             buckets = buckets.saturating_add(of_table);
             nanoseconds += of_table as f64 * of_bucket;
         }

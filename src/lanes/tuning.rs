@@ -3,9 +3,8 @@
 //! Two kinds of designs are compared. Few tables, of which a search reads the buckets near a fingerprint's own
 //! as well, take the least space: `t` groups (1, 1) cut the fingerprint into `t` prefixes. Tables of which
 //! whole buckets find everything take more space, and a search reads fewer of their buckets. The cost is
-//! the expected time of a search ([`TableDesign::search_nanoseconds`]) and `STORED` for each table, the 8.3 bytes that
-//! its posting takes as long as the document lives: a judgement, that a table must save four
-//! microseconds of a search.
+//! time times space: the expected time of a search ([`TableDesign::search_nanoseconds`]) by the bytes that a document
+//! takes with its postings. A table that makes a document a tenth larger must save a tenth of the time.
 //!
 //! Among designs of whole buckets the cost for `n` documents is counted in reads of one candidate:
 //!
@@ -20,13 +19,13 @@
 //! candidates, and of the designs with equally many tables the one with the fewest candidates is
 //! best for every `n`: a short list to choose from.
 
-use super::radii::{ProbeRadii, near_prefixes};
+use super::radii::{POSTING_BYTES, ProbeRadii, near_prefixes};
 use super::tables::{TableDesign, binomial, choices, cut};
 use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 
-/// Nanoseconds of a search that a table must save.
-const STORED: f64 = 4_000.0;
+/// Bytes of a document beside its fingerprint and its postings: without key and payload.
+const ROW_BYTES: f64 = 17.0;
 
 const LEAF_READ: u128 = 256;
 const LEAF_STORED: u128 = 64;
@@ -73,8 +72,9 @@ pub(crate) fn choose_design(
         .filter_map(|tables| TableDesign::new(bits, max_distance, &vec![(1, 1); tables]).ok());
     let whole = whole_bucket_design(bits, max_distance, expected_documents).transpose()?;
     let cost = |design: &TableDesign| {
-        let stored = design.table_count() as f64 * STORED;
-        design.search_nanoseconds(expected_documents) + stored
+        let postings = design.table_count() as f64 * POSTING_BYTES;
+        let bytes = ROW_BYTES + f64::from(bits) / 8.0 + postings;
+        design.search_nanoseconds(expected_documents) * bytes
     };
     let cheapest = few.chain(whole).min_by(|a, b| cost(a).total_cmp(&cost(b)));
     cheapest.or_bug("there is a design for every distance up to the limit")

@@ -198,9 +198,11 @@ fn few_tables_are_chosen() {
         (design.table_count(), first, last)
     };
     assert_eq!(chosen(64, 3, 1_000_000), (4, 16, 16));
-    assert_eq!(chosen(64, 3, 10_000_000), (3, 21, 22));
-    assert_eq!(chosen(64, 3, 1_000_000_000), (2, 32, 32));
+    assert_eq!(chosen(64, 3, 10_000_000), (4, 16, 16));
+    assert_eq!(chosen(64, 3, 100_000_000), (6, 21, 22));
+    assert_eq!(chosen(64, 3, 1_000_000_000), (8, 24, 24));
     assert_eq!(chosen(64, 8, 1_000_000).0, 5);
+    assert_eq!(chosen(64, 8, 10_000_000).0, 4);
     let distances = [32, 64, 128, 256]
         .into_iter()
         .flat_map(|bits| (1..=max_distance_of(bits).unwrap()).map(move |k| (bits, k)));
