@@ -65,11 +65,7 @@ impl<'t> Lane<'t> {
 
     fn sweep(&self, cache: &BlockCache) -> ProbeCost {
         let table = self.transaction.open_table(TABLE).unwrap();
-        let all = ProbeRange {
-            low_code: 0,
-            high_code: MAX,
-            query_index: 0,
-        };
+        let all = ProbeRange::new(0, 0, MAX);
         let lane = lane_ref(self.run, &self.summary);
         let visit = &mut |_, _| Ok(SweepControl::GoOn);
         sweep_lane(

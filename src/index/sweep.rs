@@ -2,7 +2,7 @@
 
 use crate::engine::ReadableTable;
 use crate::error::{Error, Result};
-use crate::format::{Block, Posting};
+use crate::format::{Block, NearCodes, Posting};
 use crate::index::block_cache::BlockAccess;
 use crate::index::lane_blocks::LaneBlocks;
 use crate::index::run::{Key, LaneRef, ProbeCost, Value};
@@ -14,6 +14,19 @@ pub(crate) struct ProbeRange {
     pub(crate) low_code: u64,
     pub(crate) high_code: u64,
     pub(crate) query_index: u32,
+    /// Postings of other codes than these need not be visited.
+    pub(crate) near: Option<NearCodes>,
+}
+
+impl ProbeRange {
+    pub(crate) const fn new(query_index: u32, low_code: u64, high_code: u64) -> Self {
+        Self {
+            low_code,
+            high_code,
+            query_index,
+            near: None,
+        }
+    }
 }
 
 /// Tells a sweep how to go on after a posting.
@@ -32,8 +45,8 @@ pub(crate) type VisitProbe<'v> = dyn FnMut(u32, Posting) -> Result<SweepControl>
 /// A block of this many postings is decoded as fast as one code is found in it.
 const POSTINGS_PER_SEARCH: u64 = 40;
 
-/// Visits the postings that `wanted`, sorted by low code, asks for among sorted postings: range by range,
-/// each in order. Returns false if `visit` ended the sweep.
+/// Visits the postings that `wanted`, sorted by low code, asks for among sorted postings, but for those that need
+/// not be visited: range by range, each in order. Returns false if `visit` ended the sweep.
 ///
 /// # Errors
 /// Those of `visit`.
@@ -50,7 +63,8 @@ pub(super) fn sweep_slice(
         debug_assert!(below <= rest.len());
         rest = rest.get(below..).unwrap_or_default();
         let in_range = |posting: &&Posting| posting.code <= wanted.high_code;
-        for posting in rest.iter().take_while(in_range) {
+        let is_near = |posting: &&Posting| wanted.near.is_none_or(|near| near.have(posting.code));
+        for posting in rest.iter().take_while(in_range).filter(is_near) {
             match visit(wanted.query_index, *posting)? {
                 SweepControl::GoOn => {}
                 SweepControl::SkipRange => break,
@@ -78,8 +92,8 @@ fn count_below(postings: &[Posting], code: u64) -> usize {
     start + last_step.partition_point(is_below)
 }
 
-/// Visits the postings that `wanted`, sorted by low code, asks for in a lane of a run: block by block, and
-/// for each range in order. It ends early if `visit` says so. Blocks that `sources` do not have are read from
+/// Visits the postings that `wanted`, sorted by low code, asks for in a lane of a run, but for those that need not be
+/// visited: block by block, and for each range in order. It ends early if `visit` says so. Blocks that `sources` do not have are read from
 /// the table that `open` gives.
 ///
 /// # Errors
@@ -180,7 +194,8 @@ impl PendingRanges<'_> {
             }
         } else {
             for wanted in &self.open {
-                for posting in block.find_range(wanted.low_code, wanted.high_code) {
+                let in_range = block.find_range(wanted.low_code, wanted.high_code);
+                for posting in in_range.near(wanted.near) {
                     match visit(wanted.query_index, posting)? {
                         SweepControl::GoOn => {}
                         SweepControl::SkipRange => break,

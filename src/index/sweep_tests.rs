@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use redb::WriteTransaction;
 
 use super::*;
-use crate::format::{LaneSummary, split_block_key};
+use crate::format::{LaneSummary, NearCodes, split_block_key};
 use crate::index::block_cache::BlockCache;
 use crate::index::probe::probe_lane;
 use crate::index::run::{RunBlocks, is_of};
@@ -48,15 +48,29 @@ fn ranges(random: &mut Random, count: u32, postings: &BTreeSet<Posting>) -> Vec<
                 1 => 1 << 34,
                 _ => 0,
             };
+            let near = NearCodes {
+                code: low_code,
+                max_distance: random.below(40) as u32,
+            };
             ProbeRange {
-                low_code,
-                high_code: low_code.saturating_add(width),
-                query_index,
+                near: (random.below(2) == 0).then_some(near),
+                ..ProbeRange::new(query_index, low_code, low_code.saturating_add(width))
             }
         })
         .collect();
     wanted.sort_by_key(|wanted| (wanted.low_code, wanted.query_index));
     wanted
+}
+
+fn is_near(wanted: &ProbeRange, posting: &Posting) -> bool {
+    wanted.near.is_none_or(|near| near.have(posting.code))
+}
+
+/// What a range asks for.
+fn asked(postings: &BTreeSet<Posting>, wanted: &ProbeRange) -> Vec<Posting> {
+    let mut asked = in_range(postings, wanted.low_code..=wanted.high_code);
+    asked.retain(|posting| is_near(wanted, posting));
+    asked
 }
 
 /// What each query_index finds, in the order in which it comes.
@@ -92,8 +106,10 @@ fn probe(
     let mut found = vec![Vec::new(); wanted.len()];
     let mut cost = ProbeCost::default();
     for wanted in wanted {
-        let visit = &mut |posting| {
-            found[wanted.query_index as usize].push(posting);
+        let visit = &mut |posting: Posting| {
+            if is_near(wanted, &posting) {
+                found[wanted.query_index as usize].push(posting);
+            }
             Ok(())
         };
         let (low, high) = (wanted.low_code, wanted.high_code);
@@ -122,7 +138,7 @@ fn a_sweep_finds_what_probes_find_and_reads_no_block_twice() {
                 assert_eq!(cost, apart);
             }
             for wanted in &wanted {
-                let expected = in_range(&postings, wanted.low_code..=wanted.high_code);
+                let expected = asked(&postings, wanted);
                 assert_eq!(swept[wanted.query_index as usize], expected);
             }
         }
@@ -142,11 +158,7 @@ fn a_few_far_codes_cost_a_block_each() {
     assert!(lane.blocks > 20);
     let wanted: Vec<ProbeRange> = (0..)
         .zip(postings.iter().step_by(postings.len() / 5 + 1))
-        .map(|(query_index, posting)| ProbeRange {
-            low_code: posting.code,
-            high_code: posting.code,
-            query_index,
-        })
+        .map(|(query_index, posting)| ProbeRange::new(query_index, posting.code, posting.code))
         .collect();
     let (found, cost) = sweep(&transaction, &lane, &wanted).unwrap();
     assert!(found.iter().all(|found| found.len() == 1));
@@ -159,11 +171,7 @@ fn a_sweep_ends_when_it_is_told_to() {
     let transaction = database.begin_write().unwrap();
     let postings = &lanes()[1];
     let lane = write(&transaction, 7, 2, postings);
-    let all = ProbeRange {
-        low_code: 0,
-        high_code: MAX,
-        query_index: 0,
-    };
+    let all = ProbeRange::new(0, 0, MAX);
     for wanted in [vec![all], vec![all; 500]] {
         let mut seen = 0;
         let table = transaction.open_table(TABLE).unwrap();
@@ -210,18 +218,10 @@ fn lost_and_damaged_blocks_are_noticed() {
         let lane = write(&transaction, 7, 2, postings);
         let blocks = rows(&transaction);
         let blocks: Vec<_> = blocks.iter().filter(|(key, _)| is_of(key, 7, 2)).collect();
-        let all = ProbeRange {
-            low_code: 0,
-            high_code: MAX,
-            query_index: 0,
-        };
+        let all = ProbeRange::new(0, 0, MAX);
         for (key, value) in blocks.iter().step_by(5 * one_in(3)).chain(blocks.last()) {
             let last = split_block_key(key).2;
-            let of_last = ProbeRange {
-                low_code: last.code,
-                high_code: last.code,
-                query_index: 0,
-            };
+            let of_last = ProbeRange::new(0, last.code, last.code);
             let mut flipped = value.clone();
             flipped[30] ^= 1;
             for wrong in [None, Some(flipped), Some(Vec::new())] {
@@ -276,7 +276,7 @@ fn slices_are_searched_in_doubling_steps() {
         };
         assert!(sweep_slice(&sorted, &wanted, visit).unwrap());
         for wanted in &wanted {
-            let expected = in_range(&postings, wanted.low_code..=wanted.high_code);
+            let expected = asked(&postings, wanted);
             assert_eq!(found[wanted.query_index as usize], expected);
         }
     }

@@ -8,7 +8,7 @@ use crate::query::candidates::Candidate;
 use crate::read::{PostingTable, ReadView};
 
 /// Number of keys that are looked up together.
-const PIECE_KEYS: usize = 1 << 20;
+const PIECE_KEYS: usize = 1 << 19;
 
 /// Returns the live document with each key.
 pub(crate) fn find_keys(view: &dyn ReadView, keys: &[Option<&[u8]>]) -> Result<Vec<Option<u64>>> {
@@ -16,11 +16,7 @@ pub(crate) fn find_keys(view: &dyn ReadView, keys: &[Option<&[u8]>]) -> Result<V
     for (keys, holders) in keys.chunks(PIECE_KEYS).zip(holders.chunks_mut(PIECE_KEYS)) {
         let ranges = (0..).zip(keys).filter_map(|(query_index, key)| {
             let code = hash_key((*key)?);
-            Some(ProbeRange {
-                low_code: code,
-                high_code: code,
-                query_index,
-            })
+            Some(ProbeRange::new(query_index, code, code))
         });
         let mut ranges: Vec<ProbeRange> = ranges.collect();
         ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));

@@ -309,11 +309,7 @@ impl ProbePlan {
         let ranges = asked.flat_map(|(query_index, code)| {
             lane.near_codes(context, code).map(move |near_code| {
                 let (low_code, high_code) = lane.bucket_range(context, near_code);
-                ProbeRange {
-                    low_code,
-                    high_code,
-                    query_index,
-                }
+                ProbeRange::new(query_index, low_code, high_code)
             })
         });
         ranges.collect()

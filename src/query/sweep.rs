@@ -20,8 +20,8 @@ const PIECE_SIGNATURES: usize = if cfg!(test) { 100 } else { 16_384 };
 /// signature has more: 48 bytes each with what their verification needs.
 const PIECE_CANDIDATES: usize = if cfg!(test) { 500 } else { 1 << 20 };
 
-/// So many buckets of a lane are asked for together, by 24 bytes each.
-const PIECE_RANGES: usize = if cfg!(test) { 1_000 } else { 1 << 20 };
+/// So many buckets of a lane are asked for together, by 40 bytes each.
+const PIECE_RANGES: usize = if cfg!(test) { 1_000 } else { 1 << 19 };
 
 /// Number of candidates with an exact code beyond which all but the first of each signature are dropped.
 const MAX_EXACT: usize = if cfg!(test) { 50 } else { 1 << 18 };
@@ -127,6 +127,13 @@ impl<'c> Sweep<'c> {
         let can_be_halved = plan.signatures() > 1;
         let mut ranges = plan.ranges(view.context(), (column, lane), signatures);
         ranges.retain(|range| !self.is_over(range.query_index));
+        // A budget counts all postings.
+        if self.budget.is_none() {
+            for range in &mut ranges {
+                let code = plan.code(range.query_index, column)?;
+                range.near = plan.accepted(lane, code);
+            }
+        }
         if view.sweeps_by_code() {
             ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));
         }

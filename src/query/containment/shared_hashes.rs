@@ -65,11 +65,7 @@ impl SharedHashes {
     ) -> Result<bool> {
         let ranges = (0..)
             .zip(&self.codes)
-            .map(|(query_index, &code)| ProbeRange {
-                low_code: code,
-                high_code: code,
-                query_index,
-            });
+            .map(|(query_index, &code)| ProbeRange::new(query_index, code, code));
         let ranges: Vec<ProbeRange> = ranges.collect();
         view.context().counters.lanes_probed(ranges.len());
         let sealed_below = view.sealed_below();
