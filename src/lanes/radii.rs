@@ -17,17 +17,18 @@ const MAX_BUCKETS: u64 = 1 << 20;
 /// The greatest number of buckets that a search within a schema's own distance may take.
 const MAX_OWN_BUCKETS: u64 = 1 << 16;
 
-// What one core takes, in nanoseconds: for a block that the store does not hold, to get it from the page cache of the
+// What one core takes, in nanoseconds: for a page that the store does not hold, to get it from the page cache of the
 // system and verify it; for all else in memory.
 const BUCKET_NANOSECONDS: f64 = 250.0;
 const POSTING_NANOSECONDS: f64 = 4.0;
-const BLOCK_NANOSECONDS: f64 = 2_200.0;
+const PAGE_NANOSECONDS: f64 = 2_200.0;
 const ROW_NANOSECONDS: f64 = 500.0;
 const SCANNED_NANOSECONDS: f64 = 25.0;
 const COMPARED_NANOSECONDS: f64 = 2.0;
 
-/// Bytes of postings that a cache of the default size holds.
-const HELD_BYTES: f64 = 48.0 * 1024.0 * 1024.0;
+// Bytes of postings and of rows of documents that a cache of the default size holds.
+const HELD_POSTING_BYTES: f64 = 48.0 * 1024.0 * 1024.0;
+const HELD_ROW_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 
 /// Bytes that a table has for each document.
 pub(super) const POSTING_BYTES: f64 = 8.4;
@@ -205,12 +206,6 @@ impl TableDesign {
         groups
     }
 
-    /// The share of the tables' blocks that the default cache does not hold.
-    fn share_read(&self, documents: u64) -> f64 {
-        let bytes = documents as f64 * self.table_count() as f64 * POSTING_BYTES;
-        (1.0 - HELD_BYTES / bytes).max(0.0)
-    }
-
     fn group_radius(
         &self,
         (s, r): (u8, u8),
@@ -223,14 +218,18 @@ impl TableDesign {
         let reads_all = prefixes.iter().any(|bits| *bits <= radius);
         let code_bits = self.bits().min(64);
         let (mut buckets, mut nanoseconds) = (0_u64, 0.0);
+        let bytes = documents as f64 * self.table_count() as f64 * POSTING_BYTES;
+        let of_block = share_beyond(HELD_POSTING_BYTES, bytes) * PAGE_NANOSECONDS;
+        let bytes = documents as f64 * row_bytes(self.bits());
+        let of_row = ROW_NANOSECONDS + share_beyond(HELD_ROW_BYTES, bytes) * PAGE_NANOSECONDS;
         for &prefix_bits in prefixes {
             let of_table = near_prefixes(prefix_bits, radius);
             let postings = documents as f64 * 2_f64.powi(-i32::from(prefix_bits));
             let others = code_bits.saturating_sub(prefix_bits.into());
-            let row = share_within(others, distance) * ROW_NANOSECONDS;
-            let read =
-                (1.0 + postings / BLOCK_POSTINGS) * self.share_read(documents) * BLOCK_NANOSECONDS;
-            let of_bucket = BUCKET_NANOSECONDS + read + postings * (POSTING_NANOSECONDS + row);
+            let row = share_within(others, distance) * of_row;
+            let of_bucket = BUCKET_NANOSECONDS
+                + (1.0 + postings / BLOCK_POSTINGS) * of_block
+                + postings * (POSTING_NANOSECONDS + row);
             buckets = buckets.saturating_add(of_table);
             nanoseconds += of_table as f64 * of_bucket;
         }
@@ -244,6 +243,16 @@ impl TableDesign {
             nanoseconds,
         }
     }
+}
+
+/// The share of `bytes` that is not held.
+fn share_beyond(held_bytes: f64, bytes: f64) -> f64 {
+    (1.0 - held_bytes / bytes).max(0.0)
+}
+
+/// Bytes of a document beside its postings, without key and payload.
+pub(super) fn row_bytes(bits: u16) -> f64 {
+    17.0 + f64::from(bits) / 8.0
 }
 
 /// The number of prefixes in which at most `radius` bits differ from one.

@@ -19,13 +19,10 @@
 //! candidates, and of the designs with equally many tables the one with the fewest candidates is
 //! best for every `n`: a short list to choose from.
 
-use super::radii::{POSTING_BYTES, ProbeRadii, near_prefixes};
+use super::radii::{POSTING_BYTES, ProbeRadii, near_prefixes, row_bytes};
 use super::tables::{TableDesign, binomial, choices, cut};
 use crate::error::{Error, Result};
 use crate::invariant::OrBug;
-
-/// Bytes of a document beside its fingerprint and its postings: without key and payload.
-const ROW_BYTES: f64 = 17.0;
 
 const LEAF_READ: u128 = 256;
 const LEAF_STORED: u128 = 64;
@@ -73,8 +70,7 @@ pub(crate) fn choose_design(
     let whole = whole_bucket_design(bits, max_distance, expected_documents).transpose()?;
     let cost = |design: &TableDesign| {
         let postings = design.table_count() as f64 * POSTING_BYTES;
-        let bytes = ROW_BYTES + f64::from(bits) / 8.0 + postings;
-        design.search_nanoseconds(expected_documents) * bytes
+        design.search_nanoseconds(expected_documents) * (row_bytes(bits) + postings)
     };
     let cheapest = few.chain(whole).min_by(|a, b| cost(a).total_cmp(&cost(b)));
     cheapest.or_bug("there is a design for every distance up to the limit")
