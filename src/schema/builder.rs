@@ -557,7 +557,7 @@ impl SchemaBuilder {
     }
 
     /// The number of documents that the store is expected to grow to; 1,000,000 if not given. It only
-    /// decides which permuted tables SimHash gets, fewer with longer prefixes for more documents: more documents
+    /// decides which permuted tables SimHash gets, with longer prefixes for more documents: more documents
     /// than expected make probes slower, never wrong.
     ///
     /// ```
