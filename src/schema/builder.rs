@@ -562,11 +562,11 @@ impl SchemaBuilder {
     ///
     /// ```
     /// # use resemblance::{Schema, SimHash};
-    /// let tables = |documents| {
+    /// let shortest_prefix = |documents| {
     ///     let schema = Schema::builder().simhash(SimHash::bits64()).expected_documents(documents);
-    ///     schema.build().map(|schema| schema.simhash().unwrap().table_count())
+    ///     schema.build().map(|schema| *schema.simhash().unwrap().prefix_bits().start())
     /// };
-    /// assert!(tables(1_000_000_000)? < tables(100_000)?);
+    /// assert!(shortest_prefix(1_000_000_000)? > shortest_prefix(100_000)?);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
