@@ -27,8 +27,8 @@ const SCANNED_NANOSECONDS: f64 = 25.0;
 const COMPARED_NANOSECONDS: f64 = 2.0;
 
 // Bytes of postings and of rows of documents that a cache of the default size holds.
-const HELD_POSTING_BYTES: f64 = 48.0 * 1024.0 * 1024.0;
-const HELD_ROW_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
+pub(super) const HELD_POSTING_BYTES: f64 = 48.0 * 1024.0 * 1024.0;
+pub(super) const HELD_ROW_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 
 /// Bytes that a table has for each document.
 pub(super) const POSTING_BYTES: f64 = 8.4;

@@ -4,7 +4,7 @@
 //! as well, take the least space: `t` groups (1, 1) cut the fingerprint into `t` prefixes. Tables of which
 //! whole buckets find everything take more space, and a search reads fewer of their buckets. The cost is
 //! time times space: the expected time of a search ([`TableDesign::search_nanoseconds`]) by the bytes that a document
-//! takes with its postings. A table that makes a document a tenth larger must save a tenth of the time.
+//! takes with its postings. A table that makes a document a tenth larger must save about a tenth of the time.
 //!
 //! Among designs of whole buckets the cost for `n` documents is counted in reads of one candidate:
 //!

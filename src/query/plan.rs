@@ -282,7 +282,8 @@ impl ProbePlan {
     #[inline]
     pub(super) fn accepted(&self, lane: ProbedLane, code: u64) -> Option<NearCodes> {
         let max_distance = self.max_distance;
-        (lane.table == PostingTable::Permuted).then_some(NearCodes { code, max_distance })
+        let is_bounded = lane.table == PostingTable::Permuted && max_distance < u64::BITS;
+        is_bounded.then_some(NearCodes { code, max_distance })
     }
 
     /// Returns true if a posting in the bucket of a signature's code makes a candidate.
@@ -307,9 +308,13 @@ impl ProbePlan {
         let asked = asked
             .filter_map(|((query_index, &code), is_asked)| is_asked.then_some((query_index, code)));
         let ranges = asked.flat_map(|(query_index, code)| {
+            let near = self.accepted(lane, code);
             lane.near_codes(context, code).map(move |near_code| {
                 let (low_code, high_code) = lane.bucket_range(context, near_code);
-                ProbeRange::new(query_index, low_code, high_code)
+                ProbeRange {
+                    near,
+                    ..ProbeRange::new(query_index, low_code, high_code)
+                }
             })
         });
         ranges.collect()

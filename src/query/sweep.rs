@@ -127,12 +127,9 @@ impl<'c> Sweep<'c> {
         let can_be_halved = plan.signatures() > 1;
         let mut ranges = plan.ranges(view.context(), (column, lane), signatures);
         ranges.retain(|range| !self.is_over(range.query_index));
-        // A budget counts all postings.
-        if self.budget.is_none() {
-            for range in &mut ranges {
-                let code = plan.code(range.query_index, column)?;
-                range.near = plan.accepted(lane, code);
-            }
+        if self.budget.is_some() {
+            // It counts all postings.
+            ranges.iter_mut().for_each(|range| range.near = None);
         }
         if view.sweeps_by_code() {
             ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));

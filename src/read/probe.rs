@@ -216,8 +216,13 @@ where
             cost.ruled_out += 1;
             return Ok(has_asked);
         }
-        // What is passed over is not told.
-        let mut is_found = range.near.is_some();
+        let is_unasked = lane.verdict == FilterVerdict::Unasked;
+        // A filter passes what is in the bucket, near or not.
+        let range = &CodeRange {
+            near: range.near.filter(|_| !is_unasked),
+            ..*range
+        };
+        let mut is_found = false;
         let visit = &mut |posting| {
             is_found = true;
             visit(lane.index, posting)
@@ -225,7 +230,7 @@ where
         let of = (self.lane(lane.run, lane.lane), first);
         let read = probe_lane_while(of, self.blocks, self.sources(), range, visit)?;
         cost.add(read);
-        if lane.verdict == FilterVerdict::Unasked {
+        if is_unasked {
             self.context.cache.pass_rate().note(is_found);
         }
         Ok(has_asked || read.cached_blocks < read.blocks)

@@ -1,6 +1,9 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::engine::FileOptions;
+use crate::lanes::radii::{HELD_POSTING_BYTES, HELD_ROW_BYTES};
+use crate::options::StoreOptions;
 use crate::sample::one_in;
 
 /// The greatest distance of 64 bits for which all designs of whole buckets are tried.
@@ -187,6 +190,13 @@ fn known_choices_of_whole_buckets() {
         chosen(1, 1_000_000_000),
         "(1,1) (1,1): 2 tables, prefix 32 bits"
     );
+}
+
+#[test]
+fn the_default_cache_holds_what_the_choice_counts_as_held() {
+    let options = StoreOptions::new();
+    assert_eq!(HELD_POSTING_BYTES, options.run_cache_bytes() as f64);
+    assert_eq!(HELD_ROW_BYTES, options.cache_size() as f64);
 }
 
 /// One in seven cases, all with `RESEMBLANCE_TESTS=all`.
