@@ -12,6 +12,6 @@ mod tuning;
 
 pub use bands::Banding;
 pub(crate) use lane_set::{BucketBits, LaneCode, LaneRole, LaneSet, hash_key};
-pub(crate) use radii::ProbeRadii;
+pub(crate) use radii::{POSTING_BYTES, ProbeRadii};
 pub use tables::TableDesign;
 pub(crate) use tuning::{choose_design, simhash_probability};

@@ -30,8 +30,8 @@ const COMPARED_NANOSECONDS: f64 = 2.0;
 pub(super) const HELD_POSTING_BYTES: f64 = 48.0 * 1024.0 * 1024.0;
 pub(super) const HELD_ROW_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 
-/// Bytes that a table has for each document.
-pub(super) const POSTING_BYTES: f64 = 8.4;
+/// Bytes that a table has for each document, its share of the filters included.
+pub(crate) const POSTING_BYTES: f64 = 8.4;
 
 /// Postings in a block.
 const BLOCK_POSTINGS: f64 = 484.0;

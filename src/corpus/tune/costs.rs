@@ -3,6 +3,7 @@
 use crate::build::BulkOptions;
 use crate::error::Result;
 use crate::invariant::OrBug;
+use crate::lanes::POSTING_BYTES;
 use crate::schema::Schema;
 
 /// Bytes that a posting with a code of 40 bits takes on disk, about, its share of the filters included.
@@ -21,7 +22,7 @@ pub const BAND_POSTING_BYTES: f64 = 5.4;
 /// let megabytes = 4.0 * TABLE_POSTING_BYTES; // of 4 tables, a million documents
 /// assert!(megabytes < 100.0);
 /// ```
-pub const TABLE_POSTING_BYTES: f64 = 8.4;
+pub const TABLE_POSTING_BYTES: f64 = POSTING_BYTES;
 
 /// Number of documents over which the bytes of one are averaged.
 const MANY_DOCUMENTS: u64 = 1_000_000;
