@@ -54,20 +54,46 @@ pub(crate) enum ProbeControl {
     End,
 }
 
-/// A binary search under way: all postings before `start` are below the range.
-struct CodeSearch<'s> {
+/// A binary search under way: all postings before `start` have lower codes.
+pub(super) struct CodeSearch<'s> {
     lane: &'s [Posting],
-    range: CodeRange,
+    code: u64,
     start: usize,
 }
 
-impl CodeSearch<'_> {
-    /// Skips `length` postings if the last of them is there and below the range.
+impl<'s> CodeSearch<'s> {
+    /// For the first posting of a code or a greater one.
+    pub(super) fn new(lane: &'s [Posting], code: u64) -> Self {
+        let start = 0;
+        Self { lane, code, start }
+    }
+
+    /// Makes searches, which advance in step: each waits for memory, so together they take little longer than one.
+    pub(super) fn run(searches: &mut [Self]) {
+        let longest = searches.iter().map(|search| search.lane.len()).max();
+        // Halving more often than its length allows leaves a shorter lane's search where it is.
+        let mut length = longest.unwrap_or(0).next_power_of_two();
+        while length > 0 {
+            for search in &mut *searches {
+                search.skip(length);
+            }
+            length /= 2;
+        }
+    }
+
+    /// Skips `length` postings if the last of them is there and has a lower code.
     #[inline]
     fn skip(&mut self, length: usize) {
         let last = self.lane.get(self.start + length - 1);
-        let below = last.is_some_and(|posting| posting.code < self.range.low_code);
+        let below = last.is_some_and(|posting| posting.code < self.code);
         self.start += if below { length } else { 0 };
+    }
+
+    /// The postings from where a search has ended.
+    pub(super) fn found(&self) -> &'s [Posting] {
+        // It skips only postings that are there.
+        debug_assert!(self.start <= self.lane.len());
+        self.lane.get(self.start..).unwrap_or_default()
     }
 }
 
@@ -123,8 +149,8 @@ impl Segment {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// Visits the postings of several ranges, with the range's index, of each as far as `visit` says. The searches advance in step: each waits for memory, so together they take
-    /// little longer than one.
+    /// Visits the postings of several ranges, but for those that need not be visited, with the range's index, of each as far as
+    /// `visit` says.
     ///
     /// # Errors
     /// Those of `visit`.
@@ -133,28 +159,16 @@ impl Segment {
         ranges: &[CodeRange],
         visit: &mut dyn FnMut(usize, Posting) -> Result<ProbeControl>,
     ) -> Result<()> {
-        let search = |range: &CodeRange| CodeSearch {
-            lane: self.lane(range.lane),
-            range: *range,
-            start: 0,
-        };
+        let search = |range: &CodeRange| CodeSearch::new(self.lane(range.lane), range.low_code);
         let mut searches: Vec<CodeSearch<'_>> = ranges.iter().map(search).collect();
-        let longest = searches.iter().map(|search| search.lane.len()).max();
-        // Halving more often than its length allows leaves a shorter lane's search where it is.
-        let mut length = longest.unwrap_or(0).next_power_of_two();
-        while length > 0 {
-            for search in &mut searches {
-                search.skip(length);
-            }
-            length /= 2;
-        }
-        for (index, search) in searches.iter().enumerate() {
-            // A search skips only postings that are there.
-            debug_assert!(search.start <= search.lane.len());
-            let rest = search.lane.get(search.start..).unwrap_or_default();
-            let in_range = |posting: &&Posting| posting.code <= search.range.high_code;
-            let mut from = *rest.first().unwrap_or(&Posting::MAX);
-            for posting in rest.iter().take_while(in_range) {
+        CodeSearch::run(&mut searches);
+        for (index, (search, range)) in searches.iter().zip(ranges).enumerate() {
+            let postings = search.found();
+            let in_range = |posting: &&Posting| posting.code <= range.high_code;
+            let is_near =
+                |posting: &&Posting| range.near.is_none_or(|near| near.have(posting.code));
+            let mut from = *postings.first().unwrap_or(&Posting::MAX);
+            for posting in postings.iter().take_while(in_range).filter(is_near) {
                 if *posting < from {
                     continue;
                 }

@@ -86,6 +86,21 @@ fn ranges_are_those_of_a_filter() {
                 segment.probe(&ranges, visit).unwrap();
                 let at_zero = segment.range(0, low, high);
                 assert_eq!(probed, [found, &[], at_zero]);
+                let near = NearCodes {
+                    code: random.next(),
+                    max_distance: 28 + random.below(8) as u32,
+                };
+                let ranges = [CodeRange {
+                    near: Some(near),
+                    ..range(lane as u16)
+                }];
+                let mut probed = Vec::new();
+                let visit = &mut |_, posting| {
+                    probed.push(posting);
+                    Ok(ProbeControl::GoOn)
+                };
+                segment.probe(&ranges, visit).unwrap();
+                assert!(found.iter().filter(|p| near.have(p.code)).eq(&probed));
             }
         }
     }

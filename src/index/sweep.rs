@@ -7,6 +7,7 @@ use crate::index::block_cache::BlockAccess;
 use crate::index::lane_blocks::LaneBlocks;
 use crate::index::run::{Key, LaneRef, ProbeCost, Value};
 use crate::index::run_cache::BlockSources;
+use crate::index::segment::CodeSearch;
 
 /// The codes `low_code..=high_code` of a lane, and the index of the query that probes for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,12 @@ pub(crate) enum SweepControl {
 /// Called with the index of a query and a posting in one of its ranges.
 pub(crate) type VisitProbe<'v> = dyn FnMut(u32, Posting) -> Result<SweepControl> + 'v;
 
+/// So many searches among the postings of a segment advance in step, where the codes are not near each other.
+const SEARCHED_TOGETHER: usize = 32;
+
+/// Codes that are fewer postings apart are near: the next one is found from the one before.
+const NEAR_POSTINGS: usize = 16;
+
 /// A block of this many postings is decoded as fast as one code is found in it.
 const POSTINGS_PER_SEARCH: u64 = 40;
 
@@ -55,24 +62,38 @@ pub(super) fn sweep_slice(
     wanted: &[ProbeRange],
     visit: &mut VisitProbe<'_>,
 ) -> Result<bool> {
+    // Several queries may ask for one bucket. So `rest` moves up to the start of a range only, and the next
+    // range can visit the same postings again.
     let mut rest = postings;
-    for wanted in wanted {
-        // Several queries may ask for one bucket. So `rest` moves up to the start of a range only, and
-        // the next range can visit the same postings again.
-        let below = count_below(rest, wanted.low_code);
-        debug_assert!(below <= rest.len());
-        rest = rest.get(below..).unwrap_or_default();
-        let in_range = |posting: &&Posting| posting.code <= wanted.high_code;
-        let is_near = |posting: &&Posting| wanted.near.is_none_or(|near| near.have(posting.code));
-        for posting in rest.iter().take_while(in_range).filter(is_near) {
-            match visit(wanted.query_index, *posting)? {
-                SweepControl::GoOn => {}
-                SweepControl::SkipRange => break,
-                SweepControl::End => return Ok(false),
-            }
+    let are_near = postings.len() / NEAR_POSTINGS < wanted.len();
+    let mut found = Vec::with_capacity(wanted.len().min(SEARCHED_TOGETHER));
+    for wanted in wanted.chunks(SEARCHED_TOGETHER) {
+        found.clear();
+        if are_near {
+            found.extend(wanted.iter().map(|wanted| {
+                let below = count_below(rest, wanted.low_code);
+                debug_assert!(below <= rest.len());
+                rest = rest.get(below..).unwrap_or_default();
+                rest
+            }));
+        } else {
+            let searches = wanted.iter().map(|wanted| wanted.low_code);
+            let searches = searches.map(|code| CodeSearch::new(postings, code));
+            let mut searches: Vec<CodeSearch<'_>> = searches.collect();
+            CodeSearch::run(&mut searches);
+            found.extend(searches.iter().map(CodeSearch::found));
         }
-        if rest.is_empty() {
-            break;
+        for (wanted, found) in wanted.iter().zip(&found) {
+            let in_range = |posting: &&Posting| posting.code <= wanted.high_code;
+            let is_near =
+                |posting: &&Posting| wanted.near.is_none_or(|near| near.have(posting.code));
+            for posting in found.iter().take_while(in_range).filter(is_near) {
+                match visit(wanted.query_index, *posting)? {
+                    SweepControl::GoOn => {}
+                    SweepControl::SkipRange => break,
+                    SweepControl::End => return Ok(false),
+                }
+            }
         }
     }
     Ok(true)
