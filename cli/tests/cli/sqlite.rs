@@ -304,6 +304,13 @@ fn any_table_or_view_is_read() {
         )
         .expect(0)
         .says(&["read 7, kept 5, dropped 2"]);
+    let is_unused = |inputs: &[&str], code| {
+        let table: [&str; 2] = ["--table", "articles"];
+        let ran = folder.run(&[&["pairs"], inputs, &table].concat());
+        ran.expect(code).stderr.contains("none is in tests.jsonl")
+    };
+    assert!(is_unused(&["tests.jsonl"], 1));
+    assert!(!is_unused(&["tests.jsonl", "c.db"], 0));
     for table in ["articles", "ARTICLES", "odd \"name\" */ 'x'", "v", "found"] {
         let found = folder.run(&["pairs", "c.db", "--table", table]).expect(0);
         assert_eq!(found.stdout, expected, "{table}");

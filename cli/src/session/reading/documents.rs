@@ -446,8 +446,28 @@ pub(crate) fn resolve_corpus_to_store(
         .for_each(|note| context.messages.note(note));
     if corpus.sources.is_empty() {
         context.messages.note("no file was found in the corpus");
+    } else if let Some(note) = unused_table(&corpus, inputs) {
+        context.messages.note(note);
     }
     Ok(corpus)
+}
+
+/// Says that a table is named, and that nothing has tables.
+fn unused_table(corpus: &Corpus, inputs: &[PathBuf]) -> Option<String> {
+    let table = corpus.settings.table.as_ref()?;
+    let mut kinds = corpus.sources.iter().map(|source| source.kind);
+    if kinds.any(|kind| kind == SourceKind::Sqlite) {
+        return None;
+    }
+    let (first, others) = inputs.split_first()?;
+    let others = match others.len() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let first = first.display();
+    Some(format!(
+        "--table {table} is for SQLite databases, and none is in {first}{others}"
+    ))
 }
 
 /// Looks at the inputs, which may take long where servers are asked.
