@@ -94,7 +94,7 @@ fdatasync.
   --visits 50000000     (soak)
   --pages 2000000       (soak) that are there at a time
   --site-pages 1000     (soak) that are visited one after the other; 1: any page after any other
-  --values 64           (soak) of a signature, and --value-bits 32 of each
+  --values 64           (soak) of a signature, and --value-bits 16 of each
   --output soak         (soak) soak.csv and soak.svg, written anew with every sample
   --without-check       (soak) does not read the whole store at the end
   --probes 2000         (probe, simhash) of each kind; (nearest) of each corpus, at most

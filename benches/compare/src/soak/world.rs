@@ -11,6 +11,9 @@ const GONE: u64 = 20;
 const REWRITTEN: u64 = 10;
 const EDITED: u64 = 50;
 
+/// Values that an edit changes: one of them may stay the same when it is cut, and hardly two.
+const EDITED_VALUES: usize = 2;
+
 /// A place for a page. What is there depends on these numbers and nothing else.
 #[derive(Clone, Copy, Default)]
 struct Slot {
@@ -134,8 +137,7 @@ impl World {
         slot.is_known.then_some(slot.stamp.into())
     }
 
-    /// The signature of what is in a slot now. An edit leaves all but two values as they were, whatever is
-    /// cut off them; a page that was rewritten, or another page, has nothing in common with it.
+    /// The signature of what is in a slot now. An edit leaves all but four values as they were; a page that was rewritten, or another page, has nothing in common with it.
     pub fn signature(&self, slot: u64) -> Signature {
         let Slot {
             generation,
@@ -148,8 +150,11 @@ impl World {
             .map(|place| (mix(seed.wrapping_add(place)) >> 32) as u32)
             .collect();
         if edits > 0 {
-            let edited = &mut values[usize::from(edits % self.values)];
-            *edited = !*edited;
+            let first = usize::from(edits) * EDITED_VALUES;
+            for place in first..first + EDITED_VALUES {
+                let edited = &mut values[place % usize::from(self.values)];
+                *edited = !*edited;
+            }
         }
         Signature::from_minhash(values)
     }
