@@ -257,7 +257,7 @@ fn lost_and_damaged_blocks_are_noticed() {
 }
 
 #[test]
-fn slices_are_searched_in_doubling_steps() {
+fn slices_are_searched_for_near_codes_and_far_ones() {
     let mut random = Random(4);
     for length in [0, 1, 2, 3, 4, 5, 100, 1_000] {
         let postings: BTreeSet<Posting> = (0..length)
