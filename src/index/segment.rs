@@ -70,9 +70,9 @@ impl<'s> CodeSearch<'s> {
 
     /// Makes searches, which advance in step: each waits for memory, so together they take little longer than one.
     pub(super) fn run(searches: &mut [Self]) {
-        let longest = searches.iter().map(|search| search.lane.len()).max();
+        let lengths = searches.iter().map(|search| search.lane.len());
         // Halving more often than its length allows leaves a shorter lane's search where it is.
-        let mut length = longest.unwrap_or(0).next_power_of_two();
+        let mut length = lengths.fold(0, usize::max).next_power_of_two();
         while length > 0 {
             for search in &mut *searches {
                 search.skip(length);
@@ -90,10 +90,13 @@ impl<'s> CodeSearch<'s> {
     }
 
     /// The postings from where a search has ended.
-    pub(super) fn found(&self) -> &'s [Posting] {
-        // It skips only postings that are there.
-        debug_assert!(self.start <= self.lane.len());
-        self.lane.get(self.start..).unwrap_or_default()
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if it has skipped postings that are not there.
+    #[inline]
+    pub(super) fn found(&self) -> Result<&'s [Posting]> {
+        let found = self.lane.get(self.start..);
+        found.or_bug("a search that skips only what is there")
     }
 }
 
@@ -163,7 +166,7 @@ impl Segment {
         let mut searches: Vec<CodeSearch<'_>> = ranges.iter().map(search).collect();
         CodeSearch::run(&mut searches);
         for (index, (search, range)) in searches.iter().zip(ranges).enumerate() {
-            let postings = search.found();
+            let postings = search.found()?;
             let in_range = |posting: &&Posting| posting.code <= range.high_code;
             let is_near =
                 |posting: &&Posting| range.near.is_none_or(|near| near.have(posting.code));

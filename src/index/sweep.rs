@@ -8,6 +8,7 @@ use crate::index::lane_blocks::LaneBlocks;
 use crate::index::run::{Key, LaneRef, ProbeCost, Value};
 use crate::index::run_cache::BlockSources;
 use crate::index::segment::CodeSearch;
+use crate::invariant::OrBug;
 
 /// The codes `low_code..=high_code` of a lane, and the index of the query that probes for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,38 +63,58 @@ pub(super) fn sweep_slice(
     wanted: &[ProbeRange],
     visit: &mut VisitProbe<'_>,
 ) -> Result<bool> {
-    // Several queries may ask for one bucket. So `rest` moves up to the start of a range only, and the next
-    // range can visit the same postings again.
+    if postings.len() / NEAR_POSTINGS >= wanted.len() {
+        return sweep_far(postings, wanted, visit);
+    }
     let mut rest = postings;
-    let are_near = postings.len() / NEAR_POSTINGS < wanted.len();
-    let mut found = Vec::with_capacity(wanted.len().min(SEARCHED_TOGETHER));
-    for wanted in wanted.chunks(SEARCHED_TOGETHER) {
-        found.clear();
-        if are_near {
-            found.extend(wanted.iter().map(|wanted| {
-                let below = count_below(rest, wanted.low_code);
-                debug_assert!(below <= rest.len());
-                rest = rest.get(below..).unwrap_or_default();
-                rest
-            }));
-        } else {
-            let searches = wanted.iter().map(|wanted| wanted.low_code);
-            let searches = searches.map(|code| CodeSearch::new(postings, code));
-            let mut searches: Vec<CodeSearch<'_>> = searches.collect();
-            CodeSearch::run(&mut searches);
-            found.extend(searches.iter().map(CodeSearch::found));
+    for wanted in wanted {
+        // Several queries may ask for one bucket. So `rest` moves up to the start of a range only, and
+        // the next range can visit the same postings again.
+        let below = count_below(rest, wanted.low_code);
+        rest = rest.get(below..).or_bug("postings that were counted")?;
+        if !visit_range(rest, wanted, visit)? {
+            return Ok(false);
         }
-        for (wanted, found) in wanted.iter().zip(&found) {
-            let in_range = |posting: &&Posting| posting.code <= wanted.high_code;
-            let is_near =
-                |posting: &&Posting| wanted.near.is_none_or(|near| near.have(posting.code));
-            for posting in found.iter().take_while(in_range).filter(is_near) {
-                match visit(wanted.query_index, *posting)? {
-                    SweepControl::GoOn => {}
-                    SweepControl::SkipRange => break,
-                    SweepControl::End => return Ok(false),
-                }
+        if rest.is_empty() {
+            break;
+        }
+    }
+    Ok(true)
+}
+
+/// [`sweep_slice`] for codes that are not near each other.
+fn sweep_far(
+    postings: &[Posting],
+    wanted: &[ProbeRange],
+    visit: &mut VisitProbe<'_>,
+) -> Result<bool> {
+    for wanted in wanted.chunks(SEARCHED_TOGETHER) {
+        let search = |wanted: &ProbeRange| CodeSearch::new(postings, wanted.low_code);
+        let mut searches: Vec<CodeSearch<'_>> = wanted.iter().map(search).collect();
+        CodeSearch::run(&mut searches);
+        for (search, wanted) in searches.iter().zip(wanted) {
+            if !visit_range(search.found()?, wanted, visit)? {
+                return Ok(false);
             }
+        }
+    }
+    Ok(true)
+}
+
+/// Visits the postings of a range, with which `postings` begin. Returns false if `visit` ended the sweep.
+#[inline]
+fn visit_range(
+    postings: &[Posting],
+    wanted: &ProbeRange,
+    visit: &mut VisitProbe<'_>,
+) -> Result<bool> {
+    let in_range = |posting: &&Posting| posting.code <= wanted.high_code;
+    let is_near = |posting: &&Posting| wanted.near.is_none_or(|near| near.have(posting.code));
+    for posting in postings.iter().take_while(in_range).filter(is_near) {
+        match visit(wanted.query_index, *posting)? {
+            SweepControl::GoOn => {}
+            SweepControl::SkipRange => break,
+            SweepControl::End => return Ok(false),
         }
     }
     Ok(true)

@@ -137,7 +137,8 @@ impl World {
         slot.is_known.then_some(slot.stamp.into())
     }
 
-    /// The signature of what is in a slot now. An edit leaves all but four values as they were; a page that was rewritten, or another page, has nothing in common with it.
+    /// The signature of what is in a slot now. An edit leaves all but four values as they were; a page that was
+    /// rewritten, or another page, has nothing in common with it.
     pub fn signature(&self, slot: u64) -> Signature {
         let Slot {
             generation,
