@@ -11,6 +11,9 @@ use toml::{Table, Value};
 
 use crate::failure::{Failure, Result};
 
+/// The environment's name for `--config`.
+pub(crate) const CONFIG_VARIABLE: &str = "RESEMBLANCE_CONFIG";
+
 /// Where the file stands in the user's folder of configurations.
 const USUAL_PLACE: &str = "resemblance/config.toml";
 
@@ -48,6 +51,9 @@ pub(crate) fn with_defaults(
     command: &Command,
     mut arguments: Vec<OsString>,
 ) -> Result<(Vec<OsString>, Option<PathBuf>)> {
+    if !may_have_file(&arguments) {
+        return Ok((arguments, None));
+    }
     // What was given decides which defaults count. Whatever is wrong with it is told later.
     let partial = command.clone().ignore_errors(true);
     let Ok(given) = partial.try_get_matches_from(&arguments) else {
@@ -68,6 +74,17 @@ pub(crate) fn with_defaults(
     let end = end.unwrap_or(arguments.len());
     arguments.splice(end..end, defaults);
     Ok((arguments, Some(path)))
+}
+
+/// Says whether a file is named, or is at its usual place, as far as that can be told without parsing the arguments, which
+/// takes a millisecond.
+fn may_have_file(arguments: &[OsString]) -> bool {
+    let names_one = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"--config");
+    arguments.iter().any(names_one)
+        || match std::env::var_os(CONFIG_VARIABLE) {
+            Some(path) => !path.is_empty(),
+            None => usual_path().is_some_and(|path| path.is_file()),
+        }
 }
 
 /// Returns the path of the file and what it holds.

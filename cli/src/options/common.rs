@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::defaults::CONFIG_VARIABLE;
 use crate::output::ColourChoice;
 
 /// Options that every verb takes.
@@ -37,7 +38,7 @@ pub(crate) struct CommonOptions {
     /// File with defaults of options, in TOML (see resemblance --help) [default:
     /// resemblance/config.toml in the user's folder of configurations, if it is there]
     #[arg(long, global = true, value_name = "FILE")]
-    #[arg(env = "RESEMBLANCE_CONFIG", hide_env = true)]
+    #[arg(env = CONFIG_VARIABLE, hide_env = true)]
     pub(crate) config: Option<OsString>,
     /// Colours in tables for reading, in what explain shows and in messages
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
