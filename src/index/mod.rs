@@ -4,6 +4,7 @@
 
 mod block_cache;
 mod bucket_map;
+mod code_search;
 mod filter_cache;
 mod filter_writer;
 pub(crate) mod k_way;

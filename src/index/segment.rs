@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::{NearCodes, Posting};
+use crate::index::code_search::{CodeSearch, LazyTable, SortedPostings};
 use crate::index::k_way;
 use crate::index::radix::sort_by_number;
 use crate::invariant::OrBug;
@@ -20,6 +21,8 @@ pub(crate) struct Segment {
     postings: Vec<Posting>,
     documents: u64,
     max_id: u64,
+    /// Of each lane, once it has been searched.
+    tables: Box<[LazyTable]>,
 }
 
 /// The codes `low_code..=high_code` of a lane.
@@ -54,52 +57,6 @@ pub(crate) enum ProbeControl {
     End,
 }
 
-/// A binary search under way: all postings before `start` have lower codes.
-pub(super) struct CodeSearch<'s> {
-    lane: &'s [Posting],
-    code: u64,
-    start: usize,
-}
-
-impl<'s> CodeSearch<'s> {
-    /// For the first posting of a code or a greater one.
-    pub(super) fn new(lane: &'s [Posting], code: u64) -> Self {
-        let start = 0;
-        Self { lane, code, start }
-    }
-
-    /// Makes searches, which advance in step: each waits for memory, so together they take little longer than one.
-    pub(super) fn run(searches: &mut [Self]) {
-        let lengths = searches.iter().map(|search| search.lane.len());
-        // Halving more often than its length allows leaves a shorter lane's search where it is.
-        let mut length = lengths.fold(0, usize::max).next_power_of_two();
-        while length > 0 {
-            for search in &mut *searches {
-                search.skip(length);
-            }
-            length /= 2;
-        }
-    }
-
-    /// Skips `length` postings if the last of them is there and has a lower code.
-    #[inline]
-    fn skip(&mut self, length: usize) {
-        let last = self.lane.get(self.start + length - 1);
-        let below = last.is_some_and(|posting| posting.code < self.code);
-        self.start += if below { length } else { 0 };
-    }
-
-    /// The postings from where a search has ended.
-    ///
-    /// # Errors
-    /// [`Error::Bug`](crate::Error::Bug) if it has skipped postings that are not there.
-    #[inline]
-    pub(super) fn found(&self) -> Result<&'s [Posting]> {
-        let found = self.lane.get(self.start..);
-        found.or_bug("a search that skips only what is there")
-    }
-}
-
 impl Segment {
     /// Merges segments, the oldest first. No posting is in two of them.
     pub(super) fn merge(segments: &[&Segment]) -> Segment {
@@ -115,6 +72,7 @@ impl Segment {
         }
         debug_assert_eq!(postings.len(), length);
         Segment {
+            tables: lanes.iter().map(|_| LazyTable::default()).collect(),
             lanes,
             ends,
             postings,
@@ -125,16 +83,27 @@ impl Segment {
 
     /// The postings of a lane, sorted; none of a lane that the segment does not have.
     pub(crate) fn lane(&self, lane: u16) -> &[Posting] {
-        let Ok(index) = self.lanes.binary_search(&lane) else {
-            return &[];
+        self.searchable(lane).all()
+    }
+
+    /// A lane, to be searched; without postings if the segment does not have it.
+    pub(super) fn searchable(&self, lane: u16) -> SortedPostings<'_> {
+        let place = usize::from(lane);
+        // Mostly the segment has all lanes from the first on.
+        let index = match self.lanes.get(place) {
+            Some(at_place) if *at_place == lane => Some(place),
+            _ => self.lanes.binary_search(&lane).ok(),
+        };
+        let Some(index) = index else {
+            return SortedPostings::new(&[]);
         };
         let end_of = |index: usize| self.ends.get(index).copied();
         let start = index.checked_sub(1).map_or(Some(0), end_of);
-        let lane = start.zip(end_of(index));
-        let lane = lane.and_then(|(start, end)| self.postings.get(start..end));
+        let postings = start.zip(end_of(index));
+        let postings = postings.and_then(|(start, end)| self.postings.get(start..end));
         // Every lane has an end, and the ends ascend up to the number of postings.
-        debug_assert!(lane.is_some());
-        lane.unwrap_or_default()
+        debug_assert!(postings.is_some());
+        SortedPostings::with_table(postings.unwrap_or_default(), self.tables.get(index))
     }
 
     /// The postings of a lane whose codes are in `low_code..=high_code`.
@@ -162,7 +131,7 @@ impl Segment {
         ranges: &[CodeRange],
         visit: &mut dyn FnMut(usize, Posting) -> Result<ProbeControl>,
     ) -> Result<()> {
-        let search = |range: &CodeRange| CodeSearch::new(self.lane(range.lane), range.low_code);
+        let search = |range: &CodeRange| self.searchable(range.lane).search(range.low_code);
         let mut searches: Vec<CodeSearch<'_>> = ranges.iter().map(search).collect();
         CodeSearch::run(&mut searches);
         for (index, (search, range)) in searches.iter().zip(ranges).enumerate() {
@@ -209,7 +178,10 @@ impl Segment {
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.postings.capacity() * size_of::<Posting>() + self.ends.capacity() * size_of::<usize>()
+        self.postings.capacity() * size_of::<Posting>()
+            + self.ends.capacity() * size_of::<usize>()
+            + size_of_val(&*self.tables)
+            + self.tables.iter().map(LazyTable::heap_bytes).sum::<usize>()
     }
 }
 
@@ -347,6 +319,7 @@ impl SegmentBuilder {
         self.last_id = None;
         self.ids_ascend = true;
         Segment {
+            tables: self.lanes.iter().map(|_| LazyTable::default()).collect(),
             lanes: Arc::clone(&self.lanes),
             ends,
             postings,

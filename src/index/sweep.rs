@@ -4,10 +4,10 @@ use crate::engine::ReadableTable;
 use crate::error::{Error, Result};
 use crate::format::{Block, NearCodes, Posting};
 use crate::index::block_cache::BlockAccess;
+use crate::index::code_search::{CodeSearch, SortedPostings};
 use crate::index::lane_blocks::LaneBlocks;
 use crate::index::run::{Key, LaneRef, ProbeCost, Value};
 use crate::index::run_cache::BlockSources;
-use crate::index::segment::CodeSearch;
 use crate::invariant::OrBug;
 
 /// The codes `low_code..=high_code` of a lane, and the index of the query that probes for them.
@@ -59,14 +59,14 @@ const POSTINGS_PER_SEARCH: u64 = 40;
 /// # Errors
 /// Those of `visit`.
 pub(super) fn sweep_slice(
-    postings: &[Posting],
+    postings: SortedPostings<'_>,
     wanted: &[ProbeRange],
     visit: &mut VisitProbe<'_>,
 ) -> Result<bool> {
-    if postings.len() / NEAR_POSTINGS >= wanted.len() {
+    if postings.all().len() / NEAR_POSTINGS >= wanted.len() {
         return sweep_far(postings, wanted, visit);
     }
-    let mut rest = postings;
+    let mut rest = postings.all();
     for wanted in wanted {
         // Several queries may ask for one bucket. So `rest` moves up to the start of a range only, and
         // the next range can visit the same postings again.
@@ -84,12 +84,12 @@ pub(super) fn sweep_slice(
 
 /// [`sweep_slice`] for codes that are not near each other.
 fn sweep_far(
-    postings: &[Posting],
+    postings: SortedPostings<'_>,
     wanted: &[ProbeRange],
     visit: &mut VisitProbe<'_>,
 ) -> Result<bool> {
     for wanted in wanted.chunks(SEARCHED_TOGETHER) {
-        let search = |wanted: &ProbeRange| CodeSearch::new(postings, wanted.low_code);
+        let search = |wanted: &ProbeRange| postings.search(wanted.low_code);
         let mut searches: Vec<CodeSearch<'_>> = wanted.iter().map(search).collect();
         CodeSearch::run(&mut searches);
         for (search, wanted) in searches.iter().zip(wanted) {
@@ -231,7 +231,7 @@ impl PendingRanges<'_> {
         if self.open.len() as u64 > self.searches {
             self.decoded.clear();
             block.decode(&mut self.decoded).map_err(unordered)?;
-            if !sweep_slice(&self.decoded, &self.open, visit)? {
+            if !sweep_slice(SortedPostings::new(&self.decoded), &self.open, visit)? {
                 return Ok(false);
             }
         } else {

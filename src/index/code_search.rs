@@ -1,0 +1,220 @@
+//! Where a code stands among sorted postings.
+
+use std::sync::OnceLock;
+
+use crate::error::Result;
+use crate::format::Posting;
+use crate::invariant::OrBug;
+
+/// Fewer postings are searched without a table: it would save few steps.
+const MIN_POSTINGS: u32 = 64;
+
+/// About how many postings a share of the codes has.
+const POSTINGS_PER_SHARE: u32 = 8;
+
+/// Where each of the equal shares of a range of codes begins among sorted postings. Codes are hashes, so a share has few
+/// postings, and a search in it takes few steps; where codes crowd, it takes more.
+#[derive(Clone, Debug)]
+struct RadixTable {
+    first_code: u64,
+    /// The bits by which the codes of a share differ.
+    shift: u32,
+    /// How many postings are before each share, before the end, and before what lies behind it.
+    starts: Box<[u32]>,
+}
+
+impl RadixTable {
+    /// For sorted postings; `None` if they are so few, or so many, that it is of no use.
+    fn new(postings: &[Posting]) -> Option<Self> {
+        let (first_code, last_code) = (postings.first()?.code, postings.last()?.code);
+        let count = u32::try_from(postings.len()).ok();
+        let count = count.filter(|count| *count >= MIN_POSTINGS)?;
+        let width = u64::BITS - (last_code - first_code).leading_zeros();
+        let shift = width.saturating_sub((count / POSTINGS_PER_SHARE).ilog2());
+        let share_of = |code: u64| ((code - first_code) >> shift) as usize;
+        let mut starts = Vec::with_capacity(share_of(last_code) + 3);
+        for (place, posting) in (0..count).zip(postings) {
+            let share = share_of(posting.code);
+            if starts.len() <= share {
+                starts.resize(share + 1, place);
+            }
+        }
+        starts.extend([count, count]);
+        let starts = starts.into_boxed_slice();
+        Some(Self {
+            first_code,
+            shift,
+            starts,
+        })
+    }
+
+    /// The places between which the first posting of a code, or of a greater one, stands.
+    #[inline]
+    fn places(&self, code: u64) -> Option<(usize, usize)> {
+        let behind = self.starts.len().checked_sub(2)?;
+        let share = code.saturating_sub(self.first_code) >> self.shift;
+        let share = share.min(behind as u64) as usize;
+        let (start, end) = (self.starts.get(share)?, self.starts.get(share + 1)?);
+        Some((*start as usize, *end as usize))
+    }
+}
+
+/// The table of sorted postings, made when they are searched first: many never are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LazyTable(OnceLock<Option<RadixTable>>);
+
+impl LazyTable {
+    pub(super) fn heap_bytes(&self) -> usize {
+        let table = self.0.get().and_then(Option::as_ref);
+        table.map_or(0, |table| size_of_val(&*table.starts))
+    }
+}
+
+/// Sorted postings, to be searched.
+#[derive(Clone, Copy)]
+pub(super) struct SortedPostings<'s> {
+    postings: &'s [Posting],
+    table: Option<&'s LazyTable>,
+}
+
+impl<'s> SortedPostings<'s> {
+    /// Postings that are searched once or so.
+    pub(super) fn new(postings: &'s [Posting]) -> Self {
+        Self::with_table(postings, None)
+    }
+
+    /// The table is of the same postings.
+    #[inline]
+    pub(super) fn with_table(postings: &'s [Posting], table: Option<&'s LazyTable>) -> Self {
+        Self { postings, table }
+    }
+
+    #[inline]
+    pub(super) fn all(&self) -> &'s [Posting] {
+        self.postings
+    }
+
+    /// Begins a search for the first posting of a code or a greater one.
+    #[inline]
+    pub(super) fn search(&self, code: u64) -> CodeSearch<'s> {
+        let make = || RadixTable::new(self.postings);
+        let table = self
+            .table
+            .and_then(|lazy| lazy.0.get_or_init(make).as_ref());
+        let places = table.and_then(|table| table.places(code));
+        let (start, end) = places.unwrap_or((0, self.postings.len()));
+        CodeSearch {
+            postings: self.postings,
+            code,
+            start,
+            end,
+        }
+    }
+}
+
+/// A binary search under way: all postings before `start` have lower codes.
+pub(super) struct CodeSearch<'s> {
+    postings: &'s [Posting],
+    code: u64,
+    start: usize,
+    /// The first posting that has no lower code stands here, or before.
+    end: usize,
+}
+
+impl<'s> CodeSearch<'s> {
+    /// Makes searches, which advance in step: each waits for memory, so together they take little longer than one.
+    pub(super) fn run(searches: &mut [Self]) {
+        let lengths = searches.iter().map(|search| search.end - search.start);
+        // Halving more often than its length allows leaves a shorter search where it is.
+        let mut length = lengths.fold(0, usize::max).next_power_of_two();
+        while length > 0 {
+            for search in &mut *searches {
+                search.skip(length);
+            }
+            length /= 2;
+        }
+    }
+
+    /// Skips `length` postings if the last of them is among those looked at and has a lower code.
+    #[inline]
+    fn skip(&mut self, length: usize) {
+        let last = self.start + length - 1;
+        let posting = self.postings.get(last);
+        let below = posting.is_some_and(|posting| posting.code < self.code);
+        self.start += if below && last < self.end { length } else { 0 };
+    }
+
+    /// The postings from where a search has ended.
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if it has skipped postings that are not there.
+    #[inline]
+    pub(super) fn found(&self) -> Result<&'s [Posting]> {
+        let found = self.postings.get(self.start..);
+        found.or_bug("a search that skips only what is there")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::testing::{Random, posting};
+
+    /// Codes of all widths, crowded ones, and one alone: as a filter finds them, with a table and without.
+    #[test]
+    fn a_code_is_found_where_a_filter_finds_it() {
+        let mut random = Random(1);
+        for round in 0..60 {
+            let count = [0, 1, 2, 63, 64, 65, 500, 3_000][round % 8];
+            let shift = [0, 24, 48, 60, 63][round % 5];
+            let crowd = random.next() >> shift;
+            let mut code = |id| match id % 3 {
+                0 if round % 2 == 0 => crowd,
+                _ => random.next() >> shift,
+            };
+            let mut postings: Vec<Posting> = (0..count).map(|id| posting(code(id), id)).collect();
+            postings.sort_unstable();
+            let table = RadixTable::new(&postings);
+            assert_eq!(table.is_some(), count >= u64::from(MIN_POSTINGS));
+            assert!(table.is_none_or(|table| table.starts.len() as u64 <= count / 4));
+            let ends = [0, u64::MAX, crowd, crowd.wrapping_add(1)];
+            let stored = postings.iter().flat_map(|p| [p.code, p.code ^ 1]);
+            let codes: Vec<u64> = ends.into_iter().chain(stored.take(300)).collect();
+            let lazy = LazyTable::default();
+            for postings in [
+                SortedPostings::new(&postings),
+                SortedPostings::with_table(&postings, Some(&lazy)),
+            ] {
+                let search = |code: &u64| postings.search(*code);
+                let mut searches: Vec<CodeSearch<'_>> = codes.iter().map(search).collect();
+                CodeSearch::run(&mut searches);
+                for (search, code) in searches.iter().zip(&codes) {
+                    let expected = postings
+                        .all()
+                        .iter()
+                        .filter(|posting| posting.code >= *code);
+                    assert!(search.found().unwrap().iter().eq(expected), "{code:x}");
+                }
+            }
+        }
+    }
+
+    /// A share of uniform codes has few postings: what a table is for.
+    #[test]
+    fn shares_of_uniform_codes_are_small() {
+        let mut random = Random(2);
+        for count in [64, 1_000, 50_000] {
+            for shift in [0, 24] {
+                let code = |_| random.next() >> shift;
+                let mut codes: Vec<u64> = (0..count).map(code).collect();
+                codes.sort_unstable();
+                let postings: Vec<Posting> = codes.iter().map(|code| posting(*code, 1)).collect();
+                let table = RadixTable::new(&postings).unwrap();
+                let places = codes.iter().map(|code| table.places(*code).unwrap());
+                let longest = places.map(|(start, end)| end - start).max().unwrap();
+                // At most 16 are expected, and more than 60 have a chance of less than 10⁻¹⁵ in a share (Chernoff).
+                assert!(longest <= 60, "{longest}");
+            }
+        }
+    }
+}
