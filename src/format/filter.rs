@@ -19,7 +19,14 @@ const KIND: u8 = 1;
 /// Bytes of a block of the filter.
 const BLOCK_BYTES: usize = 32;
 
-type FilterBlock = [u8; BLOCK_BYTES];
+/// A block lies in one cache line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(32))]
+struct FilterBlock([u8; BLOCK_BYTES]);
+
+impl FilterBlock {
+    const EMPTY: Self = Self([0; BLOCK_BYTES]);
+}
 
 /// Maximum number of blocks of a piece: 4,032 bytes, which fit one page with their key.
 const MAX_BLOCKS: u16 = 126;
@@ -118,7 +125,7 @@ pub(crate) struct FilterPiece {
 impl FilterPiece {
     /// Makes an empty piece.
     pub(crate) fn new(shape: FilterShape) -> Self {
-        Self::with_blocks(shape, vec![[0; BLOCK_BYTES]; shape.blocks.into()].into())
+        Self::with_blocks(shape, vec![FilterBlock::EMPTY; shape.blocks.into()].into())
     }
 
     fn with_blocks(shape: FilterShape, blocks: Box<[FilterBlock]>) -> Self {
@@ -129,7 +136,7 @@ impl FilterPiece {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.blocks.fill([0; BLOCK_BYTES]);
+        self.blocks.fill(FilterBlock::EMPTY);
     }
 
     /// # Errors
@@ -137,7 +144,7 @@ impl FilterPiece {
     #[inline(always)]
     pub(crate) fn insert(&mut self, bucket: u64) -> Result<()> {
         let (index, hash) = self.index_and_hash(bucket);
-        let block = at_mut(&mut self.blocks, index)?;
+        let FilterBlock(block) = at_mut(&mut self.blocks, index)?;
         if self.has_four {
             for (word, salt) in block.as_chunks_mut::<8>().0.iter_mut().zip(SALTS) {
                 *word = (u64::from_le_bytes(*word) | bit_of_64(hash, salt)).to_le_bytes();
@@ -178,7 +185,7 @@ impl FilterPiece {
     #[inline]
     pub(crate) fn touch(&self, bucket: u64) -> Option<u8> {
         let (index, _) = self.index_and_hash(bucket);
-        self.blocks.get(index)?.first().copied()
+        self.blocks.get(index)?.0.first().copied()
     }
 
     /// Returns false only if the bucket was not inserted.
@@ -188,7 +195,7 @@ impl FilterPiece {
     #[inline]
     pub(crate) fn may_hold(&self, bucket: u64) -> Result<bool> {
         let (index, hash) = self.index_and_hash(bucket);
-        let block = at(&self.blocks, index)?;
+        let FilterBlock(block) = at(&self.blocks, index)?;
         Ok(if self.has_four {
             let mut words = block.as_chunks::<8>().0.iter().zip(SALTS);
             words.all(|(word, salt)| u64::from_le_bytes(*word) & bit_of_64(hash, salt) != 0)
@@ -207,13 +214,15 @@ impl FilterPiece {
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.blocks.as_flattened().len()
+        size_of_val(&*self.blocks)
     }
 
     pub(crate) fn encode(&self, key: &FilterKey) -> Vec<u8> {
         let mut value = Vec::with_capacity(self.size_bytes() + 1 + checksum::CHECKSUM_BYTES);
         value.push(KIND);
-        value.extend_from_slice(self.blocks.as_flattened());
+        for FilterBlock(block) in &self.blocks {
+            value.extend_from_slice(block);
+        }
         checksum::seal(FILTERS, key, &mut value);
         value
     }
@@ -224,7 +233,8 @@ impl FilterPiece {
         let length = usize::from(shape.blocks) * BLOCK_BYTES;
         match checksum::open(FILTERS, key, value)? {
             [KIND, bytes @ ..] if bytes.len() == length => {
-                Ok(Self::with_blocks(shape, bytes.as_chunks().0.into()))
+                let blocks = bytes.as_chunks().0.iter().copied().map(FilterBlock);
+                Ok(Self::with_blocks(shape, blocks.collect()))
             }
             found => {
                 let (kind, found) = (found.first(), found.len());

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
 use crate::error::Result;
 use crate::format::{Block, Posting, VerifiedHeader};
@@ -43,6 +43,31 @@ impl CachedBlock {
         let places = self.header.likely_places(code);
         let bytes = places.filter_map(|place| self.value.get(place));
         bytes.fold(0, |all, byte| all ^ byte)
+    }
+
+    /// Reads what [`covering`](Self::covering) reads and writes.
+    #[inline]
+    fn touch_header(self: &Arc<Self>) -> usize {
+        let is_wanted = self.is_wanted.load(Ordering::Relaxed);
+        let previous = self.header.previous().map_or(0, |posting| posting.code);
+        Arc::strong_count(self) ^ previous as usize ^ usize::from(is_wanted)
+    }
+
+    /// Returns this block, the first that ends at or after a posting of those that are here, if no other lies between.
+    #[inline]
+    fn covering(self: &Arc<Self>, target: Posting) -> Option<Arc<Self>> {
+        if self
+            .header
+            .previous()
+            .is_some_and(|previous| previous >= target)
+        {
+            return None;
+        }
+        // All threads ask for the same blocks: see the cache of filters.
+        if !self.is_wanted.load(Ordering::Relaxed) {
+            self.is_wanted.store(true, Ordering::Relaxed);
+        }
+        Some(Arc::clone(self))
     }
 
     #[inline]
@@ -105,29 +130,44 @@ impl BlockCache {
     }
 
     fn shard(&self, run: u32, lane: u16) -> Option<&RwLock<Shard>> {
-        let hash = mix64(u64::from(run) << 16 | u64::from(lane));
-        // The remainder is less than the number of shards.
-        self.shards.get((hash % SHARDS as u64) as usize)
+        self.shards.get(shard_of(run, lane))
     }
 
     /// Returns the block of a lane that holds a posting, or would hold it, if it is here.
     #[inline]
     pub(super) fn get(&self, run: u32, lane: u16, target: Posting) -> Option<Arc<CachedBlock>> {
         let shard = self.shard(run, lane)?.read().ignore_poison();
-        let (_, block) = shard.lanes.get(&(run, lane))?.first_from(target)?;
-        // Another one may lie between that is not here.
-        if block
-            .header
-            .previous()
-            .is_some_and(|previous| previous >= target)
-        {
-            return None;
+        CachedBlock::covering(shard.first_from(run, lane, target)?, target)
+    }
+
+    /// As [`get`](Self::get), for places in several lanes: their waits for memory overlap.
+    pub(super) fn get_all(
+        &self,
+        asked: &[Option<(u32, u16, Posting)>],
+    ) -> Vec<Option<Arc<CachedBlock>>> {
+        let mut is_asked = [false; SHARDS];
+        for (run, lane, _) in asked.iter().flatten() {
+            let is_asked = is_asked.get_mut(shard_of(*run, *lane));
+            is_asked.into_iter().for_each(|is_asked| *is_asked = true);
         }
-        // All threads ask for the same blocks: see the cache of filters.
-        if !block.is_wanted.load(Ordering::Relaxed) {
-            block.is_wanted.store(true, Ordering::Relaxed);
-        }
-        Some(Arc::clone(block))
+        // Each is locked once, and all in their order: a lock waits for writers that wait for locks that others hold.
+        let shards = self.shards.iter().zip(is_asked);
+        let shards: Vec<Option<RwLockReadGuard<'_, Shard>>> = shards
+            .map(|(shard, is_asked)| is_asked.then(|| shard.read().ignore_poison()))
+            .collect();
+        let find = |asked: &Option<(u32, u16, Posting)>| {
+            let (run, lane, target) = (*asked)?;
+            let shard = shards.get(shard_of(run, lane))?.as_ref()?;
+            Some((shard.first_from(run, lane, target)?, target))
+        };
+        let found: Vec<_> = asked.iter().map(find).collect();
+        let touched = found
+            .iter()
+            .flatten()
+            .map(|(block, _)| block.touch_header());
+        std::hint::black_box(touched.fold(0, |all, part| all ^ part));
+        let covering = |(block, target)| CachedBlock::covering(block, target);
+        found.into_iter().map(|it| it.and_then(covering)).collect()
     }
 
     /// Returns true if the block of a lane that holds a posting, or would hold it, is here.
@@ -232,7 +272,19 @@ impl BlockCache {
     }
 }
 
+fn shard_of(run: u32, lane: u16) -> usize {
+    let hash = mix64(u64::from(run) << 16 | u64::from(lane));
+    (hash % SHARDS as u64) as usize
+}
+
 impl Shard {
+    /// Returns the first block of a lane that ends at or after a posting.
+    #[inline]
+    fn first_from(&self, run: u32, lane: u16, target: Posting) -> Option<&Arc<CachedBlock>> {
+        let (_, block) = self.lanes.get(&(run, lane))?.first_from(target)?;
+        Some(block)
+    }
+
     /// Adds a block, and returns false if it is there already.
     fn push(&mut self, block: Arc<CachedBlock>) -> bool {
         let (run, lane, last) = block.place;

@@ -55,7 +55,8 @@ impl<'t> Lane<'t> {
         };
         let lane = lane_ref(self.run, &self.summary);
         let sources = BlockSources::memory(cache);
-        let first = FirstBlock::find(sources, lane, range.low_code);
+        let first = FirstBlock::find_all(sources, [Some((lane, range.low_code))].into_iter());
+        let first = first.into_iter().next().unwrap();
         let cost = probe_lane_while((lane, first), open, sources, range, &mut |posting| {
             found.push(posting);
             Ok(ProbeControl::GoOn)
@@ -129,6 +130,52 @@ fn what_is_held_is_found_without_the_table() {
         assert_eq!(cache.size_bytes(), 0);
         assert_eq!(lane.probe(&cache, 0, MAX).1, first);
     }
+}
+
+/// Places in lanes of several runs, in some that are not there, and none.
+#[test]
+fn many_are_found_as_one_by_one() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let mut random = Random(5);
+    let cache = BlockCache::new(200_000);
+    let [uniform, crowded] = lanes();
+    let runs = [
+        (0, uniform),
+        (1, crowded),
+        (2, (0..20_000).map(|id| posting(id << 30, id)).collect()),
+    ];
+    for (run, postings) in &runs {
+        let lane = Lane::write(&transaction, *run, postings);
+        (0..40).for_each(|_| drop(lane.probe(&cache, random.next() >> 24, MAX)));
+    }
+    let (mut held, mut absent) = (0, 0);
+    for count in [0, 1, 2, 7, 50] {
+        for _ in 0..100 {
+            let place = |_| {
+                let lane = 2 + (random.below(9) == 0) as u16;
+                let place = (
+                    random.below(4) as u32,
+                    lane,
+                    posting(random.next() >> 24, 3),
+                );
+                (random.below(9) > 0).then_some(place)
+            };
+            let asked: Vec<_> = (0..count).map(place).collect();
+            let one = |asked: &Option<(u32, u16, Posting)>| {
+                asked.and_then(|(run, lane, target)| cache.get(run, lane, target))
+            };
+            let all = cache.get_all(&asked);
+            assert_eq!(all.len(), asked.len());
+            for (found, one) in all.iter().zip(asked.iter().map(one)) {
+                let place = |block: &Arc<CachedBlock>| block.place;
+                assert_eq!(found.as_ref().map(place), one.as_ref().map(place));
+                held += u32::from(one.is_some());
+                absent += u32::from(one.is_none());
+            }
+        }
+    }
+    assert!(held > 100 && absent > 100, "{held} {absent}");
 }
 
 /// Of codes that are not near, one block at most is read for each beside those that they share with others.

@@ -77,7 +77,7 @@ struct HeldFilter {
 
 /// The place of a piece.
 #[derive(Debug, Default)]
-struct HeldPiece {
+pub(crate) struct HeldPiece {
     piece: Option<FilterPiece>,
     is_wanted: AtomicBool,
 }
@@ -90,10 +90,10 @@ pub(crate) struct FilterReader<'c>(RwLockReadGuard<'c, FilterPieceRows>);
 pub(crate) enum FilterAnswer<'r> {
     /// They are in several buckets, and it may hold any of these.
     SeveralBuckets,
-    /// The piece is not held.
-    NotHeld,
-    /// This piece tells, of this bucket.
-    Piece(&'r FilterPiece, u64),
+    /// No piece is held.
+    NoneHeld,
+    /// The piece that has its place here tells, of this bucket, if it is held.
+    Piece(&'r HeldPiece, u64),
 }
 
 impl FilterAnswer<'_> {
@@ -101,8 +101,8 @@ impl FilterAnswer<'_> {
     #[inline]
     pub(crate) fn touch(&self) -> Option<u8> {
         match self {
-            Self::Piece(piece, bucket) => piece.touch(*bucket),
-            Self::SeveralBuckets | Self::NotHeld => None,
+            Self::Piece(held, bucket) => held.piece.as_ref()?.touch(*bucket),
+            Self::SeveralBuckets | Self::NoneHeld => None,
         }
     }
 
@@ -114,14 +114,30 @@ impl FilterAnswer<'_> {
     pub(crate) fn may_hold(&self) -> Result<Option<bool>> {
         match self {
             Self::SeveralBuckets => Ok(Some(true)),
-            Self::NotHeld => Ok(None),
-            Self::Piece(piece, bucket) => piece.may_hold(*bucket).map(Some),
+            Self::NoneHeld => Ok(None),
+            Self::Piece(held, bucket) => held.may_hold(*bucket),
         }
     }
 }
 
+impl HeldPiece {
+    #[inline]
+    fn may_hold(&self, bucket: u64) -> Result<Option<bool>> {
+        let Some(piece) = &self.piece else {
+            return Ok(None);
+        };
+        // All threads ask the same pieces. A store with every question would pass the cache line from core
+        // to core; this way only the first question after each round of the clock stores.
+        if !self.is_wanted.load(Ordering::Relaxed) {
+            self.is_wanted.store(true, Ordering::Relaxed);
+        }
+        piece.may_hold(bucket).map(Some)
+    }
+}
+
 impl FilterReader<'_> {
-    /// Finds what tells whether a filter may hold codes of `low_code..=high_code`.
+    /// Finds what tells whether a filter may hold codes of `low_code..=high_code`, and reads nothing of a piece: so many
+    /// questions can be asked before the first waits for memory.
     #[inline]
     pub(crate) fn find(
         &self,
@@ -131,23 +147,12 @@ impl FilterReader<'_> {
         let Some(bucket) = filter.bucket(low_code, high_code) else {
             return FilterAnswer::SeveralBuckets;
         };
-        match self.piece(filter, bucket) {
-            Some(piece) => FilterAnswer::Piece(piece, bucket),
-            None => FilterAnswer::NotHeld,
+        let held = self.0.filters.get(&(filter.run, filter.lane));
+        let number = filter.shape.piece(bucket) as usize;
+        match held.and_then(|held| held.pieces.get(number)) {
+            Some(held) => FilterAnswer::Piece(held, bucket),
+            None => FilterAnswer::NoneHeld,
         }
-    }
-
-    #[inline]
-    fn piece(&self, filter: &FilterOf, bucket: u64) -> Option<&FilterPiece> {
-        let held = self.0.filters.get(&(filter.run, filter.lane))?;
-        let slot = held.pieces.get(filter.shape.piece(bucket) as usize)?;
-        let piece = slot.piece.as_ref()?;
-        // All threads ask the same pieces. A store with every question would pass the cache line from core
-        // to core; this way only the first question after each round of the clock stores.
-        if !slot.is_wanted.load(Ordering::Relaxed) {
-            slot.is_wanted.store(true, Ordering::Relaxed);
-        }
-        Some(piece)
     }
 }
 

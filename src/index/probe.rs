@@ -34,12 +34,21 @@ pub(super) fn probe_lane<T: ReadableTable<Key, Value>>(
 pub(crate) struct FirstBlock(Option<Arc<CachedBlock>>);
 
 impl FirstBlock {
-    pub(crate) fn find(sources: BlockSources<'_>, lane: LaneRef<'_>, low_code: u64) -> Self {
-        let summary = lane.summary;
-        let target = Posting::lowest_of(low_code).max(summary.first_possible());
-        let is_within = summary.last.is_some_and(|last| target <= last);
-        let find = || sources.blocks.get(lane.run, summary.lane, target);
-        Self(is_within.then(find).flatten())
+    /// Finds those of probes of several lanes, which begin with these codes; none for a probe that is `None`.
+    pub(crate) fn find_all<'r>(
+        sources: BlockSources<'_>,
+        probes: impl Iterator<Item = Option<(LaneRef<'r>, u64)>>,
+    ) -> Vec<Self> {
+        let place = |probe: Option<(LaneRef<'_>, u64)>| {
+            let (lane, low_code) = probe?;
+            let summary = lane.summary;
+            let target = Posting::lowest_of(low_code).max(summary.first_possible());
+            let is_within = summary.last.is_some_and(|last| target <= last);
+            is_within.then_some((lane.run, summary.lane, target))
+        };
+        let places: Vec<_> = probes.map(place).collect();
+        let found = sources.blocks.get_all(&places);
+        found.into_iter().map(Self).collect()
     }
 
     pub(crate) fn is_held(&self) -> bool {
@@ -54,7 +63,7 @@ impl FirstBlock {
 }
 
 /// Visits the postings of a range of its lane, in order, as far as `visit` says, but for those that need not be visited.
-/// `first` is what [`FirstBlock::find`] gives for it. Blocks that `sources` do not have are read from the table
+/// `first` is what [`FirstBlock::find_all`] gives for it. Blocks that `sources` do not have are read from the table
 /// that `open` gives.
 ///
 /// # Errors

@@ -31,6 +31,9 @@ const SLOW_READ: Duration = match cfg!(test) {
     false => Duration::from_micros(40),
 };
 
+/// So many questions of a sweep wait for memory together: what they read stays in the processor's nearest cache.
+const ASKED_TOGETHER: usize = 128;
+
 /// What the filters in memory say of a lane of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FilterVerdict {
@@ -80,11 +83,7 @@ impl<'r> LaneReads<'r> {
                 questions.push((run, lane, index, question));
             }
         }
-        // All wait for memory together.
-        let touched = questions
-            .iter()
-            .filter_map(|(_, _, _, question)| question.touch());
-        std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
+        touch_all(questions.iter().map(|(_, _, _, question)| question));
         let mut plan = Self {
             lanes: Vec::new(),
             cost: ProbeCost::default(),
@@ -137,7 +136,6 @@ where
             mut cost,
         } = plan;
         let mut may_ask = self.finder.is_some();
-        let mut first_blocks = Vec::new();
         let mut begin = 0;
         while let Some(run) = lanes.get(begin).map(|lane| lane.run.run) {
             if begin > 0 && is_enough()? {
@@ -145,8 +143,7 @@ where
             }
             let of_run = lanes.get(begin..).or_bug("the lanes of a run")?;
             let of_run = of_run.iter().take_while(|lane| lane.run.run == run);
-            self.find_first_blocks(of_run, ranges, &mut first_blocks)?;
-            for first in first_blocks.drain(..) {
+            for first in self.find_first_blocks(of_run, ranges)? {
                 let lane = *at(&lanes, begin)?;
                 begin += 1;
                 let range = at(ranges, lane.index)?;
@@ -173,24 +170,18 @@ where
         &self,
         lanes: impl Iterator<Item = &'r LaneRead<'r>> + Clone,
         ranges: &[CodeRange],
-        found: &mut Vec<FirstBlock>,
-    ) -> Result<()> {
-        let sources = self.sources();
-        for lane in lanes.clone() {
-            let low_code = at(ranges, lane.index)?.low_code;
-            let lane_ref = self.lane(lane.run, lane.lane);
-            found.push(match lane.verdict {
-                FilterVerdict::MayHold => FirstBlock::find(sources, lane_ref, low_code),
-                _ => FirstBlock::default(),
-            });
-        }
-        let mut touched = 0;
-        for (first, lane) in found.iter().zip(lanes) {
-            let low_code = at(ranges, lane.index)?.low_code;
-            touched ^= first.touch(low_code).into_iter().sum::<u8>();
-        }
-        std::hint::black_box(touched);
-        Ok(())
+    ) -> Result<Vec<FirstBlock>> {
+        let low_code = |lane: &LaneRead<'_>| Ok(at(ranges, lane.index)?.low_code);
+        let low_codes: Vec<u64> = lanes.clone().map(low_code).collect::<Result<_>>()?;
+        let probes = lanes.zip(&low_codes).map(|(lane, low_code)| {
+            let may_hold = lane.verdict == FilterVerdict::MayHold;
+            may_hold.then(|| (self.lane(lane.run, lane.lane), *low_code))
+        });
+        let found = FirstBlock::find_all(self.sources(), probes);
+        let blocks = found.iter().zip(&low_codes);
+        let touched = blocks.filter_map(|(block, low_code)| block.touch(*low_code));
+        std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
+        Ok(found)
     }
 
     fn sources(&self) -> BlockSources<'t> {
@@ -269,9 +260,12 @@ where
         let codes = |wanted: &ProbeRange| (wanted.low_code, wanted.high_code);
         let verdicts: Vec<FilterVerdict> = {
             let reader = self.context.cache.filters();
-            let verdicts = wanted
-                .iter()
-                .map(|wanted| FilterQuestion::new(&reader, of, buckets, codes(wanted)).verdict());
+            let ask = |wanted| FilterQuestion::new(&reader, of, buckets, codes(wanted));
+            let questions: Vec<FilterQuestion<'_>> = wanted.iter().map(ask).collect();
+            let verdicts = questions.chunks(ASKED_TOGETHER).flat_map(|questions| {
+                touch_all(questions.iter());
+                questions.iter().map(FilterQuestion::verdict)
+            });
             verdicts.collect::<Result<_>>()?
         };
         let mut held = Vec::with_capacity(wanted.len());
@@ -403,6 +397,12 @@ impl<'r> FilterQuestion<'r> {
             Self::Filter(_, answer) => answer.touch(),
         }
     }
+}
+
+/// Reads what the verdicts will read, so that all wait for memory together.
+fn touch_all<'q, 'r: 'q>(questions: impl Iterator<Item = &'q FilterQuestion<'r>>) {
+    let touched = questions.filter_map(FilterQuestion::touch);
+    std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
 }
 
 #[cfg(test)]
