@@ -76,8 +76,8 @@ pub(crate) fn with_defaults(
     Ok((arguments, Some(path)))
 }
 
-/// Says whether a file is named, or is at its usual place, as far as that can be told without parsing the arguments, which
-/// takes a millisecond.
+/// Says whether a file is named, or is at its usual place, as far as that can be told without parsing the arguments once
+/// more.
 fn may_have_file(arguments: &[OsString]) -> bool {
     let names_one = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"--config");
     arguments.iter().any(names_one)

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::format::{Block, Posting, VerifiedHeader};
 use crate::index::lane_index::LaneIndex;
 use crate::index::mixer::Mixer;
+use crate::invariant::{OrBug, at, at_mut};
 use crate::sketch::mix64;
 use crate::sync::IgnorePoison;
 
@@ -141,14 +142,16 @@ impl BlockCache {
     }
 
     /// As [`get`](Self::get), for places in several lanes: their waits for memory overlap.
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if a lane is in none of the shards.
     pub(super) fn get_all(
         &self,
         asked: &[Option<(u32, u16, Posting)>],
-    ) -> Vec<Option<Arc<CachedBlock>>> {
+    ) -> Result<Vec<Option<Arc<CachedBlock>>>> {
         let mut is_asked = [false; SHARDS];
         for (run, lane, _) in asked.iter().flatten() {
-            let is_asked = is_asked.get_mut(shard_of(*run, *lane));
-            is_asked.into_iter().for_each(|is_asked| *is_asked = true);
+            *at_mut(&mut is_asked, shard_of(*run, *lane))? = true;
         }
         // Each is locked once, and all in their order: a lock waits for writers that wait for locks that others hold.
         let shards = self.shards.iter().zip(is_asked);
@@ -156,18 +159,22 @@ impl BlockCache {
             .map(|(shard, is_asked)| is_asked.then(|| shard.read().ignore_poison()))
             .collect();
         let find = |asked: &Option<(u32, u16, Posting)>| {
-            let (run, lane, target) = (*asked)?;
-            let shard = shards.get(shard_of(run, lane))?.as_ref()?;
-            Some((shard.first_from(run, lane, target)?, target))
+            let Some((run, lane, target)) = *asked else {
+                return Ok(None);
+            };
+            let shard = at(&shards, shard_of(run, lane))?.as_ref();
+            let block = shard.or_bug("a shard that was locked")?;
+            let block = block.first_from(run, lane, target);
+            Ok(block.map(|block| (block, target)))
         };
-        let found: Vec<_> = asked.iter().map(find).collect();
+        let found: Vec<_> = asked.iter().map(find).collect::<Result<_>>()?;
         let touched = found
             .iter()
             .flatten()
             .map(|(block, _)| block.touch_header());
         std::hint::black_box(touched.fold(0, |all, part| all ^ part));
         let covering = |(block, target)| CachedBlock::covering(block, target);
-        found.into_iter().map(|it| it.and_then(covering)).collect()
+        Ok(found.into_iter().map(|it| it.and_then(covering)).collect())
     }
 
     /// Returns true if the block of a lane that holds a posting, or would hold it, is here.

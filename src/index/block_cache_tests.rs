@@ -55,7 +55,7 @@ impl<'t> Lane<'t> {
         };
         let lane = lane_ref(self.run, &self.summary);
         let sources = BlockSources::memory(cache);
-        let first = FirstBlock::find_all(sources, [Some((lane, range.low_code))].into_iter());
+        let first = FirstBlock::find_all(sources, &[Some((lane, range.low_code))]).unwrap();
         let first = first.into_iter().next().unwrap();
         let cost = probe_lane_while((lane, first), open, sources, range, &mut |posting| {
             found.push(posting);
@@ -165,7 +165,7 @@ fn many_are_found_as_one_by_one() {
             let one = |asked: &Option<(u32, u16, Posting)>| {
                 asked.and_then(|(run, lane, target)| cache.get(run, lane, target))
             };
-            let all = cache.get_all(&asked);
+            let all = cache.get_all(&asked).unwrap();
             assert_eq!(all.len(), asked.len());
             for (found, one) in all.iter().zip(asked.iter().map(one)) {
                 let place = |block: &Arc<CachedBlock>| block.place;

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::invariant::OrBug;
+use crate::invariant::{OrBug, at};
 
 /// Fewer postings are searched without a table: it would save few steps.
 const MIN_POSTINGS: u32 = 64;
@@ -50,12 +50,13 @@ impl RadixTable {
 
     /// The places between which the first posting of a code, or of a greater one, stands.
     #[inline]
-    fn places(&self, code: u64) -> Option<(usize, usize)> {
-        let behind = self.starts.len().checked_sub(2)?;
+    fn places(&self, code: u64) -> Result<(usize, usize)> {
         let share = code.saturating_sub(self.first_code) >> self.shift;
+        // The last place is the end of what lies behind all shares.
+        let behind = self.starts.len().saturating_sub(2);
         let share = share.min(behind as u64) as usize;
-        let (start, end) = (self.starts.get(share)?, self.starts.get(share + 1)?);
-        Some((*start as usize, *end as usize))
+        let (start, end) = (at(&self.starts, share)?, at(&self.starts, share + 1)?);
+        Ok((*start as usize, *end as usize))
     }
 }
 
@@ -80,13 +81,19 @@ pub(super) struct SortedPostings<'s> {
 impl<'s> SortedPostings<'s> {
     /// Postings that are searched once or so.
     pub(super) fn new(postings: &'s [Posting]) -> Self {
-        Self::with_table(postings, None)
+        Self {
+            postings,
+            table: None,
+        }
     }
 
     /// The table is of the same postings.
     #[inline]
-    pub(super) fn with_table(postings: &'s [Posting], table: Option<&'s LazyTable>) -> Self {
-        Self { postings, table }
+    pub(super) fn with_table(postings: &'s [Posting], table: &'s LazyTable) -> Self {
+        Self {
+            postings,
+            table: Some(table),
+        }
     }
 
     #[inline]
@@ -95,20 +102,23 @@ impl<'s> SortedPostings<'s> {
     }
 
     /// Begins a search for the first posting of a code or a greater one.
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if the table lacks the code's share.
     #[inline]
-    pub(super) fn search(&self, code: u64) -> CodeSearch<'s> {
+    pub(super) fn search(&self, code: u64) -> Result<CodeSearch<'s>> {
         let make = || RadixTable::new(self.postings);
-        let table = self
-            .table
-            .and_then(|lazy| lazy.0.get_or_init(make).as_ref());
-        let places = table.and_then(|table| table.places(code));
-        let (start, end) = places.unwrap_or((0, self.postings.len()));
-        CodeSearch {
+        let table = self.table.map(|lazy| lazy.0.get_or_init(make));
+        let (start, end) = match table {
+            Some(Some(table)) => table.places(code)?,
+            Some(None) | None => (0, self.postings.len()),
+        };
+        Ok(CodeSearch {
             postings: self.postings,
             code,
             start,
             end,
-        }
+        })
     }
 }
 
@@ -183,9 +193,9 @@ mod tests {
             let lazy = LazyTable::default();
             for postings in [
                 SortedPostings::new(&postings),
-                SortedPostings::with_table(&postings, Some(&lazy)),
+                SortedPostings::with_table(&postings, &lazy),
             ] {
-                let search = |code: &u64| postings.search(*code);
+                let search = |code: &u64| postings.search(*code).unwrap();
                 let mut searches: Vec<CodeSearch<'_>> = codes.iter().map(search).collect();
                 CodeSearch::run(&mut searches);
                 for (search, code) in searches.iter().zip(&codes) {

@@ -76,7 +76,7 @@ impl File {
             };
             let code = wanted.code;
             let range = CodeRange::new(lane.summary.lane, code, code);
-            let first = FirstBlock::find_all(sources, [Some((lane_ref, wanted.code))].into_iter());
+            let first = FirstBlock::find_all(sources, &[Some((lane_ref, wanted.code))]).unwrap();
             let first = first.into_iter().next().unwrap();
             let visit = &mut |posting| {
                 found.push(posting);

@@ -34,31 +34,32 @@ pub(super) fn probe_lane<T: ReadableTable<Key, Value>>(
 pub(crate) struct FirstBlock(Option<Arc<CachedBlock>>);
 
 impl FirstBlock {
-    /// Finds those of probes of several lanes, which begin with these codes; none for a probe that is `None`.
-    pub(crate) fn find_all<'r>(
+    /// Finds those of probes of several lanes, which begin with these codes, and waits for the memory of all of them
+    /// together; none for a probe that is `None`.
+    ///
+    /// # Errors
+    /// Those of [`BlockCache::get_all`](crate::index::block_cache::BlockCache::get_all).
+    pub(crate) fn find_all(
         sources: BlockSources<'_>,
-        probes: impl Iterator<Item = Option<(LaneRef<'r>, u64)>>,
-    ) -> Vec<Self> {
-        let place = |probe: Option<(LaneRef<'_>, u64)>| {
-            let (lane, low_code) = probe?;
+        probes: &[Option<(LaneRef<'_>, u64)>],
+    ) -> Result<Vec<Self>> {
+        let place = |probe: &Option<(LaneRef<'_>, u64)>| {
+            let (lane, low_code) = (*probe)?;
             let summary = lane.summary;
             let target = Posting::lowest_of(low_code).max(summary.first_possible());
             let is_within = summary.last.is_some_and(|last| target <= last);
             is_within.then_some((lane.run, summary.lane, target))
         };
-        let places: Vec<_> = probes.map(place).collect();
-        let found = sources.blocks.get_all(&places);
-        found.into_iter().map(Self).collect()
+        let places: Vec<_> = probes.iter().map(place).collect();
+        let found = sources.blocks.get_all(&places)?;
+        let held = found.iter().zip(probes);
+        let touched = held.filter_map(|(block, probe)| Some(block.as_ref()?.touch((*probe)?.1)));
+        std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
+        Ok(found.into_iter().map(Self).collect())
     }
 
     pub(crate) fn is_held(&self) -> bool {
         self.0.is_some()
-    }
-
-    /// Reads what the probe will read of it: see [`CachedBlock::touch`].
-    #[inline]
-    pub(crate) fn touch(&self, low_code: u64) -> Option<u8> {
-        self.0.as_ref().map(|block| block.touch(low_code))
     }
 }
 

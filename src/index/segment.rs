@@ -7,7 +7,7 @@ use crate::format::{NearCodes, Posting};
 use crate::index::code_search::{CodeSearch, LazyTable, SortedPostings};
 use crate::index::k_way;
 use crate::index::radix::sort_by_number;
-use crate::invariant::OrBug;
+use crate::invariant::{OrBug, at};
 use crate::lanes::LaneCode;
 
 /// Immutable postings of some documents in all lanes.
@@ -83,27 +83,43 @@ impl Segment {
 
     /// The postings of a lane, sorted; none of a lane that the segment does not have.
     pub(crate) fn lane(&self, lane: u16) -> &[Posting] {
-        self.searchable(lane).all()
+        let Some(index) = self.index_of(lane) else {
+            return &[];
+        };
+        let postings = self.postings_at(index);
+        debug_assert!(postings.is_some());
+        postings.unwrap_or_default()
     }
 
     /// A lane, to be searched; without postings if the segment does not have it.
-    pub(super) fn searchable(&self, lane: u16) -> SortedPostings<'_> {
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if its postings are not where they must be.
+    pub(super) fn searchable(&self, lane: u16) -> Result<SortedPostings<'_>> {
+        let Some(index) = self.index_of(lane) else {
+            return Ok(SortedPostings::new(&[]));
+        };
+        let postings = self.postings_at(index).or_bug("the postings of a lane")?;
+        Ok(SortedPostings::with_table(
+            postings,
+            at(&self.tables, index)?,
+        ))
+    }
+
+    fn index_of(&self, lane: u16) -> Option<usize> {
         let place = usize::from(lane);
         // Mostly the segment has all lanes from the first on.
-        let index = match self.lanes.get(place) {
+        match self.lanes.get(place) {
             Some(at_place) if *at_place == lane => Some(place),
             _ => self.lanes.binary_search(&lane).ok(),
-        };
-        let Some(index) = index else {
-            return SortedPostings::new(&[]);
-        };
+        }
+    }
+
+    /// Every lane has an end, and the ends ascend up to the number of postings.
+    fn postings_at(&self, index: usize) -> Option<&[Posting]> {
         let end_of = |index: usize| self.ends.get(index).copied();
-        let start = index.checked_sub(1).map_or(Some(0), end_of);
-        let postings = start.zip(end_of(index));
-        let postings = postings.and_then(|(start, end)| self.postings.get(start..end));
-        // Every lane has an end, and the ends ascend up to the number of postings.
-        debug_assert!(postings.is_some());
-        SortedPostings::with_table(postings.unwrap_or_default(), self.tables.get(index))
+        let start = index.checked_sub(1).map_or(Some(0), end_of)?;
+        self.postings.get(start..end_of(index)?)
     }
 
     /// The postings of a lane whose codes are in `low_code..=high_code`.
@@ -131,8 +147,8 @@ impl Segment {
         ranges: &[CodeRange],
         visit: &mut dyn FnMut(usize, Posting) -> Result<ProbeControl>,
     ) -> Result<()> {
-        let search = |range: &CodeRange| self.searchable(range.lane).search(range.low_code);
-        let mut searches: Vec<CodeSearch<'_>> = ranges.iter().map(search).collect();
+        let search = |range: &CodeRange| self.searchable(range.lane)?.search(range.low_code);
+        let mut searches: Vec<CodeSearch<'_>> = ranges.iter().map(search).collect::<Result<_>>()?;
         CodeSearch::run(&mut searches);
         for (index, (search, range)) in searches.iter().zip(ranges).enumerate() {
             let postings = search.found()?;

@@ -90,7 +90,7 @@ fn sweep_far(
 ) -> Result<bool> {
     for wanted in wanted.chunks(SEARCHED_TOGETHER) {
         let search = |wanted: &ProbeRange| postings.search(wanted.low_code);
-        let mut searches: Vec<CodeSearch<'_>> = wanted.iter().map(search).collect();
+        let mut searches: Vec<CodeSearch<'_>> = wanted.iter().map(search).collect::<Result<_>>()?;
         CodeSearch::run(&mut searches);
         for (search, wanted) in searches.iter().zip(wanted) {
             if !visit_range(search.found()?, wanted, visit)? {

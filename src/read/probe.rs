@@ -164,24 +164,19 @@ where
         Ok(())
     }
 
-    /// Finds the blocks in memory with which probes of lanes begin, and waits for the memory of all of them
-    /// together.
+    /// Finds the blocks in memory with which probes of lanes begin.
     fn find_first_blocks<'r>(
         &self,
-        lanes: impl Iterator<Item = &'r LaneRead<'r>> + Clone,
+        lanes: impl Iterator<Item = &'r LaneRead<'r>>,
         ranges: &[CodeRange],
     ) -> Result<Vec<FirstBlock>> {
-        let low_code = |lane: &LaneRead<'_>| Ok(at(ranges, lane.index)?.low_code);
-        let low_codes: Vec<u64> = lanes.clone().map(low_code).collect::<Result<_>>()?;
-        let probes = lanes.zip(&low_codes).map(|(lane, low_code)| {
+        let probe = |lane: &'r LaneRead<'r>| {
+            let low_code = at(ranges, lane.index)?.low_code;
             let may_hold = lane.verdict == FilterVerdict::MayHold;
-            may_hold.then(|| (self.lane(lane.run, lane.lane), *low_code))
-        });
-        let found = FirstBlock::find_all(self.sources(), probes);
-        let blocks = found.iter().zip(&low_codes);
-        let touched = blocks.filter_map(|(block, low_code)| block.touch(*low_code));
-        std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
-        Ok(found)
+            Ok(may_hold.then(|| (self.lane(lane.run, lane.lane), low_code)))
+        };
+        let probes: Vec<_> = lanes.map(probe).collect::<Result<_>>()?;
+        FirstBlock::find_all(self.sources(), &probes)
     }
 
     fn sources(&self) -> BlockSources<'t> {
