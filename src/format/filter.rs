@@ -115,6 +115,45 @@ impl FilterShape {
     }
 }
 
+/// A bucket, and the block of a piece that tells of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FilterProbe<'p> {
+    block: &'p FilterBlock,
+    /// Chooses the bits.
+    hash: u32,
+    has_four: bool,
+}
+
+impl FilterProbe<'_> {
+    /// Reads a byte of what [`may_hold`](Self::may_hold) reads. Whoever does so for many before asking the first waits
+    /// once for memory, and not for each.
+    #[inline]
+    pub(crate) fn touch(self) -> u8 {
+        let FilterBlock([byte, ..]) = self.block;
+        *byte
+    }
+
+    /// Returns false only if the bucket was not inserted.
+    #[inline]
+    pub(crate) fn may_hold(self) -> bool {
+        let FilterBlock(block) = self.block;
+        // All words are looked at: the first that lacks its bit comes as chance has it, and no processor foresees it.
+        if self.has_four {
+            let words = block.as_chunks::<8>().0.iter().zip(SALTS);
+            let lacks = |(word, salt): (&[u8; 8], u32)| {
+                !u64::from_le_bytes(*word) & bit_of_64(self.hash, salt)
+            };
+            words.map(lacks).fold(0, |all, lacking| all | lacking) == 0
+        } else {
+            let words = block.as_chunks::<4>().0.iter().zip(SALTS);
+            let lacks = |(word, salt): (&[u8; 4], u32)| {
+                !u32::from_le_bytes(*word) & bit_of_32(self.hash, salt)
+            };
+            words.map(lacks).fold(0, |all, lacking| all | lacking) == 0
+        }
+    }
+}
+
 /// A piece of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilterPiece {
@@ -180,29 +219,24 @@ impl FilterPiece {
         Ok(())
     }
 
-    /// Reads a byte of what [`may_hold`](Self::may_hold) reads. Whoever does so for many pieces before asking the
-    /// first waits once for memory, and not for each piece.
+    /// # Errors
+    /// [`Error::Bug`] if the bucket's block is not there, which cannot be.
     #[inline]
-    pub(crate) fn touch(&self, bucket: u64) -> Option<u8> {
-        let (index, _) = self.index_and_hash(bucket);
-        self.blocks.get(index)?.0.first().copied()
+    pub(crate) fn probe(&self, bucket: u64) -> Result<FilterProbe<'_>> {
+        let (index, hash) = self.index_and_hash(bucket);
+        Ok(FilterProbe {
+            block: at(&self.blocks, index)?,
+            hash,
+            has_four: self.has_four,
+        })
     }
 
     /// Returns false only if the bucket was not inserted.
     ///
     /// # Errors
-    /// [`Error::Bug`] if the bucket's block is not there, which cannot be.
-    #[inline]
+    /// Those of [`probe`](Self::probe).
     pub(crate) fn may_hold(&self, bucket: u64) -> Result<bool> {
-        let (index, hash) = self.index_and_hash(bucket);
-        let FilterBlock(block) = at(&self.blocks, index)?;
-        Ok(if self.has_four {
-            let mut words = block.as_chunks::<8>().0.iter().zip(SALTS);
-            words.all(|(word, salt)| u64::from_le_bytes(*word) & bit_of_64(hash, salt) != 0)
-        } else {
-            let mut words = block.as_chunks::<4>().0.iter().zip(SALTS);
-            words.all(|(word, salt)| u32::from_le_bytes(*word) & bit_of_32(hash, salt) != 0)
-        })
+        Ok(self.probe(bucket)?.may_hold())
     }
 
     /// Returns the index of a bucket's block, and the hash that chooses the bits in it.

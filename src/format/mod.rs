@@ -26,7 +26,7 @@ pub(crate) use block_encoder::encode_if;
 pub(crate) use equal::EQUAL;
 pub(crate) use equal::EqualChunk;
 pub(crate) use filter::{
-    FILTERS, FilterKey, FilterPiece, FilterShape, filter_key, split_filter_key,
+    FILTERS, FilterKey, FilterPiece, FilterProbe, FilterShape, filter_key, split_filter_key,
 };
 pub use header::FORMAT_VERSION;
 #[cfg(any(test, fuzzing))]

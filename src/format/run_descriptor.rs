@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::filter::FilterShape;
 use crate::format::posting::Posting;
+use crate::lanes::index_of_lane;
 
 /// One run: the postings of a contiguous range of document ids in all lanes.
 ///
@@ -37,10 +38,8 @@ pub(crate) struct RunDescriptor {
 impl RunDescriptor {
     /// Returns the summary of a lane, `None` if the run does not hold it.
     pub(crate) fn lane(&self, lane: u16) -> Option<&LaneSummary> {
-        let index = self
-            .lanes
-            .binary_search_by_key(&lane, |summary| summary.lane);
-        self.lanes.get(index.ok()?)
+        let index = index_of_lane(&self.lanes, lane, |summary| summary.lane);
+        self.lanes.get(index?)
     }
 
     /// Returns true if a lane may get more postings.

@@ -158,16 +158,17 @@ impl BlockCache {
         let shards: Vec<Option<RwLockReadGuard<'_, Shard>>> = shards
             .map(|(shard, is_asked)| is_asked.then(|| shard.read().ignore_poison()))
             .collect();
-        let find = |asked: &Option<(u32, u16, Posting)>| {
+        let mut found = Vec::with_capacity(asked.len());
+        for asked in asked {
             let Some((run, lane, target)) = *asked else {
-                return Ok(None);
+                found.push(None);
+                continue;
             };
             let shard = at(&shards, shard_of(run, lane))?.as_ref();
-            let block = shard.or_bug("a shard that was locked")?;
-            let block = block.first_from(run, lane, target);
-            Ok(block.map(|block| (block, target)))
-        };
-        let found: Vec<_> = asked.iter().map(find).collect::<Result<_>>()?;
+            let shard = shard.or_bug("a shard that was locked")?;
+            let block = shard.first_from(run, lane, target);
+            found.push(block.map(|block| (block, target)));
+        }
         let touched = found
             .iter()
             .flatten()

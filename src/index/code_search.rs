@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::invariant::{OrBug, at};
+use crate::invariant::{OrBug, bug};
 
 /// Fewer postings are searched without a table: it would save few steps.
 const MIN_POSTINGS: u32 = 64;
@@ -48,15 +48,16 @@ impl RadixTable {
         })
     }
 
-    /// The places between which the first posting of a code, or of a greater one, stands.
+    /// The places between which the first posting of a code, or of a greater one, stands; `None` if the table lacks the
+    /// code's share.
     #[inline]
-    fn places(&self, code: u64) -> Result<(usize, usize)> {
+    fn places(&self, code: u64) -> Option<(usize, usize)> {
         let share = code.saturating_sub(self.first_code) >> self.shift;
         // The last place is the end of what lies behind all shares.
-        let behind = self.starts.len().saturating_sub(2);
+        let behind = self.starts.len().checked_sub(2)?;
         let share = share.min(behind as u64) as usize;
-        let (start, end) = (at(&self.starts, share)?, at(&self.starts, share + 1)?);
-        Ok((*start as usize, *end as usize))
+        let (start, end) = (self.starts.get(share)?, self.starts.get(share + 1)?);
+        Some((*start as usize, *end as usize))
     }
 }
 
@@ -73,52 +74,51 @@ impl LazyTable {
 
 /// Sorted postings, to be searched.
 #[derive(Clone, Copy)]
-pub(super) struct SortedPostings<'s> {
-    postings: &'s [Posting],
-    table: Option<&'s LazyTable>,
+pub(super) enum SortedPostings<'s> {
+    /// They are searched once or so.
+    Plain(&'s [Posting]),
+    /// The table is of the same postings.
+    WithTable(&'s [Posting], &'s LazyTable),
+    /// They are not where they must be. What a search has found is asked for once, and that fails: to begin many
+    /// searches takes less time where beginning one cannot fail.
+    Missing,
 }
 
 impl<'s> SortedPostings<'s> {
-    /// Postings that are searched once or so.
-    pub(super) fn new(postings: &'s [Posting]) -> Self {
-        Self {
-            postings,
-            table: None,
-        }
-    }
-
-    /// The table is of the same postings.
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if they are missing.
     #[inline]
-    pub(super) fn with_table(postings: &'s [Posting], table: &'s LazyTable) -> Self {
-        Self {
-            postings,
-            table: Some(table),
+    pub(super) fn all(self) -> Result<&'s [Posting]> {
+        match self {
+            Self::Plain(postings) | Self::WithTable(postings, _) => Ok(postings),
+            Self::Missing => Err(bug("sorted postings are missing")),
         }
-    }
-
-    #[inline]
-    pub(super) fn all(&self) -> &'s [Posting] {
-        self.postings
     }
 
     /// Begins a search for the first posting of a code or a greater one.
-    ///
-    /// # Errors
-    /// [`Error::Bug`](crate::Error::Bug) if the table lacks the code's share.
     #[inline]
-    pub(super) fn search(&self, code: u64) -> Result<CodeSearch<'s>> {
-        let make = || RadixTable::new(self.postings);
-        let table = self.table.map(|lazy| lazy.0.get_or_init(make));
-        let (start, end) = match table {
-            Some(Some(table)) => table.places(code)?,
-            Some(None) | None => (0, self.postings.len()),
+    pub(super) fn search(self, code: u64) -> CodeSearch<'s> {
+        let (postings, table): (&[Posting], _) = match self {
+            Self::Plain(postings) => (postings, None),
+            Self::WithTable(postings, lazy) => {
+                let make = || RadixTable::new(postings);
+                (postings, lazy.0.get_or_init(make).as_ref())
+            }
+            Self::Missing => return CodeSearch::failed(&[], code),
         };
-        Ok(CodeSearch {
-            postings: self.postings,
+        let places = match table {
+            Some(table) => table.places(code),
+            None => Some((0, postings.len())),
+        };
+        let Some((start, end)) = places else {
+            return CodeSearch::failed(postings, code);
+        };
+        CodeSearch {
+            postings,
             code,
             start,
             end,
-        })
+        }
     }
 }
 
@@ -132,6 +132,18 @@ pub(super) struct CodeSearch<'s> {
 }
 
 impl<'s> CodeSearch<'s> {
+    /// A search that finds no place.
+    #[cold]
+    fn failed(postings: &'s [Posting], code: u64) -> Self {
+        let behind = postings.len() + 1;
+        Self {
+            postings,
+            code,
+            start: behind,
+            end: behind,
+        }
+    }
+
     /// Makes searches, which advance in step: each waits for memory, so together they take little longer than one.
     pub(super) fn run(searches: &mut [Self]) {
         let lengths = searches.iter().map(|search| search.end - search.start);
@@ -157,7 +169,7 @@ impl<'s> CodeSearch<'s> {
     /// The postings from where a search has ended.
     ///
     /// # Errors
-    /// [`Error::Bug`](crate::Error::Bug) if it has skipped postings that are not there.
+    /// [`Error::Bug`](crate::Error::Bug) if the postings are missing, or fewer than it has skipped.
     #[inline]
     pub(super) fn found(&self) -> Result<&'s [Posting]> {
         let found = self.postings.get(self.start..);
@@ -168,6 +180,7 @@ impl<'s> CodeSearch<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::index::testing::{Random, posting};
 
     /// Codes of all widths, crowded ones, and one alone: as a filter finds them, with a table and without.
@@ -192,21 +205,49 @@ mod tests {
             let codes: Vec<u64> = ends.into_iter().chain(stored.take(300)).collect();
             let lazy = LazyTable::default();
             for postings in [
-                SortedPostings::new(&postings),
-                SortedPostings::with_table(&postings, &lazy),
+                SortedPostings::Plain(&postings),
+                SortedPostings::WithTable(&postings, &lazy),
             ] {
-                let search = |code: &u64| postings.search(*code).unwrap();
+                let search = |code: &u64| postings.search(*code);
                 let mut searches: Vec<CodeSearch<'_>> = codes.iter().map(search).collect();
                 CodeSearch::run(&mut searches);
                 for (search, code) in searches.iter().zip(&codes) {
                     let expected = postings
                         .all()
+                        .unwrap()
                         .iter()
                         .filter(|posting| posting.code >= *code);
                     assert!(search.found().unwrap().iter().eq(expected), "{code:x}");
                 }
             }
         }
+    }
+
+    /// Postings that are not there, and a table without the share, are never taken for postings that there are none of.
+    #[test]
+    fn what_is_missing_is_a_bug() {
+        let postings: Vec<Posting> = (0..100).map(|id| posting(id << 40, id)).collect();
+        let lazy = LazyTable::default();
+        let cut = RadixTable {
+            starts: Box::default(),
+            ..RadixTable::new(&postings).unwrap()
+        };
+        lazy.0.set(Some(cut)).unwrap();
+        let lacking = [
+            SortedPostings::Missing,
+            SortedPostings::WithTable(&postings, &lazy),
+        ];
+        for postings in lacking {
+            let mut searches = [postings.search(0), postings.search(5 << 40)];
+            CodeSearch::run(&mut searches);
+            for search in searches {
+                assert!(matches!(search.found(), Err(Error::Bug { .. })));
+            }
+        }
+        assert!(matches!(
+            SortedPostings::Missing.all(),
+            Err(Error::Bug { .. })
+        ));
     }
 
     /// A share of uniform codes has few postings: what a table is for.

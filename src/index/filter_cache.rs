@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 
 use crate::error::Result;
-use crate::format::{FilterPiece, FilterShape};
+use crate::format::{FilterPiece, FilterProbe, FilterShape};
 use crate::index::mixer::Mixer;
 use crate::index::page_places::RunRow;
-use crate::lanes::BucketBits;
+use crate::lanes::{BucketBits, index_of_lane};
 use crate::sync::IgnorePoison;
 
 /// About how many bytes a piece takes besides its bits and its slot.
@@ -18,6 +18,9 @@ const PIECE_BYTES: usize = 64;
 /// Number of pieces of the largest filter that is kept, of some three billion postings: their slots take memory
 /// too, and a forged file may claim any number.
 const MAX_PIECES: u32 = 1 << 20;
+
+/// So many questions wait for memory together: what they read stays in the processor's nearest cache.
+const ASKED_TOGETHER: usize = 128;
 
 /// Run, lane and piece.
 type PieceKey = (u32, u16, u32);
@@ -58,8 +61,8 @@ pub(crate) struct FilterCache {
 
 #[derive(Debug, Default)]
 struct FilterPieceRows {
-    /// By run and lane.
-    filters: HashMap<(u32, u16), HeldFilter, BuildHasherDefault<Mixer>>,
+    /// By run, and ascending by lane.
+    filters: HashMap<u32, Vec<HeldFilter>, BuildHasherDefault<Mixer>>,
     /// The pieces that are held, in the order in which the clock examines them.
     clock: Vec<PieceKey>,
     size_bytes: usize,
@@ -70,9 +73,21 @@ struct FilterPieceRows {
 /// A filter of which at least one piece is held.
 #[derive(Debug)]
 struct HeldFilter {
+    lane: u16,
     pieces: Box<[HeldPiece]>,
     /// Number of pieces held.
     count: u32,
+}
+
+impl HeldFilter {
+    fn new(lane: u16, pieces: usize) -> Self {
+        let pieces = std::iter::repeat_with(HeldPiece::default).take(pieces);
+        Self {
+            lane,
+            pieces: pieces.collect(),
+            count: 0,
+        }
+    }
 }
 
 /// The place of a piece.
@@ -85,73 +100,150 @@ pub(crate) struct HeldPiece {
 /// The cache, locked for several questions: they take one lock, and their waits for memory overlap.
 pub(crate) struct FilterReader<'c>(RwLockReadGuard<'c, FilterPieceRows>);
 
-/// What tells whether a filter may hold codes.
+/// The filters of a run, as far as they are held.
 #[derive(Clone, Copy)]
-pub(crate) enum FilterAnswer<'r> {
-    /// They are in several buckets, and it may hold any of these.
-    SeveralBuckets,
-    /// No piece is held.
-    NoneHeld,
+pub(crate) struct RunFilters<'r>(&'r [HeldFilter]);
+
+/// A question whether a lane of a run may hold codes.
+#[derive(Clone, Copy)]
+pub(crate) enum FilterQuestion<'r> {
+    /// It needs no filter.
+    Decided(FilterVerdict),
     /// The piece that has its place here tells, of this bucket, if it is held.
     Piece(&'r HeldPiece, u64),
 }
 
-impl FilterAnswer<'_> {
-    /// Reads what [`may_hold`](Self::may_hold) will read: see [`FilterPiece::touch`].
-    #[inline]
-    pub(crate) fn touch(&self) -> Option<u8> {
-        match self {
-            Self::Piece(held, bucket) => held.piece.as_ref()?.touch(*bucket),
-            Self::SeveralBuckets | Self::NoneHeld => None,
-        }
-    }
+/// The same, as soon as the piece is known.
+#[derive(Clone, Copy)]
+enum LocatedQuestion<'r> {
+    Decided(FilterVerdict),
+    Block(FilterProbe<'r>),
+}
 
-    /// Returns false only if the filter does not hold the codes; `None` if the piece is not held.
-    ///
-    /// # Errors
-    /// Those of [`FilterPiece::may_hold`].
+/// What the filters in memory say of codes of a lane of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FilterVerdict {
+    /// It does not hold them.
+    RuledOut,
+    /// It may.
+    MayHold,
+    /// The piece that tells is not in memory.
+    NotHeld,
+}
+
+impl FilterVerdict {
     #[inline]
-    pub(crate) fn may_hold(&self) -> Result<Option<bool>> {
-        match self {
-            Self::SeveralBuckets => Ok(Some(true)),
-            Self::NoneHeld => Ok(None),
-            Self::Piece(held, bucket) => held.may_hold(*bucket),
+    fn new(may_hold: bool) -> Self {
+        match may_hold {
+            true => Self::MayHold,
+            false => Self::RuledOut,
         }
     }
 }
 
-impl HeldPiece {
+impl<'r> FilterQuestion<'r> {
+    /// Answers questions in their order, and waits for memory for many of them together.
+    ///
+    /// # Errors
+    /// Those of [`FilterPiece::probe`].
+    pub(crate) fn answer_all(questions: &[Self]) -> Result<Vec<FilterVerdict>> {
+        let mut verdicts = Vec::with_capacity(questions.len());
+        let mut located = Vec::with_capacity(ASKED_TOGETHER.min(questions.len()));
+        for questions in questions.chunks(ASKED_TOGETHER) {
+            // Apart from what is computed, so that the processor has as many reads under way as it can.
+            let are_wanted = questions.iter().filter(|question| question.touch());
+            std::hint::black_box(are_wanted.count());
+            located.clear();
+            for question in questions {
+                located.push(question.locate()?);
+            }
+            let touched = located.iter().map(LocatedQuestion::touch);
+            std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
+            verdicts.extend(located.iter().map(LocatedQuestion::verdict));
+        }
+        Ok(verdicts)
+    }
+
+    /// Reads what [`locate`](Self::locate) reads.
     #[inline]
-    fn may_hold(&self, bucket: u64) -> Result<Option<bool>> {
-        let Some(piece) = &self.piece else {
-            return Ok(None);
+    fn touch(&self) -> bool {
+        match self {
+            Self::Decided(_) => false,
+            Self::Piece(held, _) => held.is_wanted.load(Ordering::Relaxed),
+        }
+    }
+
+    #[inline]
+    fn locate(&self) -> Result<LocatedQuestion<'r>> {
+        let (held, bucket) = match self {
+            Self::Decided(verdict) => return Ok(LocatedQuestion::Decided(*verdict)),
+            Self::Piece(held, bucket) => (*held, *bucket),
+        };
+        let Some(piece) = &held.piece else {
+            return Ok(LocatedQuestion::Decided(FilterVerdict::NotHeld));
         };
         // All threads ask the same pieces. A store with every question would pass the cache line from core
         // to core; this way only the first question after each round of the clock stores.
-        if !self.is_wanted.load(Ordering::Relaxed) {
-            self.is_wanted.store(true, Ordering::Relaxed);
+        if !held.is_wanted.load(Ordering::Relaxed) {
+            held.is_wanted.store(true, Ordering::Relaxed);
         }
-        piece.may_hold(bucket).map(Some)
+        Ok(LocatedQuestion::Block(piece.probe(bucket)?))
+    }
+}
+
+impl LocatedQuestion<'_> {
+    #[inline]
+    fn touch(&self) -> u8 {
+        match self {
+            Self::Decided(_) => 0,
+            Self::Block(probe) => probe.touch(),
+        }
+    }
+
+    #[inline]
+    fn verdict(&self) -> FilterVerdict {
+        match self {
+            Self::Decided(verdict) => *verdict,
+            Self::Block(probe) => FilterVerdict::new(probe.may_hold()),
+        }
     }
 }
 
 impl FilterReader<'_> {
-    /// Finds what tells whether a filter may hold codes of `low_code..=high_code`, and reads nothing of a piece: so many
-    /// questions can be asked before the first waits for memory.
     #[inline]
-    pub(crate) fn find(
-        &self,
+    pub(crate) fn of_run(&self, run: u32) -> RunFilters<'_> {
+        RunFilters(self.0.filters.get(&run).map_or(&[], Vec::as_slice))
+    }
+
+    /// Answers one question: whether a filter may hold codes of `low_code..=high_code`.
+    ///
+    /// # Errors
+    /// Those of [`FilterPiece::probe`].
+    pub(crate) fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<FilterVerdict> {
+        let question = self.of_run(filter.run).question(filter, codes);
+        Ok(question.locate()?.verdict())
+    }
+}
+
+impl<'r> RunFilters<'r> {
+    /// Asks a filter of the run whether it may hold codes of `low_code..=high_code`, and reads nothing of a piece: so
+    /// many questions can be made before the first waits for memory.
+    #[inline]
+    pub(crate) fn question(
+        self,
         filter: &FilterOf,
         (low_code, high_code): (u64, u64),
-    ) -> FilterAnswer<'_> {
+    ) -> FilterQuestion<'r> {
         let Some(bucket) = filter.bucket(low_code, high_code) else {
-            return FilterAnswer::SeveralBuckets;
+            // They are in several buckets, and it may hold any of these.
+            return FilterQuestion::Decided(FilterVerdict::MayHold);
         };
-        let held = self.0.filters.get(&(filter.run, filter.lane));
+        let index = index_of_lane(self.0, filter.lane, |held| held.lane);
+        let held = index.and_then(|index| self.0.get(index));
         let number = filter.shape.piece(bucket) as usize;
         match held.and_then(|held| held.pieces.get(number)) {
-            Some(held) => FilterAnswer::Piece(held, bucket),
-            None => FilterAnswer::NoneHeld,
+            Some(held) => FilterQuestion::Piece(held, bucket),
+            None => FilterQuestion::Decided(FilterVerdict::NotHeld),
         }
     }
 }
@@ -230,23 +322,25 @@ impl FilterPieceRows {
             return;
         }
         // What goes may be the last piece of this filter, and its slots with it.
-        let room = |this: &Self| match this.filters.contains_key(&(run, lane)) {
-            true => piece_bytes(&piece),
-            false => slot_bytes(pieces) + piece_bytes(&piece),
+        let room = |this: &Self| match this.position(run, lane) {
+            Some(_) => piece_bytes(&piece),
+            None => slot_bytes(pieces) + piece_bytes(&piece),
         };
         while self.size_bytes + room(self) > max_bytes {
             self.drop_one();
         }
         self.size_bytes += room(self);
-        let filter = self
-            .filters
-            .entry((run, lane))
-            .or_insert_with(|| HeldFilter {
-                pieces: std::iter::repeat_with(HeldPiece::default)
-                    .take(pieces)
-                    .collect(),
-                count: 0,
-            });
+        let filters = self.filters.entry(run).or_default();
+        let index = match filters.binary_search_by_key(&lane, |held| held.lane) {
+            Ok(index) => index,
+            Err(index) => {
+                filters.insert(index, HeldFilter::new(lane, pieces));
+                index
+            }
+        };
+        let Some(filter) = filters.get_mut(index) else {
+            return;
+        };
         if let Some(slot) = filter.pieces.get_mut(number as usize) {
             // A new piece has no round of grace, so pieces that are used once do not displace the others.
             *slot.is_wanted.get_mut() = false;
@@ -256,8 +350,13 @@ impl FilterPieceRows {
         }
     }
 
+    fn position(&self, run: u32, lane: u16) -> Option<usize> {
+        index_of_lane(self.filters.get(&run)?, lane, |held| held.lane)
+    }
+
     fn slot(&mut self, (run, lane, number): PieceKey) -> Option<&mut HeldPiece> {
-        let filter = self.filters.get_mut(&(run, lane))?;
+        let index = self.position(run, lane)?;
+        let filter = self.filters.get_mut(&run)?.get_mut(index)?;
         filter.pieces.get_mut(number as usize)
     }
 
@@ -283,7 +382,11 @@ impl FilterPieceRows {
     /// Drops the piece at an index of the clock; the last one takes its place there.
     fn drop_at(&mut self, index: usize) {
         let (run, lane, number) = self.clock.swap_remove(index);
-        let Some(filter) = self.filters.get_mut(&(run, lane)) else {
+        let Some(filters) = self.filters.get_mut(&run) else {
+            return;
+        };
+        let index = index_of_lane(filters, lane, |held| held.lane);
+        let Some(filter) = index.and_then(|index| filters.get_mut(index)) else {
             return;
         };
         let slot = filter.pieces.get_mut(number as usize);
@@ -294,7 +397,10 @@ impl FilterPieceRows {
         filter.count -= 1;
         if filter.count == 0 {
             freed_bytes += slot_bytes(filter.pieces.len());
-            self.filters.remove(&(run, lane));
+            filters.retain(|held| held.count > 0);
+        }
+        if filters.is_empty() {
+            self.filters.remove(&run);
         }
         debug_assert!(self.size_bytes >= freed_bytes);
         self.size_bytes -= freed_bytes;
@@ -355,36 +461,25 @@ mod tests {
         let slots = slot_bytes(1_000);
         let twenty = slots + 20 * piece_bytes(&piece(0).1);
         let cache = FilterCache::new(twenty);
-        let ask = |run, code| {
-            cache
-                .reader()
-                .find(&filter(run), (code, code))
-                .may_hold()
-                .unwrap()
-        };
+        let ask = |run, code| cache.reader().ask(&filter(run), (code, code)).unwrap();
         for number in 0..1_000 {
             let (code, piece) = piece(number);
-            assert_eq!(ask(7, code), None);
+            assert_eq!(ask(7, code), FilterVerdict::NotHeld);
             cache.keep((7, 1, number), SHAPE, piece);
-            assert_eq!(ask(8, code), None);
+            assert_eq!(ask(8, code), FilterVerdict::NotHeld);
             // The first is asked for over and over, and so it stays.
-            assert_eq!(ask(7, self::piece(0).0), Some(true));
+            assert_eq!(ask(7, self::piece(0).0), FilterVerdict::MayHold);
             assert!(cache.size_bytes() <= twenty);
         }
-        let held = (0..1_000).filter(|number| ask(7, piece(*number).0).is_some());
+        let held = (0..1_000).filter(|number| ask(7, piece(*number).0) != FilterVerdict::NotHeld);
         assert_eq!(held.count(), 20);
-        assert_eq!(
-            cache
-                .reader()
-                .find(&filter(7), (0, u64::MAX))
-                .may_hold()
-                .unwrap(),
-            Some(true)
-        );
+        let of_several_buckets = cache.reader().ask(&filter(7), (0, u64::MAX)).unwrap();
+        assert_eq!(of_several_buckets, FilterVerdict::MayHold);
         cache.retain_runs(|run| run == 7);
         assert_eq!(cache.size_bytes(), twenty);
         cache.retain_runs(|run| run == 8);
-        assert_eq!((cache.size_bytes(), ask(7, piece(0).0)), (0, None));
+        assert_eq!(cache.size_bytes(), 0);
+        assert_eq!(ask(7, piece(0).0), FilterVerdict::NotHeld);
         // A filter without pieces would keep the slots of them all.
         assert!(cache.pieces.read().ignore_poison().filters.is_empty());
     }
@@ -394,11 +489,7 @@ mod tests {
         let cache = FilterCache::new(0);
         let (code, piece) = piece(5);
         cache.keep((1, 1, 5), SHAPE, piece);
-        let asked = cache
-            .reader()
-            .find(&filter(1), (code, code))
-            .may_hold()
-            .unwrap();
-        assert_eq!((cache.size_bytes(), asked), (0, None));
+        let asked = cache.reader().ask(&filter(1), (code, code)).unwrap();
+        assert_eq!((cache.size_bytes(), asked), (0, FilterVerdict::NotHeld));
     }
 }

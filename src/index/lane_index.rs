@@ -130,10 +130,10 @@ pub(super) fn position_in<V>(chunk: &[Row<V>], target: Posting) -> usize {
 /// Returns the share of `steps` that a code has come from the first code to the last.
 #[inline]
 fn guess(first: u64, last: u64, code: u64, steps: usize) -> usize {
-    let span = u128::from(last.saturating_sub(first)).max(1);
-    let come = u128::from(code.clamp(first, last.max(first)) - first);
-    // At most `steps`.
-    (come * steps as u128 / span) as usize
+    let span = last.saturating_sub(first).max(1);
+    let come = code.clamp(first, last.max(first)) - first;
+    // A division of numbers of 128 bits would take several times as long. The share is at most 1, and 0 at least.
+    (come as f64 / span as f64 * steps as f64) as usize
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ impl Memtable {
         visit: &mut VisitProbe<'_>,
     ) -> Result<bool> {
         for segment in self.segments.iter() {
-            if !sweep_slice(segment.searchable(lane)?, wanted, visit)? {
+            if !sweep_slice(segment.searchable(lane), wanted, visit)? {
                 return Ok(false);
             }
         }

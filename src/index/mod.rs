@@ -28,7 +28,7 @@ mod sweep;
 mod testing;
 
 pub(crate) use bucket_map::BucketMap;
-pub(crate) use filter_cache::{FilterAnswer, FilterOf, FilterReader};
+pub(crate) use filter_cache::{FilterOf, FilterQuestion, FilterVerdict, RunFilters};
 pub(crate) use filter_writer::{FilterPieces, FilterPlan};
 pub(crate) use k_way::{KWayMerge, merge_slices};
 pub(crate) use lane_iter::lane_iter_owned;

@@ -145,8 +145,7 @@ impl RunCache {
         &self.pass_rate
     }
 
-    /// Answers as [`FilterAnswer::may_hold`](crate::index::FilterAnswer::may_hold) for a piece that is not held: reads
-    /// it and keeps it, in the place of blocks if need be. `open` gives the table if the engine has to read it.
+    /// Answers as [`FilterReader::ask`] for a piece that is not held: reads it and keeps it, in the place of blocks if need be. `open` gives the table if the engine has to read it.
     ///
     /// # Errors
     /// [`crate::Error::Corrupt`] if the piece is missing or damaged, and those of `open`.

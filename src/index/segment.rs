@@ -7,8 +7,8 @@ use crate::format::{NearCodes, Posting};
 use crate::index::code_search::{CodeSearch, LazyTable, SortedPostings};
 use crate::index::k_way;
 use crate::index::radix::sort_by_number;
-use crate::invariant::{OrBug, at};
-use crate::lanes::LaneCode;
+use crate::invariant::OrBug;
+use crate::lanes::{LaneCode, index_of_lane};
 
 /// Immutable postings of some documents in all lanes.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ impl Segment {
 
     /// The postings of a lane, sorted; none of a lane that the segment does not have.
     pub(crate) fn lane(&self, lane: u16) -> &[Posting] {
-        let Some(index) = self.index_of(lane) else {
+        let Some(index) = index_of_lane(&self.lanes, lane, |lane| *lane) else {
             return &[];
         };
         let postings = self.postings_at(index);
@@ -92,26 +92,13 @@ impl Segment {
     }
 
     /// A lane, to be searched; without postings if the segment does not have it.
-    ///
-    /// # Errors
-    /// [`Error::Bug`](crate::Error::Bug) if its postings are not where they must be.
-    pub(super) fn searchable(&self, lane: u16) -> Result<SortedPostings<'_>> {
-        let Some(index) = self.index_of(lane) else {
-            return Ok(SortedPostings::new(&[]));
+    pub(super) fn searchable(&self, lane: u16) -> SortedPostings<'_> {
+        let Some(index) = index_of_lane(&self.lanes, lane, |lane| *lane) else {
+            return SortedPostings::Plain(&[]);
         };
-        let postings = self.postings_at(index).or_bug("the postings of a lane")?;
-        Ok(SortedPostings::with_table(
-            postings,
-            at(&self.tables, index)?,
-        ))
-    }
-
-    fn index_of(&self, lane: u16) -> Option<usize> {
-        let place = usize::from(lane);
-        // Mostly the segment has all lanes from the first on.
-        match self.lanes.get(place) {
-            Some(at_place) if *at_place == lane => Some(place),
-            _ => self.lanes.binary_search(&lane).ok(),
+        match (self.postings_at(index), self.tables.get(index)) {
+            (Some(postings), Some(table)) => SortedPostings::WithTable(postings, table),
+            _ => SortedPostings::Missing,
         }
     }
 
@@ -147,8 +134,8 @@ impl Segment {
         ranges: &[CodeRange],
         visit: &mut dyn FnMut(usize, Posting) -> Result<ProbeControl>,
     ) -> Result<()> {
-        let search = |range: &CodeRange| self.searchable(range.lane)?.search(range.low_code);
-        let mut searches: Vec<CodeSearch<'_>> = ranges.iter().map(search).collect::<Result<_>>()?;
+        let search = |range: &CodeRange| self.searchable(range.lane).search(range.low_code);
+        let mut searches: Vec<CodeSearch<'_>> = ranges.iter().map(search).collect();
         CodeSearch::run(&mut searches);
         for (index, (search, range)) in searches.iter().zip(ranges).enumerate() {
             let postings = search.found()?;

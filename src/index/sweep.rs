@@ -63,10 +63,10 @@ pub(super) fn sweep_slice(
     wanted: &[ProbeRange],
     visit: &mut VisitProbe<'_>,
 ) -> Result<bool> {
-    if postings.all().len() / NEAR_POSTINGS >= wanted.len() {
+    let mut rest = postings.all()?;
+    if rest.len() / NEAR_POSTINGS >= wanted.len() {
         return sweep_far(postings, wanted, visit);
     }
-    let mut rest = postings.all();
     for wanted in wanted {
         // Several queries may ask for one bucket. So `rest` moves up to the start of a range only, and
         // the next range can visit the same postings again.
@@ -90,7 +90,7 @@ fn sweep_far(
 ) -> Result<bool> {
     for wanted in wanted.chunks(SEARCHED_TOGETHER) {
         let search = |wanted: &ProbeRange| postings.search(wanted.low_code);
-        let mut searches: Vec<CodeSearch<'_>> = wanted.iter().map(search).collect::<Result<_>>()?;
+        let mut searches: Vec<CodeSearch<'_>> = wanted.iter().map(search).collect();
         CodeSearch::run(&mut searches);
         for (search, wanted) in searches.iter().zip(wanted) {
             if !visit_range(search.found()?, wanted, visit)? {
@@ -231,7 +231,7 @@ impl PendingRanges<'_> {
         if self.open.len() as u64 > self.searches {
             self.decoded.clear();
             block.decode(&mut self.decoded).map_err(unordered)?;
-            if !sweep_slice(SortedPostings::new(&self.decoded), &self.open, visit)? {
+            if !sweep_slice(SortedPostings::Plain(&self.decoded), &self.open, visit)? {
                 return Ok(false);
             }
         } else {

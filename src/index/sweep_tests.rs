@@ -274,7 +274,7 @@ fn slices_are_searched_for_near_codes_and_far_ones() {
             found[query_index as usize].push(posting);
             Ok(SweepControl::GoOn)
         };
-        assert!(sweep_slice(SortedPostings::new(&sorted), &wanted, visit).unwrap());
+        assert!(sweep_slice(SortedPostings::Plain(&sorted), &wanted, visit).unwrap());
         for wanted in &wanted {
             let expected = asked(&postings, wanted);
             assert_eq!(found[wanted.query_index as usize], expected);

@@ -15,3 +15,18 @@ pub(crate) use lane_set::{BucketBits, LaneCode, LaneRole, LaneSet, hash_key};
 pub(crate) use radii::{POSTING_BYTES, ProbeRadii};
 pub use tables::TableDesign;
 pub(crate) use tuning::{choose_design, simhash_probability};
+
+/// Returns the index of what belongs to a lane, among what ascends by lane.
+#[inline]
+pub(crate) fn index_of_lane<T>(
+    of_lanes: &[T],
+    lane: u16,
+    lane_of: impl Fn(&T) -> u16,
+) -> Option<usize> {
+    // Mostly they follow each other without a gap.
+    let place = usize::from(lane.checked_sub(lane_of(of_lanes.first()?))?);
+    match of_lanes.get(place) {
+        Some(at_place) if lane_of(at_place) == lane => Some(place),
+        _ => of_lanes.binary_search_by_key(&lane, lane_of).ok(),
+    }
+}

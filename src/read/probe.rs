@@ -6,8 +6,8 @@ use crate::engine::{PageFinder, ReadableTable};
 use crate::error::Result;
 use crate::format::{LaneSummary, Posting, RunDescriptor};
 use crate::index::{
-    BlockSources, CodeRange, FilterAnswer, FilterOf, FilterReader, FirstBlock, LaneRef, ProbeCost,
-    ProbeRange, RunRow, VisitProbe, probe_lane_while, sweep_lane,
+    BlockSources, CodeRange, FilterOf, FilterQuestion, FilterVerdict, FirstBlock, LaneRef,
+    ProbeCost, ProbeRange, RunFilters, RunRow, VisitProbe, probe_lane_while, sweep_lane,
 };
 use crate::invariant::{OrBug, at};
 use crate::lanes::BucketBits;
@@ -31,22 +31,6 @@ const SLOW_READ: Duration = match cfg!(test) {
     false => Duration::from_micros(40),
 };
 
-/// So many questions of a sweep wait for memory together: what they read stays in the processor's nearest cache.
-const ASKED_TOGETHER: usize = 128;
-
-/// What the filters in memory say of a lane of a run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FilterVerdict {
-    /// It does not hold the codes.
-    RuledOut,
-    /// It may.
-    MayHold,
-    /// Its filter has to be read.
-    Ask(FilterOf),
-    /// It may: its filter is on the disk, as the block is, and such filters have ruled out little lately.
-    Unasked,
-}
-
 /// The lanes to read, run by run, the newest first.
 pub(crate) struct LaneReads<'r> {
     lanes: Vec<LaneRead<'r>>,
@@ -60,6 +44,8 @@ struct LaneRead<'r> {
     lane: &'r LaneSummary,
     index: usize,
     verdict: FilterVerdict,
+    /// True if the filter is on the disk, as the block is, and is not asked: such filters have ruled out little lately.
+    is_unasked: bool,
 }
 
 impl<'r> LaneReads<'r> {
@@ -72,30 +58,34 @@ impl<'r> LaneReads<'r> {
         let buckets = |range: &CodeRange| context.lanes.bucket_bits(range.lane);
         let buckets: Vec<BucketBits> = ranges.iter().map(buckets).collect();
         let reader = context.cache.filters();
-        let mut questions = Vec::with_capacity(ranges.len());
+        let count = ranges.len() * runs.descriptors().count();
+        let mut asked = Vec::with_capacity(count);
+        let mut questions = Vec::with_capacity(count);
         for run in runs.descriptors().rev() {
+            let filters = reader.of_run(run.run);
             for (index, (range, buckets)) in ranges.iter().zip(&buckets).enumerate() {
                 let Some(lane) = run.lane(range.lane).filter(|lane| lane.postings > 0) else {
                     continue;
                 };
                 let codes = (range.low_code, range.high_code);
-                let question = FilterQuestion::new(&reader, (run, lane), *buckets, codes);
-                questions.push((run, lane, index, question));
+                asked.push((run, lane, index));
+                questions.push(question_of(filters, (run, lane), *buckets, codes));
             }
         }
-        touch_all(questions.iter().map(|(_, _, _, question)| question));
         let mut plan = Self {
             lanes: Vec::new(),
             cost: ProbeCost::default(),
         };
-        for (run, lane, index, question) in questions {
-            match question.verdict()? {
+        let verdicts = FilterQuestion::answer_all(&questions)?;
+        for ((run, lane, index), verdict) in asked.into_iter().zip(verdicts) {
+            match verdict {
                 FilterVerdict::RuledOut => plan.cost.ruled_out += 1,
                 verdict => plan.lanes.push(LaneRead {
                     run,
                     lane,
                     index,
                     verdict,
+                    is_unasked: false,
                 }),
             }
         }
@@ -170,12 +160,12 @@ where
         lanes: impl Iterator<Item = &'r LaneRead<'r>>,
         ranges: &[CodeRange],
     ) -> Result<Vec<FirstBlock>> {
-        let probe = |lane: &'r LaneRead<'r>| {
+        let mut probes = Vec::with_capacity(ranges.len());
+        for lane in lanes {
             let low_code = at(ranges, lane.index)?.low_code;
             let may_hold = lane.verdict == FilterVerdict::MayHold;
-            Ok(may_hold.then(|| (self.lane(lane.run, lane.lane), low_code)))
-        };
-        let probes: Vec<_> = lanes.map(probe).collect::<Result<_>>()?;
+            probes.push(may_hold.then(|| (self.lane(lane.run, lane.lane), low_code)));
+        }
         FirstBlock::find_all(self.sources(), &probes)
     }
 
@@ -195,17 +185,19 @@ where
         let codes = (range.low_code, range.high_code);
         let (may_hold, has_asked) = match &lane.verdict {
             FilterVerdict::RuledOut => (false, false),
-            FilterVerdict::MayHold | FilterVerdict::Unasked => (true, false),
-            FilterVerdict::Ask(filter) => (self.ask(filter, codes)?, true),
+            FilterVerdict::MayHold => (true, false),
+            FilterVerdict::NotHeld => (
+                self.ask(&self.filter_of(lane.run, lane.lane)?, codes)?,
+                true,
+            ),
         };
         if !may_hold {
             cost.ruled_out += 1;
             return Ok(has_asked);
         }
-        let is_unasked = lane.verdict == FilterVerdict::Unasked;
         // A filter passes what is in the bucket, near or not.
         let range = &CodeRange {
-            near: range.near.filter(|_| !is_unasked),
+            near: range.near.filter(|_| !lane.is_unasked),
             ..*range
         };
         let mut is_found = false;
@@ -216,7 +208,7 @@ where
         let of = (self.lane(lane.run, lane.lane), first);
         let read = probe_lane_while(of, self.blocks, self.sources(), range, visit)?;
         cost.add(read);
-        if is_unasked {
+        if lane.is_unasked {
             self.context.cache.pass_rate().note(is_found);
         }
         Ok(has_asked || read.cached_blocks < read.blocks)
@@ -248,27 +240,24 @@ where
     /// Returns those of `wanted` that a lane of a run may hold.
     fn may_be_held(
         &self,
-        of: (&RunDescriptor, &LaneSummary),
+        (run, lane): (&RunDescriptor, &LaneSummary),
         buckets: BucketBits,
         wanted: &[ProbeRange],
     ) -> Result<Vec<ProbeRange>> {
         let codes = |wanted: &ProbeRange| (wanted.low_code, wanted.high_code);
-        let verdicts: Vec<FilterVerdict> = {
+        let verdicts = {
             let reader = self.context.cache.filters();
-            let ask = |wanted| FilterQuestion::new(&reader, of, buckets, codes(wanted));
+            let filters = reader.of_run(run.run);
+            let ask = |wanted| question_of(filters, (run, lane), buckets, codes(wanted));
             let questions: Vec<FilterQuestion<'_>> = wanted.iter().map(ask).collect();
-            let verdicts = questions.chunks(ASKED_TOGETHER).flat_map(|questions| {
-                touch_all(questions.iter());
-                questions.iter().map(FilterQuestion::verdict)
-            });
-            verdicts.collect::<Result<_>>()?
+            FilterQuestion::answer_all(&questions)?
         };
         let mut held = Vec::with_capacity(wanted.len());
         for (wanted, verdict) in wanted.iter().zip(verdicts) {
             let may_hold = match verdict {
                 FilterVerdict::RuledOut => false,
-                FilterVerdict::MayHold | FilterVerdict::Unasked => true,
-                FilterVerdict::Ask(filter) => self.ask(&filter, codes(wanted))?,
+                FilterVerdict::MayHold => true,
+                FilterVerdict::NotHeld => self.ask(&self.filter_of(run, lane)?, codes(wanted))?,
             };
             if may_hold {
                 held.push(*wanted);
@@ -280,9 +269,10 @@ where
     /// Asks a filter, and reads its piece unless it is held: a neighbour may have read it just now.
     fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<bool> {
         let cache = &self.context.cache;
-        let answer = cache.filters().find(filter, codes).may_hold()?;
-        if let Some(answer) = answer {
-            return Ok(answer);
+        match cache.filters().ask(filter, codes)? {
+            FilterVerdict::RuledOut => return Ok(false),
+            FilterVerdict::MayHold => return Ok(true),
+            FilterVerdict::NotHeld => {}
         }
         let may_hold = cache.read_filter(self.filters, self.finder, filter, codes)?;
         cache.pass_rate().note(may_hold);
@@ -303,12 +293,14 @@ where
         let is_filter_futile = cache.pass_rate().is_high();
         let mut pieces = Vec::new();
         for lane in &mut *lanes {
-            let FilterVerdict::Ask(filter) = lane.verdict else {
+            if lane.verdict != FilterVerdict::NotHeld {
                 continue;
-            };
+            }
             if is_filter_futile {
-                lane.verdict = FilterVerdict::Unasked;
+                lane.verdict = FilterVerdict::MayHold;
+                lane.is_unasked = true;
             } else {
+                let filter = self.filter_of(lane.run, lane.lane)?;
                 pieces.extend(filter.piece(codes(lane)?));
             }
         }
@@ -316,7 +308,8 @@ where
         let mut blocks = Vec::new();
         for lane in lanes {
             let (low, high) = codes(lane)?;
-            if let FilterVerdict::Ask(filter) = lane.verdict {
+            if lane.verdict == FilterVerdict::NotHeld {
+                let filter = self.filter_of(lane.run, lane.lane)?;
                 lane.verdict = match self.ask(&filter, (low, high))? {
                     true => FilterVerdict::MayHold,
                     false => FilterVerdict::RuledOut,
@@ -333,6 +326,15 @@ where
         Ok(())
     }
 
+    fn filter_of(&self, run: &RunDescriptor, lane: &LaneSummary) -> Result<FilterOf> {
+        Ok(FilterOf {
+            run: run.run,
+            lane: lane.lane,
+            shape: lane.filter.or_bug("a filter that was asked")?,
+            buckets: self.context.lanes.bucket_bits(lane.lane),
+        })
+    }
+
     fn lane<'r>(&self, run: &RunDescriptor, summary: &'r LaneSummary) -> LaneRef<'r> {
         LaneRef {
             table_name: self.table.name(),
@@ -342,62 +344,30 @@ where
     }
 }
 
-/// What tells what the filters in memory say of a lane of a run.
-#[derive(Clone, Copy)]
-enum FilterQuestion<'r> {
-    Decided(FilterVerdict),
-    Filter(FilterOf, FilterAnswer<'r>),
-}
-
-impl<'r> FilterQuestion<'r> {
-    fn new(
-        reader: &'r FilterReader<'_>,
-        (run, lane): (&RunDescriptor, &LaneSummary),
-        buckets: BucketBits,
-        codes: (u64, u64),
-    ) -> Self {
-        if let Some(after) = lane.after.filter(|after| codes.0 < after.code) {
-            // Postings up to here have moved into the merge's output, and the pieces of the filter with them.
-            return Self::Decided(match codes.1 >= after.code {
-                true => FilterVerdict::MayHold,
-                false => FilterVerdict::RuledOut,
-            });
-        }
-        let Some(shape) = lane.filter.filter(|_| !run.is_growing(lane.lane)) else {
-            return Self::Decided(FilterVerdict::MayHold);
-        };
-        let filter = FilterOf {
-            run: run.run,
-            lane: lane.lane,
-            shape,
-            buckets,
-        };
-        Self::Filter(filter, reader.find(&filter, codes))
+/// Asks whether a lane of a run may hold codes, as far as that can be told without waiting for memory.
+fn question_of<'r>(
+    filters: RunFilters<'r>,
+    (run, lane): (&RunDescriptor, &LaneSummary),
+    buckets: BucketBits,
+    codes: (u64, u64),
+) -> FilterQuestion<'r> {
+    if let Some(after) = lane.after.filter(|after| codes.0 < after.code) {
+        // Postings up to here have moved into the merge's output, and the pieces of the filter with them.
+        return FilterQuestion::Decided(match codes.1 >= after.code {
+            true => FilterVerdict::MayHold,
+            false => FilterVerdict::RuledOut,
+        });
     }
-
-    fn verdict(&self) -> Result<FilterVerdict> {
-        Ok(match self {
-            Self::Decided(verdict) => *verdict,
-            Self::Filter(filter, answer) => match answer.may_hold()? {
-                Some(true) => FilterVerdict::MayHold,
-                Some(false) => FilterVerdict::RuledOut,
-                None => FilterVerdict::Ask(*filter),
-            },
-        })
-    }
-
-    fn touch(&self) -> Option<u8> {
-        match self {
-            Self::Decided(_) => None,
-            Self::Filter(_, answer) => answer.touch(),
-        }
-    }
-}
-
-/// Reads what the verdicts will read, so that all wait for memory together.
-fn touch_all<'q, 'r: 'q>(questions: impl Iterator<Item = &'q FilterQuestion<'r>>) {
-    let touched = questions.filter_map(FilterQuestion::touch);
-    std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
+    let Some(shape) = lane.filter.filter(|_| !run.is_growing(lane.lane)) else {
+        return FilterQuestion::Decided(FilterVerdict::MayHold);
+    };
+    let filter = FilterOf {
+        run: run.run,
+        lane: lane.lane,
+        shape,
+        buckets,
+    };
+    filters.question(&filter, codes)
 }
 
 #[cfg(test)]
