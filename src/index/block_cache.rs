@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
 use crate::error::Result;
 use crate::format::{Block, Posting, VerifiedHeader};
-use crate::index::lane_index::LaneIndex;
+use crate::index::lane_index::{LaneIndex, RowSearch};
 use crate::index::mixer::Mixer;
 use crate::invariant::{OrBug, at, at_mut};
 use crate::sketch::mix64;
@@ -37,13 +37,12 @@ pub(super) struct CachedBlock {
 }
 
 impl CachedBlock {
-    /// Reads bytes near to where a code is searched for, and returns something that depends on them. Whoever does
-    /// that for many blocks before searching the first waits once for memory, and not for each block.
+    /// Returns bytes near to where a code is searched for. Whoever reads those of many blocks before searching the first
+    /// waits once for memory, and not for each block.
     #[inline]
-    pub(super) fn touch(&self, code: u64) -> u8 {
+    pub(super) fn likely_bytes(&self, code: u64) -> impl Iterator<Item = &u8> {
         let places = self.header.likely_places(code);
-        let bytes = places.filter_map(|place| self.value.get(place));
-        bytes.fold(0, |all, byte| all ^ byte)
+        places.filter_map(|place| self.value.get(place))
     }
 
     /// Reads what [`covering`](Self::covering) reads and writes.
@@ -158,24 +157,29 @@ impl BlockCache {
         let shards: Vec<Option<RwLockReadGuard<'_, Shard>>> = shards
             .map(|(shard, is_asked)| is_asked.then(|| shard.read().ignore_poison()))
             .collect();
-        let mut found = Vec::with_capacity(asked.len());
+        let mut searches = Vec::with_capacity(asked.len());
         for asked in asked {
             let Some((run, lane, target)) = *asked else {
-                found.push(None);
+                searches.push(None);
                 continue;
             };
             let shard = at(&shards, shard_of(run, lane))?.as_ref();
             let shard = shard.or_bug("a shard that was locked")?;
-            let block = shard.first_from(run, lane, target);
-            found.push(block.map(|block| (block, target)));
+            let blocks = shard.lanes.get(&(run, lane));
+            searches.push(blocks.and_then(|blocks| blocks.search(target)));
         }
-        let touched = found
-            .iter()
-            .flatten()
-            .map(|(block, _)| block.touch_header());
+        let touched = searches.iter().flatten().map(RowSearch::touch);
         std::hint::black_box(touched.fold(0, |all, part| all ^ part));
-        let covering = |(block, target)| CachedBlock::covering(block, target);
-        Ok(found.into_iter().map(|it| it.and_then(covering)).collect())
+        let found = searches.iter().map(|search| search.as_ref()?.first());
+        let found: Vec<_> = found.collect();
+        let headers = found.iter().flatten();
+        let touched = headers.map(|(_, block)| block.touch_header());
+        std::hint::black_box(touched.fold(0, |all, part| all ^ part));
+        let covering = found.iter().zip(asked).map(|(found, asked)| {
+            let ((_, block), (_, _, target)) = (found.as_ref()?, asked.as_ref()?);
+            block.covering(*target)
+        });
+        Ok(covering.collect())
     }
 
     /// Returns true if the block of a lane that holds a posting, or would hold it, is here.

@@ -33,8 +33,22 @@ impl<V> LaneIndex<V> {
     /// Returns the first block that ends at or after a posting, with its end.
     #[inline]
     pub(super) fn first_from(&self, target: Posting) -> Option<&Row<V>> {
-        let chunk = self.chunks.get(self.chunk_of(target))?;
-        chunk.get(position_in(chunk, target))
+        self.search(target)?.first()
+    }
+
+    /// Begins to search for the first block that ends at or after a posting; `None` if there is none.
+    #[inline]
+    pub(super) fn search(&self, target: Posting) -> Option<RowSearch<'_, V>> {
+        let index = self.chunk_of(target);
+        let (rows, end) = (self.chunks.get(index)?, self.ends.get(index)?);
+        let before = index.checked_sub(1).and_then(|index| self.ends.get(index));
+        let first_code = before.map_or(0, |before| before.code);
+        let guess = guess((first_code, end.code), target.code, rows.len());
+        Some(RowSearch {
+            rows,
+            target,
+            guess: guess.min(rows.len().saturating_sub(1)),
+        })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -97,17 +111,49 @@ impl<V> LaneIndex<V> {
     }
 }
 
+/// A search under way, of which nothing has been read but where it begins.
+#[derive(Debug)]
+pub(super) struct RowSearch<'i, V> {
+    rows: &'i [Row<V>],
+    target: Posting,
+    guess: usize,
+}
+
+impl<'i, V> RowSearch<'i, V> {
+    /// Reads where the search begins, and returns something that depends on it. Whoever does that for many before the first
+    /// goes on waits once for memory, and not for each.
+    #[inline]
+    pub(super) fn touch(&self) -> u64 {
+        let row = self.rows.get(self.guess);
+        row.map_or(0, |(last, _)| last.code)
+    }
+
+    /// Returns the first row that ends at or after the posting.
+    #[inline]
+    pub(super) fn first(&self) -> Option<&'i Row<V>> {
+        let position = position_from(self.guess, self.rows, self.target);
+        self.rows.get(position)
+    }
+}
+
 /// Returns the index of the first of some rows, which ascend, that ends at or after a posting: it begins where the code
-/// would be if codes were spread evenly, and doubles its steps from there.
+/// would be if codes were spread evenly.
 #[inline]
-pub(super) fn position_in<V>(chunk: &[Row<V>], target: Posting) -> usize {
-    let (Some(first), Some(last)) = (chunk.first(), chunk.last()) else {
+pub(super) fn position_in<V>(rows: &[Row<V>], target: Posting) -> usize {
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
         return 0;
     };
-    let is_before = |index: usize| chunk.get(index).is_some_and(|row| row.0 < target);
-    let guess = guess(first.0.code, last.0.code, target.code, chunk.len() - 1);
+    let guess = guess((first.0.code, last.0.code), target.code, rows.len() - 1);
+    position_from(guess, rows, target)
+}
+
+/// Returns the index of the first of some rows, which ascend, that ends at or after a posting: it begins with the row at
+/// `guess`, and doubles its steps from there.
+#[inline]
+fn position_from<V>(guess: usize, rows: &[Row<V>], target: Posting) -> usize {
+    let is_before = |index: usize| rows.get(index).is_some_and(|row| row.0 < target);
     // All before `low` end before the target; `high` and what follows do not.
-    let (mut low, mut high, mut step) = (0, chunk.len(), 1);
+    let (mut low, mut high, mut step) = (0, rows.len(), 1);
     if is_before(guess) {
         low = guess + 1;
         while is_before(low + step - 1) {
@@ -123,13 +169,13 @@ pub(super) fn position_in<V>(chunk: &[Row<V>], target: Posting) -> usize {
         }
         low = (high + 1).saturating_sub(step).max(low);
     }
-    let between = chunk.get(low..high).unwrap_or(&[]);
+    let between = rows.get(low..high).unwrap_or(&[]);
     low + between.partition_point(|row| row.0 < target)
 }
 
 /// Returns the share of `steps` that a code has come from the first code to the last.
 #[inline]
-fn guess(first: u64, last: u64, code: u64, steps: usize) -> usize {
+fn guess((first, last): (u64, u64), code: u64, steps: usize) -> usize {
     let span = last.saturating_sub(first).max(1);
     let come = code.clamp(first, last.max(first)) - first;
     // A division of numbers of 128 bits would take several times as long. The share is at most 1, and 0 at least.
