@@ -37,12 +37,13 @@ pub(super) struct CachedBlock {
 }
 
 impl CachedBlock {
-    /// Returns bytes near to where a code is searched for. Whoever reads those of many blocks before searching the first
-    /// waits once for memory, and not for each block.
+    /// Reads bytes near to where a code is searched for, and returns something that depends on them. Whoever does
+    /// that for many blocks before searching the first waits once for memory, and not for each block.
     #[inline]
-    pub(super) fn likely_bytes(&self, code: u64) -> impl Iterator<Item = &u8> {
+    pub(super) fn touch(&self, code: u64) -> u8 {
         let places = self.header.likely_places(code);
-        places.filter_map(|place| self.value.get(place))
+        let bytes = places.filter_map(|place| self.value.get(place));
+        bytes.fold(0, |all, byte| all ^ byte)
     }
 
     /// Reads what [`covering`](Self::covering) reads and writes.
@@ -153,10 +154,10 @@ impl BlockCache {
             *at_mut(&mut is_asked, shard_of(*run, *lane))? = true;
         }
         // Each is locked once, and all in their order: a lock waits for writers that wait for locks that others hold.
-        let shards = self.shards.iter().zip(is_asked);
-        let shards: Vec<Option<RwLockReadGuard<'_, Shard>>> = shards
-            .map(|(shard, is_asked)| is_asked.then(|| shard.read().ignore_poison()))
-            .collect();
+        let mut shards: [Option<RwLockReadGuard<'_, Shard>>; SHARDS] = [const { None }; SHARDS];
+        for ((locked, shard), is_asked) in shards.iter_mut().zip(&self.shards).zip(is_asked) {
+            *locked = is_asked.then(|| shard.read().ignore_poison());
+        }
         let mut searches = Vec::with_capacity(asked.len());
         for asked in asked {
             let Some((run, lane, target)) = *asked else {

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::format::{FilterPiece, FilterProbe, FilterShape};
 use crate::index::mixer::Mixer;
 use crate::index::page_places::RunRow;
+use crate::invariant::bug;
 use crate::lanes::{BucketBits, index_of_lane};
 use crate::sync::IgnorePoison;
 
@@ -104,20 +105,14 @@ pub(crate) struct FilterReader<'c>(RwLockReadGuard<'c, FilterPieceRows>);
 #[derive(Clone, Copy)]
 pub(crate) struct RunFilters<'r>(&'r [HeldFilter]);
 
-/// A question whether a lane of a run may hold codes.
+/// A question whether a lane of a run may hold codes, as far as it is answered.
 #[derive(Clone, Copy)]
 pub(crate) enum FilterQuestion<'r> {
-    /// It needs no filter.
-    Decided(FilterVerdict),
     /// The piece that has its place here tells, of this bucket, if it is held.
     Piece(&'r HeldPiece, u64),
-}
-
-/// The same, as soon as the piece is known.
-#[derive(Clone, Copy)]
-enum LocatedQuestion<'r> {
-    Decided(FilterVerdict),
+    /// This block of a piece tells.
     Block(FilterProbe<'r>),
+    Decided(FilterVerdict),
 }
 
 /// What the filters in memory say of codes of a lane of a run.
@@ -131,82 +126,80 @@ pub(crate) enum FilterVerdict {
     NotHeld,
 }
 
-impl FilterVerdict {
-    #[inline]
-    fn new(may_hold: bool) -> Self {
-        match may_hold {
-            true => Self::MayHold,
-            false => Self::RuledOut,
-        }
-    }
-}
-
-impl<'r> FilterQuestion<'r> {
-    /// Answers questions in their order, and waits for memory for many of them together.
+impl FilterQuestion<'_> {
+    /// Decides questions, and waits for memory for many of them together.
     ///
     /// # Errors
     /// Those of [`FilterPiece::probe`].
-    pub(crate) fn answer_all(questions: &[Self]) -> Result<Vec<FilterVerdict>> {
-        let mut verdicts = Vec::with_capacity(questions.len());
-        let mut located = Vec::with_capacity(ASKED_TOGETHER.min(questions.len()));
-        for questions in questions.chunks(ASKED_TOGETHER) {
+    pub(crate) fn decide_all(questions: &mut [Self]) -> Result<()> {
+        for questions in questions.chunks_mut(ASKED_TOGETHER) {
             // Apart from what is computed, so that the processor has as many reads under way as it can.
-            let are_wanted = questions.iter().filter(|question| question.touch());
-            std::hint::black_box(are_wanted.count());
-            located.clear();
-            for question in questions {
-                located.push(question.locate()?);
+            touch_all(questions);
+            for question in &mut *questions {
+                question.locate()?;
             }
-            let touched = located.iter().map(LocatedQuestion::touch);
-            std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
-            verdicts.extend(located.iter().map(LocatedQuestion::verdict));
+            touch_all(questions);
+            for question in questions {
+                question.decide();
+            }
         }
-        Ok(verdicts)
+        Ok(())
     }
 
-    /// Reads what [`locate`](Self::locate) reads.
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) unless it is decided.
     #[inline]
-    fn touch(&self) -> bool {
+    pub(crate) fn verdict(self) -> Result<FilterVerdict> {
         match self {
-            Self::Decided(_) => false,
-            Self::Piece(held, _) => held.is_wanted.load(Ordering::Relaxed),
+            Self::Decided(verdict) => Ok(verdict),
+            Self::Piece(..) | Self::Block(_) => Err(bug("a question to a filter is open")),
         }
     }
 
+    /// Finds the block that tells.
     #[inline]
-    fn locate(&self) -> Result<LocatedQuestion<'r>> {
-        let (held, bucket) = match self {
-            Self::Decided(verdict) => return Ok(LocatedQuestion::Decided(*verdict)),
-            Self::Piece(held, bucket) => (*held, *bucket),
+    fn locate(&mut self) -> Result<()> {
+        let Self::Piece(held, bucket) = *self else {
+            return Ok(());
         };
         let Some(piece) = &held.piece else {
-            return Ok(LocatedQuestion::Decided(FilterVerdict::NotHeld));
+            *self = Self::Decided(FilterVerdict::NotHeld);
+            return Ok(());
         };
         // All threads ask the same pieces. A store with every question would pass the cache line from core
         // to core; this way only the first question after each round of the clock stores.
         if !held.is_wanted.load(Ordering::Relaxed) {
             held.is_wanted.store(true, Ordering::Relaxed);
         }
-        Ok(LocatedQuestion::Block(piece.probe(bucket)?))
+        *self = Self::Block(piece.probe(bucket)?);
+        Ok(())
     }
-}
 
-impl LocatedQuestion<'_> {
+    #[inline]
+    fn decide(&mut self) {
+        if let Self::Block(probe) = self {
+            *self = Self::Decided(match probe.may_hold() {
+                true => FilterVerdict::MayHold,
+                false => FilterVerdict::RuledOut,
+            });
+        }
+    }
+
+    /// Reads what the next step reads.
     #[inline]
     fn touch(&self) -> u8 {
         match self {
-            Self::Decided(_) => 0,
+            Self::Piece(held, _) => held.is_wanted.load(Ordering::Relaxed).into(),
             Self::Block(probe) => probe.touch(),
+            Self::Decided(_) => 0,
         }
     }
+}
 
-    #[inline]
-    fn verdict(&self) -> FilterVerdict {
-        match self {
-            Self::Decided(verdict) => *verdict,
-            Self::Block(probe) => FilterVerdict::new(probe.may_hold()),
-        }
-    }
+#[inline]
+fn touch_all(questions: &[FilterQuestion<'_>]) {
+    let touched = questions.iter().map(FilterQuestion::touch);
+    std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
 }
 
 impl FilterReader<'_> {
@@ -220,8 +213,10 @@ impl FilterReader<'_> {
     /// # Errors
     /// Those of [`FilterPiece::probe`].
     pub(crate) fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<FilterVerdict> {
-        let question = self.of_run(filter.run).question(filter, codes);
-        Ok(question.locate()?.verdict())
+        let mut question = self.of_run(filter.run).question(filter, codes);
+        question.locate()?;
+        question.decide();
+        question.verdict()
     }
 }
 

@@ -52,14 +52,9 @@ impl FirstBlock {
         };
         let places: Vec<_> = probes.iter().map(place).collect();
         let found = sources.blocks.get_all(&places)?;
-        // First which bytes, then the bytes, so that the processor has as many reads under way as it can.
-        let mut bytes: Vec<&u8> = Vec::new();
-        for (block, probe) in found.iter().zip(probes) {
-            if let (Some(block), Some((_, low_code))) = (block, probe) {
-                bytes.extend(block.likely_bytes(*low_code));
-            }
-        }
-        std::hint::black_box(bytes.into_iter().fold(0, |all, byte| all ^ *byte));
+        let held = found.iter().zip(probes);
+        let touched = held.filter_map(|(block, probe)| Some(block.as_ref()?.touch((*probe)?.1)));
+        std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
         Ok(found.into_iter().map(Self).collect())
     }
 

@@ -76,9 +76,9 @@ impl<'r> LaneReads<'r> {
             lanes: Vec::new(),
             cost: ProbeCost::default(),
         };
-        let verdicts = FilterQuestion::answer_all(&questions)?;
-        for ((run, lane, index), verdict) in asked.into_iter().zip(verdicts) {
-            match verdict {
+        FilterQuestion::decide_all(&mut questions)?;
+        for ((run, lane, index), question) in asked.into_iter().zip(questions) {
+            match question.verdict()? {
                 FilterVerdict::RuledOut => plan.cost.ruled_out += 1,
                 verdict => plan.lanes.push(LaneRead {
                     run,
@@ -249,8 +249,10 @@ where
             let reader = self.context.cache.filters();
             let filters = reader.of_run(run.run);
             let ask = |wanted| question_of(filters, (run, lane), buckets, codes(wanted));
-            let questions: Vec<FilterQuestion<'_>> = wanted.iter().map(ask).collect();
-            FilterQuestion::answer_all(&questions)?
+            let mut questions: Vec<FilterQuestion<'_>> = wanted.iter().map(ask).collect();
+            FilterQuestion::decide_all(&mut questions)?;
+            let verdicts = questions.into_iter().map(FilterQuestion::verdict);
+            verdicts.collect::<Result<Vec<_>>>()?
         };
         let mut held = Vec::with_capacity(wanted.len());
         for (wanted, verdict) in wanted.iter().zip(verdicts) {
