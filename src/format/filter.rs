@@ -219,6 +219,8 @@ impl FilterPiece {
         Ok(())
     }
 
+    /// Finds what tells of a bucket, and reads nothing of it.
+    ///
     /// # Errors
     /// [`Error::Bug`] if the bucket's block is not there, which cannot be.
     #[inline]

@@ -138,7 +138,8 @@ impl BlockCache {
     #[inline]
     pub(super) fn get(&self, run: u32, lane: u16, target: Posting) -> Option<Arc<CachedBlock>> {
         let shard = self.shard(run, lane)?.read().ignore_poison();
-        CachedBlock::covering(shard.first_from(run, lane, target)?, target)
+        let (_, block) = shard.search(run, lane, target)?.first()?;
+        block.covering(target)
     }
 
     /// As [`get`](Self::get), for places in several lanes: their waits for memory overlap.
@@ -166,8 +167,7 @@ impl BlockCache {
             };
             let shard = at(&shards, shard_of(run, lane))?.as_ref();
             let shard = shard.or_bug("a shard that was locked")?;
-            let blocks = shard.lanes.get(&(run, lane));
-            searches.push(blocks.and_then(|blocks| blocks.search(target)));
+            searches.push(shard.search(run, lane, target));
         }
         let touched = searches.iter().flatten().map(RowSearch::touch);
         std::hint::black_box(touched.fold(0, |all, part| all ^ part));
@@ -291,11 +291,15 @@ fn shard_of(run: u32, lane: u16) -> usize {
 }
 
 impl Shard {
-    /// Returns the first block of a lane that ends at or after a posting.
+    /// Begins to search for the first block of a lane that ends at or after a posting.
     #[inline]
-    fn first_from(&self, run: u32, lane: u16, target: Posting) -> Option<&Arc<CachedBlock>> {
-        let (_, block) = self.lanes.get(&(run, lane))?.first_from(target)?;
-        Some(block)
+    fn search(
+        &self,
+        run: u32,
+        lane: u16,
+        target: Posting,
+    ) -> Option<RowSearch<'_, Arc<CachedBlock>>> {
+        self.lanes.get(&(run, lane))?.search(target)
     }
 
     /// Adds a block, and returns false if it is there already.

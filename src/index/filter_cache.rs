@@ -480,6 +480,34 @@ mod tests {
     }
 
     #[test]
+    fn many_questions_are_decided_as_one_by_one() {
+        let cache = FilterCache::new(1 << 30);
+        for number in (0..1_000).filter(|number| number % 3 > 0) {
+            cache.keep((7, 1, number), SHAPE, piece(number).1);
+        }
+        let codes = |number| match number % 7 {
+            // In a bucket that no code was inserted of, and in several.
+            0 => (piece(number).0 + 1, piece(number).0 + 1),
+            1 => (piece(number).0, u64::MAX),
+            _ => (piece(number).0, piece(number).0),
+        };
+        let reader = cache.reader();
+        let question = |number| reader.of_run(7).question(&filter(7), codes(number));
+        let mut questions: Vec<FilterQuestion<'_>> = (0..1_000).map(question).collect();
+        assert!(questions.len() > 2 * ASKED_TOGETHER);
+        FilterQuestion::decide_all(&mut questions).unwrap();
+        let mut counts = [0; 3];
+        for (number, question) in (0..).zip(questions) {
+            let verdict = question.verdict().unwrap();
+            assert_eq!(verdict, reader.ask(&filter(7), codes(number)).unwrap());
+            counts[verdict as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| *count > 50), "{counts:?}");
+        // One that is not decided is not taken for one that is.
+        assert!(question(1).verdict().is_ok() && question(2).verdict().is_err());
+    }
+
+    #[test]
     fn without_room_nothing_is_kept() {
         let cache = FilterCache::new(0);
         let (code, piece) = piece(5);

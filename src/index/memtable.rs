@@ -166,9 +166,7 @@ impl Memtable {
     #[cfg(test)]
     pub(crate) fn lanes(&self) -> Vec<u16> {
         let segments = self.segments.iter();
-        let mut lanes: Vec<u16> = segments
-            .flat_map(|segment| segment.lanes().to_vec())
-            .collect();
+        let mut lanes: Vec<u16> = segments.flat_map(|segment| segment.lanes()).collect();
         lanes.sort_unstable();
         lanes.dedup();
         lanes

@@ -13,16 +13,28 @@ use crate::lanes::{LaneCode, index_of_lane};
 /// Immutable postings of some documents in all lanes.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
-    /// The numbers of the lanes, ascending.
-    lanes: Arc<[u16]>,
-    /// Where the postings of each lane end; they begin where those of the lane before end.
-    ends: Vec<usize>,
-    /// Lane by lane, each sorted.
-    postings: Vec<Posting>,
+    /// Ascending.
+    lanes: Vec<SegmentLane>,
     documents: u64,
     max_id: u64,
-    /// Of each lane, once it has been searched.
-    tables: Box<[LazyTable]>,
+}
+
+#[derive(Clone, Debug)]
+struct SegmentLane {
+    lane: u16,
+    /// Sorted.
+    postings: Vec<Posting>,
+    table: LazyTable,
+}
+
+impl SegmentLane {
+    fn new(lane: u16, postings: Vec<Posting>) -> Self {
+        Self {
+            lane,
+            postings,
+            table: LazyTable::default(),
+        }
+    }
 }
 
 /// The codes `low_code..=high_code` of a lane.
@@ -60,22 +72,17 @@ pub(crate) enum ProbeControl {
 impl Segment {
     /// Merges segments, the oldest first. No posting is in two of them.
     pub(super) fn merge(segments: &[&Segment]) -> Segment {
-        let lanes = all_lanes(segments);
-        let length: usize = segments.iter().map(|segment| segment.postings.len()).sum();
-        let mut postings = Vec::with_capacity(length);
-        let mut ends = Vec::with_capacity(lanes.len());
         let mut scratch = [Vec::new(), Vec::new()];
-        for lane in lanes.iter() {
-            let slices: Vec<&[Posting]> = segments.iter().map(|s| s.lane(*lane)).collect();
+        let merge = |lane: u16| {
+            let slices: Vec<&[Posting]> = segments.iter().map(|s| s.lane(lane)).collect();
+            let length = slices.iter().map(|slice| slice.len()).sum();
+            let mut postings = Vec::with_capacity(length);
             merge_lane(&slices, &mut scratch, &mut postings);
-            ends.push(postings.len());
-        }
-        debug_assert_eq!(postings.len(), length);
+            debug_assert_eq!(postings.len(), length);
+            SegmentLane::new(lane, postings)
+        };
         Segment {
-            tables: lanes.iter().map(|_| LazyTable::default()).collect(),
-            lanes,
-            ends,
-            postings,
+            lanes: all_lanes(segments).into_iter().map(merge).collect(),
             documents: segments.iter().map(|segment| segment.documents).sum(),
             max_id: segments.iter().map(|it| it.max_id).max().unwrap_or(0),
         }
@@ -83,30 +90,20 @@ impl Segment {
 
     /// The postings of a lane, sorted; none of a lane that the segment does not have.
     pub(crate) fn lane(&self, lane: u16) -> &[Posting] {
-        let Some(index) = index_of_lane(&self.lanes, lane, |lane| *lane) else {
-            return &[];
-        };
-        let postings = self.postings_at(index);
-        debug_assert!(postings.is_some());
-        postings.unwrap_or_default()
+        self.find(lane).map_or(&[], |found| &found.postings)
     }
 
     /// A lane, to be searched; without postings if the segment does not have it.
     pub(super) fn searchable(&self, lane: u16) -> SortedPostings<'_> {
-        let Some(index) = index_of_lane(&self.lanes, lane, |lane| *lane) else {
-            return SortedPostings::Plain(&[]);
-        };
-        match (self.postings_at(index), self.tables.get(index)) {
-            (Some(postings), Some(table)) => SortedPostings::WithTable(postings, table),
-            _ => SortedPostings::Missing,
+        match self.find(lane) {
+            Some(found) => SortedPostings::WithTable(&found.postings, &found.table),
+            None => SortedPostings::Plain(&[]),
         }
     }
 
-    /// Every lane has an end, and the ends ascend up to the number of postings.
-    fn postings_at(&self, index: usize) -> Option<&[Posting]> {
-        let end_of = |index: usize| self.ends.get(index).copied();
-        let start = index.checked_sub(1).map_or(Some(0), end_of)?;
-        self.postings.get(start..end_of(index)?)
+    fn find(&self, lane: u16) -> Option<&SegmentLane> {
+        let index = index_of_lane(&self.lanes, lane, |found| found.lane)?;
+        self.lanes.get(index)
     }
 
     /// The postings of a lane whose codes are in `low_code..=high_code`.
@@ -159,8 +156,8 @@ impl Segment {
 
     /// The numbers of the lanes, ascending.
     #[cfg(test)]
-    pub(crate) fn lanes(&self) -> &[u16] {
-        &self.lanes
+    pub(crate) fn lanes(&self) -> Vec<u16> {
+        self.lanes.iter().map(|found| found.lane).collect()
     }
 
     /// How many documents it was built from.
@@ -176,33 +173,26 @@ impl Segment {
     /// Postings in all lanes.
     #[cfg(test)]
     pub(crate) fn postings(&self) -> usize {
-        self.postings.len()
+        self.lanes.iter().map(|lane| lane.postings.len()).sum()
     }
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.postings.capacity() * size_of::<Posting>()
-            + self.ends.capacity() * size_of::<usize>()
-            + size_of_val(&*self.tables)
-            + self.tables.iter().map(LazyTable::heap_bytes).sum::<usize>()
+        let of_lane = |lane: &SegmentLane| {
+            lane.postings.capacity() * size_of::<Posting>() + lane.table.heap_bytes()
+        };
+        self.lanes.capacity() * size_of::<SegmentLane>()
+            + self.lanes.iter().map(of_lane).sum::<usize>()
     }
 }
 
 /// The lanes of any of the segments, ascending.
-fn all_lanes(segments: &[&Segment]) -> Arc<[u16]> {
-    match segments {
-        [] => Arc::default(),
-        [first, others @ ..] if others.iter().all(|other| other.lanes == first.lanes) => {
-            Arc::clone(&first.lanes)
-        }
-        _ => {
-            let lanes = segments.iter().flat_map(|segment| segment.lanes.iter());
-            let mut lanes: Vec<u16> = lanes.copied().collect();
-            lanes.sort_unstable();
-            lanes.dedup();
-            lanes.into()
-        }
-    }
+fn all_lanes(segments: &[&Segment]) -> Vec<u16> {
+    let lanes = segments.iter().flat_map(|segment| &segment.lanes);
+    let mut lanes: Vec<u16> = lanes.map(|found| found.lane).collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    lanes
 }
 
 /// Appends the merge of sorted slices, which come oldest first. It begins with the newest, which are the
@@ -305,10 +295,9 @@ impl SegmentBuilder {
 
     /// Sorts what was added, and leaves the builder empty.
     pub(crate) fn build(&mut self) -> Segment {
-        let mut postings = Vec::with_capacity(self.columns.iter().map(Vec::len).sum());
-        let mut ends = Vec::with_capacity(self.columns.len());
+        let mut lanes = Vec::with_capacity(self.columns.len());
         let mut scratch = Vec::new();
-        for column in &mut self.columns {
+        for (lane, column) in self.lanes.iter().zip(&mut self.columns) {
             // Documents come with ascending ids, but a deletion adds the id of an older one. The sort by
             // number keeps the order of equal codes, so it serves only where the ids ascend already.
             if self.ids_ascend {
@@ -316,16 +305,14 @@ impl SegmentBuilder {
             } else {
                 column.sort_unstable();
             }
-            postings.append(column);
-            ends.push(postings.len());
+            // A copy is as long as it must be, and the column keeps its room for what comes next.
+            lanes.push(SegmentLane::new(*lane, column.clone()));
+            column.clear();
         }
         self.last_id = None;
         self.ids_ascend = true;
         Segment {
-            tables: self.lanes.iter().map(|_| LazyTable::default()).collect(),
-            lanes: Arc::clone(&self.lanes),
-            ends,
-            postings,
+            lanes,
             documents: std::mem::take(&mut self.documents),
             max_id: std::mem::take(&mut self.max_id),
         }

@@ -186,10 +186,7 @@ where
         let (may_hold, has_asked) = match &lane.verdict {
             FilterVerdict::RuledOut => (false, false),
             FilterVerdict::MayHold => (true, false),
-            FilterVerdict::NotHeld => (
-                self.ask(&self.filter_of(lane.run, lane.lane)?, codes)?,
-                true,
-            ),
+            FilterVerdict::NotHeld => (self.ask((lane.run, lane.lane), codes)?, true),
         };
         if !may_hold {
             cost.ruled_out += 1;
@@ -259,7 +256,7 @@ where
             let may_hold = match verdict {
                 FilterVerdict::RuledOut => false,
                 FilterVerdict::MayHold => true,
-                FilterVerdict::NotHeld => self.ask(&self.filter_of(run, lane)?, codes(wanted))?,
+                FilterVerdict::NotHeld => self.ask((run, lane), codes(wanted))?,
             };
             if may_hold {
                 held.push(*wanted);
@@ -269,8 +266,9 @@ where
     }
 
     /// Asks a filter, and reads its piece unless it is held: a neighbour may have read it just now.
-    fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<bool> {
+    fn ask(&self, of: (&RunDescriptor, &LaneSummary), codes: (u64, u64)) -> Result<bool> {
         let cache = &self.context.cache;
+        let filter = &self.filter_of(of)?;
         match cache.filters().ask(filter, codes)? {
             FilterVerdict::RuledOut => return Ok(false),
             FilterVerdict::MayHold => return Ok(true),
@@ -302,7 +300,7 @@ where
                 lane.verdict = FilterVerdict::MayHold;
                 lane.is_unasked = true;
             } else {
-                let filter = self.filter_of(lane.run, lane.lane)?;
+                let filter = self.filter_of((lane.run, lane.lane))?;
                 pieces.extend(filter.piece(codes(lane)?));
             }
         }
@@ -311,8 +309,7 @@ where
         for lane in lanes {
             let (low, high) = codes(lane)?;
             if lane.verdict == FilterVerdict::NotHeld {
-                let filter = self.filter_of(lane.run, lane.lane)?;
-                lane.verdict = match self.ask(&filter, (low, high))? {
+                lane.verdict = match self.ask((lane.run, lane.lane), (low, high))? {
                     true => FilterVerdict::MayHold,
                     false => FilterVerdict::RuledOut,
                 };
@@ -328,13 +325,11 @@ where
         Ok(())
     }
 
-    fn filter_of(&self, run: &RunDescriptor, lane: &LaneSummary) -> Result<FilterOf> {
-        Ok(FilterOf {
-            run: run.run,
-            lane: lane.lane,
-            shape: lane.filter.or_bug("a filter that was asked")?,
-            buckets: self.context.lanes.bucket_bits(lane.lane),
-        })
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if there is none.
+    fn filter_of(&self, (run, lane): (&RunDescriptor, &LaneSummary)) -> Result<FilterOf> {
+        let buckets = self.context.lanes.bucket_bits(lane.lane);
+        filter_of((run, lane), buckets).or_bug("a filter that was asked")
     }
 
     fn lane<'r>(&self, run: &RunDescriptor, summary: &'r LaneSummary) -> LaneRef<'r> {
@@ -360,16 +355,19 @@ fn question_of<'r>(
             false => FilterVerdict::RuledOut,
         });
     }
-    let Some(shape) = lane.filter.filter(|_| !run.is_growing(lane.lane)) else {
-        return FilterQuestion::Decided(FilterVerdict::MayHold);
-    };
-    let filter = FilterOf {
+    match filter_of((run, lane), buckets).filter(|_| !run.is_growing(lane.lane)) {
+        Some(filter) => filters.question(&filter, codes),
+        None => FilterQuestion::Decided(FilterVerdict::MayHold),
+    }
+}
+
+fn filter_of((run, lane): (&RunDescriptor, &LaneSummary), buckets: BucketBits) -> Option<FilterOf> {
+    Some(FilterOf {
         run: run.run,
         lane: lane.lane,
-        shape,
+        shape: lane.filter?,
         buckets,
-    };
-    filters.question(&filter, codes)
+    })
 }
 
 #[cfg(test)]
