@@ -26,13 +26,16 @@ impl Memtable {
     /// Segments at the end that are not twice as large as what comes after them are merged with it, so
     /// that each is at least twice as large as the next, whatever the sizes of the commits: n documents
     /// are in at most 1 + log₂ n segments.
-    pub(crate) fn push(&self, segment: Segment) -> Memtable {
+    ///
+    /// # Errors
+    /// Those of [`Segment::lane`].
+    pub(crate) fn push(&self, segment: Segment) -> Result<Memtable> {
         self.push_shared(&Arc::new(segment))
     }
 
-    fn push_shared(&self, segment: &Arc<Segment>) -> Memtable {
+    fn push_shared(&self, segment: &Arc<Segment>) -> Result<Memtable> {
         if segment.documents() == 0 {
-            return self.clone();
+            return Ok(self.clone());
         }
         let mut kept = &*self.segments;
         // Newest first. All are merged at once: what lies between would be made for nothing.
@@ -49,23 +52,26 @@ impl Memtable {
             Arc::clone(segment)
         } else {
             merged.reverse();
-            Arc::new(Segment::merge(&merged))
+            Arc::new(Segment::merge(&merged)?)
         };
-        Memtable {
+        Ok(Memtable {
             segments: kept.iter().cloned().chain([newest]).collect(),
             documents: self.documents + segment.documents(),
-        }
+        })
     }
 
     /// This memtable and all of a newer one, such as a transaction's own.
-    pub(crate) fn append(&self, newer: &Memtable) -> Memtable {
+    ///
+    /// # Errors
+    /// Those of [`Segment::lane`].
+    pub(crate) fn append(&self, newer: &Memtable) -> Result<Memtable> {
         match &*newer.segments {
-            [] => self.clone(),
-            _ if self.segments.is_empty() => newer.clone(),
+            [] => Ok(self.clone()),
+            _ if self.segments.is_empty() => Ok(newer.clone()),
             [one] => self.push_shared(one),
             several => {
                 let segments: Vec<&Segment> = several.iter().map(|segment| &**segment).collect();
-                self.push(Segment::merge(&segments))
+                self.push(Segment::merge(&segments)?)
             }
         }
     }
@@ -148,18 +154,19 @@ impl Memtable {
     }
 
     /// All postings of a lane, sorted.
-    pub(crate) fn lane(&self, lane: u16) -> Vec<Posting> {
+    ///
+    /// # Errors
+    /// Those of [`Segment::lane`].
+    pub(crate) fn lane(&self, lane: u16) -> Result<Vec<Posting>> {
         // The newest segments are the smallest: merging from there copies least.
         let lanes = self.segments.iter().rev().map(|segment| segment.lane(lane));
-        merge_slices(&lanes.collect::<Vec<_>>())
+        Ok(merge_slices(&lanes.collect::<Result<Vec<_>>>()?))
     }
 
     /// How many postings a lane has.
     pub(crate) fn lane_postings(&self, lane: u16) -> u64 {
         let segments = self.segments.iter();
-        segments
-            .map(|segment| segment.lane(lane).len() as u64)
-            .sum()
+        segments.map(|segment| segment.lane_postings(lane)).sum()
     }
 
     /// The numbers of all lanes of any segment, ascending.

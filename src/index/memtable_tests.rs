@@ -21,7 +21,7 @@ fn segment(random: &mut Random, ids: std::ops::Range<u64>) -> (Segment, [BTreeSe
 
 fn assert_holds(memtable: &Memtable, expected: &[BTreeSet<Posting>; 2]) {
     for (lane, postings) in [0, 7].into_iter().zip(expected) {
-        assert!(memtable.lane(lane).iter().eq(postings));
+        assert!(memtable.lane(lane).unwrap().iter().eq(postings));
         for (low, high) in [(0, u64::MAX), (3, 3), (10, 20), (1 << 60, 1 << 62)] {
             let mut found = Vec::new();
             memtable.postings_in(lane, low, high, &mut |posting| found.push(posting));
@@ -37,7 +37,7 @@ fn assert_holds(memtable: &Memtable, expected: &[BTreeSet<Posting>; 2]) {
             assert_eq!(found, in_range(postings, low..=high));
         }
     }
-    assert!(memtable.lane(3).is_empty());
+    assert!(memtable.lane(3).unwrap().is_empty());
     assert_eq!(memtable.documents(), expected[1].len() as u64);
 }
 
@@ -54,7 +54,7 @@ fn every_version_keeps_what_it_held() {
         for (held, added) in held.iter_mut().zip(added) {
             held.extend(added);
         }
-        versions.push((before.push(segment), held));
+        versions.push((before.push(segment).unwrap(), held));
     }
     for (memtable, held) in &versions {
         assert_holds(memtable, held);
@@ -80,7 +80,9 @@ fn doubling_keeps_segments_few_whatever_the_commits() {
         let mut random = Random(2);
         let mut next_id = 0;
         for documents in commits {
-            memtable = memtable.push(segment(&mut random, next_id..next_id + documents).0);
+            memtable = memtable
+                .push(segment(&mut random, next_id..next_id + documents).0)
+                .unwrap();
             next_id += documents;
             let sizes: Vec<u64> = memtable.segments.iter().map(|s| s.documents()).collect();
             assert!(
@@ -97,9 +99,13 @@ fn doubling_keeps_segments_few_whatever_the_commits() {
 #[test]
 fn a_segment_that_is_twice_as_large_stays() {
     let mut random = Random(4);
-    let two = Memtable::default().push(segment(&mut random, 0..2).0);
-    assert_eq!(two.push(segment(&mut random, 2..3).0).segments(), 2);
-    assert_eq!(two.push(segment(&mut random, 2..4).0).segments(), 1);
+    let two = Memtable::default();
+    let two = two.push(segment(&mut random, 0..2).0).unwrap();
+    let mut segments_with = |last_id| {
+        let newer = segment(&mut random, 2..last_id).0;
+        two.push(newer).unwrap().segments()
+    };
+    assert_eq!((segments_with(3), segments_with(4)), (2, 1));
 }
 
 #[test]
@@ -108,14 +114,14 @@ fn a_transactions_own_memtable_is_appended() {
     let (a, held_a) = segment(&mut random, 0..100);
     let (b, held_b) = segment(&mut random, 100..130);
     let (c, held_c) = segment(&mut random, 130..137);
-    let store = Memtable::default().push(a);
-    let own = Memtable::default().push(b).push(c);
+    let store = Memtable::default().push(a).unwrap();
+    let own = Memtable::default().push(b).unwrap().push(c).unwrap();
     assert_eq!(own.segments(), 2);
-    let both = store.append(&own);
+    let both = store.append(&own).unwrap();
     let union = |lane: usize| &(&held_a[lane] | &held_b[lane]) | &held_c[lane];
     assert_holds(&both, &[union(0), union(1)]);
     assert_holds(&store, &held_a);
-    assert_holds(&store.append(&Memtable::default()), &held_a);
-    assert_holds(&Memtable::default().append(&store), &held_a);
+    assert_holds(&store.append(&Memtable::default()).unwrap(), &held_a);
+    assert_holds(&Memtable::default().append(&store).unwrap(), &held_a);
     assert!(both.heap_bytes() >= 16 * (137 + 68));
 }

@@ -1,5 +1,6 @@
 //! The postings of a batch of documents, in memory, sorted.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -11,10 +12,15 @@ use crate::invariant::OrBug;
 use crate::lanes::{LaneCode, index_of_lane};
 
 /// Immutable postings of some documents in all lanes.
+///
+/// They are one allocation: the system would take back and clear the pages of many small ones between one segment and the
+/// next.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     /// Ascending.
     lanes: Vec<SegmentLane>,
+    /// Lane by lane, each sorted.
+    postings: Vec<Posting>,
     documents: u64,
     max_id: u64,
 }
@@ -22,19 +28,9 @@ pub(crate) struct Segment {
 #[derive(Clone, Debug)]
 struct SegmentLane {
     lane: u16,
-    /// Sorted.
-    postings: Vec<Posting>,
+    /// Where the segment has its postings.
+    places: Range<usize>,
     table: LazyTable,
-}
-
-impl SegmentLane {
-    fn new(lane: u16, postings: Vec<Posting>) -> Self {
-        Self {
-            lane,
-            postings,
-            table: LazyTable::default(),
-        }
-    }
 }
 
 /// The codes `low_code..=high_code` of a lane.
@@ -70,35 +66,69 @@ pub(crate) enum ProbeControl {
 }
 
 impl Segment {
-    /// Merges segments, the oldest first. No posting is in two of them.
-    pub(super) fn merge(segments: &[&Segment]) -> Segment {
-        let mut scratch = [Vec::new(), Vec::new()];
-        let merge = |lane: u16| {
-            let slices: Vec<&[Posting]> = segments.iter().map(|s| s.lane(lane)).collect();
-            let length = slices.iter().map(|slice| slice.len()).sum();
-            let mut postings = Vec::with_capacity(length);
-            merge_lane(&slices, &mut scratch, &mut postings);
-            debug_assert_eq!(postings.len(), length);
-            SegmentLane::new(lane, postings)
-        };
-        Segment {
-            lanes: all_lanes(segments).into_iter().map(merge).collect(),
-            documents: segments.iter().map(|segment| segment.documents).sum(),
-            max_id: segments.iter().map(|it| it.max_id).max().unwrap_or(0),
+    /// For so many documents in lanes that are added next, of so many postings in all.
+    fn with_capacity(documents: u64, max_id: u64, lanes: usize, postings: usize) -> Self {
+        Self {
+            lanes: Vec::with_capacity(lanes),
+            postings: Vec::with_capacity(postings),
+            documents,
+            max_id,
         }
     }
 
+    /// Adds a lane behind the others: the sorted postings that `append` appends.
+    fn add_lane(&mut self, lane: u16, append: impl FnOnce(&mut Vec<Posting>)) {
+        let start = self.postings.len();
+        append(&mut self.postings);
+        self.lanes.push(SegmentLane {
+            lane,
+            places: start..self.postings.len(),
+            table: LazyTable::default(),
+        });
+    }
+
+    /// Merges segments, the oldest first. No posting is in two of them.
+    ///
+    /// # Errors
+    /// Those of [`lane`](Self::lane).
+    pub(super) fn merge(segments: &[&Segment]) -> Result<Segment> {
+        let documents = segments.iter().map(|segment| segment.documents).sum();
+        let max_id = segments.iter().map(|it| it.max_id).max().unwrap_or(0);
+        let lanes = all_lanes(segments);
+        let postings = segments.iter().map(|segment| segment.postings.len()).sum();
+        let mut merged = Segment::with_capacity(documents, max_id, lanes.len(), postings);
+        let mut scratch = [Vec::new(), Vec::new()];
+        for lane in lanes {
+            let slices = segments.iter().map(|segment| segment.lane(lane));
+            let slices: Vec<&[Posting]> = slices.collect::<Result<_>>()?;
+            merged.add_lane(lane, |merged| merge_lane(&slices, &mut scratch, merged));
+        }
+        debug_assert_eq!(merged.postings.len(), postings);
+        Ok(merged)
+    }
+
     /// The postings of a lane, sorted; none of a lane that the segment does not have.
-    pub(crate) fn lane(&self, lane: u16) -> &[Posting] {
-        self.find(lane).map_or(&[], |found| &found.postings)
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if they are not where they must be.
+    pub(crate) fn lane(&self, lane: u16) -> Result<&[Posting]> {
+        self.searchable(lane).all()
     }
 
     /// A lane, to be searched; without postings if the segment does not have it.
     pub(super) fn searchable(&self, lane: u16) -> SortedPostings<'_> {
-        match self.find(lane) {
-            Some(found) => SortedPostings::WithTable(&found.postings, &found.table),
-            None => SortedPostings::Plain(&[]),
+        let Some(found) = self.find(lane) else {
+            return SortedPostings::Plain(&[]);
+        };
+        match self.postings.get(found.places.clone()) {
+            Some(postings) => SortedPostings::WithTable(postings, &found.table),
+            None => SortedPostings::Missing,
         }
+    }
+
+    /// How many postings a lane has.
+    pub(super) fn lane_postings(&self, lane: u16) -> u64 {
+        self.find(lane).map_or(0, |found| found.places.len() as u64)
     }
 
     fn find(&self, lane: u16) -> Option<&SegmentLane> {
@@ -109,7 +139,7 @@ impl Segment {
     /// The postings of a lane whose codes are in `low_code..=high_code`.
     #[cfg(test)]
     pub(super) fn range(&self, lane: u16, low_code: u64, high_code: u64) -> &[Posting] {
-        let lane = self.lane(lane);
+        let lane = self.lane(lane).unwrap();
         let start = lane.partition_point(|posting| posting.code < low_code);
         let rest = lane.get(start..).unwrap_or_default();
         // Most probes find nothing, or one.
@@ -173,16 +203,15 @@ impl Segment {
     /// Postings in all lanes.
     #[cfg(test)]
     pub(crate) fn postings(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.postings.len()).sum()
+        self.postings.len()
     }
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let of_lane = |lane: &SegmentLane| {
-            lane.postings.capacity() * size_of::<Posting>() + lane.table.heap_bytes()
-        };
-        self.lanes.capacity() * size_of::<SegmentLane>()
-            + self.lanes.iter().map(of_lane).sum::<usize>()
+        let tables = self.lanes.iter().map(|lane| lane.table.heap_bytes());
+        self.postings.capacity() * size_of::<Posting>()
+            + self.lanes.capacity() * size_of::<SegmentLane>()
+            + tables.sum::<usize>()
     }
 }
 
@@ -295,7 +324,10 @@ impl SegmentBuilder {
 
     /// Sorts what was added, and leaves the builder empty.
     pub(crate) fn build(&mut self) -> Segment {
-        let mut lanes = Vec::with_capacity(self.columns.len());
+        let documents = std::mem::take(&mut self.documents);
+        let max_id = std::mem::take(&mut self.max_id);
+        let postings = self.columns.iter().map(Vec::len).sum();
+        let mut segment = Segment::with_capacity(documents, max_id, self.lanes.len(), postings);
         let mut scratch = Vec::new();
         for (lane, column) in self.lanes.iter().zip(&mut self.columns) {
             // Documents come with ascending ids, but a deletion adds the id of an older one. The sort by
@@ -305,17 +337,11 @@ impl SegmentBuilder {
             } else {
                 column.sort_unstable();
             }
-            // A copy is as long as it must be, and the column keeps its room for what comes next.
-            lanes.push(SegmentLane::new(*lane, column.clone()));
-            column.clear();
+            segment.add_lane(*lane, |postings| postings.append(column));
         }
         self.last_id = None;
         self.ids_ascend = true;
-        Segment {
-            lanes,
-            documents: std::mem::take(&mut self.documents),
-            max_id: std::mem::take(&mut self.max_id),
-        }
+        segment
     }
 }
 

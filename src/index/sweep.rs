@@ -63,7 +63,7 @@ pub(super) fn sweep_slice(
     wanted: &[ProbeRange],
     visit: &mut VisitProbe<'_>,
 ) -> Result<bool> {
-    let mut rest = postings.all();
+    let mut rest = postings.all()?;
     if rest.len() / NEAR_POSTINGS >= wanted.len() {
         return sweep_far(postings, wanted, visit);
     }

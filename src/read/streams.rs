@@ -30,7 +30,7 @@ impl SnapshotState {
                 streams.push(Box::new(stream));
             }
         }
-        let in_memory = self.version.memtable.lane(lane);
+        let in_memory = self.version.memtable.lane(lane)?;
         streams.push(Box::new(in_memory.into_iter().map(Ok)));
         Ok(PanicSafe::new(Box::new(KWayMerge::new(streams))))
     }

@@ -421,9 +421,8 @@ fn load_memtable(
         return Err(Error::corrupt(place, detail));
     }
     let memtable = Memtable::default();
-    Ok(if builder.documents() == 0 {
-        memtable
-    } else {
-        memtable.push(builder.build())
-    })
+    match builder.documents() {
+        0 => Ok(memtable),
+        _ => memtable.push(builder.build()),
+    }
 }

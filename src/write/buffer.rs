@@ -91,7 +91,7 @@ impl TransactionBuffer {
                 .try_for_each(|&(code, id)| visit(0, Posting { code, id }).map(drop));
         }
         if self.tail.documents() > TAIL_DOCUMENTS {
-            self.segments = self.segments.push(self.tail.build());
+            self.segments = self.segments.push(self.tail.build())?;
         }
         let mut result = Ok(());
         for (index, range) in ranges.iter().enumerate() {
@@ -118,7 +118,7 @@ impl TransactionBuffer {
     ) -> Result<bool> {
         if lane != KEY_LANE {
             if self.tail.documents() > 0 {
-                self.segments = self.segments.push(self.tail.build());
+                self.segments = self.segments.push(self.tail.build())?;
             }
             return self.segments.sweep(lane, wanted, visit);
         }
@@ -141,21 +141,21 @@ impl TransactionBuffer {
     }
 
     /// Returns the memtable with the postings of this buffer added, and leaves the buffer empty.
-    pub(super) fn drain_into(&mut self, memtable: &Memtable) -> Memtable {
-        memtable.append(&self.drain())
+    pub(super) fn drain_into(&mut self, memtable: &Memtable) -> Result<Memtable> {
+        memtable.append(&self.drain()?)
     }
 
     /// As [`drain_into`](Self::drain_into), for a memtable that is read once and in whole lanes.
-    pub(super) fn drain_behind(&mut self, memtable: &Memtable) -> Memtable {
-        memtable.chain(&self.drain())
+    pub(super) fn drain_behind(&mut self, memtable: &Memtable) -> Result<Memtable> {
+        Ok(memtable.chain(&self.drain()?))
     }
 
-    fn drain(&mut self) -> Memtable {
+    fn drain(&mut self) -> Result<Memtable> {
         self.keys.clear();
         let mut segments = std::mem::take(&mut self.segments);
         if self.tail.documents() > 0 {
-            segments = segments.push(self.tail.build());
+            segments = segments.push(self.tail.build())?;
         }
-        segments
+        Ok(segments)
     }
 }

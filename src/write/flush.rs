@@ -23,7 +23,7 @@ impl Writer {
         let (first, end) = (self.state.sealed_below, self.state.next_id);
         invariant!(first < end, "a flush of no ids, from {first} to {end}");
         self.has_flushed = true;
-        let memtable = self.buffer.get_mut().drain_behind(&self.memtable);
+        let memtable = self.buffer.get_mut().drain_behind(&self.memtable)?;
         self.memtable = Memtable::default();
         self.unflushed_kept = 0;
         self.state.sealed_below = end;
@@ -58,7 +58,7 @@ impl Writer {
         let context = &store.context;
         let run = self.state.take_run_number()?;
         self.has_written_runs = true;
-        let deleted = memtable.lane(TOMBSTONE_LANE);
+        let deleted = memtable.lane(TOMBSTONE_LANE)?;
         let mut flush = Flush {
             context,
             memtable,
@@ -130,7 +130,7 @@ impl Flush<'_> {
 
     fn lane(&mut self, role: LaneRole, lane: u16) -> Result<FlushedLane> {
         let (run, documents) = (self.run, self.documents);
-        let mut postings = self.memtable.lane(lane);
+        let mut postings = self.memtable.lane(lane)?;
         let read = postings.len() as u64;
         let expected = self.memtable.lane_postings(lane);
         invariant!(

@@ -338,9 +338,8 @@ impl Writer {
                 let written = self.write_tables();
                 let sorted = sorting.join().ok();
                 written?;
-                Ok(Some(sorted.or_bug(
-                    "the thread that sorts a commit's postings panicked",
-                )?))
+                let sorted = sorted.or_bug("the thread that sorts a commit's postings panicked")?;
+                Ok(Some(sorted?))
             })?;
             // Else there is no second thread to be had.
             if let Some(sorted) = sorted {
@@ -348,7 +347,7 @@ impl Writer {
             }
         }
         self.write_tables()?;
-        Ok(buffer.drain_into(&memtable))
+        buffer.drain_into(&memtable)
     }
 
     fn write_tables(&mut self) -> Result<()> {

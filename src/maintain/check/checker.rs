@@ -447,7 +447,7 @@ impl<'a, 'w> Check<'a, 'w> {
     fn memtable(&mut self) -> Result<()> {
         for lane in 0..self.snapshot.context().lanes.count() {
             let mut found = Sum::default();
-            for posting in self.snapshot.inner.version.memtable.lane(lane) {
+            for posting in self.snapshot.inner.version.memtable.lane(lane)? {
                 self.count_posting()?;
                 self.report.postings += 1;
                 if self.is_live(posting.id) {
