@@ -10,7 +10,7 @@ use crate::invariant::{OrBug, bug};
 const MIN_POSTINGS: u32 = 64;
 
 /// About how many postings a share of the codes has.
-const POSTINGS_PER_SHARE: u32 = 8;
+const POSTINGS_PER_SHARE: u32 = 4;
 
 /// Where each of the equal shares of a range of codes begins among sorted postings. Codes are hashes, so a share has few
 /// postings, and a search in it takes few steps; where codes crowd, it takes more.
@@ -199,7 +199,7 @@ mod tests {
             postings.sort_unstable();
             let table = RadixTable::new(&postings);
             assert_eq!(table.is_some(), count >= u64::from(MIN_POSTINGS));
-            assert!(table.is_none_or(|table| table.starts.len() as u64 <= count / 4));
+            assert!(table.is_none_or(|table| table.starts.len() as u64 <= count / 2));
             let ends = [0, u64::MAX, crowd, crowd.wrapping_add(1)];
             let stored = postings.iter().flat_map(|p| [p.code, p.code ^ 1]);
             let codes: Vec<u64> = ends.into_iter().chain(stored.take(300)).collect();
