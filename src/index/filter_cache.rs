@@ -139,9 +139,11 @@ impl FilterQuestion<'_> {
                 question.locate()?;
             }
             touch_all(questions);
-            for question in questions {
-                question.decide();
-            }
+            let open = questions.iter_mut().filter_map(|question| match *question {
+                Self::Block(probe) => Some((probe, question)),
+                _ => None,
+            });
+            FilterProbe::ask_all(open, |question, may_hold| *question = Self::of(may_hold));
         }
         Ok(())
     }
@@ -176,13 +178,11 @@ impl FilterQuestion<'_> {
     }
 
     #[inline]
-    fn decide(&mut self) {
-        if let Self::Block(probe) = self {
-            *self = Self::Decided(match probe.may_hold() {
-                true => FilterVerdict::MayHold,
-                false => FilterVerdict::RuledOut,
-            });
-        }
+    fn of(may_hold: bool) -> Self {
+        Self::Decided(match may_hold {
+            true => FilterVerdict::MayHold,
+            false => FilterVerdict::RuledOut,
+        })
     }
 
     /// Reads what the next step reads.
@@ -213,9 +213,9 @@ impl FilterReader<'_> {
     /// # Errors
     /// Those of [`FilterPiece::probe`].
     pub(crate) fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<FilterVerdict> {
-        let mut question = self.of_run(filter.run).question(filter, codes);
-        question.locate()?;
-        question.decide();
+        let mut question = [self.of_run(filter.run).question(filter, codes)];
+        FilterQuestion::decide_all(&mut question)?;
+        let [question] = question;
         question.verdict()
     }
 }
