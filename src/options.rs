@@ -74,7 +74,7 @@ impl StoreOptions {
     /// [`Snapshot::stats`](crate::Snapshot::stats) says how much filters and blocks take. At least 1 MiB is
     /// used. Default: 64 MiB, whatever the machine has.
     ///
-    /// New filters have 3 to 10 bits for each posting, and the smaller a run the more. They are made so small that those
+    /// New filters have 3 to 16 bits for each posting, and the smaller a run the more. They are made so small that those
     /// of all documents of the store find room, as long as there is room for 3 bits; beyond that the largest runs get none.
     /// While a store grows, those of runs that were written when it was smaller may make it up to twice as much. A store that
     /// is written with a small cache and read with a large one has coarser filters until its runs are merged.

@@ -6,8 +6,10 @@ use crate::invariant::OrBug;
 use crate::lanes::{LaneRole, LaneSet};
 use crate::state::SharedContext;
 
-/// Bits of a filter for each posting.
+/// Bits of a filter for each posting, where memory suffices, of a run that holds all documents.
 const FILTER_BITS: u64 = 10;
+/// The same of the smallest runs.
+const MAX_FILTER_BITS: u64 = 16;
 /// The same in the lane of keys, where most look-ups find nothing.
 const KEY_FILTER_BITS: u64 = 12;
 /// A filter of fewer bits lets most codes pass.
@@ -50,9 +52,9 @@ fn planned_documents(documents: u64, all_documents: u64) -> u64 {
 /// Returns the bits that the filter of a lane has for each posting, of a run of `documents`, in a store that is to have
 /// `planned` ones, where filters may take `max_bytes` of memory; `None` if it gets no filter.
 ///
-/// Where memory does not suffice for the best filters, the fewest blocks are read in vain if smaller runs have more bits
-/// (Dayan, Athanassoulis and Idreos, *Monkey*, SIGMOD 2017): 1.44 for each halving, here one and a half. The largest runs
-/// give them up. A run that holds all of the documents has its equal share.
+/// The fewest blocks are read in vain if smaller runs have more bits (Dayan, Athanassoulis and Idreos, *Monkey*, SIGMOD 2017):
+/// 1.44 for each halving, here one and a half. Where memory does not suffice for the best filters, the largest runs give them
+/// up. A run that holds all of the documents has its equal share.
 fn filter_bits(
     lanes: &LaneSet,
     max_bytes: u64,
@@ -77,15 +79,20 @@ fn filter_bits(
     let keys = planned.saturating_mul(KEY_FILTER_BITS);
     let max_bits = max_bytes.saturating_mul(8).saturating_sub(keys);
     let equal_quarters = max_bits.saturating_mul(4) / postings.max(1);
-    let mut bits = equal_quarters / 4;
-    if bits < FILTER_BITS && documents < planned {
-        // Whole numbers, so that files are the same on every platform.
-        let square = |number: u64| u128::from(number.max(1)).pow(2);
-        let half_halvings = (square(planned) / square(documents)).max(1).ilog2();
-        let quarters = equal_quarters + 3 * u64::from(half_halvings);
-        bits = quarters.saturating_sub(MEAN_HALVINGS_QUARTERS) / 4;
-    }
-    (bits >= MIN_FILTER_BITS).then_some(bits.min(FILTER_BITS))
+    // Whole numbers, so that files are the same on every platform.
+    let square = |number: u64| u128::from(number.max(1)).pow(2);
+    let half_halvings = (square(planned) / square(documents)).max(1).ilog2();
+    let more_quarters = 3 * u64::from(half_halvings);
+    let equal_bits = equal_quarters / 4;
+    let bits = if equal_bits >= FILTER_BITS {
+        (FILTER_BITS + more_quarters / 4).min(equal_bits)
+    } else if documents < planned {
+        let quarters = equal_quarters + more_quarters;
+        quarters.saturating_sub(MEAN_HALVINGS_QUARTERS) / 4
+    } else {
+        equal_bits
+    };
+    (bits >= MIN_FILTER_BITS).then_some(bits.min(MAX_FILTER_BITS))
 }
 
 /// Returns the bits of filters for each of so many documents in a single run.
@@ -131,6 +138,18 @@ mod tests {
     }
 
     #[test]
+    fn where_there_is_more_memory_smaller_runs_have_more() {
+        let bits_of = |bits: u64, part: u64| {
+            let documents = DOCUMENTS / part;
+            filter_bits(&lanes(), bytes_of(bits), BAND, documents, DOCUMENTS).unwrap()
+        };
+        let bits = [1, 2, 4, 8, 16, 1_000].map(|part| bits_of(50, part));
+        assert_eq!(bits, [10, 11, 13, 14, 16, 16]);
+        // But never more than an equal share, so that all together are within it.
+        assert_eq!([1, 4, 16].map(|part| bits_of(12, part)), [10, 12, 12]);
+    }
+
+    #[test]
     fn a_run_of_all_documents_has_what_there_is() {
         for (bits, expected) in [(9, Some(9)), (4, Some(4)), (3, Some(3)), (2, None)] {
             let max_bytes = bytes_of(bits);
@@ -144,16 +163,7 @@ mod tests {
     fn the_smaller_a_run_the_more_bits_it_has() {
         let runs = [1, 2, 4, 8, 16, 32, 64, 1_000].map(|part| DOCUMENTS / part - 1);
         let bits = runs.map(|run| filter_bits(&lanes(), bytes_of(5), BAND, run, DOCUMENTS));
-        let expected = [
-            None,
-            Some(3),
-            Some(5),
-            Some(6),
-            Some(8),
-            Some(9),
-            Some(10),
-            Some(10),
-        ];
+        let expected = [0, 3, 5, 6, 8, 9, 11, 16].map(|bits| (bits > 0).then_some(bits));
         assert_eq!(bits, expected);
     }
 
@@ -209,7 +219,9 @@ mod tests {
         for documents in [0, 1, u64::MAX] {
             for planned in [0, documents, u64::MAX] {
                 let bits = filter_bits(&lanes(), u64::MAX, BAND, documents, planned);
-                assert!(bits.is_none_or(|bits| (MIN_FILTER_BITS..=FILTER_BITS).contains(&bits)));
+                assert!(
+                    bits.is_none_or(|bits| (MIN_FILTER_BITS..=MAX_FILTER_BITS).contains(&bits))
+                );
             }
         }
     }

@@ -62,7 +62,7 @@ fn reads(store: &Store, numbers: impl Iterator<Item = u64>, are_there: bool) -> 
     reads
 }
 
-/// Filters of 10 bits let about 1.3 % of the lanes pass that do not hold a code.
+/// Filters of 10 bits let about 1.3 % of the lanes pass that do not hold a code, those of smaller runs fewer.
 #[test]
 fn a_miss_reads_hardly_a_block_whatever_the_runs() {
     const DOCUMENTS: u64 = 6_000;
