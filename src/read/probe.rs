@@ -31,6 +31,10 @@ const SLOW_READ: Duration = match cfg!(test) {
     false => Duration::from_micros(40),
 };
 
+/// The first blocks of so many lanes are looked for in memory together: what they read stays in the processor's nearest
+/// cache.
+const FOUND_TOGETHER: usize = 32;
+
 /// The lanes to read, run by run, the newest first.
 pub(crate) struct LaneReads<'r> {
     lanes: Vec<LaneRead<'r>>,
@@ -126,25 +130,31 @@ where
             mut cost,
         } = plan;
         let mut may_ask = self.finder.is_some();
-        let mut begin = 0;
-        while let Some(run) = lanes.get(begin).map(|lane| lane.run.run) {
-            if begin > 0 && is_enough()? {
+        let mut found = Vec::new().into_iter();
+        let (mut begin, mut run) = (0, None);
+        while let Some(lane) = lanes.get(begin).copied() {
+            let is_next_run = run.is_some_and(|run| run != lane.run.run);
+            if is_next_run && is_enough()? {
                 break;
             }
-            let of_run = lanes.get(begin..).or_bug("the lanes of a run")?;
-            let of_run = of_run.iter().take_while(|lane| lane.run.run == run);
-            for first in self.find_first_blocks(of_run, ranges)? {
-                let lane = *at(&lanes, begin)?;
-                begin += 1;
-                let range = at(ranges, lane.index)?;
-                let began = (may_ask && !first.is_held()).then(Instant::now);
-                let is_from_file = self.read_lane(&lane, first, range, visit, &mut cost)?;
-                let is_slow = began.is_some_and(|began| began.elapsed() >= SLOW_READ);
-                if is_from_file && is_slow {
-                    may_ask = false;
-                    let next = lanes.get_mut(begin..);
-                    self.read_ahead(next.or_bug("the lanes to read next")?, ranges)?;
+            run = Some(lane.run.run);
+            let first = match found.next() {
+                Some(first) => first,
+                None => {
+                    let next = lanes.iter().skip(begin).take(FOUND_TOGETHER);
+                    found = self.find_first_blocks(next, ranges)?.into_iter();
+                    found.next().or_bug("where the next lane begins")?
                 }
+            };
+            begin += 1;
+            let range = at(ranges, lane.index)?;
+            let began = (may_ask && !first.is_held()).then(Instant::now);
+            let is_from_file = self.read_lane(&lane, first, range, visit, &mut cost)?;
+            let is_slow = began.is_some_and(|began| began.elapsed() >= SLOW_READ);
+            if is_from_file && is_slow {
+                may_ask = false;
+                let next = lanes.get_mut(begin..);
+                self.read_ahead(next.or_bug("the lanes to read next")?, ranges)?;
             }
         }
         if begin > 0 {
