@@ -124,19 +124,17 @@ def test_a_file_can_be_opened_after_a_call_that_was_interrupted(
 
     def interrupt() -> None:
         time.sleep(0.05)
-        sent_at.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A process that a shell begins in the background ignores the signal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for call in (rs.check, rs.compact):
-        sent_at: list[float] = []
         thread = threading.Thread(target=interrupt)
         thread.start()
         try:
             for _ in range(1_000):
                 call(path)
-            waited = [time.monotonic() - sent for sent in sent_at]
-            handler = signal.getsignal(signal.SIGINT)
-            pytest.fail(f"{call.__name__} goes on {waited} s after the signal, for {handler}")
+            pytest.fail(f"{call.__name__} was not interrupted")
         except KeyboardInterrupt:
             pass
         thread.join()
