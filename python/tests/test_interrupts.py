@@ -41,12 +41,14 @@ CALLS = {
 }
 
 PROGRAM = """
-import itertools, sys, threading, time
+import itertools, signal, sys, threading, time
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 import resemblance as rs
 from conftest import texts
 
+# A process that a shell begins in the background ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = Path({folder!r})
 schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(128, threshold=0.7))
 store = rs.Store.open(folder / "store.rsm")
@@ -126,7 +128,7 @@ def test_a_file_can_be_opened_after_a_call_that_was_interrupted(
         time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
-    # A process that a shell begins in the background ignores the signal.
+    # As in the program above.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for call in (rs.check, rs.compact):
         thread = threading.Thread(target=interrupt)
