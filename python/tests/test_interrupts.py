@@ -41,14 +41,12 @@ CALLS = {
 }
 
 PROGRAM = """
-import itertools, signal, sys, threading, time
+import itertools, sys, threading, time
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 import resemblance as rs
 from conftest import texts
 
-# A process that a shell begins in the background ignores it.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = Path({folder!r})
 schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(128, threshold=0.7))
 store = rs.Store.open(folder / "store.rsm")
@@ -92,6 +90,12 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.fixture(autouse=True)
+def interruptible() -> None:
+    """A process that a shell begins in the background ignores the signal, and so do those that it begins."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 def test_ctrl_c(call: str, path: Path, schema: rs.Schema) -> None:
     with rs.Store.create(path, schema) as store:
@@ -128,8 +132,6 @@ def test_a_file_can_be_opened_after_a_call_that_was_interrupted(
         time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
-    # As in the program above.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     for call in (rs.check, rs.compact):
         thread = threading.Thread(target=interrupt)
         thread.start()

@@ -28,7 +28,7 @@ impl Memtable {
     /// are in at most 1 + log₂ n segments.
     ///
     /// # Errors
-    /// Those of [`Segment::lane`].
+    /// Those of [`Segment::merge`].
     pub(crate) fn push(&self, segment: Segment) -> Result<Memtable> {
         self.push_shared(&Arc::new(segment))
     }
@@ -63,7 +63,7 @@ impl Memtable {
     /// This memtable and all of a newer one, such as a transaction's own.
     ///
     /// # Errors
-    /// Those of [`Segment::lane`].
+    /// Those of [`Segment::merge`].
     pub(crate) fn append(&self, newer: &Memtable) -> Result<Memtable> {
         match &*newer.segments {
             [] => Ok(self.clone()),

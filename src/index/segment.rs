@@ -90,10 +90,11 @@ impl Segment {
     /// Merges segments, the oldest first. No posting is in two of them.
     ///
     /// # Errors
-    /// Those of [`lane`](Self::lane).
+    /// [`Error::Bug`](crate::Error::Bug) if there is none, and those of [`lane`](Self::lane).
     pub(super) fn merge(segments: &[&Segment]) -> Result<Segment> {
         let documents = segments.iter().map(|segment| segment.documents).sum();
-        let max_id = segments.iter().map(|it| it.max_id).max().unwrap_or(0);
+        let max_id = segments.iter().map(|segment| segment.max_id).max();
+        let max_id = max_id.or_bug("a segment to merge")?;
         let lanes = all_lanes(segments);
         let postings = segments.iter().map(|segment| segment.postings.len()).sum();
         let mut merged = Segment::with_capacity(documents, max_id, lanes.len(), postings);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::Error;
 use crate::index::testing::{Random, lane_codes, posting};
 
 fn lanes(numbers: &[u16]) -> Arc<[u16]> {
@@ -109,7 +110,7 @@ fn ranges_are_those_of_a_filter() {
 #[test]
 fn merging_gives_what_building_at_once_gives() {
     let mut random = Random(3);
-    for sizes in [vec![], vec![5], vec![7, 7], vec![1000, 600, 30, 1, 0, 9]] {
+    for sizes in [vec![5], vec![7, 7], vec![1000, 600, 30, 1, 0, 9]] {
         let mut first = 0;
         let mut all = vec![Vec::new(); 3];
         let mut segments = Vec::new();
@@ -126,6 +127,7 @@ fn merging_gives_what_building_at_once_gives() {
         assert_holds(&merged, &[1, 2, 5], &all);
         assert_eq!(merged.documents(), first);
     }
+    assert!(matches!(Segment::merge(&[]), Err(Error::Bug { .. })));
 }
 
 #[test]

@@ -33,7 +33,7 @@ const SLOW_READ: Duration = match cfg!(test) {
 
 /// The first blocks of so many lanes are looked for in memory together: what they read stays in the processor's nearest
 /// cache.
-const FOUND_TOGETHER: usize = 32;
+const FOUND_TOGETHER: usize = if cfg!(test) { 3 } else { 32 };
 
 /// The lanes to read, run by run, the newest first.
 pub(crate) struct LaneReads<'r> {
@@ -131,13 +131,13 @@ where
         } = plan;
         let mut may_ask = self.finder.is_some();
         let mut found = Vec::new().into_iter();
-        let (mut begin, mut run) = (0, None);
+        let mut begin = 0;
         while let Some(lane) = lanes.get(begin).copied() {
-            let is_next_run = run.is_some_and(|run| run != lane.run.run);
+            let before = begin.checked_sub(1).and_then(|before| lanes.get(before));
+            let is_next_run = before.is_some_and(|before| before.run.run != lane.run.run);
             if is_next_run && is_enough()? {
                 break;
             }
-            run = Some(lane.run.run);
             let first = match found.next() {
                 Some(first) => first,
                 None => {

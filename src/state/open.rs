@@ -420,9 +420,5 @@ fn load_memtable(
         let detail = format!("found {found} rows, expected {expected} (invariant 1)");
         return Err(Error::corrupt(place, detail));
     }
-    let memtable = Memtable::default();
-    match builder.documents() {
-        0 => Ok(memtable),
-        _ => memtable.push(builder.build()),
-    }
+    Memtable::default().push(builder.build())
 }

@@ -54,7 +54,7 @@ fn planned_documents(documents: u64, all_documents: u64) -> u64 {
 ///
 /// The fewest blocks are read in vain if smaller runs have more bits (Dayan, Athanassoulis and Idreos, *Monkey*, SIGMOD 2017):
 /// 1.44 for each halving, here one and a half. Where memory does not suffice for the best filters, the largest runs give them
-/// up. A run that holds all of the documents has its equal share.
+/// up. A run that holds all of the documents has its equal share, at most [`FILTER_BITS`].
 fn filter_bits(
     lanes: &LaneSet,
     max_bytes: u64,
