@@ -21,7 +21,7 @@
 //! match store.insert_if_new("page/1", &page)? {     // one durable step, safe from many threads
 //!     Novelty::New { id, .. } => println!("document {id} is new"),
 //!     Novelty::NearDuplicate(found) => println!("like {:?}", found.key()),
-//!     Novelty::SameKey(found) => println!("known, similarity {:?}", found.similarity()),
+//!     Novelty::KeyExists(found) => println!("known, similarity {:?}", found.similarity()),
 //!     _ => {}
 //! }
 //!
@@ -150,10 +150,10 @@ pub use maintain::{
 };
 pub use observe::{Latencies, Metrics};
 pub use options::StoreOptions;
-pub use query::{Bounds, By, ContainmentQuery, Earlier, Nearest, OneOrMany, Query};
+pub use query::{Bounds, ContainmentQuery, Earlier, Family, Nearest, OneOrMany, Query};
 pub use read::Records;
 pub use schema::{
-    DesignReport, MinHash, MinHashSchema, Near, Rebanding, Schema, SchemaBuilder, SimHash,
+    Combine, DesignReport, MinHash, MinHashSchema, Rebanding, Schema, SchemaBuilder, SimHash,
 };
 pub use sketch::{
     Containment, DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Signature,
@@ -164,7 +164,7 @@ pub use store::Store;
 pub use text::{Language, ShingleUnit, Text, UNICODE_VERSION};
 pub use transaction::WriteTransaction;
 pub use types::{
-    BeyondBudget, CheckReport, Document, FrequentPassage, Match, Matches, Novelty, Operation,
+    BudgetExceeded, CheckReport, Document, FrequentPassage, Match, Matches, Novelty, Operation,
     Overlap, Overlaps, Phase, PlacedPassage, Problem, Progress, Record, Report, Revision, Scope,
     Upserted, key_text,
 };

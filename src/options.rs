@@ -217,7 +217,7 @@ impl StoreOptions {
     /// [`Query::probe_budget`](crate::Query::probe_budget) does. Default: no limit.
     ///
     /// Beyond the budget, a near-duplicate can be taken for new, and one that is found need not be the
-    /// best: [`Novelty::beyond_budget`](crate::Novelty::beyond_budget) says so. Queries have a budget of
+    /// best: [`Novelty::budget_exceeded`](crate::Novelty::budget_exceeded) says so. Queries have a budget of
     /// their own.
     ///
     /// ```
@@ -235,7 +235,7 @@ impl StoreOptions {
     /// assert!(matches!(store.insert_if_new("3", &page(3))?, Novelty::New { .. }));
     /// let fourth = store.insert_if_new("4", &page(4))?;
     /// assert!(matches!(fourth, Novelty::New { left_out: Some(_), .. }));
-    /// assert_eq!(fourth.beyond_budget().map(|beyond| beyond.documents), Some(1));
+    /// assert_eq!(fourth.budget_exceeded().map(|beyond| beyond.documents), Some(1));
     /// // An identical document is found all the same.
     /// assert!(matches!(store.insert_if_new("5", &page(3))?, Novelty::NearDuplicate(_)));
     /// # Ok::<(), resemblance::Error>(())

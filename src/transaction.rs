@@ -497,7 +497,7 @@ impl WriteTransaction {
     /// ])?;
     /// assert!(matches!(
     ///     found[..],
-    ///     [Novelty::New { .. }, Novelty::NearDuplicate(_), Novelty::New { .. }, Novelty::SameKey(_)]
+    ///     [Novelty::New { .. }, Novelty::NearDuplicate(_), Novelty::New { .. }, Novelty::KeyExists(_)]
     /// ));
     /// transaction.commit()?;
     /// # Ok::<(), resemblance::Error>(())

@@ -45,7 +45,7 @@ impl Articles {
         let signature = self.store.sketch_text(text)?;
         let novelty = self.store.insert_if_new(document, &signature)?;
         Ok(match &novelty {
-            Novelty::SameKey(found) | Novelty::NearDuplicate(found) => {
+            Novelty::KeyExists(found) | Novelty::NearDuplicate(found) => {
                 let address = found.key_str().unwrap_or_default().into_owned();
                 Added::Refused(address, found.similarity().unwrap_or(0.0))
             }

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice};
-use resemblance::{BeyondBudget, Revision, Scope};
+use resemblance::{BudgetExceeded, Revision, Scope};
 
 use crate::keys::optional_key;
 use crate::python::at;
@@ -87,7 +87,7 @@ impl Match {
 #[pyclass(frozen, sequence, module = "resemblance")]
 pub(crate) struct Matches(pub(crate) resemblance::Matches);
 
-fn documents(beyond: Option<BeyondBudget>) -> Option<u64> {
+fn documents(beyond: Option<BudgetExceeded>) -> Option<u64> {
     beyond.map(|beyond| beyond.documents)
 }
 
@@ -118,7 +118,7 @@ impl Matches {
     /// Candidates that were not compared, because of a budget; `None` if all were.
     #[getter]
     fn beyond_budget(&self) -> Option<u64> {
-        documents(self.0.beyond_budget())
+        documents(self.0.budget_exceeded())
     }
 
     fn __len__(&self) -> usize {
@@ -171,7 +171,7 @@ impl Novelty {
     /// Whether the key is that of a stored document.
     #[getter]
     fn is_same_key(&self) -> bool {
-        matches!(self.0, resemblance::Novelty::SameKey(_))
+        matches!(self.0, resemblance::Novelty::KeyExists(_))
     }
 
     /// The id of the document: the new one, or the one that was found.
@@ -184,7 +184,7 @@ impl Novelty {
     #[getter]
     fn found(&self) -> Option<Match> {
         match &self.0 {
-            resemblance::Novelty::NearDuplicate(found) | resemblance::Novelty::SameKey(found) => {
+            resemblance::Novelty::NearDuplicate(found) | resemblance::Novelty::KeyExists(found) => {
                 Some(Match(found.clone()))
             }
             _ => None,
@@ -194,7 +194,7 @@ impl Novelty {
     /// Candidates that were not compared, because of a budget; `None` if all were.
     #[getter]
     fn beyond_budget(&self) -> Option<u64> {
-        documents(self.0.beyond_budget())
+        documents(self.0.budget_exceeded())
     }
 
     fn __bool__(&self) -> bool {
@@ -207,7 +207,7 @@ impl Novelty {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let kind = match &self.0 {
-            resemblance::Novelty::SameKey(_) => "same key",
+            resemblance::Novelty::KeyExists(_) => "same key",
             resemblance::Novelty::NearDuplicate(_) => "near-duplicate",
             _ => return Ok(format!("<Novelty: new, id={}>", self.id())),
         };

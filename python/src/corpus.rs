@@ -320,7 +320,7 @@ impl Deduplicator {
                 let mut open = lock(&self.open);
                 open.as_mut().map(|open| {
                     let decided = open.deduplicator.decide_many(&documents)?;
-                    let beyond = decided.iter().filter(|it| it.beyond_budget().is_some());
+                    let beyond = decided.iter().filter(|it| it.budget_exceeded().is_some());
                     open.beyond_budget += beyond.count() as u64;
                     Ok(decided)
                 })

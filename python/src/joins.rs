@@ -11,7 +11,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use resemblance::verification::FeatureSets;
-use resemblance::{Bounds, By, DocumentId, Error, Join, LeftOut, Phase, Snapshot};
+use resemblance::{Bounds, DocumentId, Error, Family, Join, LeftOut, Phase, Snapshot};
 
 use crate::errors::OrRaise;
 use crate::keys::optional_key;
@@ -22,11 +22,11 @@ use crate::waiting::{Home, abandon, in_background, lock, receive, released, spaw
 /// Pairs that go from the thread that finds them to Python at once.
 const PAIRS_TOGETHER: usize = 1_024;
 
-pub(crate) const BY: [(&str, By); 4] = [
-    ("minhash", By::MinHash),
-    ("simhash", By::SimHash),
-    ("any", By::Any),
-    ("both", By::Both),
+pub(crate) const BY: [(&str, Family); 4] = [
+    ("minhash", Family::MinHash),
+    ("simhash", Family::SimHash),
+    ("any", Family::Any),
+    ("both", Family::Both),
 ];
 
 /// The bounds of a query or a join.

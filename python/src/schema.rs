@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use resemblance::{
-    Codec, EmptyDocuments, Language, MinHashKind, Near, Permutations, ShingleUnit, SimHash,
+    Codec, Combine, EmptyDocuments, Language, MinHashKind, Permutations, ShingleUnit, SimHash,
     Sketcher,
 };
 
@@ -121,7 +121,7 @@ const PERMUTATIONS: [(&str, Permutations); 5] = [
     ("tabulation", Permutations::Tabulation),
     ("jenkins", Permutations::Jenkins),
 ];
-const NEAR: [(&str, Near); 2] = [("any", Near::Any), ("both", Near::Both)];
+const NEAR: [(&str, Combine); 2] = [("any", Combine::Any), ("both", Combine::Both)];
 const EMPTY: [(&str, EmptyDocuments); 2] = [
     ("distinct", EmptyDocuments::Distinct),
     ("alike", EmptyDocuments::Alike),

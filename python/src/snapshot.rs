@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use resemblance::{By, DocumentId, Error, Nearest};
+use resemblance::{DocumentId, Error, Family, Nearest};
 
 use crate::answers::{Matches, Record};
 use crate::batches::{Batches, sketch};
@@ -44,7 +44,7 @@ pub(crate) struct QueryFields<'a> {
 /// What a search for the nearest is told besides its signature.
 #[derive(Clone, Copy)]
 pub(crate) struct NearestFields {
-    pub(crate) by: Option<By>,
+    pub(crate) by: Option<Family>,
     pub(crate) min_recall: Option<f64>,
     pub(crate) scan: bool,
     pub(crate) payloads: bool,
@@ -69,7 +69,7 @@ impl NearestFields {
 }
 
 /// The family of a name.
-pub(crate) fn family(py: Python<'_>, by: Option<&str>) -> PyResult<Option<By>> {
+pub(crate) fn family(py: Python<'_>, by: Option<&str>) -> PyResult<Option<Family>> {
     by.map(|by| choice(py, "by", by, &BY)).transpose()
 }
 

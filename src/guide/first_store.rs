@@ -22,7 +22,7 @@
 //! match store.insert_if_new("article/17", &page)? {
 //!     Novelty::New { id, .. } => println!("inserted as document {id}"),
 //!     Novelty::NearDuplicate(found) => println!("like {:?}, {:?}", found.key(), found.similarity()),
-//!     Novelty::SameKey(_) => println!("the key is in the store already"),
+//!     Novelty::KeyExists(_) => println!("the key is in the store already"),
 //!     _ => {}
 //! }
 //!

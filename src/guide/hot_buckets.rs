@@ -19,8 +19,8 @@
 //!   its documents.
 //!
 //! The budget is the one option that can change an answer, so every answer says whether it did.
-//! [`Matches::beyond_budget`](crate::Matches::beyond_budget) and
-//! [`Novelty::beyond_budget`](crate::Novelty::beyond_budget) give the number of documents that were not
+//! [`Matches::budget_exceeded`](crate::Matches::budget_exceeded) and
+//! [`Novelty::budget_exceeded`](crate::Novelty::budget_exceeded) give the number of documents that were not
 //! compared, as a lower bound if a bucket was not read to its end. A document that may be a duplicate of one
 //! that was not compared is [`Novelty::New`](crate::Novelty::New) with them in `left_out`. With a budget of at
 //! least the number of candidates, answers are the same as without one.
@@ -34,7 +34,7 @@
 //! let store = Store::options().probe_budget(1_000).create(&path, schema)?;
 //! let page = store.sketch_text("404: the page that you were looking for is not here")?;
 //! let novelty = store.insert_if_new("https://example.org/404", &page)?;
-//! if let Some(left_out) = novelty.beyond_budget() {
+//! if let Some(left_out) = novelty.budget_exceeded() {
 //!     println!("compared with a part only, {left_out} were left out");
 //! }
 //! assert!(novelty.is_new());

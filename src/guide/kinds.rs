@@ -4,13 +4,13 @@
 //! something speaks for another.
 //!
 //! ```
-//! use resemblance::{MinHash, Near, Schema, SimHash, Text};
+//! use resemblance::{MinHash, Combine, Schema, SimHash, Text};
 //!
 //! let schema = Schema::builder()
 //!     .text(Text::words(5))
 //!     .minhash(MinHash::one_pass(512).threshold(0.7))
 //!     .simhash(SimHash::bits128().max_distance(6))
-//!     .near(Near::Both) // near by both; by default near by any: `Near::Any`
+//!     .near(Combine::Both) // near by both; by default near by any: `Combine::Any`
 //!     .build()?;
 //! println!("{schema}");
 //! # assert_eq!(schema.minhash().unwrap().values(), 512);

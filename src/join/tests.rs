@@ -10,9 +10,9 @@ use super::*;
 use crate::join::options::JoinOptions;
 use crate::options::StoreOptions;
 use crate::query::Bounds;
-use crate::query::By;
+use crate::query::Family;
 use crate::sample::{is_all, one_in};
-use crate::schema::{MinHash, Near, Schema, SimHash};
+use crate::schema::{Combine, MinHash, Schema, SimHash};
 use crate::sketch::{EmptyDocuments, Signature};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
@@ -114,7 +114,7 @@ fn schemas() -> Vec<Schema> {
         Schema::builder()
             .minhash(minhash())
             .simhash(simhash(many))
-            .near(Near::Both),
+            .near(Combine::Both),
     ];
     let policies = [EmptyDocuments::Distinct, EmptyDocuments::Alike];
     let with_policies = builders.into_iter().flat_map(|builder| {
@@ -277,11 +277,11 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
 
 /// What joins go by, each with each limit of buckets. Of each schema the cases are a share that begins at another place, so
 /// that limits take turns; they are all with `RESEMBLANCE_TESTS=all`.
-fn cases_of(schema: &Schema, seed: u64, limits: &[Option<usize>]) -> Vec<(By, Option<usize>)> {
-    let bys: &[By] = match (schema.minhash(), schema.simhash()) {
-        (Some(_), Some(_)) => &[By::MinHash, By::SimHash, By::Any, By::Both],
-        (Some(_), None) => &[By::MinHash],
-        _ => &[By::SimHash],
+fn cases_of(schema: &Schema, seed: u64, limits: &[Option<usize>]) -> Vec<(Family, Option<usize>)> {
+    let bys: &[Family] = match (schema.minhash(), schema.simhash()) {
+        (Some(_), Some(_)) => &[Family::MinHash, Family::SimHash, Family::Any, Family::Both],
+        (Some(_), None) => &[Family::MinHash],
+        _ => &[Family::SimHash],
     };
     let with_limits = bys
         .iter()

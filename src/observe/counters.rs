@@ -198,12 +198,12 @@ impl TransactionCounters {
     /// Counts the answer for a document that was to be inserted if it is new.
     pub(crate) fn note_answer(&self, novelty: &Novelty) {
         match novelty {
-            Novelty::SameKey(_) => self.known.add(1),
+            Novelty::KeyExists(_) => self.known.add(1),
             Novelty::NearDuplicate(_) => self.near_duplicates.add(1),
             Novelty::New { .. } => {}
         }
         self.budgets_met
-            .add(u64::from(novelty.beyond_budget().is_some()));
+            .add(u64::from(novelty.budget_exceeded().is_some()));
     }
 
     /// Returns the number of deleted documents that were neither replaced nor evicted.

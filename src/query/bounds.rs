@@ -1,12 +1,12 @@
 //! What a query or a join asks for, checked against the schema.
 
 use crate::error::{Error, Result};
-use crate::schema::{Near, Schema};
+use crate::schema::{Combine, Schema};
 
 /// Which family a query asks by.
 ///
 /// ```
-/// # use resemblance::{Bounds, By, MinHash, Schema, SimHash, Store, Text};
+/// # use resemblance::{Bounds, Family, MinHash, Schema, SimHash, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
 /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
@@ -14,15 +14,15 @@ use crate::schema::{Near, Schema};
 /// # let page = store.sketch_text("some text or other")?;
 /// # store.insert("a", &page)?;
 /// let snapshot = store.snapshot()?;
-/// let either = snapshot.query(&page).bounds(Bounds::new().by(By::Any)).run()?;
-/// let both = Bounds::new().by(By::Both).min_similarity(0.9).max_distance(1);
+/// let either = snapshot.query(&page).bounds(Bounds::new().by(Family::Any)).run()?;
+/// let both = Bounds::new().by(Family::Both).min_similarity(0.9).max_distance(1);
 /// let both = snapshot.query(&page).bounds(both).run()?;
 /// assert_eq!((either.len(), both.len()), (1, 1));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum By {
+pub enum Family {
     /// By estimated similarity alone.
     MinHash,
     /// By distance alone.
@@ -43,7 +43,7 @@ pub enum By {
 /// Bounds on what a query or a join returns. All are inclusive.
 ///
 /// What is left out comes from the schema: its threshold, its greatest distance, and its
-/// [`Near`] rule. Where a schema has both families and only one bound is given, that family alone
+/// [`Combine`] rule. Where a schema has both families and only one bound is given, that family alone
 /// decides.
 ///
 /// ```
@@ -55,7 +55,7 @@ pub enum By {
 pub struct Bounds {
     min_similarity: Option<f64>,
     max_distance: Option<u32>,
-    by: Option<By>,
+    by: Option<Family>,
     accept_lower_recall: bool,
 }
 
@@ -101,20 +101,20 @@ impl Bounds {
     /// Which family decides.
     ///
     /// ```
-    /// # use resemblance::{Bounds, By, MinHash, Schema, SimHash, Store, Text};
+    /// # use resemblance::{Bounds, Family, MinHash, Schema, SimHash, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # store.insert("a", &page)?;
-    /// let bounds = Bounds::new().by(By::SimHash);
+    /// let bounds = Bounds::new().by(Family::SimHash);
     /// let matches = store.snapshot()?.query(&page).bounds(bounds).run()?;
     /// assert_eq!(matches.recall(), None); // by distance nothing is missed
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
-    pub fn by(mut self, by: By) -> Self {
+    pub fn by(mut self, by: Family) -> Self {
         self.by = Some(by);
         self
     }
@@ -145,7 +145,7 @@ impl Bounds {
     pub(crate) fn resolve(&self, schema: &Schema, scan: bool) -> Result<ResolvedBounds> {
         let by = self.family(schema)?;
         let min_similarity = match (schema.minhash(), by) {
-            (Some(minhash), By::MinHash | By::Any | By::Both) => {
+            (Some(minhash), Family::MinHash | Family::Any | Family::Both) => {
                 let similarity = self.min_similarity.unwrap_or(minhash.threshold());
                 self.check_similarity(similarity, minhash.threshold(), scan)?;
                 Some(similarity)
@@ -153,19 +153,19 @@ impl Bounds {
             _ => unused("min_similarity", self.min_similarity.is_some())?,
         };
         let max_distance = match (schema.simhash(), by) {
-            (Some(simhash), By::SimHash | By::Any | By::Both) => {
+            (Some(simhash), Family::SimHash | Family::Any | Family::Both) => {
                 let design = u32::from(simhash.max_distance());
                 Some(self.max_distance.unwrap_or(design))
             }
             _ => unused("max_distance", self.max_distance.is_some())?,
         };
         let recall = match (schema.minhash(), by) {
-            (Some(minhash), By::MinHash | By::Any) => {
+            (Some(minhash), Family::MinHash | Family::Any) => {
                 Some(minhash.probability(self.min_similarity.unwrap_or(minhash.threshold())))
             }
             _ => None,
         };
-        let both = by == By::Both;
+        let both = by == Family::Both;
         let layout = schema.minhash().map(|minhash| minhash.layout());
         let least = min_similarity.zip(layout).map(|(similarity, layout)| {
             let equal = layout.min_agreement(similarity);
@@ -182,24 +182,24 @@ impl Bounds {
         })
     }
 
-    fn family(&self, schema: &Schema) -> Result<By> {
+    fn family(&self, schema: &Schema) -> Result<Family> {
         let has = (schema.minhash().is_some(), schema.simhash().is_some());
         schema.check_families()?;
         let by = match (self.by, has) {
             (Some(by), _) => by,
-            (None, (true, false)) => By::MinHash,
-            (None, (false, _)) => By::SimHash,
+            (None, (true, false)) => Family::MinHash,
+            (None, (false, _)) => Family::SimHash,
             (None, (true, true)) => match (self.min_similarity, self.max_distance) {
-                (Some(_), None) => By::MinHash,
-                (None, Some(_)) => By::SimHash,
-                _ if schema.near() == Near::Both => By::Both,
-                _ => By::Any,
+                (Some(_), None) => Family::MinHash,
+                (None, Some(_)) => Family::SimHash,
+                _ if schema.near() == Combine::Both => Family::Both,
+                _ => Family::Any,
             },
         };
         let available = match by {
-            By::MinHash => has.0,
-            By::SimHash => has.1,
-            By::Any | By::Both => has.0 && has.1,
+            Family::MinHash => has.0,
+            Family::SimHash => has.1,
+            Family::Any | Family::Both => has.0 && has.1,
         };
         if available {
             Ok(by)
@@ -364,7 +364,7 @@ mod tests {
             Bounds::new().min_similarity(0.79),
             Bounds::new().min_similarity(f64::NAN),
             Bounds::new().min_similarity(1.01).accept_lower_recall(),
-            Bounds::new().by(By::SimHash).min_similarity(0.9),
+            Bounds::new().by(Family::SimHash).min_similarity(0.9),
         ] {
             let refused = bounds.resolve(&schema, false);
             assert!(
@@ -387,7 +387,10 @@ mod tests {
     fn one_bound_means_one_family() {
         let by_any = Bounds::new().resolve(&both(), false).unwrap();
         assert!(by_any.accepts(128, 64) && by_any.accepts(0, 0));
-        let by_both = Bounds::new().by(By::Both).resolve(&both(), false).unwrap();
+        let by_both = Bounds::new()
+            .by(Family::Both)
+            .resolve(&both(), false)
+            .unwrap();
         assert!(!by_both.accepts(128, 64) && !by_both.accepts(0, 0) && by_both.accepts(128, 0));
         let minhash = Bounds::new()
             .min_similarity(0.9)

@@ -7,7 +7,7 @@ use crate::format::DocumentRow;
 use crate::query::budget::ProbeCounts;
 use crate::query::equal_classes::EqualMembers;
 use crate::read::ReadView;
-use crate::types::BeyondBudget;
+use crate::types::BudgetExceeded;
 
 /// How many documents are compared at most to find an identical one: 1, then 2, 4 and 8.
 pub(super) const MAX_IDENTICAL_TRIES: usize = 15;
@@ -66,7 +66,7 @@ pub(super) struct Candidates {
     /// that went beyond are not in the list: it has to be searched for by itself.
     pub(super) counts_per_query: Vec<ProbeCounts>,
     /// What the budget left out of the candidates of a single signature.
-    pub(super) beyond: Option<BeyondBudget>,
+    pub(super) beyond: Option<BudgetExceeded>,
 }
 
 /// One of the two access methods: [`Probe`](super::probe::Probe) and [`Sweep`](super::sweep::Sweep).

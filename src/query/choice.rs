@@ -11,14 +11,14 @@ use crate::query::budget::Budget;
 use crate::query::candidates::Candidate;
 use crate::query::plan::ProbePlan;
 use crate::read::{PostingTable, ReadView};
-use crate::types::BeyondBudget;
+use crate::types::BudgetExceeded;
 
 /// The documents that are compared.
 #[derive(Debug)]
 pub(super) struct BudgetedCandidates {
     /// Ascending.
     pub(super) list: Vec<Candidate>,
-    pub(super) beyond: Option<BeyondBudget>,
+    pub(super) beyond: Option<BudgetExceeded>,
 }
 
 /// Chooses the candidates that share the most of these buckets with the signature; of those that share
@@ -48,7 +48,7 @@ pub(super) fn choose(
     let mut list: Vec<Candidate> = chosen.collect();
     list.sort_unstable();
     let is_least = buckets.iter().any(|bucket| bucket.is_cut);
-    let beyond = BeyondBudget {
+    let beyond = BudgetExceeded {
         documents: left_out as u64,
         is_least,
     };
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_was_left_out_is_told() {
-        let mut beyond = BeyondBudget {
+        let mut beyond = BudgetExceeded {
             documents: 12,
             is_least: false,
         };

@@ -3,7 +3,7 @@
 use crate::query::bounds::ResolvedBounds;
 use crate::query::budget::ProbeCounts;
 use crate::query::scored::{Order, Scored};
-use crate::types::{BeyondBudget, Document};
+use crate::types::{BudgetExceeded, Document};
 
 /// Which of the documents within the bounds a search keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ pub(crate) struct Found {
     pub(super) known: Option<(u64, Document<'static>)>,
     /// What was counted against the budget.
     pub(crate) counts: ProbeCounts,
-    pub(super) beyond: Option<BeyondBudget>,
+    pub(super) beyond: Option<BudgetExceeded>,
 }
 
 impl Found {

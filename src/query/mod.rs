@@ -28,7 +28,7 @@ mod sweep;
 mod verify;
 
 pub(crate) use bounds::ResolvedBounds;
-pub use bounds::{Bounds, By};
+pub use bounds::{Bounds, Family};
 pub(crate) use budget::Budget;
 pub(crate) use collect::{Collector, Found};
 pub use containment::ContainmentQuery;

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::invariant::OrBug;
-use crate::query::bounds::By;
+use crate::query::bounds::Family;
 use crate::query::request::check_signatures;
 use crate::query::stages::{Goal, StagedQuestion, StagedSearch};
 use crate::query::verify::{Ask, Outside, Verify};
@@ -29,7 +29,7 @@ use crate::types::{DocumentId, Matches};
 /// 3. a [scan](crate::Scope::Scan) of all signatures, which finds the `n` nearest with certainty.
 ///
 /// ```
-/// # use resemblance::{By, MinHash, Schema, Store, Text};
+/// # use resemblance::{Family, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
@@ -44,7 +44,7 @@ use crate::types::{DocumentId, Matches};
 ///
 /// // Of MinHash values, and certainly the nearest.
 /// let snapshot = store.snapshot()?;
-/// let nearest = snapshot.nearest(&page, 2).by(By::MinHash).min_recall(1.0).run()?;
+/// let nearest = snapshot.nearest(&page, 2).by(Family::MinHash).min_recall(1.0).run()?;
 /// assert_eq!(nearest.recall(), Some(1.0));
 /// // As many as buckets hold, and their payloads.
 /// let nearest = snapshot.nearest(&page, 3).without_scan().with_payloads().run()?;
@@ -56,7 +56,7 @@ pub struct Nearest<'a, A = Matches> {
     view: &'a dyn ReadView,
     signatures: &'a [Signature],
     n: usize,
-    by: Option<By>,
+    by: Option<Family>,
     min_recall: f64,
     scans: bool,
     exclude: Option<u64>,
@@ -94,9 +94,9 @@ impl<'a, A> Nearest<'a, A> {
         }
     }
 
-    /// The family by which documents are near: [`By::MinHash`], the default where the schema has it, or
-    /// [`By::SimHash`].
-    pub fn by(mut self, by: By) -> Self {
+    /// The family by which documents are near: [`Family::MinHash`], the default where the schema has it, or
+    /// [`Family::SimHash`].
+    pub fn by(mut self, by: Family) -> Self {
         self.by = Some(by);
         self
     }
@@ -154,7 +154,7 @@ impl<'a, A> Nearest<'a, A> {
     /// The documents within `factor` times the radius, where these are in range.
     fn goal_within(&self, radius: f64, factor: f64) -> Result<Goal> {
         let max_radius = match self.family()? {
-            By::SimHash => f64::MAX,
+            Family::SimHash => f64::MAX,
             _ => 1.0,
         };
         if !(0.0..=max_radius).contains(&radius) {
@@ -168,23 +168,23 @@ impl<'a, A> Nearest<'a, A> {
     }
 
     /// The family that is asked, checked with all other parameters.
-    fn family(&self) -> Result<By> {
+    fn family(&self) -> Result<Family> {
         let schema = &self.view.context().schema;
         if !(0.0..=1.0).contains(&self.min_recall) {
             return Err(Error::invalid("min_recall", self.min_recall, "0 to 1"));
         }
         schema.check_families()?;
         let default = match schema.minhash() {
-            Some(_) => By::MinHash,
-            None => By::SimHash,
+            Some(_) => Family::MinHash,
+            None => Family::SimHash,
         };
         match self.by.unwrap_or(default) {
-            By::MinHash if schema.minhash().is_some() => Ok(By::MinHash),
-            By::SimHash if self.verify.is_some() => {
+            Family::MinHash if schema.minhash().is_some() => Ok(Family::MinHash),
+            Family::SimHash if self.verify.is_some() => {
                 let expected = "MinHash similarities: distances are exact anyway";
                 Err(Error::invalid("verify", "distances of SimHash", expected))
             }
-            By::SimHash if schema.simhash().is_some() => Ok(By::SimHash),
+            Family::SimHash if schema.simhash().is_some() => Ok(Family::SimHash),
             by => {
                 let expected = "MinHash or SimHash, a family that the schema has";
                 Err(Error::invalid("by", format!("{by:?}"), expected))

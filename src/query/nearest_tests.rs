@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use super::best_tests::{Random, kinds, signature};
 use crate::options::StoreOptions;
-use crate::query::bounds::{Bounds, By};
+use crate::query::bounds::{Bounds, Family};
 use crate::sample::one_in;
 use crate::schema::{MinHash, Schema, SimHash};
 use crate::sketch::Signature;
@@ -35,23 +35,23 @@ fn filled(schema: &Schema, random: &mut Random) -> (tempfile::TempDir, Store, Ve
 }
 
 /// The nearest of all documents, compared one by one.
-fn brute_force(snapshot: &Snapshot, asked: &Signature, by: By) -> Vec<Match> {
+fn brute_force(snapshot: &Snapshot, asked: &Signature, by: Family) -> Vec<Match> {
     let scan = snapshot.query(asked).bounds(Bounds::new().by(by));
     let scan = match by {
-        By::SimHash => scan.max_distance(128),
+        Family::SimHash => scan.max_distance(128),
         _ => scan.min_similarity(0.0),
     };
     let mut all: Vec<Match> = scan.scan().run().unwrap().into_iter().collect();
-    if by == By::SimHash {
+    if by == Family::SimHash {
         // The sort is stable: those at the same distance stay in the order of their similarity.
         all.sort_by_key(|found| found.distance());
     }
     all
 }
 
-fn families(schema: &Schema) -> Vec<By> {
-    let minhash = schema.minhash().map(|_| By::MinHash);
-    let simhash = schema.simhash().map(|_| By::SimHash);
+fn families(schema: &Schema) -> Vec<Family> {
+    let minhash = schema.minhash().map(|_| Family::MinHash);
+    let simhash = schema.simhash().map(|_| Family::SimHash);
     minhash.into_iter().chain(simhash).collect()
 }
 
@@ -159,7 +159,7 @@ fn what_the_caller_says_decides_which_are_the_nearest() {
             });
             let answers = many.run().unwrap().into_iter().enumerate();
             for (index, found) in answers.step_by(one_in(5)) {
-                let all = brute_force(&snapshot, &asked[index], By::MinHash);
+                let all = brute_force(&snapshot, &asked[index], Family::MinHash);
                 let expected = verified(all, index);
                 let expected = &expected[..expected.len().min(n)];
                 assert_eq!(similarities(&found), expected, "{schema}");
@@ -321,13 +321,13 @@ fn a_document_within_the_factor_is_found_where_one_is_within_the_radius() {
             let asked = signature(&schema, &mut random);
             for by in families(&schema) {
                 let distance = |found: &Match| match by {
-                    By::SimHash => f64::from(found.distance().unwrap()),
+                    Family::SimHash => f64::from(found.distance().unwrap()),
                     _ => 1.0 - found.similarity().unwrap(),
                 };
                 let all = brute_force(&snapshot, &asked, by);
                 let nearest = all.first().map_or(f64::MAX, distance);
                 let radii: &[f64] = match by {
-                    By::SimHash => &[0.0, 2.0, 5.0, 20.0],
+                    Family::SimHash => &[0.0, 2.0, 5.0, 20.0],
                     _ => &[0.0, 0.1, 0.4, 0.9],
                 };
                 for radius in radii {
@@ -390,8 +390,8 @@ fn what_cannot_be_asked_is_refused() {
         let error = answer.unwrap_err().to_string();
         assert!(error.contains(parameter), "{error}");
     };
-    refused(nearest().by(By::SimHash).run(), "by");
-    refused(nearest().by(By::Both).run(), "by");
+    refused(nearest().by(Family::SimHash).run(), "by");
+    refused(nearest().by(Family::Both).run(), "by");
     refused(nearest().min_recall(1.1).run(), "min_recall");
     refused(nearest().min_recall(f64::NAN).run(), "min_recall");
     refused(nearest().within(-0.1, 2.0), "radius");

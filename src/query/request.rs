@@ -242,7 +242,7 @@ impl<'a, A> Query<'a, A> {
     /// Compares at most so many of the documents that share a bucket with the signature: those that
     /// share the most buckets with it, of such as share equally many the ones that were inserted first.
     /// No limit if not given. A budget bounds what a query costs where buckets are hot, and it can change
-    /// the answer: [`Matches::beyond_budget`] then says so. A query with a budget never chooses to compare
+    /// the answer: [`Matches::budget_exceeded`] then says so. A query with a budget never chooses to compare
     /// with every document.
     ///
     /// Of each bucket at most as many postings are read as the budget has documents, and 1,024 at
@@ -262,10 +262,10 @@ impl<'a, A> Query<'a, A> {
     /// let snapshot = store.snapshot()?;
     /// let matches = snapshot.query(&page).probe_budget(3).run()?;
     /// assert_eq!(matches.candidates(), 3);
-    /// assert_eq!(matches.beyond_budget().map(|beyond| beyond.documents), Some(7));
+    /// assert_eq!(matches.budget_exceeded().map(|beyond| beyond.documents), Some(7));
     ///
     /// let all = snapshot.query(&page).probe_budget(10).run()?;
-    /// assert_eq!(all.beyond_budget(), None); // within the budget: as without one
+    /// assert_eq!(all.budget_exceeded(), None); // within the budget: as without one
     /// assert_eq!(all, snapshot.query(&page).run()?);
     /// # Ok::<(), resemblance::Error>(())
     /// ```

@@ -2,7 +2,7 @@ use crate::observe::Metrics;
 use crate::options::StoreOptions;
 use crate::query::probe::FIRST_POSTINGS;
 use crate::sample::{is_all, one_in, trials};
-use crate::schema::{MinHash, Near, Schema, SimHash};
+use crate::schema::{Combine, MinHash, Schema, SimHash};
 use crate::sketch::{EmptyDocuments, Signature};
 use crate::store::Store;
 use crate::transaction::WriteTransaction;
@@ -52,10 +52,10 @@ pub(super) fn kinds() -> Vec<Schema> {
         builder().simhash(wide()),
         both(minhash(), simhash()),
         both(minhash(), simhash())
-            .near(Near::Both)
+            .near(Combine::Both)
             .empty_documents(alike),
         both(minhash().value_bits(1), wide()),
-        both(minhash().value_bits(4), simhash()).near(Near::Both),
+        both(minhash().value_bits(4), simhash()).near(Combine::Both),
         builder().simhash(SimHash::bits32().tables(&[(4, 2)])),
     ];
     builders
@@ -222,20 +222,20 @@ fn a_budget_bounds_what_is_compared_and_says_so() {
                     let all = query().run().unwrap();
                     let within = query().probe_budget(budget).run().unwrap();
                     assert!(within.candidates() as u64 <= budget);
-                    if within.beyond_budget().is_none() {
+                    if within.budget_exceeded().is_none() {
                         assert_eq!(within, all);
                     }
                     let document = Document::without_key();
                     let found = transaction.insert_if_new(document, &signature);
                     let found = found.unwrap();
-                    let is_whole = found.beyond_budget().is_none();
+                    let is_whole = found.budget_exceeded().is_none();
                     let expected = if is_whole { &all } else { &within };
                     assert_eq!(found.is_new(), expected.is_empty(), "{schema}");
                     if let Novelty::NearDuplicate(found) = &found {
                         assert_eq!(*found, expected[0], "{schema}");
                     }
-                    assert!(is_whole || found.beyond_budget() == within.beyond_budget());
-                    first += u64::from(is_whole && within.beyond_budget().is_some());
+                    assert!(is_whole || found.budget_exceeded() == within.budget_exceeded());
+                    first += u64::from(is_whole && within.budget_exceeded().is_some());
                     beyond += u64::from(!is_whole);
                 }
                 transaction.commit().unwrap();
@@ -292,7 +292,7 @@ fn many_are_as_one_after_the_other() {
                     .map(|(document, s)| one_by_one.insert_if_new(document, s).unwrap());
                 let alone: Vec<Novelty> = alone.collect();
                 assert_eq!(found, alone, "{schema}");
-                let is_beyond = |novelty: &&Novelty| novelty.beyond_budget().is_some();
+                let is_beyond = |novelty: &&Novelty| novelty.budget_exceeded().is_some();
                 let count = found.iter().filter(is_beyond).count();
                 assert!(budget.is_some() || count == 0);
                 beyond += count;
@@ -443,5 +443,5 @@ fn verified_batches_have_budgets_too() {
     assert!(without.iter().any(Novelty::is_new) && !without.iter().all(Novelty::is_new));
     assert_eq!(of(Some(1_000), "generous"), without);
     let within = of(Some(2), "within");
-    assert!(within.iter().any(|found| found.beyond_budget().is_some()));
+    assert!(within.iter().any(|found| found.budget_exceeded().is_some()));
 }

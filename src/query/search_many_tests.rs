@@ -1,8 +1,8 @@
 use crate::error::Error;
 use crate::options::StoreOptions;
-use crate::query::bounds::{Bounds, By};
+use crate::query::bounds::{Bounds, Family};
 use crate::sample::one_in;
-use crate::schema::{MinHash, Near, Schema, SimHash};
+use crate::schema::{Combine, MinHash, Schema, SimHash};
 use crate::sketch::EmptyDocuments;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
@@ -78,7 +78,7 @@ fn schemas() -> Vec<Schema> {
         Schema::builder().minhash(minhash()),
         Schema::builder().simhash(simhash()),
         both(),
-        both().near(Near::Both),
+        both().near(Combine::Both),
         both().empty_documents(EmptyDocuments::Alike),
     ];
     builders.map(|builder| builder.build().unwrap()).into()
@@ -150,7 +150,7 @@ fn many_are_answered_as_each_alone() {
             bounds.push(Bounds::new().max_distance(1));
         }
         if schema.minhash().is_some() && schema.simhash().is_some() {
-            bounds.extend([By::Any, By::Both].map(|by| Bounds::new().by(by)));
+            bounds.extend([Family::Any, Family::Both].map(|by| Bounds::new().by(by)));
         }
         let ways = [7, 60, 10_000].into_iter();
         for flush_after in ways.skip(number % distance).step_by(distance) {
@@ -277,7 +277,7 @@ fn many_are_inserted_if_new_as_one_after_the_other() {
             let count = |is: fn(&Novelty) -> bool| novelties.iter().filter(|n| is(n)).count();
             assert!(count(|novelty| matches!(novelty, Novelty::New { .. })) > 100);
             assert!(count(|novelty| matches!(novelty, Novelty::NearDuplicate(_))) > 100);
-            assert!(count(|novelty| matches!(novelty, Novelty::SameKey(_))) > 100);
+            assert!(count(|novelty| matches!(novelty, Novelty::KeyExists(_))) > 100);
             drop((many, apart));
             let report = Store::check(folder.path().join("many")).run().unwrap();
             assert!(report.is_clean(), "{:#?}", report.problems);

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::{CodeRange, ProbeControl};
 use crate::invariant::at;
-use crate::query::bounds::By;
+use crate::query::bounds::Family;
 use crate::query::candidates::Candidate;
 use crate::query::collect::{Collector, Found, TopK};
 use crate::query::gathered::Gathered;
@@ -88,7 +88,7 @@ struct StagedAnswer {
 /// What is asked about each signature.
 #[derive(Clone, Copy)]
 pub(super) struct StagedQuestion {
-    pub(super) family: By,
+    pub(super) family: Family,
     pub(super) goal: Goal,
     pub(super) min_recall: f64,
     pub(super) scans: bool,
@@ -156,7 +156,7 @@ impl StagedSearch<'_> {
 
     fn search(&self) -> Search<'_> {
         let (families, order) = match self.question.family {
-            By::SimHash => (Families::TABLES, Order::Distance),
+            Family::SimHash => (Families::TABLES, Order::Distance),
             _ => (Families::BANDS, Order::Similarity),
         };
         Search::new(self.view, None, Collector::Top(self.question.goal.limit()))
@@ -198,7 +198,7 @@ impl StagedSearch<'_> {
     fn max_dropped(&self) -> u8 {
         let lanes = &self.view.context().lanes;
         match (self.question.family, lanes.design()) {
-            (By::SimHash, Some(design)) => design.max_dropped(),
+            (Family::SimHash, Some(design)) => design.max_dropped(),
             _ => u8::from(lanes.leading_banding().is_some()),
         }
     }
@@ -329,7 +329,7 @@ impl StagedSearch<'_> {
             }
             Goal::Within { radius, factor } => {
                 let distance = |scored: &Scored| match self.question.family {
-                    By::SimHash => f64::from(scored.distance),
+                    Family::SimHash => f64::from(scored.distance),
                     _ => 1.0 - scored.similarity,
                 };
                 // A similarity and the bound may be equal but for rounding.
@@ -407,7 +407,7 @@ impl StagedSearch<'_> {
         };
         let context = self.view.context();
         let lanes = &context.lanes;
-        if self.question.family == By::SimHash {
+        if self.question.family == Family::SimHash {
             let design = lanes.design();
             return design.map_or(0.0, |design| {
                 design.shortened_probability_at(scored.distance, dropped)

@@ -3,9 +3,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::Error;
-use crate::query::bounds::{Bounds, By};
+use crate::query::bounds::{Bounds, Family};
 use crate::query::verify::Earlier;
-use crate::schema::{MinHash, Near, Schema, SimHash};
+use crate::schema::{Combine, MinHash, Schema, SimHash};
 use crate::sketch::Signature;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
@@ -47,7 +47,7 @@ fn store(with_fingerprint: bool) -> (tempfile::TempDir, Store) {
     if with_fingerprint {
         builder = builder
             .simhash(SimHash::bits64().max_distance(3))
-            .near(Near::Both);
+            .near(Combine::Both);
     }
     let store = Store::create(folder.path().join("s"), builder.build().unwrap()).unwrap();
     (folder, store)
@@ -109,10 +109,10 @@ fn is_ranked(matches: &Matches) -> bool {
 #[test]
 fn what_the_closure_says_decides_for_every_candidate() {
     let rules = [
-        (By::MinHash, (Some(0.75), None)),
-        (By::SimHash, (None, Some(3))),
-        (By::Any, (Some(0.75), Some(3))),
-        (By::Both, (Some(0.75), Some(3))),
+        (Family::MinHash, (Some(0.75), None)),
+        (Family::SimHash, (None, Some(3))),
+        (Family::Any, (Some(0.75), Some(3))),
+        (Family::Both, (Some(0.75), Some(3))),
     ];
     for (with_fingerprint, rules) in [(false, &rules[..1]), (true, &rules[..])] {
         let (_folder, snapshot) = filled(with_fingerprint);
@@ -131,18 +131,18 @@ fn what_the_closure_says_decides_for_every_candidate() {
                 let found = snapshot.candidates(probe).unwrap();
                 let all = snapshot.nearest(probe, usize::MAX).run().unwrap();
                 let mut all = measures(&all);
-                if !matches!(by, By::MinHash | By::Any) {
+                if !matches!(by, Family::MinHash | Family::Any) {
                     all.retain(|_, (_, _, distance)| *distance <= least_most.1);
-                } else if *by == By::MinHash {
+                } else if *by == Family::MinHash {
                     all.retain(|id, _| shares_a_band(probe, &signature(*id, with_fingerprint)));
-                } else if *by == By::Any {
+                } else if *by == Family::Any {
                     all.retain(|id, (_, _, distance)| {
                         let is_close = *distance <= least_most.1;
                         is_close || shares_a_band(probe, &signature(*id, true))
                     });
                 }
                 assert!(found.len() >= all.len());
-                let expected = settled(&all, index, *least_most, *by == By::Both);
+                let expected = settled(&all, index, *least_most, *by == Family::Both);
                 let one = snapshot.query(probe).bounds(bounds);
                 let one = one.verify(|id| Ok(told(index, id.get()))).run().unwrap();
                 assert_eq!(measures(&one), expected, "{by:?}");
@@ -155,7 +155,7 @@ fn what_the_closure_says_decides_for_every_candidate() {
                 changed += usize::from(measures(&plain).keys().ne(expected.keys()));
             }
             assert!(calls.borrow().is_empty(), "asked of no candidates");
-            assert!(*by == By::SimHash || changed > 10, "{by:?} {changed}");
+            assert!(*by == Family::SimHash || changed > 10, "{by:?} {changed}");
         }
     }
 }
@@ -241,7 +241,7 @@ fn batches_are_verified_as_one_by_one() {
         for (index, (document, signature)) in documents.iter().enumerate() {
             let number = 1_000 + index as u64;
             if kept.contains(&keys[index]) {
-                assert!(matches!(found[index], Novelty::SameKey(_)));
+                assert!(matches!(found[index], Novelty::KeyExists(_)));
                 continue;
             }
             let all_asked = Cell::new(true);

@@ -1,6 +1,6 @@
 //! Builders of schemas.
 
-use super::definition::{MinHashSchema, Near, Schema, value_layout};
+use super::definition::{Combine, MinHashSchema, Schema, value_layout};
 use crate::error::{Error, Result};
 use crate::lanes::{Banding, TableDesign, choose_design};
 use crate::sketch::{
@@ -460,7 +460,7 @@ pub struct SchemaBuilder {
     minhash: Option<MinHash>,
     simhash: Option<SimHash>,
     containment: Option<Containment>,
-    near: Near,
+    near: Combine,
     seed: u64,
     expected_documents: u64,
     empty: EmptyDocuments,
@@ -473,7 +473,7 @@ impl Default for SchemaBuilder {
             minhash: None,
             simhash: None,
             containment: None,
-            near: Near::Any,
+            near: Combine::Any,
             seed: 1,
             expected_documents: 1_000_000,
             empty: EmptyDocuments::Distinct,
@@ -525,17 +525,17 @@ impl SchemaBuilder {
         self
     }
 
-    /// The rule by which documents are near if both families are given; [`Near::Any`] if not given.
+    /// The rule by which documents are near if both families are given; [`Combine::Any`] if not given.
     ///
     /// ```
-    /// # use resemblance::{MinHash, Near, Schema, SimHash};
+    /// # use resemblance::{MinHash, Combine, Schema, SimHash};
     /// let (minhash, simhash) = (MinHash::new(128), SimHash::bits64());
     /// let builder = Schema::builder().minhash(minhash).simhash(simhash);
-    /// assert_eq!(builder.near(Near::Both).build()?.near(), Near::Both);
+    /// assert_eq!(builder.near(Combine::Both).build()?.near(), Combine::Both);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
-    pub fn near(mut self, near: Near) -> Self {
+    pub fn near(mut self, near: Combine) -> Self {
         self.near = near;
         self
     }

@@ -16,19 +16,19 @@ use crate::text::Text;
 /// The rule by which two documents are near, if a schema has both families.
 ///
 /// ```
-/// # use resemblance::{MinHash, Near, Schema, Signature, SimHash, Store};
+/// # use resemblance::{MinHash, Combine, Schema, Signature, SimHash, Store};
 /// # let folder = tempfile::tempdir().unwrap();
 /// let schema = Schema::builder().minhash(MinHash::external(16)).simhash(SimHash::bits64());
-/// let schema = schema.near(Near::Both).build()?;
+/// let schema = schema.near(Combine::Both).build()?;
 /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
 /// let page = |fingerprint| Signature::from_parts(Some(vec![7; 16]), Some(fingerprint));
 /// store.insert("a", &page(0))?;
-/// assert!(store.insert_if_new("b", &page(u64::MAX))?.is_new()); // with `Near::Any` it is not
+/// assert!(store.insert_if_new("b", &page(u64::MAX))?.is_new()); // with `Combine::Any` it is not
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Near {
+pub enum Combine {
     /// Similarity or distance is within its bound.
     #[default]
     Any,
@@ -205,9 +205,9 @@ pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> Va
 /// All that it was built of can be read again, defaults included:
 ///
 /// ```
-/// # use resemblance::{EmptyDocuments, MinHash, Near, Schema};
+/// # use resemblance::{EmptyDocuments, MinHash, Combine, Schema};
 /// let schema = Schema::builder().minhash(MinHash::new(128).banding(16, 8)).seed(7).build()?;
-/// assert_eq!((schema.text(), schema.seed(), schema.near()), (None, 7, Near::Any));
+/// assert_eq!((schema.text(), schema.seed(), schema.near()), (None, 7, Combine::Any));
 /// assert_eq!(schema.empty_documents(), EmptyDocuments::Distinct);
 /// assert_eq!(schema.expected_documents(), 1_000_000);
 /// assert_eq!(schema.lanes(), 1 + 16); // one for keys, and the bands
@@ -224,7 +224,7 @@ pub struct Schema {
     pub(super) unicode_version: (u8, u8, u8),
     pub(super) minhash: Option<MinHashSchema>,
     pub(super) simhash: Option<TableDesign>,
-    pub(super) near: Near,
+    pub(super) near: Combine,
     pub(super) expected_documents: u64,
     /// Not a part of what is written as the schema: they can be large, and have a row of their own.
     #[serde(skip)]
@@ -334,7 +334,7 @@ impl Schema {
 
     /// The rule by which documents are near, if there are both families.
     #[must_use]
-    pub fn near(&self) -> Near {
+    pub fn near(&self) -> Combine {
         self.near
     }
 

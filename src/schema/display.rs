@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::definition::{MinHashSchema, Near, Schema};
+use super::definition::{Combine, MinHashSchema, Schema};
 use crate::lanes::simhash_probability;
 use crate::sketch::{Containment, MinHashKind};
 
@@ -55,8 +55,8 @@ impl fmt::Display for Schema {
         }
         if self.minhash.is_some() && self.simhash.is_some() {
             let rule = match self.near {
-                Near::Any => "either bound",
-                Near::Both => "both bounds",
+                Combine::Any => "either bound",
+                Combine::Both => "both bounds",
             };
             write!(f, "\nnear-duplicates: within {rule}")?;
         }

@@ -12,7 +12,7 @@ mod rebanding;
 mod stored;
 
 pub use builder::{MinHash, SchemaBuilder, SimHash};
-pub use definition::{MinHashSchema, Near, Schema};
+pub use definition::{Combine, MinHashSchema, Schema};
 pub use design::DesignReport;
 pub use rebanding::Rebanding;
 pub(crate) use stored::UncheckedSchema;

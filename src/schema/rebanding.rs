@@ -252,19 +252,25 @@ impl Schema {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Near;
+    use crate::schema::Combine;
     use crate::schema::SimHash;
 
     fn both() -> Schema {
         let builder = Schema::builder().minhash(MinHash::new(64).threshold(0.8));
-        let builder = builder.simhash(SimHash::bits64()).seed(9).near(Near::Both);
+        let builder = builder
+            .simhash(SimHash::bits64())
+            .seed(9)
+            .near(Combine::Both);
         builder.build().unwrap()
     }
 
     #[test]
     fn a_rebanded_schema_is_the_one_that_would_be_built() {
         let built = |minhash: MinHash, distance, documents| {
-            let builder = Schema::builder().minhash(minhash).seed(9).near(Near::Both);
+            let builder = Schema::builder()
+                .minhash(minhash)
+                .seed(9)
+                .near(Combine::Both);
             let simhash = SimHash::bits64().max_distance(distance);
             let builder = builder.simhash(simhash).expected_documents(documents);
             builder.build().unwrap()

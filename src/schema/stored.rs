@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 
 use super::builder::MinHash;
-use super::definition::{MinHashSchema, Near, Schema};
+use super::definition::{Combine, MinHashSchema, Schema};
 use crate::error::{Error, Result};
 use crate::lanes::TableDesign;
 use crate::sketch::{DocumentFrequencies, Recipe};
@@ -76,7 +76,7 @@ struct StoredSchema {
     unicode_version: (u8, u8, u8),
     minhash: Option<MinHashSchema>,
     simhash: Option<TableDesign>,
-    near: Near,
+    near: Combine,
     expected_documents: u64,
     #[serde(skip)]
     weights: Option<Arc<DocumentFrequencies>>,

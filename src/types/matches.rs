@@ -23,21 +23,21 @@ use crate::types::key_text::key_text;
 ///     store.insert(Document::without_key(), &page)?;
 /// }
 /// let matches = store.snapshot()?.query(&page).probe_budget(3).run()?;
-/// let beyond = matches.beyond_budget().expect("ten are more than three");
+/// let beyond = matches.budget_exceeded().expect("ten are more than three");
 /// assert_eq!((beyond.documents, beyond.is_least), (7, false));
 /// assert_eq!(beyond.to_string(), "7");
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct BeyondBudget {
+pub struct BudgetExceeded {
     /// Number of documents that share a bucket with the query and were not compared.
     pub documents: u64,
     /// True if some buckets were not read to their end, so that there may be more such documents.
     pub is_least: bool,
 }
 
-impl fmt::Display for BeyondBudget {
+impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prefix = if self.is_least { "at least " } else { "" };
         write!(f, "{prefix}{}", self.documents)
@@ -59,7 +59,7 @@ impl fmt::Display for BeyondBudget {
 /// assert_eq!((found.id().get(), found.key(), found.stamp()), (0, Some(&b"page/1"[..]), 20));
 /// assert_eq!(found.payload(), Some(&b"a title"[..])); // `None` without `with_payloads`
 /// assert_eq!((found.similarity(), found.is_exact(), found.distance()), (Some(1.0), false, Some(0)));
-/// assert_eq!(found.beyond_budget(), None);
+/// assert_eq!(found.budget_exceeded(), None);
 /// println!("{}", found.key_str().unwrap_or("without a key".into()));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
@@ -72,7 +72,7 @@ pub struct Match {
     pub(crate) similarity: Option<f64>,
     pub(crate) is_exact: bool,
     pub(crate) distance: Option<u32>,
-    pub(crate) beyond: Option<BeyondBudget>,
+    pub(crate) beyond: Option<BudgetExceeded>,
 }
 
 impl Match {
@@ -130,7 +130,7 @@ impl Match {
     /// Returns the candidates that a [budget](crate::Query::probe_budget) left out when this document was
     /// found: a better match may be among them. `None` if none were left out.
     #[must_use]
-    pub fn beyond_budget(&self) -> Option<BeyondBudget> {
+    pub fn budget_exceeded(&self) -> Option<BudgetExceeded> {
         self.beyond
     }
 }
@@ -174,7 +174,7 @@ pub enum Scope {
 /// let matches = store.snapshot()?.query(&page).run()?;
 /// assert_eq!((matches.scope(), matches.candidates()), (Scope::Candidates, 1));
 /// assert!(matches.recall() >= Some(0.95)); // for a pair right at the bound
-/// assert_eq!(matches.beyond_budget(), None);
+/// assert_eq!(matches.budget_exceeded(), None);
 /// for found in &matches {
 ///     println!("{:?} {:?}", found.key_str(), found.similarity());
 /// }
@@ -187,7 +187,7 @@ pub struct Matches {
     pub(crate) scope: Scope,
     pub(crate) recall: Option<f64>,
     pub(crate) candidates: usize,
-    pub(crate) beyond: Option<BeyondBudget>,
+    pub(crate) beyond: Option<BudgetExceeded>,
 }
 
 impl Matches {
@@ -200,7 +200,7 @@ impl Matches {
     /// Returns the probability that a document right at the similarity bound is among the candidates.
     /// `None` means that no document within the bounds can be missing, since the bound is a distance (of
     /// both bounds that must be met one is), or all documents were scanned. If a budget left documents
-    /// out, neither holds: see [`beyond_budget`](Self::beyond_budget).
+    /// out, neither holds: see [`budget_exceeded`](Self::budget_exceeded).
     ///
     /// Of [`Nearest`](crate::Nearest) it is the probability that a document as near as the last one was
     /// found, 1 after a scan (a little less where [candidates are verified](crate::Nearest::verify)), and 0 where fewer were found than asked for without a scan.
@@ -219,11 +219,11 @@ impl Matches {
     /// Returns the candidates that the [budget](crate::Query::probe_budget) left out; `None` if it left none
     /// out or there was no budget, so that the answer is complete.
     #[must_use]
-    pub fn beyond_budget(&self) -> Option<BeyondBudget> {
+    pub fn budget_exceeded(&self) -> Option<BudgetExceeded> {
         self.beyond
     }
 
-    pub(crate) fn set_beyond(&mut self, beyond: Option<BeyondBudget>) {
+    pub(crate) fn set_beyond(&mut self, beyond: Option<BudgetExceeded>) {
         self.beyond = beyond;
         for found in &mut self.matches {
             found.beyond = beyond;

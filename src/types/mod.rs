@@ -16,7 +16,7 @@ pub use check_report::{CheckReport, Problem};
 pub use document::{Document, Record};
 pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 pub use key_text::key_text;
-pub use matches::{BeyondBudget, Match, Matches, Scope};
+pub use matches::{BudgetExceeded, Match, Matches, Scope};
 pub use novelty::{Novelty, Revision, Upserted};
 pub use operation::{Operation, Report};
 pub use overlaps::{FrequentPassage, Overlap, Overlaps, PlacedPassage};

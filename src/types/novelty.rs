@@ -1,12 +1,12 @@
 //! The results of inserts and upserts.
 
 use crate::id::DocumentId;
-use crate::types::matches::{BeyondBudget, Match};
+use crate::types::matches::{BudgetExceeded, Match};
 
 /// The result of `insert_if_new`.
 ///
 /// With [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) a document is compared with a
-/// part of a hot bucket only; [`beyond_budget`](Self::beyond_budget) says if that was so.
+/// part of a hot bucket only; [`budget_exceeded`](Self::budget_exceeded) says if that was so.
 ///
 /// ```
 /// # use resemblance::{MinHash, Novelty, Schema, Store, Text};
@@ -18,11 +18,11 @@ use crate::types::matches::{BeyondBudget, Match};
 /// match store.insert_if_new("b", &page)? {
 ///     Novelty::New { id, .. } => println!("inserted as document {id}"),
 ///     Novelty::NearDuplicate(found) => assert_eq!(found.key(), Some(&b"a"[..])),
-///     Novelty::SameKey(_) => println!("this page was here before"),
+///     Novelty::KeyExists(_) => println!("this page was here before"),
 ///     _ => {}
 /// }
 /// let same = store.insert_if_new("a", &page)?;
-/// assert!(matches!(same, Novelty::SameKey(_)) && same.beyond_budget().is_none());
+/// assert!(matches!(same, Novelty::KeyExists(_)) && same.budget_exceeded().is_none());
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -35,17 +35,17 @@ pub enum Novelty {
         id: DocumentId,
         /// The candidates that it was not compared with; only stores that were opened with a
         /// [budget](crate::StoreOptions::probe_budget) leave any out.
-        left_out: Option<BeyondBudget>,
+        left_out: Option<BudgetExceeded>,
     },
     /// The store has a near-duplicate, of which this is the best one. Nothing was written.
     NearDuplicate(Match),
     /// The store has a document with the same key, near or not, and this is how similar the two are.
     /// Nothing was written.
-    SameKey(Match),
+    KeyExists(Match),
 }
 
 impl Novelty {
-    pub(crate) fn inserted(id: DocumentId, beyond: Option<BeyondBudget>) -> Self {
+    pub(crate) fn inserted(id: DocumentId, beyond: Option<BudgetExceeded>) -> Self {
         Self::New {
             id,
             left_out: beyond,
@@ -75,7 +75,7 @@ impl Novelty {
     pub fn id(&self) -> DocumentId {
         match self {
             Self::New { id, .. } => *id,
-            Self::NearDuplicate(found) | Self::SameKey(found) => found.id(),
+            Self::NearDuplicate(found) | Self::KeyExists(found) => found.id(),
         }
     }
 
@@ -96,17 +96,17 @@ impl Novelty {
     pub fn found(&self) -> Option<&Match> {
         match self {
             Self::New { .. } => None,
-            Self::NearDuplicate(found) | Self::SameKey(found) => Some(found),
+            Self::NearDuplicate(found) | Self::KeyExists(found) => Some(found),
         }
     }
 
     /// Returns the candidates that the store's budget left out; `None` if the result is the same as
     /// without a budget.
     #[must_use]
-    pub fn beyond_budget(&self) -> Option<BeyondBudget> {
+    pub fn budget_exceeded(&self) -> Option<BudgetExceeded> {
         match self {
             Self::New { left_out, .. } => *left_out,
-            Self::NearDuplicate(found) | Self::SameKey(found) => found.beyond_budget(),
+            Self::NearDuplicate(found) | Self::KeyExists(found) => found.budget_exceeded(),
         }
     }
 }

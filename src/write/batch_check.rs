@@ -258,11 +258,11 @@ impl<'d> BatchCheck<'d> {
             let in_batch = || document.key().and_then(|key| inserted.id_of_key(key));
             if let Some(id) = stored.or_else(in_batch) {
                 let same = Subject::new(signature).compare(target.view(), id)?;
-                insert.novelties.push(Novelty::SameKey(same));
+                insert.novelties.push(Novelty::KeyExists(same));
                 continue;
             }
             let best = self.best(target.view(), insert, (query_index, found), &inserted)?;
-            let beyond = best.beyond_budget();
+            let beyond = best.budget_exceeded();
             if let Some(found) = best.into_iter().next() {
                 insert.novelties.push(Novelty::NearDuplicate(found));
                 continue;

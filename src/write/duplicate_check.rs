@@ -4,14 +4,14 @@ use crate::error::Result;
 use crate::query::{Bounds, Budget, Collector, Search, Subject};
 use crate::read::ReadView;
 use crate::sketch::Signature;
-use crate::types::{BeyondBudget, Document, Novelty};
+use crate::types::{BudgetExceeded, Document, Novelty};
 
 /// The result of looking for a document's key and for near-duplicates of it.
 pub(crate) struct DuplicateCheck {
     /// Why the document is not new; `None` if neither its key nor a near-duplicate was found.
     pub(crate) novelty: Option<Novelty>,
     /// Candidates that the store's budget left out of a check that found nothing.
-    pub(crate) beyond: Option<BeyondBudget>,
+    pub(crate) beyond: Option<BudgetExceeded>,
 }
 
 /// Looks for the document's key first, and then for the best match within the schema's bounds.
@@ -28,7 +28,7 @@ pub(crate) fn find_duplicate(
     {
         let same = Subject::new(signature).compare(source, id)?;
         return Ok(DuplicateCheck {
-            novelty: Some(Novelty::SameKey(same)),
+            novelty: Some(Novelty::KeyExists(same)),
             beyond: None,
         });
     }
@@ -38,7 +38,7 @@ pub(crate) fn find_duplicate(
     let budget = Budget::from_options(&context.options)?;
     let matches = search.budget(budget).one(0, signature)?;
     Ok(DuplicateCheck {
-        beyond: matches.beyond_budget(),
+        beyond: matches.budget_exceeded(),
         novelty: matches.into_iter().next().map(Novelty::NearDuplicate),
     })
 }

@@ -209,7 +209,7 @@ impl Transaction {
 
     pub(crate) fn note_answer(&self, novelty: &Novelty) {
         self.writer.counters.note_answer(novelty);
-        if novelty.beyond_budget().is_some() {
+        if novelty.budget_exceeded().is_some() {
             self.writer.store.context.note_budget_met();
         }
     }

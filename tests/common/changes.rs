@@ -60,7 +60,7 @@ pub(crate) fn same_novelty(model: &Model, novelty: &Novelty, expected: &Expected
     match (novelty, expected) {
         (Novelty::New { id, .. }, Expected::New(expected)) => assert_eq!(id.get(), *expected),
         (Novelty::NearDuplicate(found), Expected::NearDuplicate(expected))
-        | (Novelty::SameKey(found), Expected::SameKey(expected)) => {
+        | (Novelty::KeyExists(found), Expected::SameKey(expected)) => {
             same_match(model, found, *expected);
         }
         (novelty, Expected::New(id)) => panic!("{novelty:?}, expected the new document {id}"),

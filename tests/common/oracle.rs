@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use resemblance::{
-    By, Document, EmptyDocuments, MinHashKind, MinHashSchema, Near, Record, Schema, Signature,
-    Snapshot, TableDesign,
+    Combine, Document, EmptyDocuments, Family, MinHashKind, MinHashSchema, Record, Schema,
+    Signature, Snapshot, TableDesign,
 };
 
 use super::question::{Question, told};
@@ -333,21 +333,21 @@ impl Model {
         &self,
         signature: &Signature,
         n: usize,
-        by: By,
+        by: Family,
         in_buckets: bool,
     ) -> Vec<Found> {
         let mut found: Vec<Found> = self
             .others(signature, None)
             .filter(|(_, other)| match by {
                 _ if !in_buckets => true,
-                By::SimHash => self.shares_prefix(signature, other),
+                Family::SimHash => self.shares_prefix(signature, other),
                 _ => self.shares_band(signature, other),
             })
             .filter(|(_, other)| signature.is_empty() == other.is_empty())
             .map(|(id, other)| self.compare(id, signature, other))
             .collect();
         best_first(&mut found);
-        if by == By::SimHash {
+        if by == Family::SimHash {
             found.sort_by_key(|found| found.distance);
         }
         found.truncate(n);
@@ -361,19 +361,19 @@ impl Model {
         );
         let by = match (question.by, minhash, simhash) {
             (Some(by), ..) => by,
-            (None, true, false) => By::MinHash,
-            (None, false, true) => By::SimHash,
+            (None, true, false) => Family::MinHash,
+            (None, false, true) => Family::SimHash,
             _ => match (question.min_similarity, question.max_distance) {
-                (Some(_), None) => By::MinHash,
-                (None, Some(_)) => By::SimHash,
-                _ if self.schema.near() == Near::Both => By::Both,
-                _ => By::Any,
+                (Some(_), None) => Family::MinHash,
+                (None, Some(_)) => Family::SimHash,
+                _ if self.schema.near() == Combine::Both => Family::Both,
+                _ => Family::Any,
             },
         };
         let families = Families {
-            minhash: by != By::SimHash,
-            simhash: by != By::MinHash,
-            both: by == By::Both,
+            minhash: by != Family::SimHash,
+            simhash: by != Family::MinHash,
+            both: by == Family::Both,
         };
         ((minhash || !families.minhash) && (simhash || !families.simhash)).then_some(families)
     }

@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use resemblance::{Bounds, By, Matches, Query};
+use resemblance::{Bounds, Family, Matches, Query};
 
 use super::Random;
 
 /// What a query asks for beside the signature.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Question {
-    pub(crate) by: Option<By>,
+    pub(crate) by: Option<Family>,
     pub(crate) min_similarity: Option<f64>,
     pub(crate) max_distance: Option<u32>,
     pub(crate) accept_lower_recall: bool,
@@ -95,7 +95,7 @@ pub(crate) fn told(asker: u64, id: u64) -> Option<f64> {
 
 /// A question that fits the schema or does not.
 pub(crate) fn any_question(random: &mut Random) -> Question {
-    use By::{Any, Both, MinHash, SimHash};
+    use Family::{Any, Both, MinHash, SimHash};
     let bys = [None, None, None, Some(MinHash), Some(SimHash), Some(Any)];
     let similarities = [0.0, 0.25, 0.5, 0.8, 0.9375, 1.0, 1.0, 1.01, f64::NAN];
     let distances = [0, 1, 2, 3, 3, 8, 20, 64];

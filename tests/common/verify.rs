@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use resemblance::{
-    By, DocumentId, Error, Match, Matches, Query, Record, Result, Schema, Scope, Signature,
+    DocumentId, Error, Family, Match, Matches, Query, Record, Result, Schema, Scope, Signature,
     Snapshot, Store, WriteTransaction,
 };
 
@@ -202,7 +202,7 @@ fn is_part_of(
         budget: None,
         ..*question
     };
-    if answer.beyond_budget().is_none() {
+    if answer.budget_exceeded().is_none() {
         let whole = model.query(signature, &without, exclude).unwrap();
         same_answer(model, answer, &whole, &without);
         return true;
@@ -230,11 +230,13 @@ fn same_answer(model: &Model, answer: &Matches, expected: &Answer, question: &Qu
         assert_eq!(answer.candidates(), expected.compared, "{question:?}");
     }
     assert_eq!(answer.scope() == Scope::Scan, question.scan);
-    let beyond = answer.beyond_budget().map_or(0, |beyond| beyond.documents);
+    let beyond = answer
+        .budget_exceeded()
+        .map_or(0, |beyond| beyond.documents);
     assert_eq!(beyond, expected.left_out, "{question:?}");
     assert!(
         answer
-            .beyond_budget()
+            .budget_exceeded()
             .is_none_or(|b| beyond > 0 && !b.is_least)
     );
 }
@@ -383,8 +385,8 @@ pub(crate) fn whole_snapshot(
 fn nearest_like(snapshot: &Snapshot, model: &Model, signature: &Signature, n: usize) {
     let schema = snapshot.schema();
     let families = [
-        schema.minhash().map(|_| By::MinHash),
-        schema.simhash().map(|_| By::SimHash),
+        schema.minhash().map(|_| Family::MinHash),
+        schema.simhash().map(|_| Family::SimHash),
     ];
     for by in families.into_iter().flatten() {
         let nearest = |recall| {

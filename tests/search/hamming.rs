@@ -175,7 +175,7 @@ fn assert_complete(case: &Case, snapshot: &Snapshot, held: &Held, asked: &[Words
                 .run()
                 .unwrap();
             assert_eq!(&found(&matches), expected, "{}", told());
-            assert_eq!((matches.recall(), matches.beyond_budget()), (None, None));
+            assert_eq!((matches.recall(), matches.budget_exceeded()), (None, None));
             if max_distance <= TableDesign::complete_distance(design.groups()).into() {
                 assert_eq!(matches.scope(), Scope::Candidates, "{}", told());
             }
@@ -251,7 +251,7 @@ fn a_budget_is_no_reason_to_scan() {
     let few = query().probe_budget(3).run().unwrap();
     assert_eq!(few.scope(), Scope::Candidates);
     assert!(
-        few.candidates() <= 3 && few.beyond_budget().is_some(),
+        few.candidates() <= 3 && few.budget_exceeded().is_some(),
         "{few:?}"
     );
 

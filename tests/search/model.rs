@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use proptest::prelude::Just;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
-use resemblance::{EmptyDocuments, MinHash, Near, Schema, SimHash, Text};
+use resemblance::{Combine, EmptyDocuments, MinHash, Schema, SimHash, Text};
 
 use crate::common::sample::trials;
 use crate::common::verify::COMPARED;
@@ -135,7 +135,7 @@ fn any_schema_3() {
 fn schema(
     minhash: Option<MinHash>,
     simhash: Option<SimHash>,
-    near: Near,
+    near: Combine,
     empty: EmptyDocuments,
 ) -> Schema {
     let mut builder = Schema::builder().near(near);
@@ -170,7 +170,7 @@ fn minhash_empty_documents_distinct() {
     let schema = schema(
         Some(small_minhash()),
         None,
-        Near::Any,
+        Combine::Any,
         EmptyDocuments::Distinct,
     );
     run_of(regressions!("minhash"), &schema);
@@ -179,7 +179,7 @@ fn minhash_empty_documents_distinct() {
 #[test]
 fn minhash_by_recall_empty_documents_alike() {
     let minhash = MinHash::new(64).threshold(0.8).code_bits(64);
-    let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Alike);
+    let schema = schema(Some(minhash), None, Combine::Any, EmptyDocuments::Alike);
     run_of(regressions!("minhash_alike"), &schema);
 }
 
@@ -188,7 +188,7 @@ fn simhash_empty_documents_distinct() {
     let schema = schema(
         None,
         Some(SimHash::bits64()),
-        Near::Any,
+        Combine::Any,
         EmptyDocuments::Distinct,
     );
     run_of(regressions!("simhash"), &schema);
@@ -197,7 +197,7 @@ fn simhash_empty_documents_distinct() {
 #[test]
 fn simhash_far_empty_documents_alike() {
     let simhash = SimHash::bits64().max_distance(8);
-    let schema = schema(None, Some(simhash), Near::Both, EmptyDocuments::Alike);
+    let schema = schema(None, Some(simhash), Combine::Both, EmptyDocuments::Alike);
     run_of(regressions!("simhash_alike"), &schema);
 }
 
@@ -207,7 +207,7 @@ fn either_family() {
     let schema = schema(
         Some(small_minhash()),
         Some(simhash),
-        Near::Any,
+        Combine::Any,
         EmptyDocuments::Alike,
     );
     run_of(regressions!("either_family"), &schema);
@@ -219,7 +219,7 @@ fn both_families() {
     let schema = schema(
         Some(small_minhash()),
         Some(simhash),
-        Near::Both,
+        Combine::Both,
         EmptyDocuments::Distinct,
     );
     run_of(regressions!("both_families"), &schema);
@@ -231,7 +231,7 @@ fn minhash_of_few_bits_and_simhash_of_128() {
     let schema = schema(
         Some(small_minhash().value_bits(4)),
         Some(simhash),
-        Near::Any,
+        Combine::Any,
         EmptyDocuments::Alike,
     );
     run_of(regressions!("few_bits"), &schema);
@@ -240,33 +240,33 @@ fn minhash_of_few_bits_and_simhash_of_128() {
 #[test]
 fn minhash_of_one_pass_empty_documents_alike() {
     let minhash = MinHash::one_pass(16).banding(4, 3).threshold(0.5);
-    let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Alike);
+    let schema = schema(Some(minhash), None, Combine::Any, EmptyDocuments::Alike);
     run_of(regressions!("one_pass"), &schema);
 }
 
 #[test]
 fn the_smallest_hashes_empty_documents_alike() {
     let minhash = MinHash::bottom_k(128).banding(5, 3).threshold(0.85);
-    let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Alike);
+    let schema = schema(Some(minhash), None, Combine::Any, EmptyDocuments::Alike);
     run_of(regressions!("bottom_k"), &schema);
 }
 
 #[test]
 fn minhash_of_one_bit_empty_documents_distinct() {
     let minhash = small_minhash().value_bits(1);
-    let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Distinct);
+    let schema = schema(Some(minhash), None, Combine::Any, EmptyDocuments::Distinct);
     run_of(regressions!("one_bit"), &schema);
 }
 
 #[test]
 fn minhash_made_elsewhere_empty_documents_alike() {
-    let schema = schema(Some(external()), None, Near::Any, EmptyDocuments::Alike);
+    let schema = schema(Some(external()), None, Combine::Any, EmptyDocuments::Alike);
     run_of(regressions!("external"), &schema);
 }
 
 #[test]
 fn simhash_of_128_bits_empty_documents_distinct() {
     let simhash = SimHash::bits128().max_distance(6);
-    let schema = schema(None, Some(simhash), Near::Any, EmptyDocuments::Distinct);
+    let schema = schema(None, Some(simhash), Combine::Any, EmptyDocuments::Distinct);
     run_of(regressions!("simhash_128"), &schema);
 }

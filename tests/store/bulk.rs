@@ -9,8 +9,8 @@ use crate::common::oracle::{Entry, contents};
 use crate::common::sample::trials;
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{
-    BulkBuild, BulkOptions, BulkReport, Document, DuplicateKeys, EmptyDocuments, Error, MinHash,
-    Near, Schema, SimHash, Store,
+    BulkBuild, BulkOptions, BulkReport, Combine, Document, DuplicateKeys, EmptyDocuments, Error,
+    MinHash, Schema, SimHash, Store,
 };
 
 fn schemas() -> Vec<Schema> {
@@ -27,7 +27,7 @@ fn schemas() -> Vec<Schema> {
         Schema::builder()
             .minhash(minhash())
             .simhash(SimHash::bits64().max_distance(6))
-            .near(Near::Both)
+            .near(Combine::Both)
             .empty_documents(empty),
         Schema::builder().minhash(MinHash::one_pass(32).threshold(0.7)),
         Schema::builder()

@@ -156,7 +156,7 @@ fn change_own_keys(store: &Store, thread: u32, changes: u64) -> Held {
             }
             2 => match store.insert_if_new(document, &page).unwrap() {
                 Novelty::New { .. } => assert!(!is_there),
-                Novelty::SameKey(found) => {
+                Novelty::KeyExists(found) => {
                     assert!(is_there && found.key() == Some(&key[..]));
                     continue;
                 }
@@ -366,7 +366,7 @@ fn what_is_known_waits_for_nobody() {
         }
         thread::sleep(Duration::from_millis(20));
         let same_key = store.insert_if_new("there", &signature(3)).unwrap();
-        assert!(matches!(same_key, Novelty::SameKey(_)), "{same_key:?}");
+        assert!(matches!(same_key, Novelty::KeyExists(_)), "{same_key:?}");
         let near = store.insert_if_new("again", &signature(1)).unwrap();
         assert!(matches!(near, Novelty::NearDuplicate(_)), "{near:?}");
         answered.store(true, Ordering::SeqCst);

@@ -7,7 +7,7 @@ use crate::common::oracle::cut;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean, sealing_after};
 use resemblance::{
-    Document, EmptyDocuments, Error, MinHash, Near, Revision, Schema, Signature, SimHash, Store,
+    Combine, Document, EmptyDocuments, Error, MinHash, Revision, Schema, Signature, SimHash, Store,
     Upserted,
 };
 
@@ -134,11 +134,11 @@ fn revisions_go_by_the_bounds_of_the_schema() {
             &[(0, 4), (0, 60)],
         ),
         (
-            both(Near::Any),
+            both(Combine::Any),
             &[(4, 60), (16, 3), (0, 1)],
             &[(5, 4), (16, 60)],
         ),
-        (both(Near::Both), &[(4, 3), (1, 0)], &[(4, 4), (5, 3)]),
+        (both(Combine::Both), &[(4, 3), (1, 0)], &[(4, 4), (5, 3)]),
     ];
     for (schema, near, different) in cases {
         let place = Place::new();

@@ -16,8 +16,8 @@ use std::time::Instant;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean};
 use resemblance::{
-    Bounds, By, Document, DocumentId, Error, MinHash, Novelty, Schema, Signature, SimHash, Store,
-    Text,
+    Bounds, Document, DocumentId, Error, Family, MinHash, Novelty, Schema, Signature, SimHash,
+    Store, Text,
 };
 
 #[test]
@@ -161,7 +161,7 @@ fn what_a_long_transaction_has_written_can_be_removed_by_it() {
         }
         assert!(transaction.contains(key).unwrap());
         let asked = signature(number);
-        let all = Bounds::new().by(By::SimHash).max_distance(64);
+        let all = Bounds::new().by(Family::SimHash).max_distance(64);
         let scanned = transaction.query(&asked).bounds(all).scan();
         let scanned = scanned.run().unwrap();
         assert_eq!(scanned.len() as u64, transaction.len());

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::common::sample::{one_in, trials};
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{
-    BulkOptions, Document, DocumentId, EmptyDocuments, MergeStats, MinHash, Near, Rebanding,
+    BulkOptions, Combine, Document, DocumentId, EmptyDocuments, MergeStats, MinHash, Rebanding,
     Schema, Signature, SimHash, Snapshot, Stats, Store,
 };
 
@@ -31,7 +31,7 @@ fn schemas() -> [Schema; 5] {
         Schema::builder()
             .minhash(minhash())
             .simhash(SimHash::bits64().max_distance(6))
-            .near(Near::Both)
+            .near(Combine::Both)
             .empty_documents(EmptyDocuments::Alike),
     ];
     builders.map(|builder| builder.build().unwrap())

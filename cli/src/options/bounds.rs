@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use clap::{Args, ValueEnum};
-use resemblance::{Bounds, By, Schema};
+use resemblance::{Bounds, Family, Schema};
 
 use crate::failure::{Failure, Result};
 
@@ -102,12 +102,12 @@ impl ByOptions {
     }
 
     /// The family that was given.
-    pub(crate) fn family(self) -> Option<By> {
+    pub(crate) fn family(self) -> Option<Family> {
         self.by.map(|by| match by {
-            ByOption::Minhash => By::MinHash,
-            ByOption::Simhash => By::SimHash,
-            ByOption::Any => By::Any,
-            ByOption::Both => By::Both,
+            ByOption::Minhash => Family::MinHash,
+            ByOption::Simhash => Family::SimHash,
+            ByOption::Any => Family::Any,
+            ByOption::Both => Family::Both,
         })
     }
 

@@ -2,8 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use resemblance::{
-    Containment, EmptyDocuments, MinHash, MinHashKind, MinHashSchema, Near, Permutations, Schema,
-    SimHash,
+    Combine, Containment, EmptyDocuments, MinHash, MinHashKind, MinHashSchema, Permutations,
+    Schema, SimHash,
 };
 
 use super::bounds::BoundOptions;
@@ -256,8 +256,8 @@ impl SchemaOptions {
         }
         match self.near {
             None => {}
-            Some(NearOption::Any) => schema = schema.near(Near::Any),
-            Some(NearOption::Both) => schema = schema.near(Near::Both),
+            Some(NearOption::Any) => schema = schema.near(Combine::Any),
+            Some(NearOption::Both) => schema = schema.near(Combine::Both),
         }
         match self.empty {
             None => {}

@@ -43,7 +43,7 @@ pub(crate) struct DocumentTally {
     /// Paragraphs or lines that stood before.
     pub(crate) dropped_parts: u64,
     /// Documents that were compared with a part of their candidates only.
-    pub(crate) beyond_budget: u64,
+    pub(crate) budget_exceeded: u64,
 }
 
 impl DocumentTally {
@@ -149,7 +149,7 @@ impl fmt::Display for TallySummary<'_> {
             ("unchanged", self.tally.unchanged),
             ("emptied", self.tally.emptied),
             ("repeated parts", self.tally.dropped_parts),
-            ("beyond the budget", self.tally.beyond_budget),
+            ("beyond the budget", self.tally.budget_exceeded),
             ("blank lines", self.totals.blank),
         ];
         for (name, count) in others {

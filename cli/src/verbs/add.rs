@@ -332,14 +332,14 @@ impl Addition<'_> {
         if let Some(verdicts) = &mut self.verdicts {
             verdicts.take(placed.line, &placed.document.key, novelty)?;
         }
-        self.tally.beyond_budget += u64::from(novelty.beyond_budget().is_some());
+        self.tally.budget_exceeded += u64::from(novelty.budget_exceeded().is_some());
         match novelty {
             Novelty::NearDuplicate(found) => {
                 self.tally.dropped += 1;
                 let is_estimated = self.features.is_some() && !found.is_exact();
                 self.tally.estimated += u64::from(is_estimated);
             }
-            Novelty::SameKey(_) => self.tally.known += 1,
+            Novelty::KeyExists(_) => self.tally.known += 1,
             _ => {
                 self.tally.kept += 1;
                 let signature = &placed.document.value.signature;

@@ -85,7 +85,7 @@ impl AdditionVerdicts {
                 }
             }
             // The document of this very row, unless the store has it of another one.
-            Novelty::SameKey(found) => {
+            Novelty::KeyExists(found) => {
                 let is_of_other = self.kept.contains(&document) || self.log.is_kept(document)?;
                 let place = SurvivorPlace::Store(document);
                 let found = Survivor::from_match(found, place, Some(key.to_vec()), false);

@@ -172,7 +172,7 @@ fn summary(report: &ImportReport) -> String {
         (report.replaced, "replaced"),
         (report.skipped, "left out whose key is there"),
         (report.near_duplicates, "left out as near-duplicates"),
-        (report.beyond_budget, "compared with a part only"),
+        (report.budget_exceeded, "compared with a part only"),
     ] {
         if count > 0 {
             summary += &format!(", {count} {what}");

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use clap::Args;
 use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{
-    Bounds, By, DocumentId, Fingerprint, Match, Matches, Nearest, Query, Scope, Signature, Snapshot,
+    Bounds, DocumentId, Family, Fingerprint, Match, Matches, Nearest, Query, Scope, Signature,
+    Snapshot,
 };
 
 use crate::bug::at;
@@ -253,7 +254,7 @@ enum Goal {
 #[derive(Clone, Copy)]
 struct NearestQuestion {
     goal: Goal,
-    by: Option<By>,
+    by: Option<Family>,
     min_recall: Option<f64>,
     scans: bool,
 }
@@ -478,7 +479,7 @@ fn explain(context: &Context, question: Question, matches: &Matches) {
     if let Question::Nearest(question) = question {
         explain_nearest(context, question, matches);
     }
-    if let Some(beyond) = matches.beyond_budget() {
+    if let Some(beyond) = matches.budget_exceeded() {
         context.messages.note(format!(
             "the budget left out {beyond} documents that share a bucket; others may be more like it"
         ));
@@ -637,7 +638,7 @@ fn query_corpus(
         let (is_empty, matches) = document.value;
         tally.empty += u64::from(is_empty);
         tally.kept += u64::from(!matches.is_empty());
-        tally.beyond_budget += u64::from(matches.beyond_budget().is_some());
+        tally.budget_exceeded += u64::from(matches.budget_exceeded().is_some());
         for found in matches {
             results.row(&match_values(Some(&document.key), &found, is_exact))?;
         }

@@ -246,7 +246,7 @@ impl Deduplicator {
         let floor = bounds.resolve(&self.kept.view().context().schema, false)?;
         let query = self.query(sketched, floor.similarity_floor());
         let matches = query.bounds(bounds).limit(1).run()?;
-        let beyond = matches.beyond_budget();
+        let beyond = matches.budget_exceeded();
         if let Some(mut found) = matches.into_iter().next() {
             found.beyond = beyond;
             return Ok(Novelty::NearDuplicate(found));

@@ -69,7 +69,7 @@ pub struct Duplicates {
     dropped: vec::IntoIter<DroppedDocument>,
     left_out: LeftOut,
     suspicious: Vec<SuspiciousCluster>,
-    beyond_budget: u64,
+    budget_exceeded: u64,
 }
 
 impl Join<'_, Clusters> {
@@ -163,7 +163,7 @@ fn all_but_one(
             features,
             Decided {
                 dropped,
-                beyond_budget: 0,
+                budget_exceeded: 0,
             },
         )
     })
@@ -183,7 +183,7 @@ impl Duplicates {
             dropped: decided.dropped.into_iter(),
             left_out: LeftOut::default(),
             suspicious: Vec::new(),
-            beyond_budget: decided.beyond_budget,
+            budget_exceeded: decided.budget_exceeded,
         }
     }
 
@@ -204,12 +204,12 @@ impl Duplicates {
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let join = store.snapshot()?.clusters();
     /// let duplicates = join.duplicates(DedupPolicy::Cluster, &Preference::Earliest, None)?;
-    /// assert_eq!(duplicates.beyond_budget(), 0); // clusters know no budget
+    /// assert_eq!(duplicates.budget_exceeded(), 0); // clusters know no budget
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
-    pub fn beyond_budget(&self) -> u64 {
-        self.beyond_budget
+    pub fn budget_exceeded(&self) -> u64 {
+        self.budget_exceeded
     }
 
     /// Clusters that are too large to be believed; none unless clusters were searched for.

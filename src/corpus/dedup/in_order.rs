@@ -25,7 +25,7 @@ pub(super) struct DroppedDocument {
 pub(super) struct Decided {
     pub(super) dropped: Vec<DroppedDocument>,
     /// Documents that were compared with a part of their candidates only.
-    pub(super) beyond_budget: u64,
+    pub(super) budget_exceeded: u64,
 }
 
 /// Decides on documents in an order.
@@ -83,7 +83,7 @@ impl<'f> InOrder<'f> {
         let total = ids.len() as u64;
         let mut decided = Decided {
             dropped: Vec::new(),
-            beyond_budget: 0,
+            budget_exceeded: 0,
         };
         for (number, piece) in (0..).zip(ids.chunks(DECIDED_TOGETHER)) {
             let done = number * DECIDED_TOGETHER as u64;
@@ -115,7 +115,7 @@ impl<'f> InOrder<'f> {
             }
         }
         for ((id, _), decision) in sketched.iter().zip(decisions) {
-            decided.beyond_budget += u64::from(decision.beyond_budget().is_some());
+            decided.budget_exceeded += u64::from(decision.budget_exceeded().is_some());
             if let Some(found) = decision.found() {
                 let kept = self.deduplicator.get_id(found.id())?;
                 let survivor = kept.or_bug("a document was found that was not kept")?;

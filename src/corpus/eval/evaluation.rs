@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at};
 use std::borrow::Cow;
 
-use crate::query::{Bounds, By, Query};
+use crate::query::{Bounds, Family, Query};
 use crate::read::SnapshotView;
 use crate::schema::{MinHashSchema, Schema};
 use crate::sketch::{EmptyDocuments, Signature};
@@ -230,7 +230,7 @@ impl Evaluation {
         minhash: MinHashSchema,
         signatures: &[Signature],
     ) -> Result<Vec<Similar>> {
-        let bounds = Bounds::new().by(By::MinHash);
+        let bounds = Bounds::new().by(Family::MinHash);
         // Every estimate is at least 0, so that these are all that share a band.
         let all = bounds.min_similarity(0.0).accept_lower_recall();
         let candidates = self.partners(signatures, all)?;
@@ -265,7 +265,7 @@ impl Evaluation {
     }
 
     /// Returns the documents that the store answers by one family, by both or by any.
-    fn returned_by(&self, signatures: &[Signature], by: By) -> Result<Vec<Vec<usize>>> {
+    fn returned_by(&self, signatures: &[Signature], by: Family) -> Result<Vec<Vec<usize>>> {
         let answers = self.query(signatures).bounds(Bounds::new().by(by)).run()?;
         let documents = |matches: Matches| {
             let ids = matches.iter().map(|near| index_of(near.id().get()));
@@ -276,7 +276,7 @@ impl Evaluation {
 
     /// Returns the answers of the store by distance.
     fn by_distance(&self, signatures: &[Signature]) -> Result<Vec<Nearby>> {
-        let bounds = Bounds::new().by(By::SimHash);
+        let bounds = Bounds::new().by(Family::SimHash);
         let answers = self.query(signatures).bounds(bounds).run()?;
         let nearby = |matches: Matches| -> Result<Nearby> {
             let mut documents = Vec::with_capacity(matches.len());

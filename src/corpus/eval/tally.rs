@@ -7,7 +7,7 @@ use crate::corpus::verification::Partner;
 use crate::error::Result;
 use crate::invariant::at_mut;
 use crate::lanes::TableDesign;
-use crate::query::By;
+use crate::query::Family;
 use crate::schema::MinHashSchema;
 
 /// Steps of similarity: tenths, and 1 for itself.
@@ -498,7 +498,7 @@ impl MinHashTally {
 #[non_exhaustive]
 pub struct FamilyTally {
     /// The family that decides.
-    pub by: By,
+    pub by: Family,
     /// The least similarity of a right pair.
     pub threshold: f64,
     /// Number of right pairs in the sample.
@@ -519,7 +519,7 @@ impl FamilyTally {
             expected: 0.0,
             returned: ReturnedPairs::default(),
         };
-        [By::MinHash, By::SimHash, By::Both, By::Any]
+        [Family::MinHash, Family::SimHash, Family::Both, Family::Any]
             .map(tally)
             .to_vec()
     }
@@ -558,14 +558,14 @@ pub(super) struct FamilyTheory {
 }
 
 impl FamilyTheory {
-    fn probability(&self, by: By, similarity: f64) -> f64 {
+    fn probability(&self, by: Family, similarity: f64) -> f64 {
         let bands = self.minhash.probability(similarity);
         let distance = self.design.probability(similarity);
         match by {
-            By::MinHash => bands,
+            Family::MinHash => bands,
             // Where both must be near, the tables alone are asked.
-            By::SimHash | By::Both => distance,
-            By::Any => 1.0 - (1.0 - bands) * (1.0 - distance),
+            Family::SimHash | Family::Both => distance,
+            Family::Any => 1.0 - (1.0 - bands) * (1.0 - distance),
         }
     }
 }

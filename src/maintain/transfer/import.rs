@@ -189,7 +189,7 @@ pub struct ImportReport {
     pub near_duplicates: u64,
     /// Of all these, those that the [budget](crate::StoreOptions::probe_budget) of the store kept from being
     /// compared with all that they share buckets with.
-    pub beyond_budget: u64,
+    pub budget_exceeded: u64,
 }
 
 /// Stores the documents of a stream, in transactions of a limited size.
@@ -288,14 +288,14 @@ impl ImportReport {
         document: &Document<'_>,
         rules: &ImportRules,
     ) -> Result<()> {
-        self.beyond_budget += u64::from(novelty.beyond_budget().is_some());
+        self.budget_exceeded += u64::from(novelty.budget_exceeded().is_some());
         match novelty {
             Novelty::New { .. } => self.inserted += 1,
             Novelty::NearDuplicate(_) => self.near_duplicates += 1,
-            Novelty::SameKey(known) if rules.existing_keys == ExistingKeys::Refuse => {
+            Novelty::KeyExists(known) if rules.existing_keys == ExistingKeys::Refuse => {
                 return Err(key_exists(document.key(), known.id()));
             }
-            Novelty::SameKey(_) => self.skipped += 1,
+            Novelty::KeyExists(_) => self.skipped += 1,
         }
         Ok(())
     }

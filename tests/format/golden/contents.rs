@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use resemblance::{EmptyDocuments, Near, Record, Schema, Snapshot, Store};
+use resemblance::{Combine, EmptyDocuments, Record, Schema, Snapshot, Store};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -80,7 +80,7 @@ fn schema(schema: &Schema) -> String {
     let mut text = String::new();
     let (seed, lanes) = (schema.seed(), schema.lanes());
     let is_alike = schema.empty_documents() == EmptyDocuments::Alike;
-    let needs_both = schema.near() == Near::Both;
+    let needs_both = schema.near() == Combine::Both;
     let reads_texts = schema.text().is_some();
     writeln!(
         text,

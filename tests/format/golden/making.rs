@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use resemblance::{
-    BulkOptions, Containment, Document, DocumentFrequencies, DocumentId, EmptyDocuments, MinHash,
-    MinHashKind, Near, Permutations, Rebanding, Schema, Signature, SimHash, Store, StoreOptions,
+    BulkOptions, Combine, Containment, Document, DocumentFrequencies, DocumentId, EmptyDocuments,
+    MinHash, MinHashKind, Permutations, Rebanding, Schema, Signature, SimHash, Store, StoreOptions,
     Text,
 };
 
@@ -37,7 +37,7 @@ pub(crate) const STORES: [(&str, Make); 22] = [
             .minhash(minhash())
             .simhash(SimHash::bits64());
         let builder = builder
-            .near(Near::Both)
+            .near(Combine::Both)
             .empty_documents(EmptyDocuments::Alike);
         filled(path, builder.build().unwrap());
     }),

@@ -1,6 +1,6 @@
 //! Schemas, signatures and documents from few bytes.
 
-use resemblance::{EmptyDocuments, MinHash, MinHashKind, Near, Schema, Signature, SimHash};
+use resemblance::{Combine, EmptyDocuments, MinHash, MinHashKind, Schema, Signature, SimHash};
 
 /// Numbers from the front of an input; beyond the end there are zeros.
 pub(crate) struct Input<'d> {
@@ -47,7 +47,7 @@ pub(crate) fn schema(input: &mut Input<'_>) -> Schema {
             .simhash(SimHash::bits64().max_distance(2)),
         3 => {
             let both = builder.minhash(small()).simhash(SimHash::bits64());
-            both.near(Near::Both)
+            both.near(Combine::Both)
         }
         4 => builder
             .minhash(small().value_bits(4))

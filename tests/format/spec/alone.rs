@@ -1,6 +1,6 @@
 //! Schemas and signatures by themselves: section 14.
 
-use resemblance::{Bounds, By, Codec, MinHash, Schema, SimHash, Text};
+use resemblance::{Bounds, Codec, Family, MinHash, Schema, SimHash, Text};
 
 use super::{code_block, hex};
 
@@ -96,7 +96,7 @@ fn pairs_by_codes_and_rule_are_those_of_a_join() {
         .map(|signature| codec.bucket_codes(signature).unwrap())
         .collect();
     let exact = |a: usize, b: usize| 1.0 - (a + b) as f64 / 400.0;
-    for (by, is_exact) in [By::MinHash, By::SimHash, By::Any, By::Both]
+    for (by, is_exact) in [Family::MinHash, Family::SimHash, Family::Any, Family::Both]
         .into_iter()
         .flat_map(|by| [(by, false), (by, true)])
     {

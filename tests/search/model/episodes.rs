@@ -1,6 +1,6 @@
 //! Sequences that are written down: those that failed once, and those that take every step.
 
-use resemblance::{MinHash, Near, Rebanding, Schema, SimHash, Text};
+use resemblance::{Combine, MinHash, Rebanding, Schema, SimHash, Text};
 
 use crate::common::sample::one_in;
 use crate::model::drawn::Drawn;
@@ -115,7 +115,7 @@ fn every_step_with_both_families() {
         .text(Text::words(2))
         .minhash(MinHash::new(16).banding(4, 3).threshold(0.5))
         .simhash(SimHash::bits64().max_distance(2))
-        .near(Near::Both)
+        .near(Combine::Both)
         .expected_documents(100)
         .build()
         .unwrap();

@@ -1,7 +1,7 @@
 //! Schemas of all kinds, as plain data that can be made shorter and printed.
 
 use proptest::prelude::*;
-use resemblance::{EmptyDocuments, MinHash, Near, Permutations, Schema, SimHash, Text};
+use resemblance::{Combine, EmptyDocuments, MinHash, Permutations, Schema, SimHash, Text};
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -80,7 +80,7 @@ impl Recipe {
             .expected_documents(self.expected_documents)
             .seed(self.seed);
         if self.near_by_both {
-            builder = builder.near(Near::Both);
+            builder = builder.near(Combine::Both);
         }
         if self.empty_alike {
             builder = builder.empty_documents(EmptyDocuments::Alike);

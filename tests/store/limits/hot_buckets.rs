@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use resemblance::{
-    BeyondBudget, Document, MinHash, Novelty, Schema, Signature, SimHash, Store, StoreOptions,
+    BudgetExceeded, Document, MinHash, Novelty, Schema, Signature, SimHash, Store, StoreOptions,
 };
 
 use crate::common::Place;
@@ -116,7 +116,7 @@ fn a_bucket_of_all_is_probed_within_the_budget() {
     let ids: Vec<u64> = found.iter().map(|found| found.id().get()).collect();
     let expected = [last].into_iter().chain(0..BUDGET - 1);
     assert_eq!(ids, expected.collect::<Vec<u64>>());
-    let beyond = found.beyond_budget().unwrap();
+    let beyond = found.budget_exceeded().unwrap();
     assert_eq!(beyond.documents, POSTINGS + 2 - BUDGET);
     assert!(beyond.is_least && found.candidates() as u64 == BUDGET);
     let others = [near(5), signature.clone(), far(1)];
@@ -134,7 +134,7 @@ fn a_bucket_of_all_is_probed_within_the_budget() {
     let all = reads_much(&store, query);
     assert_eq!(generous, all);
     assert_eq!(
-        (all.beyond_budget(), all.candidates() as u64),
+        (all.budget_exceeded(), all.candidates() as u64),
         (None, documents())
     );
     note("queried with a generous budget", begun);
@@ -144,7 +144,7 @@ fn a_bucket_of_all_is_probed_within_the_budget() {
 }
 
 fn insertions(store: &Store, last: u64) {
-    let is_least = |beyond: Option<BeyondBudget>| beyond.is_some_and(|b| b.is_least);
+    let is_least = |beyond: Option<BudgetExceeded>| beyond.is_some_and(|b| b.is_least);
     // 15 more are looked at for an identical one.
     for (signature, expected) in [
         (near(1 << 30), Some(0)),
@@ -156,7 +156,7 @@ fn insertions(store: &Store, last: u64) {
             let document = Document::without_key();
             transaction.insert_if_new(document, &signature).unwrap()
         });
-        assert!(is_least(found.beyond_budget()), "{found:?}");
+        assert!(is_least(found.budget_exceeded()), "{found:?}");
         assert_eq!(found.is_new(), expected.is_none());
         match (&found, expected) {
             (
@@ -181,7 +181,7 @@ fn insertions(store: &Store, last: u64) {
         let found = transaction.insert_if_new(document, &near(number));
         let found = found.unwrap();
         assert_eq!((found.id().get(), found.is_new()), (number, false));
-        assert_eq!(found.beyond_budget(), None);
+        assert_eq!(found.budget_exceeded(), None);
     }
 }
 
@@ -202,7 +202,7 @@ fn a_prefix_of_all_is_probed_within_the_budget() {
         let found = reads_little(&store, BUDGET, run);
         assert_eq!(found[0].id().get(), number, "the own code is read first");
         assert!(found.iter().all(|f| all.iter().any(|a| a.id() == f.id())));
-        assert!(found.beyond_budget().is_some() && found.candidates() as u64 <= BUDGET);
+        assert!(found.budget_exceeded().is_some() && found.candidates() as u64 <= BUDGET);
         assert_eq!(query().probe_budget(documents()).run().unwrap(), all);
         // Identical: its code says so, and no signature is read.
         let mut transaction = store.begin_write().unwrap();
@@ -210,7 +210,7 @@ fn a_prefix_of_all_is_probed_within_the_budget() {
             let document = Document::without_key();
             transaction.insert_if_new(document, &signature).unwrap()
         });
-        assert_eq!((known.id().get(), known.beyond_budget()), (number, None));
+        assert_eq!((known.id().get(), known.budget_exceeded()), (number, None));
     }
     note("queried fingerprints", begun);
 }

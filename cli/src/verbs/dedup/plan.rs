@@ -160,7 +160,7 @@ impl<'a> DedupPlan<'a> {
                     score,
                     is_emptied,
                     digest,
-                    is_beyond_budget: answer.beyond_budget().is_some(),
+                    is_beyond_budget: answer.budget_exceeded().is_some(),
                     known: answer.into_iter().next(),
                     sketched: SketchedText {
                         signature,
@@ -204,7 +204,7 @@ impl<'a> DedupPlan<'a> {
         }
         let sketched = document.value;
         if let Some(known) = &sketched.known {
-            self.tally.beyond_budget += u64::from(sketched.is_beyond_budget);
+            self.tally.budget_exceeded += u64::from(sketched.is_beyond_budget);
             self.kept.push(false);
             self.dropped.push(true);
             // A store has no contents to compare with.
@@ -303,8 +303,9 @@ impl<'a> DedupPlan<'a> {
                     )?
                 }
             };
-            let is_beyond_budget = decision.beyond_budget().is_some() || document.is_beyond_budget;
-            self.tally.beyond_budget += u64::from(is_beyond_budget);
+            let is_beyond_budget =
+                decision.budget_exceeded().is_some() || document.is_beyond_budget;
+            self.tally.budget_exceeded += u64::from(is_beyond_budget);
             self.kept.push(decision.is_new());
             self.dropped.push(!decision.is_new());
             match decision.found() {
@@ -341,7 +342,7 @@ impl<'a> DedupPlan<'a> {
             let stored = StoredPayload::decode(first.payload())?;
             tell_suspicious(context, cluster, Some(stored.key));
         }
-        self.tally.beyond_budget += duplicates.beyond_budget();
+        self.tally.budget_exceeded += duplicates.budget_exceeded();
         for duplicate in duplicates {
             interrupt.check()?;
             let duplicate = duplicate?;

@@ -1,6 +1,6 @@
 //! The results of an evaluation, as sections of rows.
 
-use resemblance::By;
+use resemblance::Family;
 use resemblance::eval::{
     DocumentSample, EstimateErrors, FamilyTally, MinHashTally, RecallSpread, SimHashTally,
     step_name,
@@ -255,9 +255,9 @@ pub(super) fn seed_section(spreads: &[RecallSpread]) -> EvalSection<'static> {
 pub(super) fn family_section(families: &[FamilyTally]) -> EvalSection<'static> {
     let row = |tally: &FamilyTally| {
         let name = match tally.by {
-            By::MinHash => "minhash",
-            By::SimHash => "simhash",
-            By::Both => "both",
+            Family::MinHash => "minhash",
+            Family::SimHash => "simhash",
+            Family::Both => "both",
             _ => "any",
         };
         let precision = tally.returned.precision();

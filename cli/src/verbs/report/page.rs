@@ -310,11 +310,11 @@ impl ReportPage<'_> {
                 tally.estimated
             );
         }
-        if tally.beyond_budget > 0 {
+        if tally.budget_exceeded > 0 {
             let _ = writeln!(
                 out,
                 "<p>{} documents were compared with a part of their candidates only.</p>",
-                tally.beyond_budget
+                tally.budget_exceeded
             );
         }
         let mut table = HtmlTable::new(&["dropped", "survivor", self.likeness()]);
