@@ -27,7 +27,6 @@ mod sizes;
 mod staging;
 mod target;
 mod terminal;
-mod text_plot;
 
 pub(crate) use chart::{Chart, ChartAxis, ChartMark, ChartSeries};
 pub(crate) use colour::{ColourChoice, has_colour};
@@ -44,4 +43,3 @@ pub(crate) use sink::Sink;
 pub(crate) use sizes::BinarySize;
 pub(crate) use staging::{must_not_exist, parent, scratch_builder, sync_folder};
 pub(crate) use target::OutputTarget;
-pub(crate) use text_plot::TextPlot;

@@ -98,7 +98,6 @@ pub(crate) struct Building<'c, S> {
     context: &'c Context,
     sink: S,
     keeps_first: bool,
-    options: BulkOptions,
     /// Keeps the documents that are read for it.
     job: Option<Arc<Job>>,
     /// In messages: the user does not know the temporary one.
@@ -157,7 +156,6 @@ impl<'c, S: DocumentSink> Building<'c, S> {
             sink: sink.map_err(|error| failure(&name, error))?,
             context,
             keeps_first,
-            options,
             job: None,
             name,
         })
@@ -176,10 +174,6 @@ impl<'c, S: DocumentSink> Building<'c, S> {
     /// Whether later documents with a key that came before are left out; else they are an error.
     pub(crate) fn keeps_first(&self) -> bool {
         self.keeps_first
-    }
-
-    pub(crate) fn options(&self) -> &BulkOptions {
-        &self.options
     }
 
     /// Takes a document, which stands at `place`.

@@ -6,7 +6,6 @@ use resemblance::verification::FeatureSets;
 use resemblance::{DocumentId, Schema};
 
 use super::bit_list::BitList;
-use super::build_forecast::BuildForecaster;
 use super::building::{Building, DocumentSink};
 use super::context::Context;
 use super::positions::DocumentPositions;
@@ -38,7 +37,6 @@ pub(crate) fn fill<S: DocumentSink>(
         CorpusDocuments::start_job(context, corpus, building.job(), move |document| {
             Ok(document.content.sketch(&sketcher, with_features)?)
         });
-    let mut forecaster = BuildForecaster::new(context, || corpus.size_bytes());
     let mut positions = DocumentPositions::new(context.temp_dir.clone());
     let mut empty = BitList::default();
     let mut tally = DocumentTally::default();
@@ -47,11 +45,7 @@ pub(crate) fn fill<S: DocumentSink>(
         let Some(document) = read.take(context, corpus, &mut tally, skip_bad)? else {
             continue;
         };
-        let kind = (schema, building.options());
-        let stored_bytes = document.key.len() + document.payload.len();
         let signature = &document.value.signature;
-        let stored = (stored_bytes, signature);
-        forecaster.document(context, kind, stored, documents.read_bytes())?;
         let position = || corpus.position(source, line);
         match building.insert(document.to_store(), signature, position) {
             Ok(id) => {

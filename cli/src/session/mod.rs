@@ -1,10 +1,9 @@
 //! What the verbs share: the context of a run, documents of a corpus worked on by all threads, stores
-//! on their way to their names, and the forecasts and counts that are told.
+//! on their way to their names, and the counts that are told.
 //!
 //! It knows the shared options, and no verb.
 
 mod bit_list;
-mod build_forecast;
 mod building;
 mod context;
 mod copying;
@@ -27,7 +26,6 @@ mod watched;
 mod weighing;
 
 pub(crate) use bit_list::BitList;
-pub(crate) use build_forecast::BuildForecaster;
 pub(crate) use building::{Building, StoreBuilding, bulk_options, deduplicator};
 pub(crate) use context::Context;
 pub(crate) use copying::{

@@ -15,7 +15,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     CorpusOptions, FormatOptions, TableGroups, default_text, parse_bits, simhash_of,
 };
-use crate::output::{Chart, ChartAxis, Column, Results, TextPlot, Value};
+use crate::output::{Chart, ChartAxis, Column, Results, Value};
 use crate::session::{Context, SampleSource, read_sample};
 
 /// Where the S-curve is shown, and the columns.
@@ -65,8 +65,6 @@ const FAMILIES: u64 = 100;
 /// such of similarity --background: rho = ln(1/J) / ln(1/background), rows = ln n / ln(1/background),
 /// bands = n^rho, and what they would cost; and short_probability, with which query --nearest finds
 /// them by the first two rows of the bands of --threshold, before it reads all signatures.
-///
-/// On a terminal, or with --format table, the curves are drawn too.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -515,16 +513,12 @@ impl BandingTable<'_> {
         let mut columns = vec![Column::new("values")];
         columns.extend(POINTS.map(|(_, name)| Column::new(name)));
         let mut results = Results::new(layout, columns)?;
-        let mut plot = TextPlot::new();
-        plot.upright("the threshold", threshold);
         for choice in self.choices {
             let mut row = vec![Value::Count(choice.minhash.values().into())];
             row.extend(Self::probabilities(choice));
             results.row(&row)?;
-            plot.curve(&choice.name(), |s| choice.banding.probability(s));
         }
-        results.finish()?;
-        self.arguments.say(&format!("\n{}", plot.text()))
+        results.finish()
     }
 }
 
@@ -570,16 +564,13 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
     }
     simhash_rows(arguments, &choices, is_table)?;
     if is_table {
-        let mut plot = TextPlot::new();
-        plot.curve(&curve_name(distance), |s| design.probability(s));
         arguments.say(&format!(
             "candidates: of a query, if fingerprints are uniform\n\
              bytes a document: {TABLE_POSTING_BYTES} a table, {} the fingerprint, and the rows; \
              without keys\n\
              p0.80 to p0.99: unweighted sets of equal size and that Jaccard similarity come within \
-             the distance\n\n{}",
-            bits / 8,
-            plot.text()
+             the distance",
+            bits / 8
         ))?;
     }
     let mut chart = Chart {

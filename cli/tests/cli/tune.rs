@@ -60,15 +60,13 @@ fn bands_for_each_number_of_values() {
 }
 
 #[test]
-fn a_table_with_its_curve() {
+fn a_table_in_words() {
     let folder = Folder::new();
     let arguments = ["tune", "--values", "128", "--format", "table"];
     let ran = folder.run(&arguments).expect(0);
     for part in [
         "probability 0.95 or more",
         "an assumption, see --background",
-        "128 values: 13 bands of 7 rows",
-        "| the threshold",
         "p0.95",
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
@@ -130,7 +128,7 @@ fn simhash_designs_by_documents() {
     let table = ["tune", "--simhash", "64", "--format", "table"];
     let table = folder.run(&table).expect(0).stdout;
     assert!(
-        table.contains("43745 probes") && table.contains("distance 3 or less"),
+        table.contains("43745 probes") && table.contains("within distance 3"),
         "{table}"
     );
 }
@@ -221,7 +219,7 @@ fn bands_that_are_given_are_shown() {
         "tune", "--bands", "20", "--rows", "5", "--format", "table", "--svg", "a.svg",
     ];
     let shown = folder.run(&chart).expect(0).stdout;
-    assert!(shown.contains("100 values: 20 bands of 5 rows"), "{shown}");
+    assert!(shown.contains("bands that are given"), "{shown}");
     assert!(folder.read_text("a.svg").contains("20 bands of 5 rows"));
     let wrong = ["tune", "--bands", "20", "--rows", "5", "--values", "99"];
     folder.run(&wrong).expect(2).says(&["banding", "20 x 5"]);

@@ -205,7 +205,8 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         self.taken += 1;
         if self.taken.is_multiple_of(DOCUMENTS_PER_CHECK) {
             self.interrupt.check()?;
-            self.progress.update(self.taken, self.read_bytes());
+            let read_bytes = self.bytes_read.load(Ordering::Relaxed);
+            self.progress.update(self.taken, read_bytes);
         }
         Ok(Some(read))
     }
@@ -251,11 +252,6 @@ impl<T: Send + 'static> CorpusDocuments<T> {
     pub(crate) fn totals(&self) -> ReadTotals {
         // Nothing panics while it holds the lock.
         *self.totals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How many bytes of the sources have been read.
-    pub(crate) fn read_bytes(&self) -> u64 {
-        self.bytes_read.load(Ordering::Relaxed)
     }
 }
 

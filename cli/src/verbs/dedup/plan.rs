@@ -15,9 +15,9 @@ use crate::failure::Result;
 use crate::options::{KeepRule, PolicyName};
 use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::{
-    BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
-    DocumentTally, Job, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator,
-    limited, tell_left_out, tell_suspicious,
+    BitList, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, Job,
+    JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator, limited, tell_left_out,
+    tell_suspicious,
 };
 
 /// A document that is dropped.
@@ -378,7 +378,6 @@ impl<'a> DedupPlan<'a> {
         let mut documents = self.start();
         let has_scores = self.choices.survivors.keep.has_scores();
         let (mut scores, mut unscored) = (Vec::new(), 0_u64);
-        let mut forecaster = BuildForecaster::new(context, || self.corpus.size_bytes());
         while let Some(read) = documents.next()? {
             let (number, source, line) = (read.number, read.source, read.line);
             let Some((key, document)) = self.take(read)? else {
@@ -386,9 +385,6 @@ impl<'a> DedupPlan<'a> {
             };
             let payload = document.payload(&key);
             let sketched = document.sketched;
-            let kind = (&schema, building.options());
-            let stored = (payload.len(), &sketched.signature);
-            forecaster.document(context, kind, stored, documents.read_bytes())?;
             let stored = Document::without_key().payload(&payload).stamp(number);
             let place = || self.corpus.position(source, line);
             let id = building.insert(stored, &sketched.signature, place)?;
