@@ -66,7 +66,7 @@ impl WriteTransaction {
         document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<DocumentId> {
-        self.transaction.insert(document.into(), signature)
+        self.transaction.insert(&document.into(), signature)
     }
 
     /// Inserts a document in place of the one with the same key, if there is one, and compares the two:
@@ -100,7 +100,7 @@ impl WriteTransaction {
         document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Upserted> {
-        self.transaction.upsert(document.into(), signature)
+        self.transaction.upsert(&document.into(), signature)
     }
 
     /// Inserts a document unless the store has its key or a near-duplicate of it.
@@ -113,7 +113,7 @@ impl WriteTransaction {
         document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Novelty> {
-        self.transaction.insert_if_new(document.into(), signature)
+        self.transaction.insert_if_new(&document.into(), signature)
     }
 
     /// Gives the document with a key another stamp, later or earlier, and returns its id if there is one. Id,

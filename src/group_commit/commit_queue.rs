@@ -29,6 +29,7 @@ pub(super) struct GroupLimits {
 /// A request in the queue. Dropping it without a reply tells its owner that there will be none.
 pub(super) struct Follower<C, A> {
     pub(super) request: C,
+    queued: Instant,
     size_bytes: usize,
     /// True if a thread waits for the reply, which can lead then.
     pub(super) has_thread: bool,
@@ -36,6 +37,11 @@ pub(super) struct Follower<C, A> {
 }
 
 impl<C, A> Follower<C, A> {
+    /// Returns the time since the request was queued.
+    pub(super) fn age(&self) -> Duration {
+        self.queued.elapsed()
+    }
+
     pub(super) fn answer(self, answer: A) {
         self.slot.answer(answer);
     }
@@ -190,6 +196,7 @@ impl<C, A> CommitQueue<C, A> {
         state.size_bytes += size_bytes;
         state.waiting.push_back(Follower {
             request,
+            queued: Instant::now(),
             size_bytes,
             has_thread,
             slot: Arc::clone(&slot),

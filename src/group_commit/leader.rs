@@ -6,10 +6,10 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::error::{Error, Result};
-use crate::group_commit::commit_queue::{CommitQueue, Follower, GroupLimits, HandedOver, Joined};
+use crate::group_commit::commit_queue::{Follower, GroupLimits, HandedOver, Joined};
 use crate::group_commit::reply::{Reply, ReplySlot};
 use crate::group_commit::write_request::{
-    FromReply, WriteKind, WriteReply, WriteRequest, commit_together, take_reply,
+    SignedDocument, WriteQueue, WriteReply, WriteRequest, commit_together,
 };
 use crate::invariant::{OrBug, bug, invariant};
 use crate::read::{SnapshotState, SnapshotView};
@@ -25,7 +25,7 @@ const GROUP_BYTES: usize = 16 << 20;
 /// An open store, and the requests that wait to be committed together.
 pub(super) struct GroupCommit {
     pub(super) store: Arc<OpenStore>,
-    pub(super) queue: CommitQueue<WriteRequest<'static>, Result<WriteReply>>,
+    pub(super) queue: WriteQueue,
     /// The snapshot that a thread took last for a duplicate check before it queued its request.
     shared_snapshot: Mutex<Weak<SnapshotState>>,
 }
@@ -59,7 +59,7 @@ impl GroupCommitHandle {
     pub(crate) fn new(store: Arc<OpenStore>) -> Self {
         let group = Arc::new(GroupCommit {
             store,
-            queue: CommitQueue::default(),
+            queue: WriteQueue::default(),
             shared_snapshot: Mutex::default(),
         });
         let last = Arc::new(LastHandle {
@@ -81,13 +81,13 @@ impl GroupCommitHandle {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<DocumentId> {
-        self.group
-            .commit(WriteRequest::store(WriteKind::Insert, document, signature))
+        let new = SignedDocument::new(document, signature);
+        self.group.commit(WriteRequest::Insert(new))?.inserted()
     }
 
     pub(crate) fn upsert(&self, document: Document<'_>, signature: &Signature) -> Result<Upserted> {
-        self.group
-            .commit(WriteRequest::store(WriteKind::Upsert, document, signature))
+        let new = SignedDocument::new(document, signature);
+        self.group.commit(WriteRequest::Upsert(new))?.upserted()
     }
 
     pub(crate) fn insert_if_new(
@@ -95,23 +95,21 @@ impl GroupCommitHandle {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<Novelty> {
-        self.group.commit(WriteRequest::store(
-            WriteKind::InsertIfNew,
-            document,
-            signature,
-        ))
+        let request = WriteRequest::insert_if_new(document, signature);
+        self.group.commit(request)?.novelty()
     }
 
     pub(crate) fn remove(&self, key: &[u8]) -> Result<Option<DocumentId>> {
-        self.group.commit(WriteRequest::remove(key))
+        self.group.commit(WriteRequest::Remove(key.into()))?.found()
     }
 
     pub(crate) fn touch(&self, key: &[u8], stamp: u64) -> Result<Option<DocumentId>> {
-        self.group.commit(WriteRequest::touch(key, stamp))
+        let request = WriteRequest::Touch(key.into(), stamp);
+        self.group.commit(request)?.found()
     }
 
     pub(crate) fn flush(&self) -> Result<()> {
-        self.group.commit(WriteRequest::flush())
+        self.group.commit(WriteRequest::Flush)?.flushed()
     }
 
     /// Waits for what has been queued, and closes the file if nothing else holds it; returns whether
@@ -135,11 +133,11 @@ impl GroupCommitHandle {
 }
 
 /// The result of a duplicate check before a request is queued.
-enum EarlyCheck<'a> {
+enum EarlyCheck {
     /// The document is not new: the request needs no transaction.
     NotNew(Novelty),
-    /// The request must be queued.
-    MustQueue(WriteRequest<'a>),
+    /// The request must be queued. Below the id neither the key nor a near-duplicate was found.
+    SearchedBelow(Option<u64>),
 }
 
 /// Guard of the lead: dropping it hands the lead over, after a panic too, so that nobody waits for a
@@ -157,24 +155,30 @@ impl Drop for Leader<'_> {
 }
 
 impl GroupCommit {
-    /// Commits a request, together with those of other threads, and returns its result.
-    fn commit<T: FromReply>(self: &Arc<Self>, request: WriteRequest<'_>) -> Result<T> {
+    /// Commits a request, together with those of other threads, and returns its reply.
+    fn commit(self: &Arc<Self>, mut request: WriteRequest<'_>) -> Result<WriteReply> {
         let _counted = self.store.context.counters.begin_call();
         self.check_waiting(&request)?;
         // A thread that finds no leader does not check for a duplicate first: the transaction has to check in
         // any case, and a lone writer would pay for both.
         if self.queue.try_lead() {
-            return take_reply(self.lead(&request));
+            return self.lead(&request);
         }
         // Another thread writes: the time until it is done is good for a duplicate check.
-        let request = match self.check_early(request)? {
-            EarlyCheck::NotNew(novelty) => return take_reply(Ok(WriteReply::Novelty(novelty))),
-            EarlyCheck::MustQueue(request) => request,
-        };
+        if let WriteRequest::InsertIfNew {
+            new,
+            searched_below,
+        } = &mut request
+        {
+            match self.check_early(new)? {
+                EarlyCheck::NotNew(novelty) => return Ok(WriteReply::Novelty(novelty)),
+                EarlyCheck::SearchedBelow(id) => *searched_below = id,
+            }
+        }
         let size_bytes = request.size_bytes();
         match self.queue.join(request.into_owned(), size_bytes) {
-            Joined::Leads(request) => take_reply(self.lead(&request)),
-            Joined::Waits(slot) => take_reply(self.wait(&slot)),
+            Joined::Leads(request) => self.lead(&request),
+            Joined::Waits(slot) => self.wait(&slot),
         }
     }
 
@@ -182,9 +186,9 @@ impl GroupCommit {
     pub(super) fn check_queued(&self, request: &WriteRequest<'_>) -> Result<()> {
         self.store.check_writable()?;
         self.store.context.health.check_writes()?;
-        if let Some((document, signature)) = request.stored() {
-            document.validate()?;
-            self.store.context.check_signature(signature)?;
+        if let Some(new) = request.stored() {
+            new.document.validate()?;
+            self.store.context.check_signature(&new.signature)?;
         }
         Ok(())
     }
@@ -242,7 +246,7 @@ impl GroupCommit {
             // The thread of any other request counts its reply itself.
             if !follower.has_thread {
                 let counters = &self.store.context.counters;
-                counters.call_answered(follower.request.age());
+                counters.call_answered(follower.age());
             }
             follower.answer(reply);
         }
@@ -303,32 +307,26 @@ impl GroupCommit {
     }
 
     /// Runs the duplicate check of a request in a snapshot, while others write.
-    fn check_early<'a>(self: &Arc<Self>, request: WriteRequest<'a>) -> Result<EarlyCheck<'a>> {
-        if request.kind != WriteKind::InsertIfNew {
-            return Ok(EarlyCheck::MustQueue(request));
-        }
-        let (document, signature) = request.stored_or_bug()?;
+    fn check_early(self: &Arc<Self>, new: &SignedDocument<'_>) -> Result<EarlyCheck> {
         // A request that this thread has submitted comes before this one, and the snapshot may be older
         // than its commit: then only the queue knows the answer. The queue is asked before the snapshot is
         // taken, for in between the request may be committed and get its reply.
         let may_answer = !self.queue.has_tickets();
         let snapshot = self.shared_snapshot()?;
-        let find = || find_duplicate(snapshot.view(), &document, signature);
+        let find = || find_duplicate(snapshot.view(), &new.document, &new.signature);
         let found = self.store.context.run_checked(find)?;
-        if let Some(novelty) = found.novelty {
-            if !may_answer {
-                return Ok(EarlyCheck::MustQueue(request));
+        Ok(match found.novelty {
+            Some(novelty) if may_answer => {
+                self.store.context.counters.note_known(&novelty);
+                EarlyCheck::NotNew(novelty)
             }
-            self.store.context.counters.note_known(&novelty);
-            return Ok(EarlyCheck::NotNew(novelty));
-        }
-        if found.beyond.is_some() {
             // The budget's choice is one from all candidates: those of the snapshot and those that were
             // inserted since cannot be searched apart.
-            return Ok(EarlyCheck::MustQueue(request));
-        }
-        let next_id = snapshot.inner.version.state.next_id;
-        Ok(EarlyCheck::MustQueue(request.searched_below(next_id)))
+            None if found.beyond.is_none() => {
+                EarlyCheck::SearchedBelow(Some(snapshot.inner.version.state.next_id))
+            }
+            _ => EarlyCheck::SearchedBelow(None),
+        })
     }
 
     /// Returns a snapshot of the last commit: the one of another thread, if that still has it.

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,9 +10,7 @@ use crate::error::{Error, Result};
 use crate::group_commit::commit_queue::HandedOver;
 use crate::group_commit::leader::{GroupCommitHandle, abandoned};
 use crate::group_commit::reply::{Reply, ReplySlot};
-use crate::group_commit::write_request::{
-    FromReply, WriteKind, WriteReply, WriteRequest, take_reply,
-};
+use crate::group_commit::write_request::{SignedDocument, WriteReply, WriteRequest};
 use crate::invariant::bug;
 use crate::sketch::Signature;
 use crate::state::OpenStore;
@@ -86,11 +83,8 @@ impl Queue {
         document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Ticket<DocumentId>> {
-        self.submit(WriteRequest::store(
-            WriteKind::Insert,
-            document.into(),
-            signature,
-        ))
+        let new = SignedDocument::new(document.into(), signature);
+        self.submit(WriteRequest::Insert(new), WriteReply::inserted)
     }
 
     /// Queues [`Store::upsert`](crate::Store::upsert).
@@ -116,11 +110,8 @@ impl Queue {
         document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Ticket<Upserted>> {
-        self.submit(WriteRequest::store(
-            WriteKind::Upsert,
-            document.into(),
-            signature,
-        ))
+        let new = SignedDocument::new(document.into(), signature);
+        self.submit(WriteRequest::Upsert(new), WriteReply::upserted)
     }
 
     /// Queues [`Store::insert_if_new`](crate::Store::insert_if_new).
@@ -133,11 +124,8 @@ impl Queue {
         document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Ticket<Novelty>> {
-        self.submit(WriteRequest::store(
-            WriteKind::InsertIfNew,
-            document.into(),
-            signature,
-        ))
+        let request = WriteRequest::insert_if_new(document.into(), signature);
+        self.submit(request, WriteReply::novelty)
     }
 
     /// Queues [`Store::remove`](crate::Store::remove).
@@ -158,7 +146,8 @@ impl Queue {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Ticket<Option<DocumentId>>> {
-        self.submit(WriteRequest::remove(key.as_ref()))
+        let request = WriteRequest::Remove(key.as_ref().into());
+        self.submit(request, WriteReply::found)
     }
 
     /// Queues [`Store::touch`](crate::Store::touch).
@@ -179,7 +168,8 @@ impl Queue {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Ticket<Option<DocumentId>>> {
-        self.submit(WriteRequest::touch(key.as_ref(), stamp))
+        let request = WriteRequest::Touch(key.as_ref().into(), stamp);
+        self.submit(request, WriteReply::found)
     }
 
     /// Queues [`Store::flush`](crate::Store::flush): the ticket has its answer once everything that was
@@ -204,7 +194,7 @@ impl Queue {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn flush(&self) -> Result<Ticket<()>> {
-        self.submit(WriteRequest::flush())
+        self.submit(WriteRequest::Flush, WriteReply::flushed)
     }
 
     /// Waits until a change may be queued: until fewer bytes wait than
@@ -241,14 +231,18 @@ impl Queue {
         .await
     }
 
-    fn submit<T>(&self, request: WriteRequest<'_>) -> Result<Ticket<T>> {
+    fn submit<T>(
+        &self,
+        request: WriteRequest<'_>,
+        answer_of: fn(WriteReply) -> Result<T>,
+    ) -> Result<Ticket<T>> {
         let group = self.handle.group();
         group.check_queued(&request)?;
         let size_bytes = request.size_bytes();
-        let request = request.into_owned();
         group.store.context.counters.call_waits();
         let waiting_bytes = group.store.context.options.queue_bytes;
-        let submitted = group.queue.submit(request, size_bytes, waiting_bytes);
+        let owned = request.into_owned();
+        let submitted = group.queue.submit(owned, size_bytes, waiting_bytes);
         let Some((slot, handed_over)) = submitted else {
             group.store.context.counters.call_refused();
             return Err(Error::QueueFull { waiting_bytes });
@@ -260,7 +254,7 @@ impl Queue {
             slot,
             store: Arc::downgrade(&group.store),
             home: HomeProcess::current(),
-            of: PhantomData,
+            answer_of,
         })
     }
 }
@@ -283,7 +277,8 @@ pub struct Ticket<T> {
     /// Tells whether the thread that waits holds the write transaction that all others wait for.
     store: std::sync::Weak<OpenStore>,
     home: HomeProcess,
-    of: PhantomData<fn() -> T>,
+    /// Makes the answer of the reply to the request.
+    answer_of: fn(WriteReply) -> Result<T>,
 }
 
 impl<T> fmt::Debug for Ticket<T> {
@@ -292,8 +287,7 @@ impl<T> fmt::Debug for Ticket<T> {
     }
 }
 
-#[expect(private_bounds, reason = "the answers that calls of the queue have")]
-impl<T: FromReply> Ticket<T> {
+impl<T> Ticket<T> {
     /// Waits for the answer. The change is durable when it comes.
     ///
     /// # Errors
@@ -306,26 +300,26 @@ impl<T: FromReply> Ticket<T> {
         if store.is_some_and(|store| store.writer_lock.is_held_here()) {
             return Err(Error::Busy);
         }
-        take_ticket_reply(self.slot.wait())
+        self.answer(self.slot.wait())
     }
-}
 
-impl<T: FromReply> Future for Ticket<T> {
-    type Output = Result<T>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
-        match self.home.check() {
-            Ok(()) => self.slot.poll(context).map(take_ticket_reply),
-            Err(error) => Poll::Ready(Err(error)),
+    fn answer(&self, reply: Reply<Result<WriteReply>>) -> Result<T> {
+        match reply {
+            Reply::Answer(answer) => (self.answer_of)(answer?),
+            Reply::Abandoned => Err(abandoned()),
+            // The owner of a ticket may not be blocked, so the lead never passes to it.
+            Reply::Lead => Err(bug("the owner of a ticket was told to lead")),
         }
     }
 }
 
-fn take_ticket_reply<T: FromReply>(reply: Reply<Result<WriteReply>>) -> Result<T> {
-    match reply {
-        Reply::Answer(answer) => take_reply(answer),
-        Reply::Abandoned => Err(abandoned()),
-        // The owner of a ticket may not be blocked, so the lead never passes to it.
-        Reply::Lead => Err(bug("the owner of a ticket was told to lead")),
+impl<T> Future for Ticket<T> {
+    type Output = Result<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        match self.home.check() {
+            Ok(()) => self.slot.poll(context).map(|reply| self.answer(reply)),
+            Err(error) => Poll::Ready(Err(error)),
+        }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::group_commit::commit_queue::CommitQueue;
-use crate::invariant::{OrBug, bug, invariant};
+use crate::invariant::{bug, invariant};
 use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
@@ -15,30 +15,55 @@ use crate::write::Transaction;
 /// Number of documents in a row from which looking them up together costs less than one by one.
 const MIN_TOGETHER: usize = 32;
 
-/// The kind of change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WriteKind {
-    Insert,
-    Upsert,
-    InsertIfNew,
-    Remove,
-    Touch,
+/// The requests that wait to be committed together.
+pub(super) type WriteQueue = CommitQueue<WriteRequest<'static>, Result<WriteReply>>;
+
+/// A change to be made. It borrows its document or key from a caller who waits, or owns it.
+#[derive(Clone, Debug)]
+pub(super) enum WriteRequest<'a> {
+    Insert(SignedDocument<'a>),
+    Upsert(SignedDocument<'a>),
+    InsertIfNew {
+        new: SignedDocument<'a>,
+        /// The id below which neither the document's key nor a near-duplicate was found.
+        searched_below: Option<u64>,
+    },
+    Remove(Cow<'a, [u8]>),
+    Touch(Cow<'a, [u8]>, u64),
     /// No change: its reply says that the requests before it are durable.
     Flush,
 }
 
-/// A change to be made. It borrows its document from a caller who waits, or owns it.
+/// A document to be stored.
 #[derive(Clone, Debug)]
-pub(super) struct WriteRequest<'a> {
-    pub(super) kind: WriteKind,
-    key: Option<Cow<'a, [u8]>>,
-    stamp: u64,
-    payload: Cow<'a, [u8]>,
-    signature: Option<Cow<'a, Signature>>,
-    /// For a document that is to be inserted if it is new: the id below which neither its key nor a
-    /// near-duplicate was found.
-    searched_below: Option<u64>,
-    queued: Instant,
+pub(super) struct SignedDocument<'a> {
+    pub(super) document: Document<'a>,
+    pub(super) signature: Cow<'a, Signature>,
+}
+
+impl<'a> SignedDocument<'a> {
+    pub(super) fn new(document: Document<'a>, signature: &'a Signature) -> Self {
+        Self {
+            document,
+            signature: Cow::Borrowed(signature),
+        }
+    }
+
+    fn into_owned(self) -> SignedDocument<'static> {
+        SignedDocument {
+            document: Document {
+                key: self.document.key.map(|key| Cow::Owned(key.into_owned())),
+                stamp: self.document.stamp,
+                payload: Cow::Owned(self.document.payload.into_owned()),
+            },
+            signature: Cow::Owned(self.signature.into_owned()),
+        }
+    }
+
+    fn size_bytes(&self) -> usize {
+        let key = self.document.key().map_or(0, <[u8]>::len);
+        key + self.document.payload.len() + self.signature.value_count() * size_of::<u64>()
+    }
 }
 
 /// The result of a write request.
@@ -52,180 +77,123 @@ pub(super) enum WriteReply {
     Flushed,
 }
 
+/// Each request has a reply of its own kind: any other is a bug.
 impl WriteReply {
-    fn kind(&self) -> &'static str {
+    pub(super) fn inserted(self) -> Result<DocumentId> {
         match self {
-            Self::Inserted(_) => "inserted",
-            Self::Upserted(_) => "upserted",
-            Self::Novelty(_) => "novelty",
-            Self::Found(_) => "found",
-            Self::Flushed => "flushed",
+            Self::Inserted(id) => Ok(id),
+            other => Err(other.is_misplaced()),
         }
     }
-}
 
-/// The result type of a kind of request.
-pub(super) trait FromReply: Sized {
-    /// Returns `None` for the reply to another kind of request.
-    fn from_reply(reply: WriteReply) -> Option<Self>;
-}
-
-macro_rules! from_reply {
-    ($type:ty, $pattern:pat => $value:expr) => {
-        impl FromReply for $type {
-            fn from_reply(reply: WriteReply) -> Option<Self> {
-                match reply {
-                    $pattern => Some($value),
-                    _ => None,
-                }
-            }
+    pub(super) fn upserted(self) -> Result<Upserted> {
+        match self {
+            Self::Upserted(upserted) => Ok(upserted),
+            other => Err(other.is_misplaced()),
         }
-    };
-}
+    }
 
-from_reply!(DocumentId, WriteReply::Inserted(id) => id);
-from_reply!(Upserted, WriteReply::Upserted(upserted) => upserted);
-from_reply!(Novelty, WriteReply::Novelty(novelty) => novelty);
-from_reply!(Option<DocumentId>, WriteReply::Found(found) => found);
-from_reply!((), WriteReply::Flushed => ());
+    pub(super) fn novelty(self) -> Result<Novelty> {
+        match self {
+            Self::Novelty(novelty) => Ok(novelty),
+            other => Err(other.is_misplaced()),
+        }
+    }
 
-/// Converts a reply into the result type of its request.
-pub(super) fn take_reply<T: FromReply>(result: Result<WriteReply>) -> Result<T> {
-    let reply = result?;
-    let kind = reply.kind();
-    T::from_reply(reply).or_bug_with(|| format!("the reply to another kind of request: {kind}"))
+    pub(super) fn found(self) -> Result<Option<DocumentId>> {
+        match self {
+            Self::Found(found) => Ok(found),
+            other => Err(other.is_misplaced()),
+        }
+    }
+
+    pub(super) fn flushed(self) -> Result<()> {
+        match self {
+            Self::Flushed => Ok(()),
+            other => Err(other.is_misplaced()),
+        }
+    }
+
+    fn is_misplaced(&self) -> Error {
+        bug(format!("the reply to another kind of request: {self:?}"))
+    }
 }
 
 impl<'a> WriteRequest<'a> {
-    fn bare(kind: WriteKind) -> Self {
-        Self {
-            kind,
-            key: None,
-            stamp: 0,
-            payload: Cow::Borrowed(&[]),
-            signature: None,
+    pub(super) fn insert_if_new(document: Document<'a>, signature: &'a Signature) -> Self {
+        Self::InsertIfNew {
+            new: SignedDocument::new(document, signature),
             searched_below: None,
-            queued: Instant::now(),
         }
-    }
-
-    /// Stores a document: [`WriteKind::Insert`], [`WriteKind::Upsert`] or [`WriteKind::InsertIfNew`].
-    pub(super) fn store(kind: WriteKind, document: Document<'a>, signature: &'a Signature) -> Self {
-        Self {
-            key: document.key,
-            stamp: document.stamp,
-            payload: document.payload,
-            signature: Some(Cow::Borrowed(signature)),
-            ..Self::bare(kind)
-        }
-    }
-
-    pub(super) fn remove(key: &'a [u8]) -> Self {
-        Self {
-            key: Some(Cow::Borrowed(key)),
-            ..Self::bare(WriteKind::Remove)
-        }
-    }
-
-    pub(super) fn touch(key: &'a [u8], stamp: u64) -> Self {
-        Self {
-            kind: WriteKind::Touch,
-            stamp,
-            ..Self::remove(key)
-        }
-    }
-
-    pub(super) fn flush() -> Self {
-        Self::bare(WriteKind::Flush)
-    }
-
-    /// Notes that the documents below an id were searched, without result.
-    pub(super) fn searched_below(mut self, id: u64) -> Self {
-        self.searched_below = Some(id);
-        self
     }
 
     /// Copies what is borrowed.
     pub(super) fn into_owned(self) -> WriteRequest<'static> {
-        WriteRequest {
-            kind: self.kind,
-            key: self.key.map(|key| Cow::Owned(key.into_owned())),
-            stamp: self.stamp,
-            payload: Cow::Owned(self.payload.into_owned()),
-            signature: self.signature.map(|it| Cow::Owned(it.into_owned())),
-            searched_below: self.searched_below,
-            queued: self.queued,
+        match self {
+            Self::Insert(new) => WriteRequest::Insert(new.into_owned()),
+            Self::Upsert(new) => WriteRequest::Upsert(new.into_owned()),
+            Self::InsertIfNew {
+                new,
+                searched_below,
+            } => WriteRequest::InsertIfNew {
+                new: new.into_owned(),
+                searched_below,
+            },
+            Self::Remove(key) => WriteRequest::Remove(Cow::Owned(key.into_owned())),
+            Self::Touch(key, stamp) => WriteRequest::Touch(Cow::Owned(key.into_owned()), stamp),
+            Self::Flush => WriteRequest::Flush,
         }
-    }
-
-    /// Returns the time since the request was made.
-    pub(super) fn age(&self) -> Duration {
-        self.queued.elapsed()
     }
 
     /// Returns about the number of bytes of memory that the request takes while it waits.
     pub(super) fn size_bytes(&self) -> usize {
-        let values = self.signature.as_deref().map_or(0, Signature::value_count);
-        let signature = values * size_of::<u64>();
-        let key = self.key.as_deref().map_or(0, <[u8]>::len);
-        size_of::<Self>() + key + self.payload.len() + signature
+        let borrowed = match self {
+            Self::Remove(key) | Self::Touch(key, _) => key.len(),
+            _ => self.stored().map_or(0, SignedDocument::size_bytes),
+        };
+        size_of::<Self>() + borrowed
     }
 
-    fn document(&self) -> Document<'_> {
-        Document {
-            key: self.key.as_deref().map(Cow::Borrowed),
-            stamp: self.stamp,
-            payload: Cow::Borrowed(&self.payload),
+    /// Returns the document that the request stores, if it stores one.
+    pub(super) fn stored(&self) -> Option<&SignedDocument<'a>> {
+        match self {
+            Self::Insert(new) | Self::Upsert(new) | Self::InsertIfNew { new, .. } => Some(new),
+            Self::Remove(_) | Self::Touch(..) | Self::Flush => None,
         }
-    }
-
-    /// Returns the document that the request stores, with its signature, if it stores one.
-    pub(super) fn stored(&self) -> Option<(Document<'_>, &Signature)> {
-        Some((self.document(), self.signature.as_deref()?))
     }
 
     /// Makes the change in a transaction.
     fn make(&self, transaction: &mut Transaction) -> Result<WriteReply> {
-        match self.kind {
-            WriteKind::Insert => {
-                let (document, signature) = self.stored_or_bug()?;
-                let inserted = transaction.insert(document, signature);
-                inserted.map(WriteReply::Inserted)
+        Ok(match self {
+            Self::Insert(new) => {
+                WriteReply::Inserted(transaction.insert(&new.document, &new.signature)?)
             }
-            WriteKind::Upsert => {
-                let (document, signature) = self.stored_or_bug()?;
-                let upserted = transaction.upsert(document, signature);
-                upserted.map(WriteReply::Upserted)
+            Self::Upsert(new) => {
+                WriteReply::Upserted(transaction.upsert(&new.document, &new.signature)?)
             }
-            WriteKind::InsertIfNew => {
-                let (document, signature) = self.stored_or_bug()?;
-                let below = self.searched_below;
-                let novelty = transaction.insert_if_new_since(document, signature, below);
-                novelty.map(WriteReply::Novelty)
-            }
-            WriteKind::Remove => transaction.remove(self.key()?).map(WriteReply::Found),
-            WriteKind::Touch => {
-                let touched = transaction.touch(self.key()?, self.stamp);
-                touched.map(WriteReply::Found)
-            }
-            WriteKind::Flush => Ok(WriteReply::Flushed),
+            Self::InsertIfNew {
+                new,
+                searched_below,
+            } => WriteReply::Novelty(transaction.insert_if_new_since(
+                &new.document,
+                &new.signature,
+                *searched_below,
+            )?),
+            Self::Remove(key) => WriteReply::Found(transaction.remove(key)?),
+            Self::Touch(key, stamp) => WriteReply::Found(transaction.touch(key, *stamp)?),
+            Self::Flush => WriteReply::Flushed,
+        })
+    }
+
+    /// Returns the document if it may be looked up together with its neighbours in the queue.
+    fn sweepable(&self) -> Option<(Document<'_>, &Signature)> {
+        match self {
+            Self::InsertIfNew {
+                new,
+                searched_below: None,
+            } => Some(((&new.document).into(), &new.signature)),
+            _ => None,
         }
-    }
-
-    /// Returns the document that a request to store one has.
-    pub(super) fn stored_or_bug(&self) -> Result<(Document<'_>, &Signature)> {
-        let stored = self.stored();
-        stored.or_bug_with(|| format!("a document for a request to {:?}", self.kind))
-    }
-
-    fn key(&self) -> Result<&[u8]> {
-        let key = self.key.as_deref();
-        key.or_bug_with(|| format!("a key for a request to {:?}", self.kind))
-    }
-
-    /// Returns true if the document may be looked up together with its neighbours in the queue.
-    fn is_sweepable(&self) -> bool {
-        self.kind == WriteKind::InsertIfNew && self.searched_below.is_none()
     }
 }
 
@@ -244,7 +212,7 @@ enum CommitFailure {
 /// since its outcome is unknown.
 pub(super) fn commit_together(
     store: &Arc<OpenStore>,
-    queue: &CommitQueue<WriteRequest<'static>, Result<WriteReply>>,
+    queue: &WriteQueue,
     requests: &[&WriteRequest<'_>],
 ) -> Vec<Result<WriteReply>> {
     match try_commit_together(store, queue, requests) {
@@ -269,26 +237,23 @@ pub(super) fn commit_together(
 
 fn try_commit_together(
     store: &Arc<OpenStore>,
-    queue: &CommitQueue<WriteRequest<'static>, Result<WriteReply>>,
+    queue: &WriteQueue,
     requests: &[&WriteRequest<'_>],
 ) -> std::result::Result<Vec<Result<WriteReply>>, CommitFailure> {
     let mut transaction = Transaction::begin(store).map_err(CommitFailure::Before)?;
     let mut replies = Vec::with_capacity(requests.len());
     let mut rest = requests;
     while let [first, others @ ..] = rest {
-        let together = rest
-            .iter()
-            .take_while(|request| request.is_sweepable())
-            .count();
-        if together < MIN_TOGETHER {
+        let sweepable: Vec<_> = rest.iter().map_while(|it| it.sweepable()).collect();
+        if sweepable.len() < MIN_TOGETHER {
             replies.push(first.make(&mut transaction));
             rest = others;
         } else {
-            let (sweepable, others) = rest.split_at(together);
-            let novelties = insert_together(&mut transaction, sweepable);
-            let novelties = novelties.map_err(CommitFailure::Before)?;
+            let novelties = transaction
+                .insert_many_if_new(&sweepable)
+                .map_err(CommitFailure::Before)?;
             replies.extend(novelties.into_iter().map(|it| Ok(WriteReply::Novelty(it))));
-            rest = others;
+            (_, rest) = rest.split_at(sweepable.len());
         }
         if let Err(failed) = transaction.check_usable() {
             // The request says what failed, the transaction only that something did.
@@ -305,15 +270,6 @@ fn try_commit_together(
         .counters
         .group_committed(requests.len() as u64);
     Ok(replies)
-}
-
-/// Inserts the documents of requests that were not searched for yet, if they are new.
-fn insert_together(
-    transaction: &mut Transaction,
-    requests: &[&WriteRequest<'_>],
-) -> Result<Vec<Novelty>> {
-    let documents: Result<Vec<_>> = requests.iter().map(|it| it.stored_or_bug()).collect();
-    transaction.insert_many_if_new(&documents?)
 }
 
 /// Checks, before the commit, that each request has a reply: with one too few, others would get the
@@ -336,20 +292,25 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (store, signature) = testing::store(&folder, &StoreOptions::new());
         let queue = CommitQueue::default();
-        let replies = |kind| {
-            let request = || WriteRequest::store(kind, Document::without_key(), &signature);
-            let requests: Vec<_> = (0..2 * MIN_TOGETHER).map(|_| request()).collect();
-            let requests: Vec<&WriteRequest<'_>> = requests.iter().collect();
-            commit_together(&store, &queue, &requests)
+        let check = |request: &WriteRequest<'_>, is_its_own: fn(&WriteReply) -> bool| {
+            let requests = vec![request; 2 * MIN_TOGETHER];
+            let replies = commit_together(&store, &queue, &requests);
+            assert!(
+                replies
+                    .iter()
+                    .all(|reply| is_its_own(reply.as_ref().unwrap()))
+            );
         };
-        for kind in [WriteKind::Insert, WriteKind::Upsert, WriteKind::InsertIfNew] {
-            let is_its_own = |reply: &Result<WriteReply>| match reply.as_ref().unwrap() {
-                WriteReply::Inserted(_) => kind == WriteKind::Insert,
-                WriteReply::Upserted(_) => kind == WriteKind::Upsert,
-                WriteReply::Novelty(Novelty::NearDuplicate(_)) => kind == WriteKind::InsertIfNew,
-                _ => false,
-            };
-            assert!(replies(kind).iter().all(is_its_own), "{kind:?}");
-        }
+        let new = SignedDocument::new(Document::without_key(), &signature);
+        check(&WriteRequest::Insert(new.clone()), |reply| {
+            matches!(reply, WriteReply::Inserted(_))
+        });
+        check(&WriteRequest::Upsert(new), |reply| {
+            matches!(reply, WriteReply::Upserted(_))
+        });
+        check(
+            &WriteRequest::insert_if_new(Document::without_key(), &signature),
+            |reply| matches!(reply, WriteReply::Novelty(Novelty::NearDuplicate(_))),
+        );
     }
 }

@@ -22,7 +22,7 @@ fn changed(store: &Arc<OpenStore>, signature: &Signature) -> Transaction {
     let mut transaction = Transaction::begin(store).unwrap();
     for key in ["a", "b", "c", "d", "e", "f"] {
         let document = Document::new(key);
-        transaction.insert(document, signature).unwrap();
+        transaction.insert(&document, signature).unwrap();
     }
     assert!(transaction.remove(b"a").unwrap().is_some());
     transaction
@@ -65,7 +65,7 @@ fn after_a_bug_a_transaction_can_only_be_rolled_back() {
     transaction.writer.state.unsealed_documents = 0;
     let result = transaction.remove(b"f");
     assert!(matches!(result, Err(Error::Bug { .. })), "{result:?}");
-    let refused = transaction.insert(Document::new("g"), &signature);
+    let refused = transaction.insert(&Document::new("g"), &signature);
     assert!(matches!(refused, Err(Error::Closed { .. })));
     assert!(matches!(transaction.commit(), Err(Error::Closed { .. })));
     assert_eq!(SnapshotView::open(&store).unwrap().len(), 0);

@@ -431,7 +431,7 @@ mod tests {
         let mut transaction = Transaction::begin(&store).unwrap();
         for key in 0..12_u8 {
             transaction
-                .insert(Document::new(&[key]), &signature)
+                .insert(&Document::new(&[key]), &signature)
                 .unwrap();
         }
         transaction.commit().unwrap();

@@ -75,10 +75,10 @@ impl Transaction {
 
     pub(crate) fn insert(
         &mut self,
-        document: Document<'_>,
+        document: &Document<'_>,
         signature: &Signature,
     ) -> Result<DocumentId> {
-        self.check(&document, signature)?;
+        self.check(document, signature)?;
         self.change(|writer| {
             if let Some(key) = document.key()
                 && let Some(id) = writer.view().find_key(key)?
@@ -88,22 +88,22 @@ impl Transaction {
                     id: DocumentId::new(id),
                 });
             }
-            writer.store_document(&document, signature)
+            writer.store_document(document, signature)
         })
     }
 
     pub(crate) fn upsert(
         &mut self,
-        document: Document<'_>,
+        document: &Document<'_>,
         signature: &Signature,
     ) -> Result<Upserted> {
-        self.check(&document, signature)?;
-        self.change(|writer| writer.upsert(&document, signature))
+        self.check(document, signature)?;
+        self.change(|writer| writer.upsert(document, signature))
     }
 
     pub(crate) fn insert_if_new(
         &mut self,
-        document: Document<'_>,
+        document: &Document<'_>,
         signature: &Signature,
     ) -> Result<Novelty> {
         self.insert_if_new_since(document, signature, None)
@@ -113,16 +113,16 @@ impl Transaction {
     /// below that id and found neither its key nor a near-duplicate.
     pub(crate) fn insert_if_new_since(
         &mut self,
-        document: Document<'_>,
+        document: &Document<'_>,
         signature: &Signature,
         first_id: Option<u64>,
     ) -> Result<Novelty> {
-        self.check(&document, signature)?;
+        self.check(document, signature)?;
         self.change(|writer| {
             let tail = first_id.and_then(|id| TailView::new(writer, id));
             let found = match &tail {
-                Some(tail) => find_duplicate(tail, &document, signature)?,
-                None => find_duplicate(writer, &document, signature)?,
+                Some(tail) => find_duplicate(tail, document, signature)?,
+                None => find_duplicate(writer, document, signature)?,
             };
             match found {
                 DuplicateCheck {
@@ -130,7 +130,7 @@ impl Transaction {
                     ..
                 } => Ok(novelty),
                 DuplicateCheck { beyond, .. } => {
-                    let id = writer.store_document(&document, signature)?;
+                    let id = writer.store_document(document, signature)?;
                     Ok(Novelty::inserted(id, beyond))
                 }
             }

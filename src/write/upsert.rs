@@ -180,7 +180,7 @@ mod tests {
         for mebibytes in [0, 1, 8] {
             let payload = vec![7; mebibytes << 20];
             let document = Document::new("a").payload(&payload);
-            transaction.upsert(document, &signature).unwrap();
+            transaction.upsert(&document, &signature).unwrap();
             assert!(!transaction.writer.pending.is_full());
         }
         assert!(!transaction.writer.pending.covers(0));

@@ -162,7 +162,7 @@ impl KeptDocuments {
         signature: &Signature,
     ) -> Result<DocumentId> {
         let id = match &mut self.place {
-            Place::Store(store) => store.transaction.insert(document, signature),
+            Place::Store(store) => store.transaction.insert(&document, signature),
             Place::Memory(memory) => {
                 memory.index.check(&document, signature)?;
                 if let Some(key) = document.key()
