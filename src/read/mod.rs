@@ -11,7 +11,7 @@ mod streams;
 mod view;
 
 pub(crate) use dense_rows::visit_rows;
-pub(crate) use probe::{LaneReads, ProbeTables};
+pub(crate) use probe::{LaneReads, RunReader};
 pub use records::Records;
 pub(crate) use snapshot_view::{SnapshotState, SnapshotView};
 pub(crate) use stored_documents::StoredDocuments;

@@ -14,18 +14,254 @@ use crate::lanes::BucketBits;
 use crate::read::view::{PostingTable, Visit};
 use crate::state::{RunSet, SharedContext};
 
-/// The tables that probes read of runs, opened when something is read from them: most that probes ask for is
-/// in memory.
-pub(crate) struct ProbeTables<'t, B, F> {
-    pub(crate) context: &'t SharedContext,
-    pub(crate) table: PostingTable,
-    /// Asks for pages before they are read, and reads those whose places are known.
-    pub(crate) finder: Option<&'t PageFinder>,
-    pub(crate) blocks: &'t dyn Fn() -> Result<&'t B>,
-    pub(crate) filters: &'t dyn Fn() -> Result<&'t F>,
+/// Reads the tables of runs for probes and sweeps. A table is opened when something is read from it: most that probes
+/// ask for is in memory.
+pub(crate) trait RunReader {
+    type Blocks: ReadableTable<&'static [u8; 22], &'static [u8]>;
+    type Filters: ReadableTable<&'static [u8; 10], &'static [u8]>;
+
+    fn context(&self) -> &SharedContext;
+
+    /// Returns the kind of lanes that are read.
+    fn table(&self) -> PostingTable;
+
+    /// Returns what asks for pages before they are read, and reads those whose places are known.
+    fn finder(&self) -> Option<&PageFinder>;
+
+    fn blocks(&self) -> Result<&Self::Blocks>;
+
+    fn filters(&self) -> Result<&Self::Filters>;
+
+    /// Probes runs as planned for these ranges, until it is enough.
+    fn probe(
+        &self,
+        plan: LaneReads<'_>,
+        ranges: &[CodeRange],
+        visit: &mut Visit<'_>,
+        is_enough: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        let LaneReads {
+            mut lanes,
+            mut cost,
+        } = plan;
+        let mut may_ask = self.finder().is_some();
+        let mut found = Vec::new().into_iter();
+        let mut begin = 0;
+        while let Some(read) = lanes.get(begin).copied() {
+            let before = begin.checked_sub(1).and_then(|before| lanes.get(before));
+            let is_next_run = before.is_some_and(|before| before.lane.run.run != read.lane.run.run);
+            // Between two runs alone: what one run holds of a document is seen as a whole.
+            if is_next_run && is_enough()? {
+                break;
+            }
+            let first = match found.next() {
+                Some(first) => first,
+                None => {
+                    let next = lanes.iter().skip(begin).take(FOUND_TOGETHER);
+                    found = self.find_first_blocks(next, ranges)?.into_iter();
+                    found.next().or_bug("where the next lane begins")?
+                }
+            };
+            begin += 1;
+            let range = at(ranges, read.index)?;
+            // The clock is read only where the answer can still change something.
+            let began = (may_ask && !first.is_held()).then(Instant::now);
+            let is_from_file = self.read_lane(&read, first, range, visit, &mut cost)?;
+            let is_slow = began.is_some_and(|began| began.elapsed() >= SLOW_READ);
+            if is_from_file && is_slow {
+                may_ask = false;
+                let next = lanes.get_mut(begin..);
+                self.read_ahead(next.or_bug("the lanes to read next")?, ranges)?;
+            }
+        }
+        if begin > 0 {
+            is_enough()?;
+        }
+        add_cost(self.context(), cost);
+        Ok(())
+    }
+
+    /// Finds the blocks in memory with which probes of lanes begin.
+    fn find_first_blocks<'r>(
+        &self,
+        reads: impl Iterator<Item = &'r LaneRead<'r>>,
+        ranges: &[CodeRange],
+    ) -> Result<Vec<FirstBlock>> {
+        let mut probes = Vec::with_capacity(ranges.len());
+        for read in reads {
+            let low_code = at(ranges, read.index)?.low_code;
+            // A filter that must be read first may yet rule the lane out.
+            let may_hold = read.verdict == FilterVerdict::MayHold;
+            probes.push(may_hold.then(|| (read.lane.in_table(self.table()), low_code)));
+        }
+        FirstBlock::find_all(self.sources(), &probes)
+    }
+
+    fn sources(&self) -> BlockSources<'_> {
+        self.context().cache.sources(self.finder())
+    }
+
+    /// Probes a lane of a run. Returns true if a filter or a block may have come from the file.
+    fn read_lane(
+        &self,
+        read: &LaneRead<'_>,
+        first: FirstBlock,
+        range: &CodeRange,
+        visit: &mut Visit<'_>,
+        cost: &mut ProbeCost,
+    ) -> Result<bool> {
+        let has_asked = read.verdict == FilterVerdict::NotHeld;
+        if !self.may_hold(&read.lane, read.verdict, range.low_code, range.high_code)? {
+            cost.ruled_out += 1;
+            return Ok(has_asked);
+        }
+        // A filter passes what is in the bucket, near or not.
+        let range = &CodeRange {
+            near: range.near.filter(|_| !read.is_unasked),
+            ..*range
+        };
+        let mut is_found = false;
+        let visit = &mut |posting| {
+            is_found = true;
+            visit(read.index, posting)
+        };
+        let of = (read.lane.in_table(self.table()), first);
+        let of_lane = probe_lane_while(of, || self.blocks(), self.sources(), range, visit)?;
+        cost.add(of_lane);
+        if read.is_unasked {
+            self.context().cache.pass_rate().note(is_found);
+        }
+        Ok(has_asked || of_lane.cached_blocks < of_lane.blocks)
+    }
+
+    /// Sweeps a lane of runs, one after the other.
+    fn sweep(
+        &self,
+        runs: &RunSet,
+        lane: u16,
+        wanted: &[ProbeRange],
+        visit: &mut VisitProbe<'_>,
+    ) -> Result<()> {
+        let mut cost = ProbeCost::default();
+        let buckets = self.context().lanes.bucket_bits(lane);
+        for run in runs.descriptors() {
+            let Some(lane) = RunLane::of(run, lane, buckets) else {
+                continue;
+            };
+            let held = self.may_be_held(&lane, wanted)?;
+            cost.ruled_out += (wanted.len() - held.len()) as u64;
+            let of = lane.in_table(self.table());
+            cost.add(sweep_lane(
+                of,
+                || self.blocks(),
+                self.sources(),
+                &held,
+                visit,
+            )?);
+        }
+        add_cost(self.context(), cost);
+        Ok(())
+    }
+
+    /// Returns those of `wanted` that a lane of a run may hold.
+    fn may_be_held(&self, lane: &RunLane<'_>, wanted: &[ProbeRange]) -> Result<Vec<ProbeRange>> {
+        let verdicts = {
+            // The lock of the filters in memory ends here: those that are not held are read without it.
+            let filters = self.context().cache.filters();
+            let of_run = filters.of_run(lane.run.run);
+            let ask =
+                |wanted: &ProbeRange| lane.question(of_run, wanted.low_code, wanted.high_code);
+            let mut questions: Vec<FilterQuestion<'_>> = wanted.iter().map(ask).collect();
+            FilterQuestion::decide_all(&mut questions)?;
+            let verdicts = questions.into_iter().map(FilterQuestion::verdict);
+            verdicts.collect::<Result<Vec<_>>>()?
+        };
+        let mut held = Vec::with_capacity(wanted.len());
+        for (wanted, verdict) in wanted.iter().zip(verdicts) {
+            if self.may_hold(lane, verdict, wanted.low_code, wanted.high_code)? {
+                held.push(*wanted);
+            }
+        }
+        Ok(held)
+    }
+
+    /// Returns what a verdict says, or what the filter says if it must be asked.
+    fn may_hold(
+        &self,
+        lane: &RunLane<'_>,
+        verdict: FilterVerdict,
+        low: u64,
+        high: u64,
+    ) -> Result<bool> {
+        match verdict {
+            FilterVerdict::RuledOut => Ok(false),
+            FilterVerdict::MayHold => Ok(true),
+            FilterVerdict::NotHeld => self.ask(lane, low, high),
+        }
+    }
+
+    /// Asks a filter, and reads its piece unless it is held: a neighbour may have read it just now.
+    fn ask(&self, lane: &RunLane<'_>, low: u64, high: u64) -> Result<bool> {
+        let cache = &self.context().cache;
+        let filter = &lane.filter().or_bug("a filter that was asked")?;
+        match cache.filters().ask(filter, (low, high))? {
+            FilterVerdict::RuledOut => return Ok(false),
+            FilterVerdict::MayHold => return Ok(true),
+            FilterVerdict::NotHeld => {}
+        }
+        let may_hold = cache.read_filter(|| self.filters(), self.finder(), filter, (low, high))?;
+        cache.pass_rate().note(may_hold);
+        Ok(may_hold)
+    }
+
+    /// Asks for the pages of lanes that are read next. Filters come first: they tell which blocks are needed. Where
+    /// they have told little lately, the blocks alone are half as many pages.
+    fn read_ahead(&self, reads: &mut [LaneRead<'_>], ranges: &[CodeRange]) -> Result<()> {
+        let Some(finder) = self.finder() else {
+            return Ok(());
+        };
+        let cache = &self.context().cache;
+        let is_filter_futile = cache.pass_rate().is_high();
+        let mut pieces = Vec::new();
+        for read in &mut *reads {
+            if read.verdict != FilterVerdict::NotHeld {
+                continue;
+            }
+            if is_filter_futile {
+                read.verdict = FilterVerdict::MayHold;
+                read.is_unasked = true;
+            } else {
+                let range = at(ranges, read.index)?;
+                let filter = read.lane.filter().or_bug("a filter that was not held")?;
+                pieces.extend(filter.piece((range.low_code, range.high_code)));
+            }
+        }
+        cache.read_ahead(finder, &pieces);
+        let mut blocks = Vec::new();
+        for read in reads {
+            let CodeRange {
+                low_code,
+                high_code,
+                ..
+            } = *at(ranges, read.index)?;
+            if !self.may_hold(&read.lane, read.verdict, low_code, high_code)? {
+                read.verdict = FilterVerdict::RuledOut;
+                continue;
+            }
+            read.verdict = FilterVerdict::MayHold;
+            let summary = read.lane.summary;
+            let target = Posting::lowest_of(low_code).max(summary.first_possible());
+            let (run, number) = (read.lane.run.run, summary.lane);
+            if !cache.blocks().holds(run, number, target) {
+                blocks.push(RunRow::block(self.table().name(), (run, number), target));
+            }
+        }
+        cache.read_ahead(finder, &blocks);
+        Ok(())
+    }
 }
 
-/// What takes as long to read came from a disk, and the next blocks will.
+/// A read that takes this long came from a disk, and the next blocks will.
 const SLOW_READ: Duration = match cfg!(test) {
     true => Duration::ZERO,
     false => Duration::from_micros(40),
@@ -41,11 +277,65 @@ pub(crate) struct LaneReads<'r> {
     cost: ProbeCost,
 }
 
+/// A lane of a run, which has postings.
+#[derive(Clone, Copy)]
+pub(crate) struct RunLane<'r> {
+    run: &'r RunDescriptor,
+    summary: &'r LaneSummary,
+    buckets: BucketBits,
+}
+
+impl<'r> RunLane<'r> {
+    fn of(run: &'r RunDescriptor, lane: u16, buckets: BucketBits) -> Option<Self> {
+        let summary = run.lane(lane).filter(|summary| summary.postings > 0)?;
+        Some(Self {
+            run,
+            summary,
+            buckets,
+        })
+    }
+
+    fn filter(&self) -> Option<FilterOf> {
+        Some(FilterOf {
+            run: self.run.run,
+            lane: self.summary.lane,
+            shape: self.summary.filter?,
+            buckets: self.buckets,
+        })
+    }
+
+    /// Asks whether the lane may hold codes, as far as that can be told without waiting for memory.
+    fn question<'f>(&self, filters: RunFilters<'f>, low: u64, high: u64) -> FilterQuestion<'f> {
+        if let Some(after) = self.summary.after.filter(|after| low < after.code) {
+            // Postings up to here have moved into the merge's output, and the pieces of the filter with them.
+            return FilterQuestion::Decided(match high >= after.code {
+                true => FilterVerdict::MayHold,
+                false => FilterVerdict::RuledOut,
+            });
+        }
+        match self
+            .filter()
+            .filter(|_| !self.run.is_growing(self.summary.lane))
+        {
+            Some(filter) => filters.question(&filter, (low, high)),
+            None => FilterQuestion::Decided(FilterVerdict::MayHold),
+        }
+    }
+
+    fn in_table(&self, table: PostingTable) -> LaneRef<'r> {
+        LaneRef {
+            table_name: table.name(),
+            run: self.run.run,
+            summary: self.summary,
+        }
+    }
+}
+
 /// A lane of a run that has to be read for a range.
 #[derive(Clone, Copy)]
-struct LaneRead<'r> {
-    run: &'r RunDescriptor,
-    lane: &'r LaneSummary,
+pub(crate) struct LaneRead<'r> {
+    lane: RunLane<'r>,
+    /// The index of the range.
     index: usize,
     verdict: FilterVerdict,
     /// True if the filter is on the disk, as the block is, and is not asked: such filters have ruled out little lately.
@@ -68,12 +358,10 @@ impl<'r> LaneReads<'r> {
         for run in runs.descriptors().rev() {
             let filters = reader.of_run(run.run);
             for (index, (range, buckets)) in ranges.iter().zip(&buckets).enumerate() {
-                let Some(lane) = run.lane(range.lane).filter(|lane| lane.postings > 0) else {
-                    continue;
-                };
-                let codes = (range.low_code, range.high_code);
-                asked.push((run, lane, index));
-                questions.push(question_of(filters, (run, lane), *buckets, codes));
+                if let Some(lane) = RunLane::of(run, range.lane, *buckets) {
+                    asked.push((lane, index));
+                    questions.push(lane.question(filters, range.low_code, range.high_code));
+                }
             }
         }
         let mut plan = Self {
@@ -81,11 +369,10 @@ impl<'r> LaneReads<'r> {
             cost: ProbeCost::default(),
         };
         FilterQuestion::decide_all(&mut questions)?;
-        for ((run, lane, index), question) in asked.into_iter().zip(questions) {
+        for ((lane, index), question) in asked.into_iter().zip(questions) {
             match question.verdict()? {
                 FilterVerdict::RuledOut => plan.cost.ruled_out += 1,
                 verdict => plan.lanes.push(LaneRead {
-                    run,
                     lane,
                     index,
                     verdict,
@@ -110,274 +397,6 @@ fn add_cost(context: &SharedContext, cost: ProbeCost) {
     count.blocks_read.add(cost.blocks);
     count.cached_blocks_read.add(cost.cached_blocks);
     count.lanes_ruled_out.add(cost.ruled_out);
-}
-
-impl<'t, B, F> ProbeTables<'t, B, F>
-where
-    B: ReadableTable<&'static [u8; 22], &'static [u8]>,
-    F: ReadableTable<&'static [u8; 10], &'static [u8]>,
-{
-    /// Probes runs as planned for these ranges, until it is enough.
-    pub(crate) fn probe(
-        &self,
-        plan: LaneReads<'_>,
-        ranges: &[CodeRange],
-        visit: &mut Visit<'_>,
-        is_enough: &mut dyn FnMut() -> Result<bool>,
-    ) -> Result<()> {
-        let LaneReads {
-            mut lanes,
-            mut cost,
-        } = plan;
-        let mut may_ask = self.finder.is_some();
-        let mut found = Vec::new().into_iter();
-        let mut begin = 0;
-        while let Some(lane) = lanes.get(begin).copied() {
-            let before = begin.checked_sub(1).and_then(|before| lanes.get(before));
-            let is_next_run = before.is_some_and(|before| before.run.run != lane.run.run);
-            if is_next_run && is_enough()? {
-                break;
-            }
-            let first = match found.next() {
-                Some(first) => first,
-                None => {
-                    let next = lanes.iter().skip(begin).take(FOUND_TOGETHER);
-                    found = self.find_first_blocks(next, ranges)?.into_iter();
-                    found.next().or_bug("where the next lane begins")?
-                }
-            };
-            begin += 1;
-            let range = at(ranges, lane.index)?;
-            let began = (may_ask && !first.is_held()).then(Instant::now);
-            let is_from_file = self.read_lane(&lane, first, range, visit, &mut cost)?;
-            let is_slow = began.is_some_and(|began| began.elapsed() >= SLOW_READ);
-            if is_from_file && is_slow {
-                may_ask = false;
-                let next = lanes.get_mut(begin..);
-                self.read_ahead(next.or_bug("the lanes to read next")?, ranges)?;
-            }
-        }
-        if begin > 0 {
-            is_enough()?;
-        }
-        add_cost(self.context, cost);
-        Ok(())
-    }
-
-    /// Finds the blocks in memory with which probes of lanes begin.
-    fn find_first_blocks<'r>(
-        &self,
-        lanes: impl Iterator<Item = &'r LaneRead<'r>>,
-        ranges: &[CodeRange],
-    ) -> Result<Vec<FirstBlock>> {
-        let mut probes = Vec::with_capacity(ranges.len());
-        for lane in lanes {
-            let low_code = at(ranges, lane.index)?.low_code;
-            let may_hold = lane.verdict == FilterVerdict::MayHold;
-            probes.push(may_hold.then(|| (self.lane(lane.run, lane.lane), low_code)));
-        }
-        FirstBlock::find_all(self.sources(), &probes)
-    }
-
-    fn sources(&self) -> BlockSources<'t> {
-        self.context.cache.sources(self.finder)
-    }
-
-    /// Probes a lane of a run. Returns true if a filter or a block may have come from the file.
-    fn read_lane(
-        &self,
-        lane: &LaneRead<'_>,
-        first: FirstBlock,
-        range: &CodeRange,
-        visit: &mut Visit<'_>,
-        cost: &mut ProbeCost,
-    ) -> Result<bool> {
-        let codes = (range.low_code, range.high_code);
-        let (may_hold, has_asked) = match &lane.verdict {
-            FilterVerdict::RuledOut => (false, false),
-            FilterVerdict::MayHold => (true, false),
-            FilterVerdict::NotHeld => (self.ask((lane.run, lane.lane), codes)?, true),
-        };
-        if !may_hold {
-            cost.ruled_out += 1;
-            return Ok(has_asked);
-        }
-        // A filter passes what is in the bucket, near or not.
-        let range = &CodeRange {
-            near: range.near.filter(|_| !lane.is_unasked),
-            ..*range
-        };
-        let mut is_found = false;
-        let visit = &mut |posting| {
-            is_found = true;
-            visit(lane.index, posting)
-        };
-        let of = (self.lane(lane.run, lane.lane), first);
-        let read = probe_lane_while(of, self.blocks, self.sources(), range, visit)?;
-        cost.add(read);
-        if lane.is_unasked {
-            self.context.cache.pass_rate().note(is_found);
-        }
-        Ok(has_asked || read.cached_blocks < read.blocks)
-    }
-
-    /// Sweeps a lane of runs, one after the other.
-    pub(crate) fn sweep(
-        &self,
-        runs: &RunSet,
-        lane: u16,
-        wanted: &[ProbeRange],
-        visit: &mut VisitProbe<'_>,
-    ) -> Result<()> {
-        let mut cost = ProbeCost::default();
-        let buckets = self.context.lanes.bucket_bits(lane);
-        for run in runs.descriptors() {
-            let Some(summary) = run.lane(lane).filter(|lane| lane.postings > 0) else {
-                continue;
-            };
-            let held = self.may_be_held((run, summary), buckets, wanted)?;
-            cost.ruled_out += (wanted.len() - held.len()) as u64;
-            let lane = self.lane(run, summary);
-            cost.add(sweep_lane(lane, self.blocks, self.sources(), &held, visit)?);
-        }
-        add_cost(self.context, cost);
-        Ok(())
-    }
-
-    /// Returns those of `wanted` that a lane of a run may hold.
-    fn may_be_held(
-        &self,
-        (run, lane): (&RunDescriptor, &LaneSummary),
-        buckets: BucketBits,
-        wanted: &[ProbeRange],
-    ) -> Result<Vec<ProbeRange>> {
-        let codes = |wanted: &ProbeRange| (wanted.low_code, wanted.high_code);
-        let verdicts = {
-            let reader = self.context.cache.filters();
-            let filters = reader.of_run(run.run);
-            let ask = |wanted| question_of(filters, (run, lane), buckets, codes(wanted));
-            let mut questions: Vec<FilterQuestion<'_>> = wanted.iter().map(ask).collect();
-            FilterQuestion::decide_all(&mut questions)?;
-            let verdicts = questions.into_iter().map(FilterQuestion::verdict);
-            verdicts.collect::<Result<Vec<_>>>()?
-        };
-        let mut held = Vec::with_capacity(wanted.len());
-        for (wanted, verdict) in wanted.iter().zip(verdicts) {
-            let may_hold = match verdict {
-                FilterVerdict::RuledOut => false,
-                FilterVerdict::MayHold => true,
-                FilterVerdict::NotHeld => self.ask((run, lane), codes(wanted))?,
-            };
-            if may_hold {
-                held.push(*wanted);
-            }
-        }
-        Ok(held)
-    }
-
-    /// Asks a filter, and reads its piece unless it is held: a neighbour may have read it just now.
-    fn ask(&self, of: (&RunDescriptor, &LaneSummary), codes: (u64, u64)) -> Result<bool> {
-        let cache = &self.context.cache;
-        let filter = &self.filter_of(of)?;
-        match cache.filters().ask(filter, codes)? {
-            FilterVerdict::RuledOut => return Ok(false),
-            FilterVerdict::MayHold => return Ok(true),
-            FilterVerdict::NotHeld => {}
-        }
-        let may_hold = cache.read_filter(self.filters, self.finder, filter, codes)?;
-        cache.pass_rate().note(may_hold);
-        Ok(may_hold)
-    }
-
-    /// Asks for the pages of lanes that are read next. Filters come first: they tell which blocks are needed. Where
-    /// they have told little lately, the blocks alone are half as many pages.
-    fn read_ahead(&self, lanes: &mut [LaneRead<'_>], ranges: &[CodeRange]) -> Result<()> {
-        let Some(finder) = self.finder else {
-            return Ok(());
-        };
-        let codes = |lane: &LaneRead<'_>| -> Result<(u64, u64)> {
-            let range = at(ranges, lane.index)?;
-            Ok((range.low_code, range.high_code))
-        };
-        let cache = &self.context.cache;
-        let is_filter_futile = cache.pass_rate().is_high();
-        let mut pieces = Vec::new();
-        for lane in &mut *lanes {
-            if lane.verdict != FilterVerdict::NotHeld {
-                continue;
-            }
-            if is_filter_futile {
-                lane.verdict = FilterVerdict::MayHold;
-                lane.is_unasked = true;
-            } else {
-                let filter = self.filter_of((lane.run, lane.lane))?;
-                pieces.extend(filter.piece(codes(lane)?));
-            }
-        }
-        cache.read_ahead(finder, &pieces);
-        let mut blocks = Vec::new();
-        for lane in lanes {
-            let (low, high) = codes(lane)?;
-            if lane.verdict == FilterVerdict::NotHeld {
-                lane.verdict = match self.ask((lane.run, lane.lane), (low, high))? {
-                    true => FilterVerdict::MayHold,
-                    false => FilterVerdict::RuledOut,
-                };
-            }
-            let target = Posting::lowest_of(low).max(lane.lane.first_possible());
-            let (run, number) = (lane.run.run, lane.lane.lane);
-            if lane.verdict != FilterVerdict::RuledOut && !cache.blocks().holds(run, number, target)
-            {
-                blocks.push(RunRow::block(self.table.name(), (run, number), target));
-            }
-        }
-        cache.read_ahead(finder, &blocks);
-        Ok(())
-    }
-
-    /// # Errors
-    /// [`Error::Bug`](crate::Error::Bug) if there is none.
-    fn filter_of(&self, (run, lane): (&RunDescriptor, &LaneSummary)) -> Result<FilterOf> {
-        let buckets = self.context.lanes.bucket_bits(lane.lane);
-        filter_of((run, lane), buckets).or_bug("a filter that was asked")
-    }
-
-    fn lane<'r>(&self, run: &RunDescriptor, summary: &'r LaneSummary) -> LaneRef<'r> {
-        LaneRef {
-            table_name: self.table.name(),
-            run: run.run,
-            summary,
-        }
-    }
-}
-
-/// Asks whether a lane of a run may hold codes, as far as that can be told without waiting for memory.
-fn question_of<'r>(
-    filters: RunFilters<'r>,
-    (run, lane): (&RunDescriptor, &LaneSummary),
-    buckets: BucketBits,
-    codes: (u64, u64),
-) -> FilterQuestion<'r> {
-    if let Some(after) = lane.after.filter(|after| codes.0 < after.code) {
-        // Postings up to here have moved into the merge's output, and the pieces of the filter with them.
-        return FilterQuestion::Decided(match codes.1 >= after.code {
-            true => FilterVerdict::MayHold,
-            false => FilterVerdict::RuledOut,
-        });
-    }
-    match filter_of((run, lane), buckets).filter(|_| !run.is_growing(lane.lane)) {
-        Some(filter) => filters.question(&filter, codes),
-        None => FilterQuestion::Decided(FilterVerdict::MayHold),
-    }
-}
-
-fn filter_of((run, lane): (&RunDescriptor, &LaneSummary), buckets: BucketBits) -> Option<FilterOf> {
-    Some(FilterOf {
-        run: run.run,
-        lane: lane.lane,
-        shape: lane.filter?,
-        buckets,
-    })
 }
 
 #[cfg(test)]

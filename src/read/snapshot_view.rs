@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::engine::{
-    EQUAL, EngineResult, PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, ReadableTable,
+    EQUAL, EngineResult, PageFinder, PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables,
+    ReadableTable,
 };
 use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, VisitProbe};
 use crate::invariant::OrBug;
 use crate::observe::LiveSnapshot;
 use crate::read::dense_rows::visit_rows;
-use crate::read::probe::{LaneReads, ProbeTables};
+use crate::read::probe::{LaneReads, RunReader};
 use crate::read::view::{PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare};
 use crate::schema::Schema;
 use crate::state::{OpenStore, SharedContext, Version};
@@ -24,6 +25,9 @@ use crate::types::{DocumentId, Record};
 pub(crate) struct SnapshotView {
     pub(crate) inner: Arc<SnapshotState>,
 }
+
+/// Number of ids from which a thread of its own pays in a scan.
+const MIN_SHARE: u64 = if cfg!(test) { 100 } else { 32_768 };
 
 pub(crate) struct SnapshotState {
     // Fields drop in this order: the file must not be closed before its last reader has gone.
@@ -37,25 +41,6 @@ impl SnapshotState {
         Ok(&self.tables.get()?.0)
     }
 
-    fn with_probe_tables<R>(
-        &self,
-        table: PostingTable,
-        run: impl FnOnce(ProbeTables<'_, ReadOnlyBlocks, ReadOnlyPieces>) -> Result<R>,
-    ) -> Result<R> {
-        run(ProbeTables {
-            context: &self.store.context,
-            table,
-            finder: self.store.engine.page_finder.as_ref(),
-            blocks: &|| self.blocks(table),
-            filters: &|| Ok(&self.tables()?.filters),
-        })
-    }
-}
-
-/// Number of ids from which a thread of its own pays in a scan.
-const MIN_SHARE: u64 = if cfg!(test) { 100 } else { 32_768 };
-
-impl SnapshotState {
     fn document_rows_within(
         &self,
         ids: Range<u64>,
@@ -142,6 +127,37 @@ impl SnapshotView {
     }
 }
 
+/// The runs of a snapshot, for lanes of one kind.
+struct SnapshotRuns<'s> {
+    snapshot: &'s SnapshotState,
+    table: PostingTable,
+}
+
+impl RunReader for SnapshotRuns<'_> {
+    type Blocks = ReadOnlyBlocks;
+    type Filters = ReadOnlyPieces;
+
+    fn context(&self) -> &SharedContext {
+        &self.snapshot.store.context
+    }
+
+    fn table(&self) -> PostingTable {
+        self.table
+    }
+
+    fn finder(&self) -> Option<&PageFinder> {
+        self.snapshot.store.engine.page_finder.as_ref()
+    }
+
+    fn blocks(&self) -> Result<&ReadOnlyBlocks> {
+        self.snapshot.blocks(self.table)
+    }
+
+    fn filters(&self) -> Result<&ReadOnlyPieces> {
+        Ok(&self.snapshot.tables()?.filters)
+    }
+}
+
 impl ReadView for SnapshotState {
     fn context(&self) -> &SharedContext {
         &self.store.context
@@ -174,7 +190,11 @@ impl ReadView for SnapshotState {
         if plan.is_empty(&self.store.context) {
             return Ok(());
         }
-        self.with_probe_tables(table, |tables| tables.probe(plan, ranges, visit, is_enough))
+        let runs = SnapshotRuns {
+            snapshot: self,
+            table,
+        };
+        runs.probe(plan, ranges, visit, is_enough)
     }
 
     fn sweep(
@@ -187,8 +207,11 @@ impl ReadView for SnapshotState {
         if !self.version.memtable.sweep(lane, wanted, visit)? {
             return Ok(());
         }
-        let runs = &self.version.runs;
-        self.with_probe_tables(table, |tables| tables.sweep(runs, lane, wanted, visit))
+        let runs = SnapshotRuns {
+            snapshot: self,
+            table,
+        };
+        runs.sweep(&self.version.runs, lane, wanted, visit)
     }
 
     fn document_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {

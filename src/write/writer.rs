@@ -1,7 +1,7 @@
 //! The state of a write transaction: the engine's transaction, and the changes that are not in its
 //! tables yet.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::thread::scope;
 use std::time::Instant;
@@ -12,14 +12,12 @@ use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::format::{Posting, RowHead, State, header};
-use crate::index::{
-    CodeRange, FilterPieces, Memtable, ProbeControl, ProbeRange, RunBlocks, RunTables, VisitProbe,
-};
+use crate::index::{CodeRange, Memtable, ProbeControl, ProbeRange, VisitProbe};
 use crate::invariant::{OrBug, at, at_mut};
 use crate::lanes::hash_key;
 use crate::observe::TransactionCounters;
 use crate::read::{
-    LaneReads, PostingTable, ProbeTables, ReadView, Visit, VisitRow, VisitRows, visit_rows,
+    LaneReads, PostingTable, ReadView, RunReader, Visit, VisitRow, VisitRows, visit_rows,
 };
 use crate::sketch::Signature;
 use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
@@ -27,7 +25,7 @@ use crate::threads::named;
 use crate::types::{Document, DocumentId};
 use crate::write::buffer::TransactionBuffer;
 use crate::write::pending_rows::{DocumentRows, PendingRows, remove_rows};
-use crate::write::run_tables::run_tables;
+use crate::write::run_tables::WriterRuns;
 
 /// The only writer of a store, until it is committed or dropped.
 pub(crate) struct Writer {
@@ -263,28 +261,6 @@ impl Writer {
         self.pending.flush(open_write(self.write.as_ref())?)
     }
 
-    fn with_probe_tables<R>(
-        &self,
-        table: PostingTable,
-        run: impl FnOnce(ProbeTables<'_, RunBlocks<'_>, FilterPieces<'_>>) -> Result<R>,
-    ) -> Result<R> {
-        let opened = OnceCell::new();
-        let open = || -> Result<&RunTables<'_>> {
-            if let Some(opened) = opened.get() {
-                return Ok(opened);
-            }
-            let tables = run_tables(self.write()?, table)?;
-            Ok(opened.get_or_init(|| tables))
-        };
-        run(ProbeTables {
-            context: &self.store.context,
-            table,
-            finder: self.store.engine.page_finder.as_ref(),
-            blocks: &|| Ok(&open()?.blocks),
-            filters: &|| Ok(&open()?.filters),
-        })
-    }
-
     /// Visits the postings within `ranges` of the documents from an id on, none of which may be in a
     /// run.
     pub(super) fn probe_since(
@@ -453,7 +429,7 @@ impl ReadView for Writer {
         if plan.is_empty(&self.store.context) {
             return Ok(());
         }
-        self.with_probe_tables(table, |tables| tables.probe(plan, ranges, visit, is_enough))
+        WriterRuns::new(self, table).probe(plan, ranges, visit, is_enough)
     }
 
     fn sweep(
@@ -468,9 +444,7 @@ impl ReadView for Writer {
         if !goes_on || self.runs.standing.is_empty() {
             return Ok(());
         }
-        self.with_probe_tables(table, |tables| {
-            tables.sweep(&self.runs, lane, wanted, visit)
-        })
+        WriterRuns::new(self, table).sweep(&self.runs, lane, wanted, visit)
     }
 
     fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
