@@ -12,7 +12,9 @@
 
 use std::time::{Duration, Instant};
 
-use resemblance::{Document, Fingerprint, Matches, Schema, Scope, Signature, SimHash, Store};
+use resemblance::{
+    Closed, Document, Fingerprint, Matches, Schema, Scope, Signature, SimHash, Store,
+};
 
 /// Queries of each kind.
 const PROBES: u64 = 2_000;
@@ -106,7 +108,7 @@ fn main() {
         let ((), _, processor) = measured(insert);
         let rate = documents as f64 / processor.as_secs_f64();
         println!("  inserted: {rate:.0} a second of processor time");
-        store.close().unwrap();
+        assert_eq!(store.close().unwrap(), Closed::File);
         Store::compact(&path).run().unwrap();
         let store = options.open(&path).unwrap();
         let bytes = std::fs::metadata(&path).unwrap().len() as f64 / documents as f64;
@@ -122,7 +124,7 @@ fn main() {
             }
         }
         drop(snapshot);
-        store.close().unwrap();
+        assert_eq!(store.close().unwrap(), Closed::File);
     }
 }
 

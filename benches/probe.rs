@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use resemblance::{Signature, Snapshot};
+use resemblance::{Closed, Signature, Snapshot};
 
 const DOCUMENTS: u64 = 64_000;
 
@@ -19,10 +19,8 @@ const PROBES: u64 = 1_000;
 const AT_ONCE: u64 = 10_000;
 
 static SNAPSHOT: LazyLock<Snapshot> = LazyLock::new(|| {
-    support::store("probe.rsm", DOCUMENTS)
-        .unwrap()
-        .close()
-        .unwrap();
+    let store = support::store("probe.rsm", DOCUMENTS).unwrap();
+    assert_eq!(store.close().unwrap(), Closed::File);
     support::reopened("probe.rsm").unwrap().snapshot().unwrap()
 });
 

@@ -19,7 +19,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use resemblance::verification::exact_partners;
-use resemblance::{BulkOptions, Document, MinHash, Schema, Signature, Sketcher, Store, Text};
+use resemblance::{
+    BulkOptions, Closed, Document, MinHash, Schema, Signature, Sketcher, Store, Text,
+};
 
 const THRESHOLD: f64 = 0.8;
 const SHORT_BYTES: usize = 400;
@@ -264,6 +266,6 @@ fn bytes(schema: &Schema, pieces: &[&str]) -> [f64; 2] {
         }
         transaction.commit().unwrap();
     }
-    store.close().unwrap();
+    assert_eq!(store.close().unwrap(), Closed::File);
     [length(&bulk), length(&commits)]
 }

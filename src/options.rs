@@ -96,7 +96,7 @@ impl StoreOptions {
     /// // A document has a posting in each lane: with 16 bytes each these are kept in 64 MiB.
     /// let documents = (64 << 20) / (16 * schema.lanes() as u64);
     /// let store = StoreOptions::new().flush_after(documents).create(&path, schema)?;
-    /// # store.close()?;
+    /// # drop(store);
     /// assert!(StoreOptions::new().flush_after(0).open(&path).is_err());
     /// # Ok::<(), resemblance::Error>(())
     /// ```
@@ -117,7 +117,7 @@ impl StoreOptions {
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// // Of a file of many gigabytes that must be there again at once:
     /// let store = StoreOptions::new().quick_repair(true).create(path, schema)?;
-    /// assert!(store.close()?);
+    /// assert_eq!(store.close()?, resemblance::Closed::File);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
@@ -137,7 +137,7 @@ impl StoreOptions {
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// // The other processors are for others.
     /// let store = StoreOptions::new().merge_in_parallel(false).create(path, schema)?;
-    /// assert!(store.close()?);
+    /// assert_eq!(store.close()?, resemblance::Closed::File);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
@@ -178,7 +178,7 @@ impl StoreOptions {
     /// use std::time::Duration;
     /// // More calls to a sync, for a disk that takes long to sync.
     /// let options = StoreOptions::new().group_wait(Duration::from_millis(5));
-    /// assert!(options.create(path, schema)?.close()?);
+    /// assert_eq!(options.create(path, schema)?.close()?, resemblance::Closed::File);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
@@ -261,7 +261,7 @@ impl StoreOptions {
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// // On a file system without locks, and where this process alone has the store.
     /// let store = StoreOptions::new().without_lock().create(path, schema)?;
-    /// assert!(store.close()?);
+    /// assert_eq!(store.close()?, resemblance::Closed::File);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]

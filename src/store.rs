@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::build::{self, BulkBuild, BulkOptions, BulkReport, RebandReport};
 use crate::corpus::dedup::Deduplicator;
 use crate::error::{Error, Result};
-use crate::group_commit::{GroupCommitHandle, Queue};
+use crate::group_commit::{Closed, GroupCommitHandle, Queue};
 use crate::maintain::{self, CompactReport, EvictPolicy, EvictReport, ImportReport, RepairReport};
 use crate::observe::Metrics;
 use crate::options::StoreOptions;
@@ -48,10 +48,10 @@ use crate::maintain::ExistingKeys;
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 ///
-/// What people need first, and then the rest:
+/// The methods, those that people need first at the top:
 ///
 /// - **Open**: [`create`](Self::create), [`open`](Self::open),
-///   [`open_or_create`](StoreOptions::open_or_create) and other settings by [`options`](Self::options).
+///   [`open_or_create`](Self::open_or_create) and other settings by [`options`](Self::options).
 /// - **Write**: [`insert_if_new`](Self::insert_if_new), [`insert`](Self::insert),
 ///   [`upsert`](Self::upsert), [`remove`](Self::remove), [`touch`](Self::touch), each durable when it
 ///   returns. Many changes together: [`begin_write`](Self::begin_write). Without waiting:
@@ -66,6 +66,7 @@ use crate::maintain::ExistingKeys;
 /// any number read, and neither waits for the other. The file is locked against other processes until
 /// the last handle, snapshot and transaction is dropped. In a process that is forked from this one, all
 /// of them are refused with [`Error::Forked`]: open the store there instead.
+#[doc(alias("database", "bloom", "lsh"))]
 #[derive(Clone)]
 pub struct Store {
     group_commit: GroupCommitHandle,
@@ -79,7 +80,7 @@ impl fmt::Debug for Store {
     }
 }
 
-/// What a store is created, opened, checked and compacted with.
+/// Creates, opens, checks and compacts a store with these options.
 impl StoreOptions {
     /// Creates a store.
     ///
@@ -228,6 +229,7 @@ impl Store {
     ///
     /// [`Error::AlreadyExists`] if something has that name; it is left as it is.
     /// [`Error::Io`] if the file cannot be made.
+    #[doc(alias("new"))]
     pub fn create(path: impl AsRef<Path>, schema: Schema) -> Result<Self> {
         Self::options().create(path, schema)
     }
@@ -254,6 +256,26 @@ impl Store {
     /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path)
+    }
+
+    /// Opens the store at `path` with default options, or creates it if nothing has that name.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open) and [`create`](Self::create), and [`Error::InvalidParameter`] if the store has
+    /// another schema: the message shows both.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::open_or_create(&path, schema)?;
+    /// assert_eq!(store.snapshot()?.len(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn open_or_create(path: impl AsRef<Path>, schema: Schema) -> Result<Self> {
+        Self::options().open_or_create(path, schema)
     }
 
     /// Returns the default options, to be changed and then used to create or open a store.
@@ -301,6 +323,7 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] if the schema does not take texts.
+    #[doc(alias("fingerprint", "hash"))]
     pub fn sketch_text(&self, text: &str) -> Result<Signature> {
         self.store().context.sketcher.text(text)
     }
@@ -315,6 +338,7 @@ impl Store {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    #[doc(alias("dedup", "add_if_absent"))]
     pub fn insert_if_new<'d>(
         &self,
         document: impl Into<Document<'d>>,
@@ -328,6 +352,7 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
+    #[doc(alias("read", "get", "search", "contains"))]
     pub fn snapshot(&self) -> Result<Snapshot> {
         SnapshotView::open(self.store()).map(Snapshot::new)
     }
@@ -357,6 +382,7 @@ impl Store {
     /// assert!(matches!(store.insert("page/1", &page), Err(Error::KeyExists { .. })));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    #[doc(alias("put", "add", "set"))]
     pub fn insert<'d>(
         &self,
         document: impl Into<Document<'d>>,
@@ -383,6 +409,7 @@ impl Store {
     /// assert_eq!(store.snapshot()?.len(), 1);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    #[doc(alias("replace", "update"))]
     pub fn upsert<'d>(
         &self,
         document: impl Into<Document<'d>>,
@@ -409,6 +436,7 @@ impl Store {
     /// assert_eq!(store.remove("page/1")?, None);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    #[doc(alias("delete", "forget"))]
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<DocumentId>> {
         self.group_commit.remove(key.as_ref())
     }
@@ -456,6 +484,7 @@ impl Store {
     /// assert_eq!(store.snapshot()?.len(), 1);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    #[doc(alias("transaction", "batch"))]
     pub fn begin_write(&self) -> Result<WriteTransaction> {
         Transaction::begin(self.store()).map(WriteTransaction::new)
     }
@@ -498,6 +527,7 @@ impl Store {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
+    #[doc(alias("async"))]
     pub fn queue(&self) -> Queue {
         Queue::new(&self.group_commit)
     }
@@ -524,13 +554,13 @@ impl Store {
     /// assert_eq!(store.snapshot()?.len(), 3);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    #[doc(alias("sync"))]
     pub fn flush(&self) -> Result<()> {
         self.group_commit.flush()
     }
 
-    /// Waits for queued changes, as [`flush`](Self::flush), and drops this handle. Returns true if the file
-    /// is closed now, and false if another handle, a snapshot or a transaction keeps it open. Dropping
-    /// the last handle waits too, but cannot return errors, and leaves a file that has grown up to twice
+    /// Waits for queued changes, as [`flush`](Self::flush), and drops this handle. Closes the file unless
+    /// another handle, a snapshot or a transaction keeps it open. Dropping the last handle waits too, but cannot return errors, and leaves a file that has grown up to twice
     /// as long as what it holds; this cuts it, if the file system tells that a part was never written.
     ///
     /// # Errors
@@ -538,16 +568,16 @@ impl Store {
     /// As [`flush`](Self::flush), and those of closing the file.
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # use resemblance::{Closed, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let ticket = store.queue().insert("a", &store.sketch_text("some text or other")?)?;
-    /// assert!(store.close()?);
+    /// assert_eq!(store.close()?, Closed::File);
     /// assert_eq!(ticket.wait()?.get(), 0);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn close(self) -> Result<bool> {
+    pub fn close(self) -> Result<Closed> {
         self.group_commit.close()
     }
 
@@ -605,6 +635,7 @@ impl Store {
     /// assert_eq!(decision.found().unwrap().key(), Some(&b"page/1"[..]));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    #[doc(alias("dedup"))]
     pub fn deduplicator(&self) -> Result<Deduplicator> {
         Deduplicator::in_store(self.store())
     }
@@ -650,6 +681,7 @@ impl Store {
     /// cannot be read; [`Error::Stopped`] if the progress callback breaks off, which is called after
     /// each transaction, and while no transaction is open. What earlier transactions have evicted
     /// stays so, and the same eviction goes on with the rest.
+    #[doc(alias("expire", "ttl"))]
     pub fn evict<'a>(&'a self, policy: EvictPolicy<'a>) -> Operation<'a, EvictReport> {
         maintain::evict(self.store(), policy)
     }
@@ -774,6 +806,7 @@ impl Store {
     /// assert!(report.size_after_bytes <= report.size_before_bytes);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    #[doc(alias("vacuum"))]
     pub fn compact<'a>(path: impl AsRef<Path>) -> Operation<'a, CompactReport> {
         Self::options().compact(path)
     }
@@ -890,6 +923,7 @@ impl Store {
     ///
     /// [`Error::AlreadyExists`] if something has the name: it is left as it is. [`Error::Io`] if
     /// the file cannot be made, [`Error::InvalidParameter`] for an option out of its range.
+    #[doc(alias("load"))]
     pub fn bulk_build<'w>(
         path: impl AsRef<Path>,
         schema: Schema,

@@ -777,7 +777,8 @@ impl Store {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.home.check(py)?;
         if let Some(store) = py.detach(|| lock(&self.store).take()) {
-            released(py, || store.close())?;
+            // A snapshot or a transaction may keep the file open: Python drops them when it likes.
+            let _ = released(py, || store.close())?;
         }
         Ok(())
     }

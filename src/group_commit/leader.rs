@@ -37,6 +37,28 @@ pub(crate) struct GroupCommitHandle {
     last: Arc<LastHandle>,
 }
 
+/// How much [`Store::close`](crate::Store::close) has closed.
+///
+/// ```
+/// # use resemblance::{Closed, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let snapshot = store.snapshot()?;
+/// assert_eq!(store.close()?, Closed::HandleOnly);
+/// drop(snapshot); // closes the file
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[must_use = "the file may still be open and locked"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// The file is closed.
+    File,
+    /// The file stays open, and locked, until the last of its other handles, snapshots and transactions is
+    /// dropped.
+    HandleOnly,
+}
+
 /// Its drop is that of the last handle: snapshots, transactions and tickets do not hold it.
 struct LastHandle {
     group: Arc<GroupCommit>,
@@ -112,9 +134,8 @@ impl GroupCommitHandle {
         self.group.commit(WriteRequest::Flush)?.flushed()
     }
 
-    /// Waits for what has been queued, and closes the file if nothing else holds it; returns whether
-    /// it is closed now.
-    pub(crate) fn close(self) -> Result<bool> {
+    /// Waits for what has been queued, and closes the file if nothing else holds it.
+    pub(crate) fn close(self) -> Result<Closed> {
         self.store().context.health.check_home()?;
         let flushed = match self.store().writable {
             true => self.flush(),
@@ -125,8 +146,8 @@ impl GroupCommitHandle {
         drop(last);
         let store = Arc::into_inner(group).and_then(|group| Arc::into_inner(group.store));
         let closed = match store {
-            Some(store) => store.close().map(|()| true),
-            None => Ok(false),
+            Some(store) => store.close().map(|()| Closed::File),
+            None => Ok(Closed::HandleOnly),
         };
         flushed.and(closed)
     }

@@ -8,5 +8,6 @@ mod queue;
 mod reply;
 mod write_request;
 
+pub use leader::Closed;
 pub(crate) use leader::GroupCommitHandle;
 pub use queue::{Queue, Ticket};

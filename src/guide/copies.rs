@@ -38,7 +38,7 @@
 //! # let file = |name: &str| folder.path().join(name);
 //! # let made = Store::create(file("seen.rsm"), Schema::builder().minhash(MinHash::new(128)).build()?)?;
 //! # made.insert("a", &made.sketcher().features(["x"])?)?;
-//! # made.close()?;
+//! # drop(made);
 //!
 //! let report = Store::check(file("seen.rsm")).run()?;
 //! assert!(report.is_clean());

@@ -36,7 +36,7 @@
 //! The same from a thread:
 //!
 //! ```
-//! use resemblance::{MinHash, Schema, Store};
+//! use resemblance::{Closed, MinHash, Schema, Store};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("queued.rsm");
 //! # let store = Store::create(&path, Schema::builder().minhash(MinHash::new(128)).build()?)?;
@@ -46,7 +46,7 @@
 //! let second = store.queue().insert("b", &sketcher.features(["y"])?)?;
 //! println!("{} and {}", first.wait()?, second.wait()?);
 //! assert_eq!(store.snapshot()?.len(), 2);
-//! store.close()?; // waits for queued changes, and tells of errors
+//! assert_eq!(store.close()?, Closed::File); // waits for queued changes, and returns errors
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!

@@ -274,7 +274,7 @@ impl Schema {
     /// let store = Store::create(&path, schema.with_weights(frequencies.clone())?)?;
     /// store.insert("1", &store.sketch_text("the cat and the dog")?)?;
     /// assert!(store.insert("2", &plain.text("the cat and the dog")?).is_err());
-    /// store.close()?;
+    /// drop(store);
     /// let weights = Store::open(&path)?.schema().weights().cloned();
     /// assert_eq!(weights, Some(frequencies));
     /// # Ok::<(), resemblance::Error>(())

@@ -13,7 +13,7 @@ use std::thread;
 
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Ending, Place, check_clean, sealing_after};
-use resemblance::{Document, Error, EvictPolicy, Signature, Store};
+use resemblance::{Closed, Document, Error, EvictPolicy, Signature, Store};
 
 /// A child must end after so long, or a signal ends it: a lock of the parent's threads is never free.
 const CHILD_SECONDS: u32 = 60;
@@ -107,7 +107,7 @@ fn a_handle_in_a_child_is_refused_and_the_parent_loses_nothing() {
     assert!(matches!(Store::open(&path), Err(Error::Locked { .. })));
     store.insert("parent", &one).unwrap();
     assert_eq!(documents(&store), 31);
-    assert!(store.close().unwrap());
+    assert_eq!(store.close().unwrap(), Closed::File);
     check_clean(&path);
 }
 
@@ -161,7 +161,7 @@ fn everything_that_was_made_of_a_handle_is_refused() {
     assert_eq!(records.count(), 31);
     assert_eq!(snapshot.len(), 32);
     drop(snapshot);
-    assert!(store.close().unwrap());
+    assert_eq!(store.close().unwrap(), Closed::File);
     assert_eq!(documents(&Store::open(&path).unwrap()), 33);
     check_clean(&path);
 }
@@ -182,7 +182,7 @@ fn parent_and_child_that_both_insert_lose_nothing() {
     let child = fork(|| assert_eq!(insert("child"), 0));
     assert_eq!(insert("parent"), 300);
     assert_eq!(wait_for(child), 0);
-    assert!(store.close().unwrap());
+    assert_eq!(store.close().unwrap(), Closed::File);
     assert_eq!(documents(&Store::open(&path).unwrap()), 300);
     check_clean(&path);
 }
@@ -220,7 +220,7 @@ fn children_of_a_busy_parent_wait_for_none_of_its_threads() {
         }
     });
     let expected = 30 + u64::from(inserted.into_inner());
-    assert!(store.close().unwrap());
+    assert_eq!(store.close().unwrap(), Closed::File);
     assert_eq!(documents(&Store::open(&path).unwrap()), expected);
     check_clean(&path);
 }
@@ -274,7 +274,7 @@ fn a_child_opens_the_store_itself() {
     in_child(|| {
         let own = Store::open(&path).unwrap();
         own.insert("child", &signature(1_000)).unwrap();
-        assert!(own.close().unwrap());
+        assert_eq!(own.close().unwrap(), Closed::File);
     });
     assert_eq!(documents(&Store::open(&path).unwrap()), 31);
     check_clean(&path);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::common::memory::MemoryFiles;
 use crate::common::small::{schema, signature};
 use redb::{BackendError, StorageBackend};
-use resemblance::{Access, BulkOptions, Error, Files, Store, StoreOptions};
+use resemblance::{Access, BulkOptions, Closed, Error, Files, Store, StoreOptions};
 
 /// Files that other processes can open, on a system that answers with an error to every lock.
 #[derive(Clone, Debug)]
@@ -122,7 +122,7 @@ fn a_store_that_cannot_be_locked_is_refused_unless_told_otherwise() {
         let allowed = options.clone().without_lock();
         let store = allowed.create(path, schema()).unwrap();
         store.insert("a", &signature(1)).unwrap();
-        store.close().unwrap();
+        assert_eq!(store.close().unwrap(), Closed::File);
         let bytes = files.read(path);
         unsupported(options.open(path));
         unsupported(options.open_read_only(path));

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::common::Place;
 use crate::common::small::{filled, schema, signature};
-use resemblance::{BulkOptions, Document, MinHash, Rebanding, Schema, Signature, Store};
+use resemblance::{BulkOptions, Closed, Document, MinHash, Rebanding, Schema, Signature, Store};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -106,7 +106,7 @@ fn compact_and_reband_leave_the_mode_as_it_is() {
             )
             .unwrap();
     }
-    assert!(store.close().unwrap());
+    assert_eq!(store.close().unwrap(), Closed::File);
     Store::compact(&path).run().unwrap();
     assert_eq!(mode(&path), 0o640);
     let rebanding = Rebanding::new().threshold(0.5);

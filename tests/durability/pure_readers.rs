@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::small::{filled, signature};
 use crate::common::{Place, sealing_after};
-use resemblance::{Document, Error, Store};
+use resemblance::{Closed, Document, Error, Store};
 
 /// Runs what only reads beside a reader, from a file that cannot be written, and compares its bytes.
 #[track_caller]
@@ -42,7 +42,7 @@ fn read_everything(path: &Path, documents: u64) {
     assert_eq!(snapshot.pairs().run().unwrap().count(), 0);
     assert!(snapshot.check().run().unwrap().is_clean());
     drop(snapshot);
-    assert!(store.close().unwrap());
+    assert_eq!(store.close().unwrap(), Closed::File);
 }
 
 fn check_is_clean(path: &Path, documents: u64) {

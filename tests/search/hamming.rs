@@ -4,7 +4,7 @@
 use crate::common::sample::{is_all, one_in};
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{
-    Document, Novelty, Schema, Scope, Signature, SimHash, Snapshot, Store, TableDesign,
+    Closed, Document, Novelty, Schema, Scope, Signature, SimHash, Snapshot, Store, TableDesign,
 };
 
 /// A fingerprint, its lowest word first.
@@ -221,14 +221,14 @@ fn every_distance_is_answered_as_brute_force_does() {
         let snapshot = store.snapshot().unwrap();
         scopes.extend(assert_complete(case, &snapshot, &held, &asked));
         drop(snapshot);
-        store.close().unwrap();
+        assert_eq!(store.close().unwrap(), Closed::File);
         let store = Store::open(place.store()).unwrap();
         assert_complete(case, &store.snapshot().unwrap(), &held, &asked[..3]);
-        store.close().unwrap();
+        assert_eq!(store.close().unwrap(), Closed::File);
         Store::compact(place.store()).run().unwrap();
         let store = Store::open(place.store()).unwrap();
         assert_complete(case, &store.snapshot().unwrap(), &held, &asked[..3]);
-        store.close().unwrap();
+        assert_eq!(store.close().unwrap(), Closed::File);
         check_clean(&place.store());
     }
     assert!(scopes.contains(&Scope::Candidates) && scopes.contains(&Scope::Scan));
@@ -399,12 +399,12 @@ fn duplicates_are_found_beyond_whole_buckets() {
                 .collect();
             let documents: Vec<_> = keys.iter().map(Document::new).zip(signatures).collect();
             let mut transaction = store.begin_write().unwrap();
-            novelties.extend(transaction.insert_many_if_new(&documents).unwrap());
+            novelties.extend(transaction.insert_many(&documents).if_new().run().unwrap());
             transaction.commit().unwrap();
         }
         assert_eq!(news(&novelties), is_new, "batches of {batch}");
         assert_eq!(store.snapshot().unwrap().pairs().run().unwrap().count(), 0);
-        store.close().unwrap();
+        assert_eq!(store.close().unwrap(), Closed::File);
         check_clean(&place.store());
     }
 }

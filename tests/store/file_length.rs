@@ -7,7 +7,7 @@ use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean};
 use resemblance::{
-    BulkOptions, Document, MinHash, Rebanding, Schema, Signature, Store, StoreOptions,
+    BulkOptions, Closed, Document, MinHash, Rebanding, Schema, Signature, Store, StoreOptions,
 };
 
 /// The length of a file, its blocks on the disk, and the pages of tables that `stats` counts, in bytes.
@@ -96,7 +96,7 @@ fn after_compact_and_reband() {
         transaction.remove(number.to_string()).unwrap();
     }
     transaction.commit().unwrap();
-    assert!(store.close().unwrap());
+    assert_eq!(store.close().unwrap(), Closed::File);
     println!("before: {:?}", sizes(&path));
     Store::compact(&path).run().unwrap();
     is_as_long_as_its_content(&path);
@@ -126,7 +126,7 @@ fn closing_cuts_the_free_tail() {
         store.remove(number.to_le_bytes()).unwrap();
     }
     let before = fs::metadata(&path).unwrap().len();
-    assert!(store.close().unwrap());
+    assert_eq!(store.close().unwrap(), Closed::File);
     let bytes = fs::read(&path).unwrap();
     let after = bytes.len() as u64;
     println!("{before} bytes before closing, {after} after");
@@ -151,7 +151,7 @@ fn a_load_by_commits_is_as_long_as_its_content_once_it_is_closed() {
         transaction.commit().unwrap();
     }
     let before = fs::metadata(&path).unwrap().len();
-    assert!(store.close().unwrap());
+    assert_eq!(store.close().unwrap(), Closed::File);
     let (length, _, used) = sizes(&path);
     println!("{before} bytes before closing, {length} after, {used} used");
     assert!(before as f64 > 1.2 * used as f64, "{before} of {used}");

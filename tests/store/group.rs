@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, Random, check_clean, sealing_after};
-use resemblance::{Document, DocumentId, Error, Novelty, Queue, Signature, Store, Ticket};
+use resemblance::{Closed, Document, DocumentId, Error, Novelty, Queue, Signature, Store, Ticket};
 
 const _: () = {
     const fn shared_by_threads<T: Clone + Send + Sync + 'static>() {}
@@ -114,7 +114,7 @@ fn exactly_one_is_new(calls: usize, wait: Duration) {
         }
     }
     assert_eq!(store.snapshot().unwrap().len(), u64::from(ROUNDS));
-    assert!(store.close().unwrap());
+    assert_eq!(store.close().unwrap(), Closed::File);
     check_clean(&place.store());
 }
 
@@ -226,7 +226,7 @@ fn every_thread_is_answered_as_if_alone() {
             found.insert(record.key().unwrap().to_vec(), (record.stamp(), content));
         }
         assert_eq!(found, expected);
-        assert!(store.close().unwrap());
+        assert_eq!(store.close().unwrap(), Closed::File);
         check_clean(&place.store());
     }
 }
@@ -322,11 +322,11 @@ fn the_last_handle_waits_for_what_is_queued() {
             );
         }
         let snapshot = store.snapshot().unwrap();
-        assert!(!store.clone().close().unwrap(), "others have it open");
+        assert_eq!(store.clone().close().unwrap(), Closed::HandleOnly);
         drop(queue);
         drop(snapshot);
         match closes {
-            true => assert!(store.close().unwrap()),
+            true => assert_eq!(store.close().unwrap(), Closed::File),
             false => drop(store),
         }
         let store = Store::open(place.store()).unwrap();
@@ -335,7 +335,7 @@ fn the_last_handle_waits_for_what_is_queued() {
     let store = Store::open_read_only(place.store()).unwrap();
     let queued = store.queue().insert("a", &signature(1));
     assert!(matches!(queued, Err(Error::ReadOnly)));
-    assert!(store.close().unwrap());
+    assert_eq!(store.close().unwrap(), Closed::File);
 }
 
 /// A document that is known is answered while somebody else's transaction is open.

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{
-    Clusters, Document, DocumentId, Error, MinHash, Pairs, Query, Records, Schema, Signature,
-    SimHash, Sketcher, Snapshot, Store, WriteTransaction,
+    Closed, Clusters, Document, DocumentId, Error, MinHash, Pairs, Query, Records, Schema,
+    Signature, SimHash, Sketcher, Snapshot, Store, WriteTransaction,
 };
 
 /// Compiles only for types that any thread may have.
@@ -88,7 +88,7 @@ fn a_transaction_belongs_to_the_thread_that_changed_it_last() {
     queued.wait().unwrap();
     second.join().unwrap();
     assert_eq!(store.snapshot().unwrap().len(), 3);
-    store.close().unwrap();
+    assert_eq!(store.close().unwrap(), Closed::File);
     check_clean(&place.store());
 }
 

@@ -2,8 +2,8 @@
 
 use crate::common::{Place, check_clean};
 use resemblance::{
-    BulkOptions, Document, DocumentFrequencies, Error, MinHash, Schema, SimHash, Sketcher, Store,
-    Text,
+    BulkOptions, Closed, Document, DocumentFrequencies, Error, MinHash, Schema, SimHash, Sketcher,
+    Store, Text,
 };
 
 const CORPUS: [&str; 6] = [
@@ -39,7 +39,7 @@ fn filled(path: &std::path::Path) {
         let signature = store.sketch_text(text).unwrap();
         store.insert(number.to_string(), &signature).unwrap();
     }
-    assert!(store.close().unwrap());
+    assert_eq!(store.close().unwrap(), Closed::File);
 }
 
 #[track_caller]
@@ -134,7 +134,7 @@ fn copies_keep_the_weights() {
     let imported = place.file("imported.rsm");
     let into = Store::create(&imported, weighted()).unwrap();
     into.import(stream.as_slice()).run().unwrap();
-    assert!(into.close().unwrap());
+    assert_eq!(into.close().unwrap(), Closed::File);
     finds_all(&imported);
     let other = Store::create(place.file("plain.rsm"), plain()).unwrap();
     let refused = other.import(stream.as_slice()).run();

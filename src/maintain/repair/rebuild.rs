@@ -94,7 +94,7 @@ impl Operation<'_, RepairReport> {
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(&path, schema)?;
     /// # store.insert("a", &store.sketch_text("some text or other")?)?;
-    /// # store.close()?;
+    /// # drop(store);
     /// # let new = folder.path().join("new.rsm");
     /// let report = Store::repair(&path, &new).scan(true).run()?;
     /// assert_eq!(report.documents, 1);

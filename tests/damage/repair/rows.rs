@@ -5,7 +5,9 @@ use crate::common::{Place, sealing_after};
 use crate::repair::oracle::{PAGE_BYTES, paths};
 use crate::repair::{schema, signature};
 use redb::{ReadableTable, TableDefinition};
-use resemblance::{Document, DocumentFrequencies, Error, MinHash, Schema, SimHash, Store, Text};
+use resemblance::{
+    Closed, Document, DocumentFrequencies, Error, MinHash, Schema, SimHash, Store, Text,
+};
 
 /// A store with a row in every table.
 fn filled(place: &Place) {
@@ -132,11 +134,11 @@ fn an_older_row_without_its_payload_costs_no_document() {
     let store = sealing_after(64).create(place.store(), schema()).unwrap();
     let document = Document::new("a").payload(b"payload");
     store.insert(document, &signature(1)).unwrap();
-    store.close().unwrap();
+    assert_eq!(store.close().unwrap(), Closed::File);
     let before = std::fs::read(place.store()).unwrap();
     let store = sealing_after(64).open(place.store()).unwrap();
     store.upsert("a", &signature(1)).unwrap();
-    store.close().unwrap();
+    assert_eq!(store.close().unwrap(), Closed::File);
     let after = std::fs::read(place.store()).unwrap();
 
     // The rows of the document alone, the older one in front.
@@ -241,7 +243,7 @@ fn without_its_weights_a_store_needs_them() {
             .insert(text, &store.sketch_text(text).unwrap())
             .unwrap();
     }
-    store.close().unwrap();
+    assert_eq!(store.close().unwrap(), Closed::File);
     let changed = damage::<&str>(&place, TableDefinition::new("meta"), |name| {
         *name == "weights"
     });

@@ -215,7 +215,9 @@ impl Change {
             }
             Self::InsertMany(entry) => {
                 let batch = [(entry.document(), &entry.signature)];
-                let ids = transaction.map(|it| it.insert_many(&batch)).transpose()?;
+                let ids = transaction
+                    .map(|it| it.insert_many(&batch).run())
+                    .transpose()?;
                 let expected = model.insert(entry.clone());
                 assert!(ids.is_none_or(|ids| ids == [DocumentId::new(expected)]));
             }

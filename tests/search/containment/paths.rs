@@ -1,7 +1,7 @@
 //! Every way in which documents come into a store, and every state that they are in there.
 
 use resemblance::{
-    BulkOptions, Containment, Document, MinHash, Rebanding, Schema, SimHash, Store, Text,
+    BulkOptions, Closed, Containment, Document, MinHash, Rebanding, Schema, SimHash, Store, Text,
 };
 
 use super::brute_force::{self, Documents};
@@ -84,7 +84,7 @@ fn copies_hold_the_same() {
         snapshot.export(&mut bytes).run().unwrap();
         snapshot.backup(place.file("backup")).run().unwrap();
         drop(snapshot);
-        store.close().unwrap();
+        assert_eq!(store.close().unwrap(), Closed::File);
         let imported = Store::create(place.file("imported"), schema).unwrap();
         imported.import(&bytes[..]).run().unwrap();
         drop(imported);
@@ -126,7 +126,7 @@ fn other_bands_leave_kept_hashes_as_they_are() {
     let place = Place::new();
     let schema = schemas().swap_remove(2);
     let (store, held) = store_of(&place, &schema, 100);
-    store.close().unwrap();
+    assert_eq!(store.close().unwrap(), Closed::File);
     let rebanding = Rebanding::new().banding(6, 3);
     let report = Store::reband(place.store(), &rebanding).run().unwrap();
     assert!(report.is_rewritten);
