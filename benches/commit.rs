@@ -63,7 +63,7 @@ fn batch_if_new(bencher: Bencher<'_, '_>, count: usize) {
             .map(|(key, signature)| (Document::new(key), signature))
             .collect();
         let mut transaction = store.begin_write().unwrap();
-        let found = transaction.insert_many_if_new(&batch).unwrap();
+        let found = transaction.insert_many(&batch).if_new().run().unwrap();
         transaction.commit().unwrap();
         found
     });

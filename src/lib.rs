@@ -139,7 +139,7 @@ pub use engine::{Access, Files};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use format::FORMAT_VERSION;
-pub use group_commit::{Queue, Ticket};
+pub use group_commit::{Closed, Queue, Ticket};
 pub use id::DocumentId;
 pub use join::{Clusters, Join, JoinEstimate, LeftOut, Pair, Pairs, SuspiciousCluster};
 pub use lanes::{Banding, TableDesign};
@@ -168,6 +168,7 @@ pub use types::{
     Overlap, Overlaps, Phase, PlacedPassage, Problem, Progress, Record, Report, Revision, Scope,
     Upserted, key_text,
 };
+pub use write::InsertMany;
 
 /// The examples of the README, held to be true.
 #[cfg(doctest)]

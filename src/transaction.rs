@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::corpus::verification::{self, FeatureSets, SketchedText};
+use crate::corpus::verification::{FeatureSets, SketchedText, signatures_of};
 use crate::error::Result;
-use crate::query::{ContainmentQuery, Earlier, Nearest, OneOrMany, Query, ShareOf};
+use crate::query::{ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
-use crate::write::Transaction;
+use crate::write::{InsertMany, Transaction};
 
 #[cfg(doc)]
 use crate::error::Error;
@@ -440,14 +440,9 @@ impl WriteTransaction {
         self.transaction.commit()
     }
 
-    /// Inserts many documents, all or none, and returns their ids in the same order. The keys are looked up
-    /// together before anything is inserted.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert), and nothing of the batch is inserted: bad
-    /// input says its index in the batch. [`Error::KeyExists`] for the first key that is there or
-    /// that an earlier document of the batch has; the id is then the one that this would have got.
+    /// Inserts many documents, once it is [`run`](InsertMany::run): all of them or none, or, with
+    /// [`if_new`](InsertMany::if_new), each that is new. The keys are looked up together before anything is
+    /// inserted.
     ///
     /// ```
     /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
@@ -457,106 +452,34 @@ impl WriteTransaction {
     /// let page = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
-    /// assert_eq!(transaction.insert_many(&batch)?.len(), 2);
+    /// assert_eq!(transaction.insert_many(&batch).run()?.len(), 2);
     ///
     /// let batch = [(Document::new("c"), &page), (Document::new("b"), &page)];
-    /// assert!(matches!(transaction.insert_many(&batch), Err(Error::KeyExists { .. })));
+    /// assert!(matches!(transaction.insert_many(&batch).run(), Err(Error::KeyExists { .. })));
     /// assert!(!transaction.contains("c")?);
+    /// let found = transaction.insert_many(&batch).if_new().run()?;
+    /// assert!(found.iter().all(|novelty| !novelty.is_new()));
     /// transaction.commit()?;
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn insert_many(
-        &mut self,
-        documents: &[(Document<'_>, &Signature)],
-    ) -> Result<Vec<DocumentId>> {
-        self.transaction.insert_many(documents)
+    #[doc(alias = "insert_many_if_new")]
+    pub fn insert_many<'a>(
+        &'a mut self,
+        documents: &'a [(Document<'a>, &'a Signature)],
+    ) -> InsertMany<'a, DocumentId> {
+        InsertMany::new(&mut self.transaction, documents)
     }
+}
 
-    /// Inserts those of many documents that are new, one after the other, and returns one answer for each in
-    /// the same order. The stored documents are searched for the whole batch together, and each document is
-    /// also compared with those before it in the batch.
+impl FeatureSets {
+    /// Inserts each document that is new by the exact similarity of its text, as
+    /// [`InsertMany::verify`] does, and keeps the features of what is inserted. A candidate without features here
+    /// is compared by its estimate.
     ///
     /// # Errors
     ///
-    /// As [`insert_if_new`](Self::insert_if_new); for bad input, which says its
-    /// index in the batch, nothing of the batch is inserted.
-    ///
-    /// ```
-    /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let page = store.sketch_text("some text or other")?;
-    /// let other = store.sketch_text("something quite different")?;
-    /// let mut transaction = store.begin_write()?;
-    /// let found = transaction.insert_many_if_new(&[
-    ///     (Document::new("a"), &page),
-    ///     (Document::new("b"), &page),
-    ///     (Document::new("c"), &other),
-    ///     (Document::new("c"), &page),
-    /// ])?;
-    /// assert!(matches!(
-    ///     found[..],
-    ///     [Novelty::New { .. }, Novelty::NearDuplicate(_), Novelty::New { .. }, Novelty::KeyExists(_)]
-    /// ));
-    /// transaction.commit()?;
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn insert_many_if_new(
-        &mut self,
-        documents: &[(Document<'_>, &Signature)],
-    ) -> Result<Vec<Novelty>> {
-        self.transaction.insert_many_if_new(documents)
-    }
-
-    /// [`insert_many_if_new`](Self::insert_many_if_new) with every candidate verified, those too
-    /// whose estimate is not within the bounds: as [`Query::verify`](crate::Query::verify). The
-    /// closure is given the index of a document and what it may resemble, and does not see this
-    /// transaction. It is asked about documents with an equal signature first: the first of them
-    /// that it gives a similarity of 1, or (with MinHash values) none, is the match, and it is asked
-    /// about no other. The [`Match`](crate::Match) of a key that is there already remains an
-    /// estimate.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_many_if_new`](Self::insert_many_if_new). After an error of the closure, or a
-    /// value that is not 0 to 1, the transaction can only be rolled back.
-    ///
-    /// ```
-    /// # use resemblance::{Document, Earlier, MinHash, Novelty, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let texts = ["some text or other", "some text or other"];
-    /// let page = store.sketch_text(texts[0])?;
-    /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
-    /// let mut transaction = store.begin_write()?;
-    /// let found = transaction.insert_many_if_new_verified(&batch, |index, earlier| {
-    ///     Ok(match earlier {
-    ///         Earlier::OfBatch(other) => Some(f64::from(texts[index] == texts[other])),
-    ///         Earlier::Stored(_) => None, // its text is not at hand
-    ///     })
-    /// })?;
-    /// assert!(matches!(&found[1], Novelty::NearDuplicate(found) if found.is_exact()));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn insert_many_if_new_verified(
-        &mut self,
-        documents: &[(Document<'_>, &Signature)],
-        similarity: impl Fn(usize, Earlier) -> Result<Option<f64>>,
-    ) -> Result<Vec<Novelty>> {
-        self.transaction
-            .insert_many_if_new_verified(documents, similarity)
-    }
-
-    /// [`insert_many_if_new`](Self::insert_many_if_new) by the exact similarity of texts. The features of
-    /// what is inserted are put into `features`; a candidate without any there is compared by its
-    /// estimate.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_many_if_new`](Self::insert_many_if_new), and [`Error::Io`](crate::Error::Io) if the features cannot be
-    /// read or written: then the transaction can only be rolled back.
+    /// As [`InsertMany::run`], and [`Error::Io`] if the features cannot be read or written: then the transaction
+    /// can only be rolled back.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
@@ -571,19 +494,19 @@ impl WriteTransaction {
     /// let batch = [(Document::new("a"), &a), (Document::new("b"), &b)];
     ///
     /// let mut transaction = store.begin_write()?;
-    /// let found = transaction.insert_many_if_new_exact(&batch, &mut features)?;
+    /// let found = features.insert_new(&mut transaction, &batch)?;
     /// let Novelty::NearDuplicate(found) = &found[1] else { panic!("it is like the first") };
     /// assert_eq!((found.similarity(), found.is_exact()), (Some(11.0 / 12.0), true));
     /// transaction.commit()?;
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn insert_many_if_new_exact(
+    pub fn insert_new(
         &mut self,
+        transaction: &mut WriteTransaction,
         documents: &[(Document<'_>, &SketchedText)],
-        features: &mut FeatureSets,
     ) -> Result<Vec<Novelty>> {
-        verification::insert_many_if_new(features, documents, |documents, ask| {
-            self.transaction.insert_many_if_new_asking(documents, ask)
-        })
+        let signed = signatures_of(documents);
+        let insert = transaction.insert_many(&signed).if_new();
+        self.keep_new(documents, |ask| insert.verify_from(ask).run())
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn store(name: &str, count: u64) -> Result<Store> {
             .map(|(key, signature)| (Document::new(key), signature))
             .collect();
         let mut transaction = store.begin_write()?;
-        transaction.insert_many(&part)?;
+        transaction.insert_many(&part).run()?;
         transaction.commit()?;
     }
     Ok(store)

@@ -158,8 +158,8 @@ impl ManyAnswers {
         documents: &[(Document<'_>, &resemblance::Signature)],
     ) -> Result<(), resemblance::Error> {
         match self {
-            Self::Novelties(all) => all.extend(transaction.insert_many_if_new(documents)?),
-            Self::Ids(all) => all.extend(transaction.insert_many(documents)?),
+            Self::Novelties(all) => all.extend(transaction.insert_many(documents).if_new().run()?),
+            Self::Ids(all) => all.extend(transaction.insert_many(documents).run()?),
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::invariant::{bug, invariant};
 use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
-use crate::write::Transaction;
+use crate::write::{Arbiter, Transaction};
 
 /// Number of documents in a row from which looking them up together costs less than one by one.
 const MIN_TOGETHER: usize = 32;
@@ -250,7 +250,7 @@ fn try_commit_together(
             rest = others;
         } else {
             let novelties = transaction
-                .insert_many_if_new(&sweepable)
+                .insert_new(&sweepable, Arbiter::Estimate)
                 .map_err(CommitFailure::Before)?;
             replies.extend(novelties.into_iter().map(|it| Ok(WriteReply::Novelty(it))));
             (_, rest) = rest.split_at(sweepable.len());

@@ -7,7 +7,7 @@
 //!
 //! Where the documents are at hand, a closure gives exact similarities: `Query::verify`,
 //! [`Join::verify`](crate::Join::verify) and
-//! [`WriteTransaction::insert_many_if_new_verified`](crate::WriteTransaction::insert_many_if_new_verified) ask it for
+//! [`InsertMany::verify`](crate::InsertMany::verify) ask it for
 //! every candidate. [`Match::is_exact`](crate::Match::is_exact) and [`Pair::is_exact`](crate::Pair::is_exact) tell
 //! where it answered. [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) makes the sets to compare.
 //!

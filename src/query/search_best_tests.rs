@@ -286,7 +286,7 @@ fn many_are_as_one_after_the_other() {
                     .iter()
                     .map(|s| (Document::without_key(), s))
                     .collect();
-                let found = at_once.insert_many_if_new(&documents).unwrap();
+                let found = at_once.insert_many(&documents).if_new().run().unwrap();
                 let alone = documents
                     .iter()
                     .map(|(document, s)| one_by_one.insert_if_new(document, s).unwrap());
@@ -324,7 +324,7 @@ fn reads_of(store: &Store, key: &str, signature: &Signature) -> [(u64, u64, u64)
     let middle = store.metrics();
     let mut transaction = store.begin_write().unwrap();
     let documents = [(Document::new(key), signature)];
-    transaction.insert_many_if_new(&documents).unwrap();
+    transaction.insert_many(&documents).if_new().run().unwrap();
     drop(transaction);
     [
         difference(&before, &middle),
@@ -436,7 +436,10 @@ fn verified_batches_have_budgets_too() {
             Ok(Some((number % 10) as f64 / 10.0))
         };
         transaction
-            .insert_many_if_new_verified(&documents, similarity)
+            .insert_many(&documents)
+            .if_new()
+            .verify(similarity)
+            .run()
             .unwrap()
     };
     let without = of(None, "without");

@@ -262,7 +262,7 @@ fn many_are_inserted_if_new_as_one_after_the_other() {
                     let keys: Vec<_> = (0..count).map(|_| random.key()).collect();
                     let signatures = random.signatures(schema, count);
                     let documents: Vec<_> = keys.iter().map(document).zip(&signatures).collect();
-                    let found = at_once.insert_many_if_new(&documents).unwrap();
+                    let found = at_once.insert_many(&documents).if_new().run().unwrap();
                     let alone = documents
                         .iter()
                         .map(|(document, signature)| one_by_one.insert_if_new(document, signature));
@@ -302,7 +302,7 @@ fn many_are_inserted_or_none() {
             let signatures = random.signatures(schema, count);
             let documents: Vec<_> = keys.iter().map(document).zip(&signatures).collect();
             let before = at_once.len();
-            match at_once.insert_many(&documents) {
+            match at_once.insert_many(&documents).run() {
                 Ok(ids) => {
                     let alone = documents.iter().map(|(document, signature)| {
                         one_by_one.insert(document, signature).unwrap()
@@ -322,7 +322,7 @@ fn many_are_inserted_or_none() {
                     refused += 1;
                     // The numbers must go on alike: those that were let in go into both.
                     let first: Vec<_> = documents[..trial.len()].to_vec();
-                    assert_eq!(at_once.insert_many(&first).unwrap(), trial);
+                    assert_eq!(at_once.insert_many(&first).run().unwrap(), trial);
                 }
             }
         }
@@ -345,8 +345,8 @@ fn bad_input_says_where_it_is_and_changes_nothing() {
     for bad in [(Document::new("b"), &wrong), (Document::new(&long), &good)] {
         let batch = [(Document::new("a"), &good), bad];
         for error in [
-            transaction.insert_many(&batch).err(),
-            transaction.insert_many_if_new(&batch).err(),
+            transaction.insert_many(&batch).run().err(),
+            transaction.insert_many(&batch).if_new().run().err(),
         ] {
             let error = error.unwrap();
             assert!(error.to_string().contains("at index 1 of the batch"));
@@ -355,6 +355,7 @@ fn bad_input_says_where_it_is_and_changes_nothing() {
     assert!(transaction.is_empty());
     transaction
         .insert_many(&[(Document::new("a"), &good)])
+        .run()
         .unwrap();
     transaction.commit().unwrap();
     assert_eq!(records(&store).len(), 1);

@@ -223,18 +223,21 @@ fn batches_are_verified_as_one_by_one() {
         let documents: Vec<_> = documents.map(|(k, s)| (Document::new(k), s)).collect();
         let asked = RefCell::new(BTreeSet::new());
         let mut transaction = together.begin_write().unwrap();
-        let found = transaction.insert_many_if_new_verified(&documents, |index, earlier| {
-            let two = (1_000 + index as u64, number_of(earlier));
-            // A piece that is halved asks again about identical signatures.
-            let other = match earlier {
-                Earlier::Stored(id) => &stored[id.get() as usize],
-                Earlier::OfBatch(other) => &later[other],
-            };
-            let are_identical = || later[index] == *other;
-            assert!(asked.borrow_mut().insert(two) || are_identical(), "{two:?}");
-            Ok(told_unlike(two.0, two.1))
-        });
-        let found = found.unwrap();
+        let found = transaction
+            .insert_many(&documents)
+            .if_new()
+            .verify(|index, earlier| {
+                let two = (1_000 + index as u64, number_of(earlier));
+                // A piece that is halved asks again about identical signatures.
+                let other = match earlier {
+                    Earlier::Stored(id) => &stored[id.get() as usize],
+                    Earlier::OfBatch(other) => &later[other],
+                };
+                let are_identical = || later[index] == *other;
+                assert!(asked.borrow_mut().insert(two) || are_identical(), "{two:?}");
+                Ok(told_unlike(two.0, two.1))
+            });
+        let found = found.run().unwrap();
 
         let mut transaction = apart.begin_write().unwrap();
         let (mut numbers, mut inserted, mut kept) = (BTreeMap::new(), 0, BTreeSet::new());
@@ -296,11 +299,14 @@ fn an_equal_document_ends_the_search() {
             let told = |id| if id < first { of_first } else { Some(1.0) };
             let batch = [(Document::without_key(), &page)];
             let asked = RefCell::new(Vec::new());
-            let found = transaction.insert_many_if_new_verified(&batch, |_, earlier| {
-                asked.borrow_mut().push(number_of(earlier));
-                Ok(told(number_of(earlier)))
-            });
-            let found = found.unwrap().remove(0);
+            let found = transaction
+                .insert_many(&batch)
+                .if_new()
+                .verify(|_, earlier| {
+                    asked.borrow_mut().push(number_of(earlier));
+                    Ok(told(number_of(earlier)))
+                });
+            let found = found.run().unwrap().remove(0);
             let Novelty::NearDuplicate(found) = found else {
                 panic!("{found:?}");
             };
@@ -327,11 +333,21 @@ fn a_wrong_closure_does_no_harm_to_the_store() {
 
     let batch = [(Document::without_key(), &page)];
     let mut transaction = store.begin_write().unwrap();
-    let refused = transaction.insert_many_if_new_verified(&batch, |_, _| Err(Error::ReadOnly));
+    let refused = transaction
+        .insert_many(&batch)
+        .if_new()
+        .verify(|_, _| Err(Error::ReadOnly))
+        .run();
     assert!(matches!(refused, Err(Error::ReadOnly)));
     assert!(transaction.commit().is_err(), "it can only be rolled back");
     let mut transaction = store.begin_write().unwrap();
-    let panicking = || transaction.insert_many_if_new_verified(&batch, |_, _| panic!("mine"));
+    let panicking = || {
+        transaction
+            .insert_many(&batch)
+            .if_new()
+            .verify(|_, _| panic!("mine"))
+            .run()
+    };
     let panic = catch_unwind(AssertUnwindSafe(panicking)).unwrap_err();
     assert_eq!(panic.downcast_ref(), Some(&"mine"));
     drop(transaction);

@@ -11,9 +11,6 @@ use crate::sketch::Signature;
 use crate::state::SharedContext;
 use crate::types::Document;
 
-/// A document of a batch with its signature.
-pub(crate) type BatchDocument<'d> = (Document<'d>, &'d Signature);
-
 /// Inserted documents of a piece that share a bucket with another document of it.
 pub(super) struct BatchCandidates<'d> {
     /// Ids with signatures, each document once, ascending by id.
@@ -27,7 +24,7 @@ pub(super) struct BatchCandidates<'d> {
 /// The documents that come after them are compared with them here and not in the store: a flush or
 /// a merge in between changes nothing of the answers.
 pub(super) struct BatchDedup<'d> {
-    documents: &'d [BatchDocument<'d>],
+    documents: &'d [(Document<'d>, &'d Signature)],
     plan: &'d ProbePlan,
     ids_by_key: HashMap<&'d [u8], u64>,
     /// The postings of each lane of the plan, with the positions of documents in `inserted` as ids.
@@ -37,7 +34,7 @@ pub(super) struct BatchDedup<'d> {
 }
 
 impl<'d> BatchDedup<'d> {
-    pub(super) fn new(documents: &'d [BatchDocument<'d>], plan: &'d ProbePlan) -> Self {
+    pub(super) fn new(documents: &'d [(Document<'d>, &'d Signature)], plan: &'d ProbePlan) -> Self {
         Self {
             documents,
             plan,
@@ -45,6 +42,10 @@ impl<'d> BatchDedup<'d> {
             lanes: Vec::new(),
             inserted: Vec::new(),
         }
+    }
+
+    pub(super) fn signature(&self, query_index: usize) -> Result<&'d Signature> {
+        Ok(at(self.documents, query_index)?.1)
     }
 
     pub(super) fn id_of_key(&self, key: &[u8]) -> Option<u64> {
@@ -85,7 +86,7 @@ impl<'d> BatchDedup<'d> {
         found.dedup();
         let mut documents = Vec::with_capacity(found.len());
         for (id, document_index) in found {
-            documents.push((id, at(self.documents, document_index)?.1));
+            documents.push((id, self.signature(document_index)?));
         }
         Ok(BatchCandidates {
             documents,

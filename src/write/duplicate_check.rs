@@ -1,10 +1,14 @@
-//! The duplicate check of one document, before it is inserted.
+//! The duplicate check of one document, before it is inserted: in a view, or in what was inserted since a
+//! snapshot in which it has been searched.
 
 use crate::error::Result;
+use crate::index::{CodeRange, ProbeRange, SweepControl, VisitProbe};
 use crate::query::{Bounds, Budget, Collector, Search, Subject};
-use crate::read::ReadView;
+use crate::read::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
 use crate::sketch::Signature;
+use crate::state::SharedContext;
 use crate::types::{BudgetExceeded, Document, Novelty};
+use crate::write::writer::Writer;
 
 /// The result of looking for a document's key and for near-duplicates of it.
 pub(crate) struct DuplicateCheck {
@@ -17,7 +21,7 @@ pub(crate) struct DuplicateCheck {
 /// Looks for the document's key first, and then for the best match within the schema's bounds.
 ///
 /// # Errors
-/// Those of reading.
+/// Returns the errors of reading.
 pub(crate) fn find_duplicate(
     source: &dyn ReadView,
     document: &Document<'_>,
@@ -41,4 +45,90 @@ pub(crate) fn find_duplicate(
         beyond: matches.budget_exceeded(),
         novelty: matches.into_iter().next().map(Novelty::NearDuplicate),
     })
+}
+
+/// A view of a transaction that finds only the documents from an id on.
+///
+/// The documents before it have been searched in a snapshot without result, while others wrote. Some
+/// may have been deleted since, but a deletion adds no near-duplicate, so that result still holds.
+pub(super) struct TailView<'w> {
+    writer: &'w Writer,
+    first_id: u64,
+}
+
+impl<'w> TailView<'w> {
+    /// Returns `None` if some of these documents have been flushed to runs: a search must then look at
+    /// the whole transaction again.
+    pub(super) fn new(writer: &'w Writer, first_id: u64) -> Option<Self> {
+        (first_id >= writer.state.sealed_below).then_some(Self { writer, first_id })
+    }
+}
+
+impl ReadView for TailView<'_> {
+    fn context(&self) -> &SharedContext {
+        self.writer.context()
+    }
+
+    fn documents(&self) -> u64 {
+        self.writer.documents()
+    }
+
+    fn sealed_below(&self) -> u64 {
+        self.writer.sealed_below()
+    }
+
+    fn probe_until(
+        &self,
+        _: PostingTable,
+        ranges: &[CodeRange],
+        visit: &mut Visit<'_>,
+        is_enough: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        self.writer.probe_since(self.first_id, ranges, visit)?;
+        is_enough().map(|_| ())
+    }
+
+    fn sweep(
+        &self,
+        table: PostingTable,
+        lane: u16,
+        wanted: &[ProbeRange],
+        visit: &mut VisitProbe<'_>,
+    ) -> Result<()> {
+        let first_id = self.first_id;
+        self.writer.sweep(
+            table,
+            lane,
+            wanted,
+            &mut |query_index, posting| match posting.id >= first_id {
+                true => visit(query_index, posting),
+                false => Ok(SweepControl::GoOn),
+            },
+        )
+    }
+
+    fn document_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
+        self.writer.document_rows(ids, visit)
+    }
+
+    fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        self.writer.payload_row(id, visit)
+    }
+
+    fn all_document_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+        self.writer
+            .all_document_rows(&mut |id, row| match id >= self.first_id {
+                true => visit(id, row),
+                false => Ok(()),
+            })
+    }
+
+    fn equal_row(&self, _: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        // None of these documents is in a run.
+        visit(None)
+    }
+
+    fn is_dead(&self, id: u64) -> bool {
+        self.writer.is_dead(id)
+    }
 }

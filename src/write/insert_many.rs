@@ -1,82 +1,211 @@
 //! Inserting many documents at once.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
-use crate::invariant::invariant;
-use crate::query::{Bounds, Budget, Earlier, Outside, find_keys, for_each_piece, in_batch};
-use crate::read::ReadView;
+use crate::query::{Earlier, ExactSimilarity, Outside, find_keys, in_batch};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty};
-use crate::write::batch_check::{AskAnyCaller, AskCaller, BatchCheck, BatchInsert, BatchTarget};
-use crate::write::batch_dedup::BatchDocument;
+use crate::write::batch::{Arbiter, BatchTarget, insert_batch};
 use crate::write::transaction::Transaction;
 use crate::write::writer::Writer;
 
-impl Transaction {
+#[cfg(doc)]
+use crate::WriteTransaction;
+
+/// An insert of many documents, run by `run`.
+/// [`WriteTransaction::insert_many`] makes one.
+///
+/// Without [`if_new`](Self::if_new) it inserts all of them or none, and `run` returns their ids in the same order.
+/// With it, `run` returns a [`Novelty`] for each.
+#[must_use = "nothing is inserted before it is run"]
+pub struct InsertMany<'a, A> {
+    transaction: &'a mut Transaction,
+    documents: &'a [(Document<'a>, &'a Signature)],
+    verify: Option<Box<VerifyEarlier<'a>>>,
+    answer: PhantomData<fn() -> A>,
+}
+
+/// Returns how similar a document of the batch is to an earlier one; a similarity below the floor may be any
+/// number below it.
+type VerifyEarlier<'a> = dyn Fn(usize, Earlier, f64) -> ExactSimilarity + 'a;
+
+impl<A> fmt::Debug for InsertMany<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InsertMany")
+            .field("documents", &self.documents.len())
+            .field("verifies", &self.verify.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> InsertMany<'a, DocumentId> {
+    pub(crate) fn new(
+        transaction: &'a mut Transaction,
+        documents: &'a [(Document<'a>, &'a Signature)],
+    ) -> Self {
+        Self {
+            transaction,
+            documents,
+            verify: None,
+            answer: PhantomData,
+        }
+    }
+
+    /// Inserts those documents alone that are new, one after the other. The stored documents are searched for
+    /// the whole batch together, and each document is also compared with those before it in the batch.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("some text or other")?;
+    /// let other = store.sketch_text("something quite different")?;
+    /// let batch = [
+    ///     (Document::new("a"), &page),
+    ///     (Document::new("b"), &page),
+    ///     (Document::new("c"), &other),
+    ///     (Document::new("c"), &page),
+    /// ];
+    /// let mut transaction = store.begin_write()?;
+    /// let found = transaction.insert_many(&batch).if_new().run()?;
+    /// assert!(matches!(
+    ///     found[..],
+    ///     [Novelty::New { .. }, Novelty::NearDuplicate(_), Novelty::New { .. }, Novelty::KeyExists(_)]
+    /// ));
+    /// transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn if_new(self) -> InsertMany<'a, Novelty> {
+        InsertMany {
+            transaction: self.transaction,
+            documents: self.documents,
+            verify: self.verify,
+            answer: PhantomData,
+        }
+    }
+
     /// Inserts all documents or, if a key is taken, none, and returns their ids in the same order.
-    pub(crate) fn insert_many(
+    ///
+    /// # Errors
+    ///
+    /// As [`WriteTransaction::insert`], and nothing of the batch is inserted: bad input says its index in the
+    /// batch. [`Error::KeyExists`] for the first key that is there or that an earlier document of the batch
+    /// has; the id is then the one that this would have got.
+    pub fn run(self) -> Result<Vec<DocumentId>> {
+        self.transaction.insert_all(self.documents)
+    }
+}
+
+impl<'a> InsertMany<'a, Novelty> {
+    /// Verifies every candidate, those too whose estimate is not within the bounds: as
+    /// [`Query::verify`](crate::Query::verify). The closure is given the index of a document and what it may
+    /// resemble, and does not see this transaction. It is asked about documents with an equal signature first:
+    /// the first of them that it gives a similarity of 1, or (with MinHash values) none, is the match, and it is
+    /// asked about no other. The [`Match`](crate::Match) of a key that is there already remains an estimate.
+    ///
+    /// ```
+    /// # use resemblance::{Document, Earlier, MinHash, Novelty, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let texts = ["some text or other", "some text or other"];
+    /// let page = store.sketch_text(texts[0])?;
+    /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
+    /// let mut transaction = store.begin_write()?;
+    /// let insert = transaction.insert_many(&batch).if_new().verify(|index, earlier| {
+    ///     Ok(match earlier {
+    ///         Earlier::OfBatch(other) => Some(f64::from(texts[index] == texts[other])),
+    ///         Earlier::Stored(_) => None, // its text is not available
+    ///     })
+    /// });
+    /// let found = insert.run()?;
+    /// assert!(matches!(&found[1], Novelty::NearDuplicate(found) if found.is_exact()));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn verify(self, similarity: impl Fn(usize, Earlier) -> Result<Option<f64>> + 'a) -> Self {
+        self.verify_from(move |index, earlier, _| similarity(index, earlier))
+    }
+
+    /// Verifies as [`verify`](Self::verify) does, and gives the closure the least similarity that matters: in place
+    /// of a lower one it may return any number below.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("some text or other")?;
+    /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
+    /// let mut transaction = store.begin_write()?;
+    /// let insert = transaction.insert_many(&batch).if_new();
+    /// let found = insert.verify_from(|_, _, floor| Ok(Some(floor / 2.0))).run()?;
+    /// assert!(found.iter().all(|novelty| novelty.is_new()));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn verify_from(
+        self,
+        similarity: impl Fn(usize, Earlier, f64) -> Result<Option<f64>> + 'a,
+    ) -> Self {
+        Self {
+            verify: Some(Box::new(similarity)),
+            ..self
+        }
+    }
+
+    /// Inserts the documents that are new, and returns one answer for each in the same order.
+    ///
+    /// # Errors
+    ///
+    /// As [`WriteTransaction::insert_if_new`]; for bad input, which says its index in the batch, nothing of the
+    /// batch is inserted. After an error of a closure that verifies, or a value that is not 0 to 1, the
+    /// transaction can only be rolled back.
+    pub fn run(self) -> Result<Vec<Novelty>> {
+        let Some(verify) = &self.verify else {
+            return self
+                .transaction
+                .insert_new(self.documents, Arbiter::Estimate);
+        };
+        let outside = Outside::default();
+        let ask = |index, earlier, floor| outside.ask(|| verify(index, earlier, floor));
+        let arbiter = Arbiter::Caller(&ask);
+        let novelties = self.transaction.insert_new(self.documents, arbiter);
+        outside.leave();
+        novelties
+    }
+}
+
+impl Transaction {
+    pub(crate) fn insert_all(
         &mut self,
         documents: &[(Document<'_>, &Signature)],
     ) -> Result<Vec<DocumentId>> {
         self.check_many(documents)?;
         self.change(|writer| {
             let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key()).collect();
-            if let Some((key, id)) = first_taken(writer, &keys)? {
-                let (key, id) = (key.to_vec(), DocumentId::new(id));
-                return Err(Error::KeyExists { key, id });
+            if let Some(error) = first_taken(writer, &keys)? {
+                return Err(error);
             }
             let stored = documents.iter().map(|(d, s)| writer.store_document(d, s));
             stored.collect()
         })
     }
 
-    /// Inserts each document that is new beside the store and those before it in the batch, and
-    /// returns one answer a document in the same order.
-    pub(crate) fn insert_many_if_new(
+    pub(crate) fn insert_new(
         &mut self,
         documents: &[(Document<'_>, &Signature)],
-    ) -> Result<Vec<Novelty>> {
-        self.insert_new(documents, None)
-    }
-
-    /// [`insert_many_if_new`](Self::insert_many_if_new), where this crate says how similar a document is to
-    /// each candidate.
-    pub(crate) fn insert_many_if_new_asking(
-        &mut self,
-        documents: &[(Document<'_>, &Signature)],
-        ask: &AskCaller<'_>,
-    ) -> Result<Vec<Novelty>> {
-        self.insert_new(documents, Some(ask))
-    }
-
-    /// [`insert_many_if_new`](Self::insert_many_if_new), where the caller says how similar a document
-    /// is to each candidate.
-    pub(crate) fn insert_many_if_new_verified(
-        &mut self,
-        documents: &[(Document<'_>, &Signature)],
-        similarity: impl Fn(usize, Earlier) -> Result<Option<f64>>,
-    ) -> Result<Vec<Novelty>> {
-        let outside = Outside::default();
-        let ask = |index, earlier, _: f64| outside.ask(|| similarity(index, earlier));
-        let novelties = self.insert_new(documents, Some(&ask));
-        outside.leave();
-        novelties
-    }
-
-    fn insert_new(
-        &mut self,
-        documents: &[BatchDocument<'_>],
-        ask: Option<&AskCaller<'_>>,
+        arbiter: Arbiter<'_>,
     ) -> Result<Vec<Novelty>> {
         self.check_many(documents)?;
-        self.change(|writer| insert_batch(writer, documents, ask))
-            .inspect(|all| {
-                all.iter().for_each(|novelty| self.note_answer(novelty));
-            })
+        let novelties = self.change(|writer| insert_batch(writer, documents, arbiter))?;
+        novelties.iter().for_each(|it| self.note_answer(it));
+        Ok(novelties)
     }
 
-    pub(crate) fn check_many(&self, documents: &[BatchDocument<'_>]) -> Result<()> {
+    pub(crate) fn check_many(&self, documents: &[(Document<'_>, &Signature)]) -> Result<()> {
         check_batch(documents, |document, signature| {
             self.check(document, signature)
         })
@@ -85,7 +214,7 @@ impl Transaction {
 
 /// Checks the documents of a batch; an error names the one that is wrong.
 pub(crate) fn check_batch(
-    documents: &[BatchDocument<'_>],
+    documents: &[(Document<'_>, &Signature)],
     check: impl Fn(&Document<'_>, &Signature) -> Result<()>,
 ) -> Result<()> {
     for (index, (document, signature)) in documents.iter().enumerate() {
@@ -94,11 +223,7 @@ pub(crate) fn check_batch(
     Ok(())
 }
 
-impl<A: AskAnyCaller + ?Sized> BatchTarget<A> for Writer {
-    fn view(&self) -> &dyn ReadView {
-        self.view()
-    }
-
+impl BatchTarget for Writer {
     fn next_id(&self) -> u64 {
         self.state.next_id
     }
@@ -112,38 +237,8 @@ impl<A: AskAnyCaller + ?Sized> BatchTarget<A> for Writer {
     }
 }
 
-/// Inserts each valid document of a batch that is new beside what is there and those before it, and
-/// returns one answer a document in the same order. The caller says how similar two are, if `ask` is
-/// given.
-pub(crate) fn insert_batch<A: AskAnyCaller + ?Sized>(
-    target: &mut impl BatchTarget<A>,
-    documents: &[BatchDocument<'_>],
-    ask: Option<&A>,
-) -> Result<Vec<Novelty>> {
-    let context = target.view().context();
-    let bounds = Bounds::new().resolve(&context.schema, false)?;
-    let budget = Budget::from_options(&context.options)?;
-    let mut insert = BatchInsert::new(bounds, budget, target.next_id(), ask);
-    // The store is asked about a whole piece at a time. A piece with too many candidates for the
-    // memory is halved and both halves are asked about again.
-    for_each_piece(documents, |piece| {
-        let Some(check) = BatchCheck::new(target, piece, &insert)? else {
-            return Ok(false);
-        };
-        check.insert_new(target, &mut insert)?;
-        Ok(true)
-    })?;
-    let (answers, expected) = (insert.novelties.len(), documents.len());
-    invariant!(
-        answers == expected,
-        "{answers} answers for a batch of {expected} documents"
-    );
-    Ok(insert.novelties)
-}
-
-/// Returns the first key that the store or an earlier document of the batch has, with the id of that
-/// document.
-fn first_taken<'k>(writer: &Writer, keys: &[Option<&'k [u8]>]) -> Result<Option<(&'k [u8], u64)>> {
+/// Returns the error of the first key that the store or an earlier document of the batch has.
+fn first_taken(writer: &Writer, keys: &[Option<&[u8]>]) -> Result<Option<Error>> {
     let stored = find_keys(writer.view(), keys)?;
     let mut in_batch = HashMap::new();
     for ((key, stored), id) in keys.iter().zip(stored).zip(writer.state.next_id..) {
@@ -152,7 +247,10 @@ fn first_taken<'k>(writer: &Writer, keys: &[Option<&'k [u8]>]) -> Result<Option<
             continue;
         };
         if let Some(holder) = stored.or_else(|| in_batch.insert(key, id)) {
-            return Ok(Some((key, holder)));
+            return Ok(Some(Error::KeyExists {
+                key: key.to_vec(),
+                id: DocumentId::new(holder),
+            }));
         }
     }
     Ok(None)

@@ -2,7 +2,7 @@
 //!
 //! Imports `query` and below. A change is durable when its transaction commits.
 
-mod batch_check;
+mod batch;
 mod batch_dedup;
 mod buffer;
 mod conservation;
@@ -16,19 +16,18 @@ mod notes;
 mod pending_rows;
 mod repack;
 mod run_tables;
-mod tail_view;
 #[cfg(test)]
 pub(crate) mod testing;
 mod transaction;
 mod upsert;
 mod writer;
 
-pub(crate) use batch_check::{BatchInsert, BatchTarget, LookedUp, SyncAskCaller};
-pub(crate) use batch_dedup::BatchDocument;
+pub(crate) use batch::{Arbiter, BatchTarget, SyncAskCaller, insert_batch};
 pub(crate) use duplicate_check::find_duplicate;
 pub(crate) use equal_notes::EqualCollector;
 pub(crate) use filter_policy::{filter_bits_per_document, filter_shape};
-pub(crate) use insert_many::{check_batch, insert_batch};
+pub use insert_many::InsertMany;
+pub(crate) use insert_many::check_batch;
 pub(crate) use pending_rows::{DocumentRows, append_rows, remove_rows};
 pub(crate) use run_tables::run_tables;
 pub(crate) use transaction::Transaction;

@@ -8,8 +8,7 @@ use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::state::{OpenStore, WriterGuard, WriterLock};
 use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
-use crate::write::duplicate_check::{DuplicateCheck, find_duplicate};
-use crate::write::tail_view::TailView;
+use crate::write::duplicate_check::{TailView, find_duplicate};
 use crate::write::writer::Writer;
 
 /// An open write transaction. It holds the writer lock until it is committed or dropped.
@@ -124,14 +123,11 @@ impl Transaction {
                 Some(tail) => find_duplicate(tail, document, signature)?,
                 None => find_duplicate(writer, document, signature)?,
             };
-            match found {
-                DuplicateCheck {
-                    novelty: Some(novelty),
-                    ..
-                } => Ok(novelty),
-                DuplicateCheck { beyond, .. } => {
+            match found.novelty {
+                Some(novelty) => Ok(novelty),
+                None => {
                     let id = writer.store_document(document, signature)?;
-                    Ok(Novelty::inserted(id, beyond))
+                    Ok(Novelty::inserted(id, found.beyond))
                 }
             }
         })

@@ -64,7 +64,7 @@ fn a_history_is_counted_call_by_call() {
         .collect();
     documents[3].0 = Document::new(b"e");
     let mut transaction = store.begin_write().unwrap();
-    transaction.insert_many_if_new(&documents).unwrap();
+    transaction.insert_many(&documents).if_new().run().unwrap();
     let open = store.metrics();
     assert_eq!((open.transactions_begun, open.inserted), (13, 6));
     transaction.commit().unwrap();

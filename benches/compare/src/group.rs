@@ -63,7 +63,7 @@ const WAYS: [(Way, &str, &str); 5] = [
     (
         Way::Many,
         "many",
-        "one thread, insert_many_if_new of as many documents a transaction as there are threads",
+        "one thread, insert_many(..).if_new() of as many documents a transaction as there are threads",
     ),
     (
         Way::Each,
@@ -235,7 +235,7 @@ impl Place {
                 let mut transaction = store.begin_write()?;
                 let answers = if way == Way::Many {
                     let all: Vec<_> = all.map(|(key, one)| (Document::new(*key), *one)).collect();
-                    transaction.insert_many_if_new(&all)?
+                    transaction.insert_many(&all).if_new().run()?
                 } else {
                     all.map(|(key, one)| transaction.insert_if_new(*key, one))
                         .collect::<resemblance::Result<_>>()?

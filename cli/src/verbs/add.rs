@@ -153,7 +153,7 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
                 verdicts.finish()?;
             }
             // Tells errors, and cuts what the file has grown too long.
-            store.close()?;
+            let _ = store.close()?;
             Ok(Outcome::Done)
         }
         Err(failure) => Err(failure.with_note(addition.where_to_resume())),
@@ -305,11 +305,13 @@ impl Addition<'_> {
         let added = if self.arguments.upsert || self.arguments.bounds().is_given() {
             return Ok(false);
         } else if let Some(features) = &mut self.features {
-            transaction.insert_many_if_new_exact(&documents, features)
+            features.insert_new(transaction, &documents)
         } else if self.arguments.if_new {
-            transaction.insert_many_if_new(&signatures().collect::<Vec<_>>())
+            let signed: Vec<_> = signatures().collect();
+            transaction.insert_many(&signed).if_new().run()
         } else {
-            let ids = transaction.insert_many(&signatures().collect::<Vec<_>>());
+            let signed: Vec<_> = signatures().collect();
+            let ids = transaction.insert_many(&signed).run();
             ids.map(|ids| ids.into_iter().map(as_new).collect())
         };
         match added {
@@ -383,7 +385,7 @@ impl Addition<'_> {
             self.add_within_bounds(transaction, key, document, sketched)
         } else if let Some(features) = &mut self.features {
             let documents = [(document, sketched)];
-            let found = transaction.insert_many_if_new_exact(&documents, features);
+            let found = features.insert_new(transaction, &documents);
             found.map(|found| found.into_iter().next())
         } else if self.arguments.if_new {
             let inserted = transaction.insert_if_new(document, signature);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::corpus::dedup::kept::KeptDocuments;
-use crate::corpus::verification::{FeatureSets, SketchedText, insert_many_if_new, signatures_of};
+use crate::corpus::verification::{FeatureSets, SketchedText, signatures_of};
 use crate::error::Result;
 use crate::invariant::invariant;
 use crate::options::StoreOptions;
@@ -16,6 +16,7 @@ use crate::schema::Schema;
 use crate::sketch::Sketcher;
 use crate::state::OpenStore;
 use crate::types::{Document, DocumentId, Novelty, Record};
+use crate::write::Arbiter;
 
 /// Decides which documents of a stream are kept: those that are near none that was kept before. The
 /// kept ones are in memory while they fit there, and beyond that in a temporary store; or in a
@@ -196,18 +197,18 @@ impl Deduplicator {
     /// # Errors
     ///
     /// Returns the errors of
-    /// [`WriteTransaction::insert_many_if_new`](crate::WriteTransaction::insert_many_if_new). For
-    /// bad input no document of the batch is decided; [`decide`](Self::decide) tells which is bad.
+    /// [`WriteTransaction::insert_many`](crate::WriteTransaction::insert_many). For bad input no document of the batch is decided; [`decide`](Self::decide) tells which is bad.
     pub fn decide_many(
         &mut self,
         documents: &[(Document<'_>, &SketchedText)],
     ) -> Result<Vec<Novelty>> {
         let kept = &mut self.kept;
+        let signed = signatures_of(documents);
         let novelties = match &mut self.features {
-            Some(features) => insert_many_if_new(features, documents, |documents, ask| {
-                kept.insert_many_if_new(documents, Some(ask))
+            Some(features) => features.keep_new(documents, |ask| {
+                kept.insert_new(&signed, Arbiter::CallerOfAnyThread(ask))
             }),
-            None => kept.insert_many_if_new(&signatures_of(documents), None),
+            None => kept.insert_new(&signed, Arbiter::Estimate),
         }?;
         invariant!(
             novelties.len() == documents.len(),

@@ -13,7 +13,7 @@ use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::{OpenStore, create_in};
 use crate::types::{Document, DocumentId, Novelty, Record};
-use crate::write::{BatchTarget, SyncAskCaller, Transaction, check_batch, insert_batch};
+use crate::write::{Arbiter, BatchTarget, Transaction, check_batch, insert_batch};
 
 /// Memory for kept documents, unless the caller says otherwise.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
@@ -132,23 +132,19 @@ impl KeptDocuments {
         view.context().run_checked(|| view.record(id.get()))
     }
 
-    /// Inserts the documents of a batch that are new, as
-    /// [`Transaction::insert_many_if_new_asking`] does if `ask` is given.
-    pub(super) fn insert_many_if_new(
+    /// Inserts the documents of a batch that are new.
+    pub(super) fn insert_new(
         &mut self,
         documents: &[(Document<'_>, &Signature)],
-        ask: Option<&SyncAskCaller<'_>>,
+        arbiter: Arbiter<'_>,
     ) -> Result<Vec<Novelty>> {
         let novelties = match &mut self.place {
-            Place::Store(store) => match ask {
-                Some(ask) => store.transaction.insert_many_if_new_asking(documents, ask),
-                None => store.transaction.insert_many_if_new(documents),
-            },
+            Place::Store(store) => store.transaction.insert_new(documents, arbiter),
             Place::Memory(memory) => {
                 check_batch(documents, |document, signature| {
                     memory.index.check(document, signature)
                 })?;
-                insert_batch(&mut memory.index, documents, ask)
+                insert_batch(&mut memory.index, documents, arbiter)
             }
         }?;
         self.stay_within_memory()?;
@@ -165,19 +161,16 @@ impl KeptDocuments {
             Place::Store(store) => store.transaction.insert(&document, signature),
             Place::Memory(memory) => {
                 memory.index.check(&document, signature)?;
+                let view: &dyn ReadView = &memory.index;
                 if let Some(key) = document.key()
-                    && let Some(id) = memory.index.view().find_key(key)?
+                    && let Some(id) = view.find_key(key)?
                 {
                     return Err(Error::KeyExists {
                         key: key.to_vec(),
                         id: DocumentId::new(id),
                     });
                 }
-                BatchTarget::<SyncAskCaller<'_>>::store_document(
-                    &mut memory.index,
-                    &document,
-                    signature,
-                )
+                memory.index.store_document(&document, signature)
             }
         }?;
         self.stay_within_memory()?;
@@ -201,7 +194,7 @@ impl KeptDocuments {
             let records = records.collect::<Result<Vec<_>>>()?;
             let documents = records.iter().map(|r| (as_document(r), r.signature()));
             let documents: Vec<_> = documents.collect();
-            store.transaction.insert_many(&documents)?;
+            store.transaction.insert_all(&documents)?;
         }
         self.place = Place::Store(Box::new(store));
         Ok(())

@@ -15,9 +15,7 @@ use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::{SharedContext, document_codes};
 use crate::types::{Document, DocumentId};
-use crate::write::{
-    BatchDocument, BatchInsert, BatchTarget, DocumentRows, LookedUp, SyncAskCaller,
-};
+use crate::write::{BatchTarget, DocumentRows};
 
 /// Documents with ids from 0, in a hash table for each lane.
 pub(super) struct MemoryIndex {
@@ -78,18 +76,13 @@ impl MemoryIndex {
     }
 }
 
-impl BatchTarget<SyncAskCaller<'_>> for MemoryIndex {
-    fn view(&self) -> &dyn ReadView {
-        self
+impl BatchTarget for MemoryIndex {
+    fn for_threads(&self) -> Option<&(dyn ReadView + Sync)> {
+        Some(self)
     }
 
-    fn look_up(
-        &self,
-        insert: &BatchInsert<'_, SyncAskCaller<'_>>,
-        index: usize,
-        documents: &[BatchDocument<'_>],
-    ) -> Result<LookedUp> {
-        insert.look_up_shared(self, self.threads.get(), (index, documents))
+    fn threads(&self) -> usize {
+        self.threads.get()
     }
 
     fn next_id(&self) -> u64 {

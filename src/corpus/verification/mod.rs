@@ -13,4 +13,4 @@ pub use features::FeatureSets;
 pub(crate) use join::FEATURE_BYTES;
 pub use join::{Partner, exact_partners};
 pub use verified::SketchedText;
-pub(crate) use verified::{insert_many_if_new, signatures_of};
+pub(crate) use verified::signatures_of;

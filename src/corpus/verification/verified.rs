@@ -139,32 +139,34 @@ impl<A> Join<'_, A> {
     }
 }
 
-/// Inserts the documents of a batch that are new by their features, by an `insert` that asks how similar
-/// two are. Keeps the features of what was inserted.
-pub(crate) fn insert_many_if_new(
-    features: &mut FeatureSets,
-    documents: &[(Document<'_>, &SketchedText)],
-    insert: impl FnOnce(&[(Document<'_>, &Signature)], &SyncAskCaller<'_>) -> Result<Vec<Novelty>>,
-) -> Result<Vec<Novelty>> {
-    let features_at = |index: usize| -> Result<&[u64]> {
-        let (_, sketched) = at(documents, index)?;
-        Ok(&sketched.features)
-    };
-    let stored: &FeatureSets = features;
-    let novelties = insert(&signatures_of(documents), &|index, earlier, floor| {
-        let own = features_at(index)?;
-        match earlier {
-            Earlier::Stored(id) => stored.similarity_to_from(floor, own, id),
-            Earlier::OfBatch(other) => Ok(Some(jaccard_from(floor, own, features_at(other)?))),
+impl FeatureSets {
+    /// Has `insert`, which asks how similar two documents of these texts are, insert those that are new, and keeps
+    /// the features of what was inserted.
+    pub(crate) fn keep_new(
+        &mut self,
+        documents: &[(Document<'_>, &SketchedText)],
+        insert: impl FnOnce(&SyncAskCaller<'_>) -> Result<Vec<Novelty>>,
+    ) -> Result<Vec<Novelty>> {
+        let features_at = |index: usize| -> Result<&[u64]> {
+            let (_, sketched) = at(documents, index)?;
+            Ok(&sketched.features)
+        };
+        let stored: &Self = self;
+        let novelties = insert(&|index, earlier, floor| {
+            let own = features_at(index)?;
+            match earlier {
+                Earlier::Stored(id) => stored.similarity_to_from(floor, own, id),
+                Earlier::OfBatch(other) => Ok(Some(jaccard_from(floor, own, features_at(other)?))),
+            }
+        })?;
+        for (novelty, (_, sketched)) in novelties.iter().zip(documents) {
+            if novelty.is_new() {
+                self.put(novelty.id(), Arc::clone(&sketched.features))?;
+            }
         }
-    })?;
-    for (novelty, (_, sketched)) in novelties.iter().zip(documents) {
-        if novelty.is_new() {
-            features.put(novelty.id(), Arc::clone(&sketched.features))?;
-        }
+        self.flush()?;
+        Ok(novelties)
     }
-    features.flush()?;
-    Ok(novelties)
 }
 
 /// Returns the documents of a batch with their signatures alone.

@@ -13,8 +13,7 @@ use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::state::{SharedContext, shape_of};
 use crate::types::{Document, DocumentId, Novelty, Operation, Phase, Report, Watch};
-use crate::write::Transaction;
-use crate::write::Writer;
+use crate::write::{Arbiter, Transaction, Writer};
 
 /// Bytes that are buffered of the reader, which may be a file.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -98,7 +97,7 @@ impl Operation<'_, ImportReport> {
     }
 
     /// If on, leaves out near-duplicates of documents in the store, those that came earlier in the
-    /// stream included, as [`WriteTransaction::insert_many_if_new`](crate::WriteTransaction::insert_many_if_new) does it. Existing keys are then
+    /// stream included, as [`WriteTransaction::insert_many`](crate::WriteTransaction::insert_many) with `if_new` does it. Existing keys are then
     /// refused or skipped. Off by default.
     ///
     /// ```
@@ -248,7 +247,7 @@ fn take_in(
     let mut counted = *report;
     let mut transaction = Transaction::begin(store)?;
     if rules.if_new {
-        let novelties = transaction.insert_many_if_new(&pairs)?;
+        let novelties = transaction.insert_new(&pairs, Arbiter::Estimate)?;
         let (found, given) = (novelties.len(), pairs.len());
         invariant!(found == given, "{found} answers for {given} documents");
         for (novelty, (document, _)) in novelties.iter().zip(&pairs) {

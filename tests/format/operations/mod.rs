@@ -259,7 +259,11 @@ fn change(transaction: &mut WriteTransaction, model: &mut Model, input: &mut Inp
         }
         8 => {
             let entries = any_entries(model, input, 9);
-            let novelties = transaction.insert_many_if_new(&batch(&entries)).unwrap();
+            let novelties = transaction
+                .insert_many(&batch(&entries))
+                .if_new()
+                .run()
+                .unwrap();
             assert_eq!(novelties.len(), entries.len());
             for (entry, novelty) in entries.into_iter().zip(novelties) {
                 expect_novelty(model, entry, novelty);
@@ -305,7 +309,7 @@ fn insert_many(transaction: &mut WriteTransaction, model: &mut Model, input: &mu
         let is_there = |key: &Vec<u8>| model.id_of(key).is_some();
         earlier.any(|earlier| earlier.key == entry.key) || entry.key.as_ref().is_some_and(is_there)
     });
-    match transaction.insert_many(&batch(&entries)) {
+    match transaction.insert_many(&batch(&entries)).run() {
         Err(Error::KeyExists { .. }) => assert!(is_taken),
         result => {
             assert!(!is_taken);

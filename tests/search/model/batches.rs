@@ -37,7 +37,7 @@ pub(crate) fn insert_many(
         let holder = model.id_of(key).or_else(|| keys.insert(key, id))?;
         Some((key.to_vec(), holder))
     });
-    match (transaction.insert_many(&batch(&entries)), taken) {
+    match (transaction.insert_many(&batch(&entries)).run(), taken) {
         (Ok(ids), None) => {
             let ids: Vec<u64> = ids.into_iter().map(|id| id.get()).collect();
             let expected: Vec<u64> = entries.into_iter().map(|e| model.insert(e)).collect();
@@ -76,9 +76,13 @@ pub(crate) fn insert_many_if_new(
             assert_eq!(id >= first_id, matches!(earlier, Earlier::OfBatch(_)));
             Ok(told(index as u64, id))
         };
-        transaction.insert_many_if_new_verified(&batch, told_of)
+        transaction
+            .insert_many(&batch)
+            .if_new()
+            .verify(told_of)
+            .run()
     } else {
-        transaction.insert_many_if_new(&batch)
+        transaction.insert_many(&batch).if_new().run()
     };
     let found = found.unwrap();
     assert_eq!(found.len(), expected.len());
@@ -100,11 +104,13 @@ pub(crate) fn refused(transaction: &mut WriteTransaction, model: &Model, which: 
         1 => assert!(mismatched(transaction.upsert(b"", &bad).err())),
         2 => {
             let batch = [(Document::without_key(), &good), (Document::new(""), &bad)];
-            assert!(mismatched(transaction.insert_many(&batch).err()));
+            assert!(mismatched(transaction.insert_many(&batch).run().err()));
         }
         _ => {
             let batch = [(Document::without_key(), &good), (Document::new(""), &bad)];
-            assert!(mismatched(transaction.insert_many_if_new(&batch).err()));
+            assert!(mismatched(
+                transaction.insert_many(&batch).if_new().run().err()
+            ));
         }
     }
 }

@@ -177,7 +177,7 @@ const WAYS: [Insert; 4] = [
     },
     |store, document, signature| {
         let mut transaction = store.begin_write()?;
-        transaction.insert_many(&[(document, signature)])?;
+        transaction.insert_many(&[(document, signature)]).run()?;
         transaction.commit()
     },
 ];

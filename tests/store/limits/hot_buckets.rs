@@ -60,7 +60,10 @@ fn load(place: &Place, schema: &Schema, signature: fn(u64) -> Signature, budget:
         let signatures: Vec<Signature> = numbers.map(signature).collect();
         let batch = signatures.iter().map(|s| (Document::without_key(), s));
         let mut transaction = store.begin_write().unwrap();
-        transaction.insert_many(&batch.collect::<Vec<_>>()).unwrap();
+        transaction
+            .insert_many(&batch.collect::<Vec<_>>())
+            .run()
+            .unwrap();
         transaction.commit().unwrap();
     }
     drop(store);
@@ -171,7 +174,7 @@ fn insertions(store: &Store, last: u64) {
         drop(transaction);
         let mut transaction = store.begin_write().unwrap();
         let batch = [(Document::without_key(), &signature)];
-        let many = transaction.insert_many_if_new(&batch).unwrap();
+        let many = transaction.insert_many(&batch).if_new().run().unwrap();
         assert_eq!(many, [found]);
     }
     // Those at the head of the bucket are found as ever.

@@ -86,7 +86,7 @@ fn insert(store: &Store, numbers: std::ops::Range<u64>, corpus: &Corpus) {
     let signatures: Vec<Signature> = numbers.map(corpus.signature).collect();
     let documents: Vec<_> = keys.iter().map(Document::new).zip(&signatures).collect();
     let mut transaction = store.begin_write().unwrap();
-    transaction.insert_many(&documents).unwrap();
+    transaction.insert_many(&documents).run().unwrap();
     transaction.commit().unwrap();
 }
 
