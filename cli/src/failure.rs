@@ -5,7 +5,7 @@ use std::io;
 
 use resemblance::Error;
 
-use crate::corpus::{BadDocument, CorpusError};
+use resemblance_corpus::{BadDocument, CorpusError};
 
 /// The part of `--help` that documents the exit codes.
 pub(crate) const EXIT_CODES: &str = "\

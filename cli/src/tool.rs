@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::corpus::only_store;
 use crate::defaults::{DEFAULTS_HELP, with_defaults};
 use crate::failure::{EXIT_CODES, Failure, FailureKind, Outcome, Result};
 use crate::help::shaped;
@@ -16,6 +15,7 @@ use crate::options::CommonOptions;
 use crate::output::{tell_failure, tell_help, tell_usage};
 use crate::session::{Context, Interrupt, contain_panics, silence_panics};
 use crate::verbs;
+use resemblance_corpus::only_store;
 
 /// A run of this length tells how long it was.
 const LONG_RUN: Duration = Duration::from_secs(10);

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| resemblance_cli::corpus::fuzzing::json_lines(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| resemblance_corpus::fuzzing::json_lines(data));

@@ -6,8 +6,8 @@ use clap::{Args, ValueEnum};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::common::parse_size;
-use crate::corpus::{CorpusSettings, FieldPath, IdRule, SourceKind};
 use crate::failure::{Failure, Result};
+use resemblance_corpus::{CorpusSettings, FieldPath, IdRule, SourceKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FormOption {

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use resemblance::{Schema, Text};
 
-use crate::corpus::HtmlExtractor;
+use resemblance_corpus::HtmlExtractor;
 
 /// The options of which two schemas have other values, given or not.
 pub(crate) fn differing_options(one: &Schema, other: &Schema) -> Vec<&'static str> {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use resemblance::dedup::Preference;
 
-use crate::corpus::{Corpus, CorpusDocument, FieldPath};
+use resemblance_corpus::{Corpus, CorpusDocument, FieldPath};
 
 /// The argument of `--keep`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use resemblance::{
 use super::bounds::BoundOptions;
 use super::tables::TableGroups;
 use super::text::TextOptions;
-use crate::corpus::HtmlExtractor;
 use crate::failure::{Failure, Result};
+use resemblance_corpus::HtmlExtractor;
 
 const DEFAULT_VALUES: u16 = 128;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 
-use crate::corpus::{CorpusSettings, FieldPath, parse_time};
+use resemblance_corpus::{CorpusSettings, FieldPath, parse_time};
 
 /// What is stored with each document of a corpus beside its key and signature.
 #[derive(Debug, Args)]

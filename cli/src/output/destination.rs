@@ -8,8 +8,8 @@ use tempfile::TempPath;
 
 use super::staging::{self, FORCE, cannot_write};
 use super::terminal::TerminalWriter;
-use crate::corpus::{Compression, CorpusRecord, Encoder};
 use crate::failure::{Failure, Result};
+use resemblance_corpus::{Compression, CorpusRecord, Encoder};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::destination::{Destination, failed};
 use crate::bug::bug;
-use crate::corpus::{AddedColumn, CorpusRecord, CorpusSource, TableError, TableWriter};
 use crate::failure::{Failure, Result};
+use resemblance_corpus::{AddedColumn, CorpusRecord, CorpusSource, TableError, TableWriter};
 
 /// An output that is a file, or standard output.
 pub(super) struct OutputFile {

@@ -17,8 +17,8 @@ use super::parquet_rows::ParquetRows;
 use resemblance::Fingerprint;
 
 use crate::bug::bug;
-use crate::corpus::{Compression, SourceKind, named_kind};
 use crate::failure::{Failure, Result};
+use resemblance_corpus::{Compression, SourceKind, named_kind};
 
 /// The form of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

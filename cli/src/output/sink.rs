@@ -11,11 +11,11 @@ use super::output_file::OutputFile;
 use super::staging::{self, cannot_write};
 use super::target::OutputTarget;
 use crate::bug::bug;
-use crate::corpus::{
+use crate::failure::{Failure, Result};
+use resemblance_corpus::{
     AddedColumn, Compression, Corpus, CorpusRecord, CorpusRecords, CorpusSource, SourceKind,
     header_with, record_with,
 };
-use crate::failure::{Failure, Result};
 
 /// A target that is being written to.
 pub(crate) struct Sink {

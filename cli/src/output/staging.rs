@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile, TempDir};
 
-use crate::corpus::is_remote;
 use crate::failure::{Failure, Result};
+use resemblance_corpus::is_remote;
 
 /// What to do about a file that exists.
 pub(crate) const FORCE: &str = "--force overwrites it";

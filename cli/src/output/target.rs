@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use super::destination::is_special;
 use super::staging::{self, FORCE};
-use crate::corpus::{
+use crate::failure::{Failure, Result};
+use resemblance_corpus::{
     Compression, Corpus, CorpusSource, SourceKind, SourceOrigin, is_remote, is_store, named_kind,
     not_for_one_file,
 };
-use crate::failure::{Failure, Result};
 
 /// Where kept documents go.
 pub(crate) enum OutputTarget {

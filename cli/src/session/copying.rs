@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::bit_list::BitList;
 use super::context::Context;
 use crate::bug::bug;
-use crate::corpus::{Corpus, CorpusRecords, ReadTotals, SourceOrigin};
 use crate::failure::{Failure, Result};
 use crate::output::{ProgressDisplay, Sink};
+use resemblance_corpus::{Corpus, CorpusRecords, ReadTotals, SourceOrigin};
 
 /// Copies standard input, and whatever else can be read only once, to temporary files.
 pub(crate) fn spool_sources(context: &Context, corpus: &mut Corpus) -> Result<()> {

@@ -11,8 +11,8 @@ use super::context::Context;
 use super::positions::DocumentPositions;
 use super::reading::CorpusDocuments;
 use super::tally::DocumentTally;
-use crate::corpus::{Corpus, ReadTotals};
 use crate::failure::{Failure, Result};
+use resemblance_corpus::{Corpus, ReadTotals};
 
 /// A store or a collection with its documents, and counts of them.
 pub(crate) struct Filled<M> {

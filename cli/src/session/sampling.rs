@@ -10,9 +10,9 @@ use super::context::Context;
 use super::reading::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
 use crate::bug::bug;
-use crate::corpus::{Content, ContentRule};
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
+use resemblance_corpus::{Content, ContentRule};
 
 /// What is read, and how.
 pub(crate) struct SampleSource<'a> {

@@ -10,9 +10,9 @@ use resemblance::verification::FeatureSets;
 use super::context::Context;
 use super::reading::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
-use crate::corpus::ContentRule;
 use crate::failure::Result;
 use crate::options::CorpusOptions;
+use resemblance_corpus::ContentRule;
 
 /// A store, and how messages call it.
 pub(crate) struct NamedStore<'a, N> {

@@ -13,9 +13,9 @@ use super::filling::fill;
 use super::opening::open_to_read;
 use super::reading::{Job, resolve_corpus};
 use super::weighing::with_tf_idf;
-use crate::corpus::{ContentRule, is_store, only_store};
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, JoinOptions, ReadOptions};
+use resemblance_corpus::{ContentRule, is_store, only_store};
 
 /// The documents that are joined.
 #[derive(Clone)]

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::context::Context;
-use crate::corpus::ReadTotals;
 use crate::failure::{Failure, FailureKind, Result};
+use resemblance_corpus::ReadTotals;
 
 /// Once so many documents were read and all of them are bad, no good ones are waited for.
 const MAX_BAD_AT_FIRST: u64 = 1_000;

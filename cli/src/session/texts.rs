@@ -10,10 +10,10 @@ use resemblance::{Overlap, Schema, Text};
 use super::context::Context;
 use super::reading::{CorpusDocuments, resolve, resolve_corpus};
 use super::tally::DocumentTally;
-use crate::corpus::{ContentRule, CorpusDocument, HtmlExtractor, read_bounded};
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
 use crate::output::ProgressDisplay;
+use resemblance_corpus::{ContentRule, CorpusDocument, HtmlExtractor, read_bounded};
 
 /// The text of a file, or of standard input where there is none, without a byte order mark.
 pub(crate) fn read_text(context: &Context, file: Option<&Path>, max_bytes: u64) -> Result<String> {

@@ -9,8 +9,8 @@ use super::bit_list::BitList;
 use super::context::Context;
 use super::reading::CorpusDocuments;
 use super::tally::DocumentTally;
-use crate::corpus::{Corpus, CorpusDocument, ReadTotals, SourceKind, TextTrims};
 use crate::failure::{Failure, Result};
+use resemblance_corpus::{Corpus, CorpusDocument, ReadTotals, SourceKind, TextTrims};
 
 /// A corpus that has been read once, and what is left of it without repeated parts.
 pub(crate) struct TrimmedCorpus {

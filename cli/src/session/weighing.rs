@@ -8,9 +8,9 @@ use resemblance::{DocumentFrequencies, Schema};
 use super::context::Context;
 use super::reading::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
-use crate::corpus::ContentRule;
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
+use resemblance_corpus::ContentRule;
 
 /// The schema with weights by the rarity of features in these corpora, which are read for it.
 pub(crate) fn with_tf_idf(

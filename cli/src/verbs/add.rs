@@ -9,13 +9,13 @@ use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{Document, DocumentId, Error, Novelty, Revision, Store, WriteTransaction};
 
 use super::add_verdicts::AdditionVerdicts;
-use crate::corpus::{ContentRule, Corpus, ReadTotals};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, StoredOptions, VerifyOptions};
 use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, NamedStore,
     ReadDocument, WorkedDocument, open_to_write, resolve_corpus_to_store,
 };
+use resemblance_corpus::{ContentRule, Corpus, ReadTotals};
 
 /// Add the documents of a corpus to a store
 ///

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use resemblance::{Novelty, Snapshot, Store};
 
-use crate::corpus::{Corpus, SourceKind, Verdict, VerdictLog, WaitingDocument};
 use crate::failure::{Failure, Result};
 use crate::output::{Survivor, SurvivorPlace};
 use crate::session::Context;
+use resemblance_corpus::{Corpus, SourceKind, Verdict, VerdictLog, WaitingDocument};
 
 /// How it is known that a document is in the store, where its key told.
 const BY_KEY: &str = "key";

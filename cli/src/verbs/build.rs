@@ -6,11 +6,11 @@ use std::sync::Arc;
 use clap::Args;
 use resemblance::DesignReport;
 
-use crate::corpus::ContentRule;
 use crate::failure::{Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, StoredOptions};
 use crate::output::{must_not_exist, parent};
 use crate::session::{Context, Job, StoreBuilding, fill, resolve_corpus_to_store, with_tf_idf};
+use resemblance_corpus::ContentRule;
 
 /// Make a store from a corpus
 ///

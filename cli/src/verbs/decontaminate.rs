@@ -7,7 +7,6 @@ use clap::Args;
 use resemblance::exact::SharedPassage;
 use resemblance::{Containment, Overlap, Overlaps, Schema, Snapshot, Store, Text};
 
-use crate::corpus::{ContentRule, Corpus, ReadTotals, is_store};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, PassageOptions};
 use crate::output::{Destination, OutputTarget, Sink, escape, longest_run};
@@ -16,6 +15,7 @@ use crate::session::{
     StoreBuilding, copy_records, fill, must_be_rereadable, open_to_read, resolve_corpus,
     resolve_corpus_to_store, sketch_documents, spool_sources,
 };
+use resemblance_corpus::{ContentRule, Corpus, ReadTotals, is_store};
 
 /// Words of a shingle, and shingles of a window, with which every passage of 13 words is found.
 const SHINGLE_WORDS: u16 = 8;

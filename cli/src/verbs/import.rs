@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use resemblance::{Error, ExistingKeys, ImportReport, Store};
 
-use crate::corpus::{Compression, CorpusError};
 use crate::failure::{Failure, Outcome, Result};
 use crate::session::{Context, Watched, open_to_write};
+use resemblance_corpus::{Compression, CorpusError};
 
 /// Add the documents of an exported stream to a store
 ///

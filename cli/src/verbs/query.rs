@@ -14,7 +14,6 @@ use resemblance::{
 };
 
 use crate::bug::at;
-use crate::corpus::{ContentRule, CorpusDocument};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, ByOptions, CorpusOptions, TypedFormatOptions, must_have_similarities, parse_key,
@@ -26,6 +25,7 @@ use crate::session::{
     Context, CorpusDocuments, DocumentTally, NamedStore, must_take_text, open_to_read, read_text,
     resolve_corpus, taken_text,
 };
+use resemblance_corpus::{ContentRule, CorpusDocument};
 
 /// Find the documents of a store that are like a text
 ///

@@ -10,13 +10,13 @@ use resemblance::tune::{
 use resemblance::{Banding, Error, MinHash, MinHashSchema, Schema, SimHash, TableDesign};
 
 use crate::bug::bug;
-use crate::corpus::ContentRule;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     CorpusOptions, FormatOptions, TableGroups, default_text, parse_bits, simhash_of,
 };
 use crate::output::{Chart, ChartAxis, Column, Results, Value};
 use crate::session::{Context, SampleSource, read_sample};
+use resemblance_corpus::ContentRule;
 
 /// Where the S-curve is shown, and the columns.
 const POINTS: [(f64, &str); 10] = [

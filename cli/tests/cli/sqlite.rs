@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use resemblance_cli::corpus::{
+use resemblance_corpus::{
     AddedColumn, ColumnValues, Corpus, CorpusError, CorpusRecords, CorpusSettings, VerdictTable,
 };
 use rusqlite::types::Value;

@@ -18,13 +18,13 @@ use super::pipeline::{BatchLimits, Pipeline};
 use super::read_document::{ReadDocument, WorkedDocument};
 use super::shard::JobValue;
 use crate::bug::bug;
-use crate::corpus::{
-    ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, CorpusSettings, CorpusSource,
-    ReadTotals, SourceKind, SourceTotals, is_remote,
-};
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, StoredOptions};
 use crate::output::ProgressDisplay;
+use resemblance_corpus::{
+    ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, CorpusSettings, CorpusSource,
+    ReadTotals, SourceKind, SourceTotals, is_remote,
+};
 
 /// Documents that are looked up in a store together: the more, the less each costs.
 pub(crate) const DOCUMENTS_TOGETHER: usize = 4096;

@@ -15,12 +15,12 @@ use super::super::context::Context;
 use super::read_document::ReadDocument;
 use super::shard::{self, JobContent, JobValue, ShardReader, ShardWriter};
 use crate::bug::bug;
-use crate::corpus::{
-    Corpus, CorpusSource, JOB_LOCK, JOB_MANIFEST, SourceKind, SourceOrigin, SourceTotals,
-};
 use crate::failure::{Failure, Result};
 use crate::options::differing_options;
 use crate::output::{scratch_builder, sync_folder};
+use resemblance_corpus::{
+    Corpus, CorpusSource, JOB_LOCK, JOB_MANIFEST, SourceKind, SourceOrigin, SourceTotals,
+};
 
 /// The name of the schema among the settings of a job.
 const SCHEMA: &str = "the schema";

@@ -4,8 +4,8 @@ use resemblance::Document;
 
 use super::super::context::Context;
 use super::super::tally::DocumentTally;
-use crate::corpus::{BadDocument, Corpus};
 use crate::failure::{Failure, Result};
+use resemblance_corpus::{BadDocument, Corpus};
 
 /// One record after the work.
 pub(crate) struct ReadDocument<T> {

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
 use super::read_document::{ReadDocument, WorkedDocument};
-use crate::corpus::{BadDocument, SourceTotals};
 use crate::failure::{Failure, Result};
 use crate::output::{parent, scratch_builder, sync_folder};
+use resemblance_corpus::{BadDocument, SourceTotals};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 

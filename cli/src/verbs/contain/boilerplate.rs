@@ -8,10 +8,10 @@ use resemblance::{FrequentPassage, Signature, Snapshot, Store, Text, feature_has
 
 use super::ContainArguments;
 use crate::bug::bug;
-use crate::corpus::{Corpus, CorpusDocument};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::{Column, Results, Value};
 use crate::session::{Context, CorpusDocuments, DocumentTally, sketch_documents};
+use resemblance_corpus::{Corpus, CorpusDocument};
 
 /// A passage of a text.
 struct BoilerplatePassage {

@@ -10,7 +10,6 @@ use resemblance::exact::{SharedPassage, span_of_shingles};
 use resemblance::{ContainmentQuery, Overlap, Overlaps, Schema, Signature, Snapshot};
 
 use self::boilerplate::list_boilerplate;
-use crate::corpus::{ContentRule, CorpusDocument};
 use crate::failure::{Outcome, Result};
 use crate::options::{CorpusOptions, FormatOptions, PassageOptions};
 use crate::output::{Column, Results, Value, longest_run};
@@ -18,6 +17,7 @@ use crate::session::{
     Context, CorpusDocuments, DocumentTally, KnownTexts, open_to_read, resolve_corpus,
     sketch_documents,
 };
+use resemblance_corpus::{ContentRule, CorpusDocument};
 
 /// Which documents of the store are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

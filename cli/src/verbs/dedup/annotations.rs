@@ -7,9 +7,9 @@ use resemblance::Schema;
 
 use super::plan::DroppedDocument;
 use crate::bug::{at, at_mut};
-use crate::corpus::{AddedColumn, ColumnValues};
 use crate::failure::Result;
 use crate::output::{Evidence, SurvivorPlace};
+use resemblance_corpus::{AddedColumn, ColumnValues};
 
 /// The columns that `--annotate` adds, and of which tables of verdicts are made.
 #[derive(Clone, Copy)]

@@ -21,15 +21,15 @@ pub(in crate::verbs) use self::plan::{DedupPlan, DroppedDocument};
 use self::sample::SampledClusters;
 use self::verdicts::DedupVerdicts;
 use crate::bug::bug;
-use crate::corpus::{
-    AddedColumn, ContentRule, Corpus, HtmlExtractor, ReadTotals, not_for_more_columns,
-};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{KeepRule, PolicyName, similarity_name};
 use crate::output::{DropReport, OutputTarget, Sink};
 use crate::session::{
     BitList, Context, CopiedRecords, DocumentTally, Job, TrimmedCorpus, copy_records, must_be_same,
     resolve_corpus, spool_sources, trim_corpus,
+};
+use resemblance_corpus::{
+    AddedColumn, ContentRule, Corpus, HtmlExtractor, ReadTotals, not_for_more_columns,
 };
 
 pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Outcome> {

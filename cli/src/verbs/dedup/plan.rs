@@ -10,7 +10,6 @@ use resemblance::{Document, Schema, Snapshot};
 use super::choices::{DedupBasis, DedupChoices};
 use super::kept::{KeptDocuments, SketchedDocument, StoredPayload};
 use crate::bug::bug;
-use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
 use crate::failure::Result;
 use crate::options::{KeepRule, PolicyName};
 use crate::output::{Evidence, Survivor, SurvivorPlace};
@@ -19,6 +18,7 @@ use crate::session::{
     JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator, limited, tell_left_out,
     tell_suspicious,
 };
+use resemblance_corpus::{Corpus, CorpusDocument, ReadTotals};
 
 /// A document that is dropped.
 pub(in crate::verbs) struct DroppedDocument<'d> {

@@ -2,10 +2,10 @@
 
 use super::arguments::DedupArguments;
 use super::plan::DecidedDocuments;
-use crate::corpus::{AddedColumn, Corpus, SourceKind, VerdictTable};
 use crate::failure::{Failure, Result};
 use crate::output::ProgressDisplay;
 use crate::session::{Context, corpus_changed};
+use resemblance_corpus::{AddedColumn, Corpus, SourceKind, VerdictTable};
 
 /// The table that `--verdicts` asks for.
 pub(super) struct DedupVerdicts(VerdictTable);

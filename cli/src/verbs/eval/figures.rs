@@ -10,10 +10,10 @@ use resemblance::{Schema, SimHash, Text};
 use super::EvalArguments;
 use super::compared::ComparedPairs;
 use crate::bug::{at, bug};
-use crate::corpus::ContentRule;
 use crate::failure::Result;
 use crate::output::{Chart, ChartAxis, ChartMark, ChartSeries, ProgressDisplay};
 use crate::session::{Context, CorpusDocuments, DocumentTally, resolve_corpus};
+use resemblance_corpus::ContentRule;
 
 /// Pairs of each kind whose mean is drawn, at most.
 const PAIRS: usize = 100;
@@ -80,7 +80,7 @@ fn read_texts(
         }
     }
     let corpus = Arc::new(corpus);
-    let text = |document: &crate::corpus::CorpusDocument<'_>| {
+    let text = |document: &resemblance_corpus::CorpusDocument<'_>| {
         Ok(document.content.text().map(str::to_owned))
     };
     let mut documents = CorpusDocuments::start(context, "reading again", &corpus, 0, text);

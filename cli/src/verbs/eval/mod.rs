@@ -15,7 +15,6 @@ use resemblance::{Document, MinHashSchema, Schema};
 
 use self::compared::{ComparedKind, ComparedPairs, compare_kinds};
 use self::kinds::MAX_SIGNATURE_BYTES;
-use crate::corpus::ContentRule;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, SchemaOptions, must_compare_sets,
@@ -24,6 +23,7 @@ use crate::output::{Chart, ProgressDisplay};
 use crate::session::{
     Context, SampleSource, ScratchStore, StoreBuilding, read_sample, with_tf_idf,
 };
+use resemblance_corpus::ContentRule;
 
 /// Compare the results of a store with exact similarities
 ///

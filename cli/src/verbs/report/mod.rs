@@ -17,7 +17,6 @@ use self::bands::PairBands;
 use self::groups::{ClusterFigures, Likeness};
 use self::page::{DroppedDocuments, DroppedSample, ReportPage, SamplePair};
 use crate::bug::bug;
-use crate::corpus::{ContentRule, only_store};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{JoinLimits, JoinOptions, PolicyName, ReadOptions, SurvivorOptions};
 use crate::output::{Destination, Evidence, ExplainedPair, SurvivorPlace, escape};
@@ -26,6 +25,7 @@ use crate::session::{
     must_be_rereadable, read_texts_of, resolve_corpus,
 };
 use crate::verbs::dedup::{DedupBasis, DedupChoices, DedupPlan, DroppedDocument};
+use resemblance_corpus::{ContentRule, only_store};
 
 /// Texts that are longer are not shown.
 const MAX_TEXT_BYTES: usize = 1 << 20;

@@ -1,0 +1,95 @@
+//! Arguments that name no file: patterns, and places that are not on this machine.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use globset::GlobBuilder;
+use walkdir::{DirEntry, WalkDir};
+
+use super::error::CorpusError;
+use super::folder::path_bytes;
+
+/// The scheme of an argument that names a place such as `s3://bucket/key`.
+fn scheme(argument: &Path) -> Option<&str> {
+    let (scheme, _) = argument.to_str()?.split_once("://")?;
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    scheme.chars().all(is_scheme).then_some(scheme)
+}
+
+/// True for arguments that name something on a server which is read: they are no paths.
+pub fn is_remote(argument: &Path) -> bool {
+    matches!(scheme(argument), Some("s3" | "https" | "http"))
+}
+
+/// The files that a pattern such as `data/train-*.parquet` means, in the byte order of their paths, or
+/// why there is none. `*` stands for a part of a name, `**` for any folders.
+pub(crate) fn matching(argument: &Path, missing: io::Error) -> Result<Vec<PathBuf>, CorpusError> {
+    let name = argument.display();
+    let Some(text) = argument.to_str() else {
+        return Err(CorpusError::open(argument, missing));
+    };
+    if let Some(scheme) = scheme(argument) {
+        let advice = match scheme {
+            "hf" => "hf download --repo-type dataset NAME --local-dir FOLDER fetches a data set",
+            _ => "download it first, or pass it through standard input",
+        };
+        let message = format!(
+            "{name} is not read, only local files and places of s3:// and https:// are; {advice}"
+        );
+        return Err(CorpusError::Io(message));
+    }
+    let is_pattern = |part: &Path| {
+        part.as_os_str()
+            .as_encoded_bytes()
+            .iter()
+            .any(|b| b"*?[{".contains(b))
+    };
+    if missing.kind() != io::ErrorKind::NotFound || !is_pattern(argument) {
+        return Err(CorpusError::open(argument, missing));
+    }
+    let Ok(glob) = GlobBuilder::new(text).literal_separator(true).build() else {
+        // A name that is no pattern either.
+        return Err(CorpusError::open(argument, missing));
+    };
+    let glob = glob.compile_matcher();
+    let root: PathBuf = argument
+        .components()
+        .take_while(|part| !is_pattern(part.as_ref()))
+        .collect();
+    let below = argument.components().count() - root.components().count();
+    let depth = if text.contains("**") {
+        usize::MAX
+    } else {
+        below
+    };
+    let is_here = root.as_os_str().is_empty();
+    let start = if is_here { Path::new(".") } else { &root };
+    let is_shown = |entry: &DirEntry| {
+        entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
+    };
+    let mut found = Vec::new();
+    for entry in WalkDir::new(start)
+        .max_depth(depth)
+        .into_iter()
+        .filter_entry(is_shown)
+    {
+        let entry = entry.map_err(|error| {
+            let path = error.path().unwrap_or(start).to_path_buf();
+            CorpusError::open(&path, error.into())
+        })?;
+        let path = entry.path();
+        let path = if is_here {
+            path.strip_prefix(".").unwrap_or(path)
+        } else {
+            path
+        };
+        if glob.is_match(path) && std::fs::metadata(path).is_ok_and(|m| m.is_file()) {
+            found.push(path.to_path_buf());
+        }
+    }
+    if found.is_empty() {
+        return Err(CorpusError::Io(format!("no file has a name like {name}")));
+    }
+    found.sort_by(|a, b| path_bytes(a).cmp(&path_bytes(b)));
+    Ok(found)
+}

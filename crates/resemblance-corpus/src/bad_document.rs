@@ -1,0 +1,68 @@
+//! A document that cannot be taken.
+
+use std::fmt;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+/// What is wrong with a record, and what can be done about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BadDocument {
+    /// What is wrong.
+    pub reason: String,
+    /// What to do about it, if there is anything to say.
+    pub advice: Option<String>,
+    /// The system refused to read it; else its content is not what it should be.
+    pub is_unreadable: bool,
+}
+
+impl BadDocument {
+    /// A record whose content is not what it should be.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A record that is longer than it may be.
+    pub(crate) fn too_long(what: &str, max_bytes: u64) -> Self {
+        let bad = Self::new(format!("the {what} is longer than {max_bytes} bytes"));
+        bad.with_advice("--max-line SIZE sets the limit")
+    }
+
+    /// A link that leads to no file.
+    pub(crate) fn of_link(error: &io::Error) -> Self {
+        let reason = match error.kind() {
+            io::ErrorKind::NotFound => "a link to what does not exist".to_owned(),
+            _ => format!("cannot be read: {error}"),
+        };
+        Self {
+            is_unreadable: true,
+            ..Self::new(reason)
+        }
+    }
+
+    /// The same with something to do about it.
+    #[must_use]
+    pub fn with_advice(self, advice: impl Into<String>) -> Self {
+        Self {
+            advice: Some(advice.into()),
+            ..self
+        }
+    }
+}
+
+impl From<String> for BadDocument {
+    fn from(reason: String) -> Self {
+        Self::new(reason)
+    }
+}
+
+impl fmt::Display for BadDocument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for BadDocument {}

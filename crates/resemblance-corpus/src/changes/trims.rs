@@ -1,0 +1,132 @@
+//! Texts without the paragraphs or lines that stood before.
+
+use std::collections::HashMap;
+
+use resemblance::dedup::{TextPart, Trimmed};
+
+use crate::bad_document::BadDocument;
+use crate::content::Content;
+use crate::fields::{self, FieldPath};
+use crate::line;
+use crate::record::CorpusRecord;
+
+/// The parts of texts that are left out as a corpus is read, and written.
+#[derive(Clone, Debug)]
+pub struct TextTrims {
+    part: TextPart,
+    /// By source and line.
+    records: HashMap<(usize, u64), RecordTrim>,
+}
+
+/// The parts of one text that are left out.
+#[derive(Clone, Debug)]
+struct RecordTrim {
+    /// Their indexes.
+    dropped: Box<[usize]>,
+    is_emptied: bool,
+}
+
+impl TextTrims {
+    /// Begins with nothing to leave out.
+    pub fn new(part: TextPart) -> Self {
+        Self {
+            part,
+            records: HashMap::new(),
+        }
+    }
+
+    /// Notes what is to be left out of the text in a record.
+    pub fn note(&mut self, source: usize, line: u64, trimmed: Trimmed<'_>) {
+        let trim = RecordTrim {
+            dropped: trimmed.dropped.into(),
+            is_emptied: trimmed.is_emptied,
+        };
+        if !trim.dropped.is_empty() {
+            self.records.insert((source, line), trim);
+        }
+    }
+
+    /// Returns true if nothing with a word in it is left of the text in a record.
+    pub(crate) fn is_emptied(&self, record: &CorpusRecord) -> bool {
+        let trim = self.records.get(&(record.source, record.line));
+        trim.is_some_and(|trim| trim.is_emptied)
+    }
+
+    /// What is left of a text in a record; `None` if that is all.
+    pub(crate) fn trim(&self, record: &CorpusRecord, text: &str) -> Option<String> {
+        let trim = self.records.get(&(record.source, record.line))?;
+        Some(self.part.without(text, &trim.dropped))
+    }
+
+    /// The content without what is to be left out of it.
+    pub(crate) fn trim_content<'a>(
+        &self,
+        record: &CorpusRecord,
+        content: Content<'a>,
+    ) -> Content<'a> {
+        match &content {
+            Content::Text(text) => match self.trim(record, text) {
+                Some(text) => Content::Text(text.into()),
+                None => content,
+            },
+            _ => content,
+        }
+    }
+}
+
+/// The line with another text; `None` if that stays as it is.
+pub(crate) fn trimmed_line(
+    line: &[u8],
+    field: &FieldPath,
+    trim: impl FnOnce(&str) -> Option<String>,
+) -> Result<Option<Vec<u8>>, BadDocument> {
+    let wrong = || BadDocument::new(format!("field {:?} is no text any more", field.name()));
+    let json = line::utf8(line)?;
+    let found = fields::find(json, &[field.name()]).map_err(|_| wrong())?;
+    let value = found.first().copied().flatten().ok_or_else(wrong)?;
+    let text = fields::string(value).ok().flatten().ok_or_else(wrong)?;
+    let Some(trimmed) = trim(&text) else {
+        return Ok(None);
+    };
+    let value = value.get();
+    // The value is a part of the line.
+    let start = value.as_ptr().addr() - json.as_ptr().addr();
+    let parts = json.split_at_checked(start);
+    let (before, rest) = parts.ok_or_else(wrong)?;
+    let after = rest.strip_prefix(value).ok_or_else(wrong)?;
+    let trimmed = serde_json::Value::from(trimmed).to_string();
+    Ok(Some([before, &trimmed, after].concat().into_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_gets_its_new_text_and_stays_the_same_beside_it() {
+        let line = "{ \"id\":1.50, \"m\": {\"text\" : \"a\\u00e9\\n\\\"b\\\"\"} ,\"z\":[] }\r\n";
+        let field: FieldPath = "m.text".parse().unwrap();
+        let trim = |expected: &'static str, other: Option<&'static str>| {
+            let trim = |text: &str| {
+                assert_eq!(text, expected);
+                other.map(str::to_owned)
+            };
+            trimmed_line(line.as_bytes(), &field, trim).unwrap()
+        };
+        assert_eq!(trim("a\u{e9}\n\"b\"", None), None);
+        let trimmed = trim("a\u{e9}\n\"b\"", Some("\"b\"\n")).unwrap();
+        let expected = "{ \"id\":1.50, \"m\": {\"text\" : \"\\\"b\\\"\\n\"} ,\"z\":[] }\r\n";
+        assert_eq!(String::from_utf8(trimmed).unwrap(), expected);
+        for wrong in [
+            "{}",
+            "{\"m\":{\"text\":1}}",
+            "[",
+            "{\"m\":{\"text\":\"\\ud800\"}}",
+        ] {
+            assert!(
+                trimmed_line(wrong.as_bytes(), &field, |_| None).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+}

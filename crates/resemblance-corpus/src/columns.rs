@@ -1,0 +1,57 @@
+//! Which columns a table must have.
+
+use super::bad_document::BadDocument;
+use super::settings::CorpusSettings;
+
+/// The most columns that a message names.
+const MAX_NAMED: usize = 40;
+
+/// An error unless a table with these columns has a text, or what stands in its place, and what options
+/// say that every document has. A column in another is named with a dot: `meta.text`.
+pub(crate) fn must_be_there(
+    names: &[String],
+    settings: &CorpusSettings,
+) -> Result<(), BadDocument> {
+    let is_there = |name: &str| names.iter().any(|known| known == name);
+    let rule = &settings.content;
+    let texts = settings.text_fields.iter();
+    let texts: Vec<_> = texts.filter(|_| rule.takes_texts).collect();
+    let has_text = texts.iter().any(|path| is_there(path.name()));
+    if !has_text && !rule.fields().iter().any(|name| is_there(name)) {
+        return Err(match texts.first() {
+            Some(first) => missing(first.name(), names, "--text-field"),
+            None => {
+                let bad = BadDocument::new(format!(
+                    "found the columns {}, expected {}: the schema has no rule for texts",
+                    listed(names),
+                    rule.expected()
+                ));
+                bad.with_advice("a table has features in a column of lists")
+            }
+        });
+    }
+    let id = settings.id.field().filter(|_| settings.id.is_required());
+    let stamp = settings.stamp_field.as_ref();
+    let stamp = stamp.filter(|_| settings.needs_stamp);
+    for (path, option) in [(id, "--id"), (stamp, "--stamp-field")] {
+        if let Some(path) = path.filter(|path| !is_there(path.name())) {
+            return Err(missing(path.name(), names, option));
+        }
+    }
+    Ok(())
+}
+
+fn missing(name: &str, names: &[String], option: &str) -> BadDocument {
+    let bad = BadDocument::new(format!("there is no column {name:?}"));
+    let names = listed(names);
+    bad.with_advice(format!("its columns are {names}: name one with {option}"))
+}
+
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(MAX_NAMED);
+    let mut listed: Vec<_> = shown.map(|name| format!("{name:?}")).collect();
+    if let Some(more @ 1..) = names.len().checked_sub(MAX_NAMED) {
+        listed.push(format!("and {more} more"));
+    }
+    listed.join(", ")
+}

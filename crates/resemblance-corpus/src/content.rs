@@ -1,0 +1,481 @@
+//! What a line of JSON has of a document: a text, features, or a signature that was made elsewhere.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use resemblance::verification::SketchedText;
+use resemblance::{Fingerprint, MinHashKind, Schema, Signature, Sketcher, feature_hash};
+use serde::de::{Deserializer as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::bad_document::BadDocument;
+use super::fields;
+use super::html::HtmlExtractor;
+
+/// The fields that stand in the place of a text.
+pub(crate) const CONTENT_FIELDS: [&str; 4] = ["features", "hashes", "weights", "signature"];
+
+/// The greatest weight of a feature.
+const MAX_WEIGHT: f64 = 65_536.0;
+
+/// What a document's signature is made of, or the signature itself.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content<'a> {
+    /// A text.
+    Text(Cow<'a, str>),
+    /// A set of features, by their hashes.
+    Hashes(Vec<u64>),
+    /// Features by their hashes, each with a weight.
+    Weighted(Vec<(u64, f64)>),
+    /// A signature.
+    Signature(Box<Signature>),
+}
+
+impl Content<'_> {
+    /// The same with memory of its own.
+    pub(crate) fn into_owned(self) -> Content<'static> {
+        match self {
+            Self::Text(text) => Content::Text(text.into_owned().into()),
+            Self::Hashes(hashes) => Content::Hashes(hashes),
+            Self::Weighted(weights) => Content::Weighted(weights),
+            Self::Signature(signature) => Content::Signature(signature),
+        }
+    }
+
+    /// The signature, and the features of the document if `with_features`. A signature that was made
+    /// elsewhere has none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Sketcher::text`] and [`Sketcher::weighted_hashes`].
+    pub fn sketch(
+        &self,
+        sketcher: &Sketcher,
+        with_features: bool,
+    ) -> resemblance::Result<SketchedText> {
+        match self {
+            Self::Text(text) => SketchedText::new(sketcher, with_features, text),
+            Self::Hashes(hashes) => SketchedText::from_hashes(sketcher, with_features, hashes),
+            Self::Weighted(weights) => {
+                SketchedText::from_weighted_hashes(sketcher, with_features, weights)
+            }
+            Self::Signature(signature) => Ok(SketchedText {
+                signature: (**signature).clone(),
+                features: Vec::new().into(),
+            }),
+        }
+    }
+
+    /// The hashes of the features in ascending order, without repeats. A signature has none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Sketcher::feature_hashes`].
+    pub fn features(&self, sketcher: &Sketcher) -> resemblance::Result<Vec<u64>> {
+        match self {
+            Self::Text(text) => sketcher.feature_hashes(text),
+            other => Ok(other.sketch(sketcher, true)?.features.to_vec()),
+        }
+    }
+
+    /// The characters of a text, or the number of features; 0 for a signature, which does not tell.
+    pub fn length(&self) -> usize {
+        match self {
+            Self::Text(text) => text.chars().count(),
+            Self::Hashes(hashes) => hashes.len(),
+            Self::Weighted(weights) => weights.len(),
+            Self::Signature(_) => 0,
+        }
+    }
+
+    /// A hash of the text, the set of features with their weights, or the signature: of different contents it is
+    /// the same with a probability of 2⁻⁶⁴.
+    pub fn digest(&self) -> u64 {
+        let of_words = |words: &mut dyn Iterator<Item = u64>| {
+            let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+            feature_hash(&bytes)
+        };
+        match self {
+            Self::Text(text) => feature_hash(text.as_bytes()),
+            Self::Hashes(hashes) => {
+                let distinct: BTreeSet<u64> = hashes.iter().copied().collect();
+                of_words(&mut distinct.into_iter())
+            }
+            Self::Weighted(weights) => {
+                let pairs = weights
+                    .iter()
+                    .map(|(hash, weight)| (*hash, weight.to_bits()));
+                let sorted: BTreeSet<(u64, u64)> = pairs.collect();
+                of_words(&mut sorted.into_iter().flat_map(|(hash, weight)| [hash, weight]))
+            }
+            Self::Signature(signature) => feature_hash(&signature.digest().to_le_bytes()),
+        }
+    }
+
+    /// The text, if it is one.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// What documents may have by the schema that they are for.
+#[derive(Clone, Debug)]
+pub struct ContentRule {
+    /// Texts.
+    pub takes_texts: bool,
+    /// Features, of which signatures are made.
+    pub takes_features: bool,
+    /// Ready-made signatures.
+    pub takes_signatures: bool,
+    /// What takes texts out of HTML, if they are that.
+    pub html: Option<HtmlExtractor>,
+    schema: Option<Schema>,
+}
+
+impl Default for ContentRule {
+    /// Texts and features.
+    fn default() -> Self {
+        Self {
+            takes_texts: true,
+            takes_features: true,
+            takes_signatures: false,
+            html: None,
+            schema: None,
+        }
+    }
+}
+
+impl ContentRule {
+    /// The rule of a schema. Where similarities are to be exact, a signature alone is not enough.
+    pub fn new(schema: &Schema, is_exact: bool) -> Self {
+        let kind = schema.minhash().map(|minhash| minhash.kind());
+        Self {
+            takes_texts: schema.text().is_some(),
+            takes_features: kind.map_or(!schema.has_external_fingerprints(), |kind| {
+                kind != MinHashKind::External
+            }),
+            takes_signatures: !is_exact,
+            html: HtmlExtractor::of(schema),
+            schema: Some(schema.clone()),
+        }
+    }
+
+    /// The same, where texts are HTML.
+    #[must_use]
+    pub fn of_html(self) -> Self {
+        Self {
+            html: Some(HtmlExtractor::CURRENT),
+            ..self
+        }
+    }
+
+    /// Texts, as a schema takes them out of HTML, and features.
+    pub fn texts_of(schema: &Schema) -> Self {
+        Self {
+            html: HtmlExtractor::of(schema),
+            ..Self::default()
+        }
+    }
+
+    /// The fields that it takes in the place of a text.
+    pub(crate) fn fields(&self) -> &'static [&'static str] {
+        let [features @ .., signature] = &CONTENT_FIELDS;
+        match (self.takes_features, self.takes_signatures) {
+            (true, true) => &CONTENT_FIELDS,
+            (true, false) => features,
+            (false, _) => std::slice::from_ref(signature),
+        }
+    }
+
+    /// The names of the fields that it takes, in a message.
+    pub(crate) fn expected(&self) -> &'static str {
+        match (self.takes_features, self.takes_signatures) {
+            (true, true) => "\"features\", \"hashes\", \"weights\" or \"signature\"",
+            (true, false) => "\"features\", \"hashes\" or \"weights\"",
+            (false, _) => "\"signature\"",
+        }
+    }
+}
+
+/// The content of a line that is no text: the values of [`CONTENT_FIELDS`]. `None` if there is none.
+pub(crate) fn parse(
+    rule: &ContentRule,
+    values: [Option<&RawValue>; CONTENT_FIELDS.len()],
+) -> Result<Option<Content<'static>>, BadDocument> {
+    let is_given = |value: &&RawValue| value.get() != "null";
+    let [features, hashes, weights, signature] = values.map(|value| value.filter(is_given));
+    if let Some(value) = signature {
+        let others = [features, hashes, weights];
+        let other = CONTENT_FIELDS.iter().zip(others).find(|(_, o)| o.is_some());
+        if let Some((name, _)) = other {
+            return Err(both("signature", name));
+        }
+        if !rule.takes_signatures {
+            let bad = wrong("signature", "there", rule.expected());
+            return Err(bad.with_advice(
+                "exact similarities need the features; --verify estimate does without",
+            ));
+        }
+        return parse_signature(rule, value).map(Some);
+    }
+    let given = [features, hashes, weights];
+    let Some((name, _)) = CONTENT_FIELDS.iter().zip(given).find(|(_, v)| v.is_some()) else {
+        return Ok(None);
+    };
+    if !rule.takes_features {
+        return Err(wrong(name, "there", rule.expected()));
+    }
+    let (name, hashed) = match (features, hashes) {
+        (Some(_), Some(_)) => return Err(both("features", "hashes")),
+        (Some(features), None) => ("features", parse_features(features)?),
+        (None, Some(hashes)) => ("hashes", parse_integers("hashes", hashes, u64::MAX)?),
+        (None, None) => {
+            let weights = weights.map(parse_weight_object).transpose()?;
+            return Ok(weights.map(Content::Weighted));
+        }
+    };
+    match weights {
+        None => Ok(Some(Content::Hashes(hashed))),
+        Some(weights) => {
+            let weights = parse_weight_list(name, weights, hashed.len())?;
+            let weighted = hashed.into_iter().zip(weights).collect();
+            Ok(Some(Content::Weighted(weighted)))
+        }
+    }
+}
+
+fn wrong(name: &str, found: impl fmt::Display, expected: impl fmt::Display) -> BadDocument {
+    BadDocument::new(format!("field {name:?} is {found}, expected {expected}"))
+}
+
+fn both(a: &str, b: &str) -> BadDocument {
+    BadDocument::new(format!(
+        "fields {a:?} and {b:?} are both there, expected one of them"
+    ))
+}
+
+/// The elements of an array, each with its place from 1.
+fn elements<'a>(
+    name: &str,
+    value: &'a RawValue,
+    expected: &str,
+) -> Result<Vec<&'a RawValue>, BadDocument> {
+    if !value.get().starts_with('[') {
+        return Err(wrong(name, fields::kind(value), expected));
+    }
+    serde_json::from_str(value.get()).map_err(|e| wrong(name, format!("no JSON ({e})"), expected))
+}
+
+/// Strings are their bytes, numbers their decimal text as written.
+fn parse_features(value: &RawValue) -> Result<Vec<u64>, BadDocument> {
+    let expected = "an array of strings and numbers";
+    let hash = |(place, element): (usize, &&RawValue)| {
+        let at = |found: &str| wrong("features", format!("{found} at place {place}"), expected);
+        match fields::string(element) {
+            Ok(Some(text)) => Ok(feature_hash(text.as_bytes())),
+            Ok(None) if fields::kind(element) == "a number" => {
+                Ok(feature_hash(element.get().as_bytes()))
+            }
+            Ok(None) => Err(at(fields::kind(element))),
+            Err(found) => Err(at(found)),
+        }
+    };
+    let elements = elements("features", value, expected)?;
+    (1..).zip(&elements).map(hash).collect()
+}
+
+/// Integers from 0 up to a greatest one.
+fn parse_integers(name: &str, value: &RawValue, max: u64) -> Result<Vec<u64>, BadDocument> {
+    let expected = format!("an array of integers from 0 to {max}");
+    let integer = |(place, element): (usize, &&RawValue)| {
+        let number = element.get().parse().ok().filter(|n| *n <= max);
+        number.ok_or_else(|| {
+            let shown: String = element.get().chars().take(40).collect();
+            wrong(name, format!("{shown} at place {place}"), &expected)
+        })
+    };
+    let elements = elements(name, value, &expected)?;
+    (1..).zip(&elements).map(integer).collect()
+}
+
+fn parse_weight(place: impl fmt::Display, value: &RawValue) -> Result<f64, BadDocument> {
+    let weight = serde_json::from_str(value.get()).ok();
+    let weight = weight.filter(|weight| (0.0..=MAX_WEIGHT).contains(weight));
+    weight.ok_or_else(|| {
+        let shown: String = value.get().chars().take(40).collect();
+        let expected = "numbers from 0 to 65,536";
+        wrong("weights", format!("{shown} at {place}"), expected)
+    })
+}
+
+/// The weights of as many features.
+fn parse_weight_list(of: &str, value: &RawValue, features: usize) -> Result<Vec<f64>, BadDocument> {
+    let expected = format!("an array of {features} numbers, one for each of {of:?}");
+    let elements = elements("weights", value, &expected)?;
+    if elements.len() != features {
+        let found = format!("an array of {}", elements.len());
+        return Err(wrong("weights", found, expected));
+    }
+    let weights = (1..).zip(&elements);
+    let weight =
+        |(place, value): (usize, &&RawValue)| parse_weight(format!("place {place}"), value);
+    weights.map(weight).collect()
+}
+
+/// Features with their weights in an object. Those of a feature that is there twice add up.
+fn parse_weight_object(value: &RawValue) -> Result<Vec<(u64, f64)>, BadDocument> {
+    let expected = "an object of features and their weights, or an array beside \"features\" or \
+                    \"hashes\"";
+    if !value.get().starts_with('{') {
+        return Err(wrong("weights", fields::kind(value), expected));
+    }
+    let mut json = serde_json::Deserializer::from_str(value.get());
+    let found = json.deserialize_map(NamedWeights);
+    let found = found.map_err(|e| wrong("weights", format!("no JSON ({e})"), expected))?;
+    let weigh = |(name, value): &(Cow<'_, str>, &RawValue)| {
+        Ok((
+            feature_hash(name.as_bytes()),
+            parse_weight(format!("{name:?}"), value)?,
+        ))
+    };
+    found.iter().map(weigh).collect()
+}
+
+/// The fields of an object in their order, repeats included.
+struct NamedWeights;
+
+impl<'de> Visitor<'de> for NamedWeights {
+    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+            entries.push((Cow::Owned(name), value));
+        }
+        Ok(entries)
+    }
+}
+
+/// A signature: an array of MinHash values (of bottom-k the smallest hashes), a fingerprint, or an object
+/// of both.
+fn parse_signature(rule: &ContentRule, value: &RawValue) -> Result<Content<'static>, BadDocument> {
+    let (minhash, simhash) = match value.get().as_bytes() {
+        [b'{', ..] => {
+            let found = fields::find(value.get(), &["minhash", "simhash"]);
+            let found = found.map_err(|e| wrong("signature", format!("no JSON ({e})"), "JSON"))?;
+            match found[..] {
+                [minhash, simhash] => (minhash, simhash),
+                _ => (None, None),
+            }
+        }
+        [b'[', ..] => (Some(value), None),
+        _ => (None, Some(value)),
+    };
+    let schema = rule.schema.as_ref();
+    let values = schema.and_then(Schema::minhash);
+    let values = match (values, minhash) {
+        (None, None) => None,
+        (Some(own), Some(found)) => Some(parse_values(&own, found)?),
+        (Some(own), None) => {
+            let expected = format!("an array of the {} values of MinHash", own.values());
+            return Err(wrong("signature", "without MinHash", expected));
+        }
+        (None, Some(_)) => {
+            return Err(wrong(
+                "signature",
+                "of MinHash",
+                "a fingerprint alone: the schema has no MinHash",
+            ));
+        }
+    };
+    let bits = schema
+        .and_then(Schema::simhash)
+        .map(|simhash| simhash.bits());
+    let fingerprint = match (bits, simhash) {
+        (None, None) => None,
+        (Some(bits), Some(found)) => Some(parse_fingerprint(bits, found)?),
+        (Some(bits), None) => {
+            let expected = format!("a fingerprint of {bits} bits as well, in \"simhash\"");
+            return Err(wrong("signature", "without a fingerprint", expected));
+        }
+        (None, Some(found)) => {
+            let expected = "an array of MinHash values: the schema has no SimHash";
+            return Err(wrong("signature", fields::kind(found), expected));
+        }
+    };
+    let signature = match (values, fingerprint) {
+        (Some(values), Some(fingerprint)) => values.with_simhash_of(&fingerprint),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => return Err(wrong("signature", fields::kind(value), "a signature")),
+    };
+    Ok(Content::Signature(Box::new(signature)))
+}
+
+fn parse_values(
+    own: &resemblance::MinHashSchema,
+    value: &RawValue,
+) -> Result<Signature, BadDocument> {
+    let count = usize::from(own.values());
+    let is_bottom_k = own.kind() == MinHashKind::BottomK;
+    let max = if is_bottom_k {
+        u64::MAX
+    } else {
+        u32::MAX.into()
+    };
+    let values = parse_integers("signature", value, max)?;
+    if is_bottom_k {
+        if values.len() > count {
+            let expected = format!("at most the {count} smallest hashes");
+            return Err(wrong(
+                "signature",
+                format!("{} hashes", values.len()),
+                expected,
+            ));
+        }
+        return Ok(Signature::from_bottom_k(own.values(), values));
+    }
+    if values.len() != count {
+        let expected = format!("{count} values, as the schema says");
+        return Err(wrong(
+            "signature",
+            format!("an array of {}", values.len()),
+            expected,
+        ));
+    }
+    // Each is at most `u32::MAX`.
+    Ok(Signature::from_minhash(
+        values.into_iter().map(|value| value as u32).collect(),
+    ))
+}
+
+/// Hexadecimal digits, one for four bits, or an integer.
+fn parse_fingerprint(bits: u16, value: &RawValue) -> Result<Signature, BadDocument> {
+    let digits = usize::from(bits / 4);
+    let fingerprint = match fields::string(value) {
+        Ok(Some(text)) => text.parse::<Fingerprint>().ok(),
+        Ok(None) => match bits {
+            32 => value.get().parse::<u32>().ok().map(Fingerprint::from),
+            64 => value.get().parse::<u64>().ok().map(Fingerprint::from),
+            128 => value.get().parse::<u128>().ok().map(Fingerprint::from),
+            _ => None,
+        },
+        Err(_) => None,
+    };
+    let Some(fingerprint) = fingerprint.filter(|fingerprint| fingerprint.bits() == bits) else {
+        let shown: String = value.get().chars().take(80).collect();
+        let expected = match bits {
+            256 => format!("{digits} hexadecimal digits"),
+            bits => format!("{digits} hexadecimal digits, or an integer of {bits} bits"),
+        };
+        return Err(wrong("signature", shown, expected));
+    };
+    Ok(Signature::from_fingerprint(fingerprint))
+}

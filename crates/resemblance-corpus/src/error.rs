@@ -1,0 +1,92 @@
+//! What can go wrong while reading a corpus.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use super::input::Compression;
+
+/// An error that ends the reading, as opposed to one bad record, which can be skipped.
+#[derive(Debug)]
+pub enum CorpusError {
+    /// The content is not what it should be.
+    Bad(String),
+    /// The system refused to read.
+    Io(String),
+}
+
+/// Why bytes from elsewhere did not come: a whole message.
+#[derive(Clone, Debug)]
+pub(crate) struct RemoteError(String);
+
+impl RemoteError {
+    #[cfg_attr(
+        not(feature = "remote"),
+        expect(dead_code, reason = "nothing is read from elsewhere")
+    )]
+    pub(crate) fn new(message: String) -> Self {
+        Self(message)
+    }
+}
+
+impl fmt::Display for RemoteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RemoteError {}
+
+impl CorpusError {
+    /// An error about content.
+    pub fn bad(message: impl Into<String>) -> Self {
+        Self::Bad(message.into())
+    }
+
+    /// A file that could not be opened or looked at.
+    pub fn open(path: &Path, error: io::Error) -> Self {
+        let path = path.display();
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Io(format!("{path} does not exist")),
+            _ => Self::Io(format!("cannot read {path}: {error}")),
+        }
+    }
+
+    /// A table that is not read from its beginning to its end, where there is only a pipe.
+    pub(crate) fn not_from_the_end(path: &Path, kind: &str) -> Self {
+        let path = path.display();
+        Self::Bad(format!(
+            "{path} is {kind}, which is not read from a pipe or a compressed file, because it is not read \
+             from the beginning to the end; write it to a file as it is and name that"
+        ))
+    }
+
+    /// A failure in the middle of a file: a decoder's own errors carry no system error number.
+    pub fn read(path: &Path, is_compressed: bool, error: &io::Error) -> Self {
+        let remote = error
+            .get_ref()
+            .and_then(|e| e.downcast_ref::<RemoteError>());
+        if let Some(remote) = remote {
+            return Self::Io(remote.to_string());
+        }
+        let path = path.display();
+        if is_compressed && Compression::is_window_error(error) {
+            Self::Bad(format!(
+                "{path} was compressed with a window that takes more than half of --memory; raise that"
+            ))
+        } else if is_compressed && error.raw_os_error().is_none() {
+            Self::Bad(format!("{path} is damaged or cut short: {error}"))
+        } else {
+            Self::Io(format!("cannot read {path}: {error}"))
+        }
+    }
+}
+
+impl fmt::Display for CorpusError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Bad(message) | Self::Io(message)) = self;
+        f.write_str(message)
+    }
+}
+
+impl std::error::Error for CorpusError {}

@@ -1,0 +1,294 @@
+//! Names of JSON fields, and finding their values in a line.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use smallvec::{SmallVec, smallvec};
+
+/// Names or values of fields. A line is asked for no more, mostly, so that they need no memory of their own.
+pub(crate) type Few<T> = SmallVec<[T; 12]>;
+
+/// The most fields of a line that a message names.
+const MAX_NAMED: usize = 12;
+
+/// In a longer line no names are looked for: the parser's own objects take many times its length.
+const MAX_NAMED_BYTES: usize = 1 << 20;
+
+/// The name of a field, or the way to one in nested objects, with dots: `meta.id`. A field whose
+/// own name has the dots comes first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldPath(String);
+
+impl FieldPath {
+    /// Returns the field of this name, or the way with these dots.
+    pub fn from_name(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    /// The name as it was given.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for FieldPath {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        if name.is_empty() {
+            return Err("the name of a field is not empty".into());
+        }
+        Ok(Self::from_name(name))
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The values of some fields in a JSON object, in the order of `paths`; `None` where there is none.
+pub(crate) fn find<'a>(
+    json: &'a str,
+    paths: &[&str],
+) -> serde_json::Result<Few<Option<&'a RawValue>>> {
+    // At this level a path is a name, or begins with one.
+    let mut names: Few<&str> = Few::new();
+    for path in paths {
+        for name in [Some(*path), path.split_once('.').map(|(first, _)| first)] {
+            names.extend(name.filter(|name| !names.contains(name)));
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    let values = NamedValues(&names).deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    let named = |name: &str| {
+        let index = names.iter().position(|known| *known == name);
+        index.and_then(|index| values.get(index).copied().flatten())
+    };
+    let nested = |path: &str| -> serde_json::Result<Option<&'a RawValue>> {
+        let Some((value, rest)) = path
+            .split_once('.')
+            .and_then(|(first, rest)| Some((named(first)?.get(), rest)))
+            .filter(|(value, _)| value.starts_with('{'))
+        else {
+            return Ok(None);
+        };
+        Ok(find(value, &[rest])?.pop().flatten())
+    };
+    let value = |path: &&str| match named(path) {
+        Some(value) => Ok(Some(value)),
+        None => nested(path),
+    };
+    paths.iter().map(value).collect()
+}
+
+/// The names of the fields of an object and of objects in it, of those that hold strings first: for
+/// messages.
+pub(crate) fn names(json: &str) -> Vec<String> {
+    if json.len() > MAX_NAMED_BYTES {
+        return Vec::new();
+    }
+    let Ok(serde_json::Value::Object(object)) = serde_json::from_str(json) else {
+        return Vec::new();
+    };
+    let mut texts = Vec::new();
+    let mut others = Vec::new();
+    for (name, value) in &object {
+        match value {
+            serde_json::Value::String(_) => texts.push(name.clone()),
+            serde_json::Value::Object(nested) => {
+                others.extend(nested.keys().map(|inner| format!("{name}.{inner}")));
+            }
+            _ => others.push(name.clone()),
+        }
+    }
+    texts.extend(others);
+    texts.truncate(MAX_NAMED);
+    texts
+}
+
+/// What a JSON value is, in a message.
+pub(crate) fn kind(value: &RawValue) -> &'static str {
+    match value.get().as_bytes() {
+        [b'"', ..] => "a string",
+        [b'-' | b'0'..=b'9', ..] => "a number",
+        [b'{', ..] => "an object",
+        [b'[', ..] => "an array",
+        [b'n', ..] => "null",
+        _ => "a truth value",
+    }
+}
+
+/// The text of a JSON string, borrowed where it has no escapes. `None` for another value; an error
+/// for escapes that are not Unicode.
+pub(crate) fn string(value: &RawValue) -> Result<Option<Cow<'_, str>>, &'static str> {
+    let json = value.get();
+    let Some(inner) = json
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+    else {
+        return Ok(None);
+    };
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Ok(Some(inner.into()));
+    }
+    let text = unescaped(inner).ok_or("not valid Unicode")?;
+    Ok(Some(text.into()))
+}
+
+/// The text of a string in which the parser has found no fault; `None` for half of a surrogate pair, which
+/// it lets pass.
+fn unescaped(inner: &str) -> Option<String> {
+    let mut text = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(position) = memchr::memchr(b'\\', rest.as_bytes()) {
+        let (before, escape) = rest.split_at_checked(position)?;
+        text.push_str(before);
+        let mut escape = escape.chars();
+        let character = match escape.by_ref().nth(1)? {
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => {
+                let (character, after) = utf16_character(escape.as_str())?;
+                escape = after.chars();
+                character
+            }
+            itself => itself,
+        };
+        text.push(character);
+        rest = escape.as_str();
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+/// The character whose code units begin behind the first `\u`, and what comes after them.
+fn utf16_character(escape: &str) -> Option<(char, &str)> {
+    let unit = |escape: &str| u16::from_str_radix(escape.get(..4)?, 16).ok();
+    let (first, rest) = (unit(escape)?, escape.get(4..)?);
+    if let Some(character) = char::from_u32(first.into()) {
+        return Some((character, rest));
+    }
+    let rest = rest.strip_prefix("\\u")?;
+    let character = char::decode_utf16([first, unit(rest)?]).next()?.ok()?;
+    Some((character, rest.get(4..)?))
+}
+
+struct NamedValues<'n>(&'n [&'n str]);
+
+impl<'de> DeserializeSeed<'de> for NamedValues<'_> {
+    type Value = Few<Option<&'de RawValue>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NamedValues<'_> {
+    type Value = Few<Option<&'de RawValue>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut values: Self::Value = smallvec![None; self.0.len()];
+        while let Some(index) = map.next_key_seed(NameIndex(self.0))? {
+            let Some(slot) = index.and_then(|index| values.get_mut(index)) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let value: &RawValue = map.next_value()?;
+            if slot.replace(value).is_some() {
+                let name = index.and_then(|index| self.0.get(index)).unwrap_or(&"");
+                return Err(A::Error::custom(format!("field {name:?} is there twice")));
+            }
+        }
+        Ok(values)
+    }
+}
+
+/// Which of the names a field has.
+struct NameIndex<'n>(&'n [&'n str]);
+
+impl<'de> DeserializeSeed<'de> for NameIndex<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for NameIndex<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a field name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Option<usize>, E> {
+        Ok(self.0.iter().position(|known| *known == name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_fields_are_found_and_dots_in_names_come_first() {
+        let json = r#"{"a.b": 1, "a": {"b": 2, "c": {"d": 3}}, "e": [4], "f": "x"}"#;
+        let found = find(json, &["a.b", "a.c.d", "a.c", "e.0", "f", "g.h"]).unwrap();
+        let found: Vec<_> = found.iter().map(|value| value.map(RawValue::get)).collect();
+        assert_eq!(
+            found,
+            [
+                Some("1"),
+                Some("3"),
+                Some(r#"{"d": 3}"#),
+                None,
+                Some("\"x\""),
+                None
+            ]
+        );
+        assert!(find(r#"{"a": {"b": 1, "b": 2}}"#, &["a.b"]).is_err());
+        assert_eq!(names(json), ["f", "a.b", "a.c", "a.b", "e"]);
+    }
+
+    #[test]
+    fn strings_are_unescaped_as_the_parser_does_it() {
+        let pieces = [
+            "plain",
+            "\u{e9}\u{1f600}",
+            r"\n",
+            r"\t\r",
+            r"\b\f",
+            r"\/",
+            r"\\",
+            r#"\""#,
+            r"\u00e9",
+            r"\u0000",
+            r"\uFFFF",
+            r"\ud83d\ude00",
+            r"\ud83d",
+            r"\ude00",
+            r"\ud83d\ud83d",
+            r"\ud83d\n",
+        ];
+        for (a, b, c) in itertools::iproduct!(pieces, pieces, pieces) {
+            let json = format!(r#"{{"a": "{a}{b}{c}"}}"#);
+            let found = find(&json, &["a"]).unwrap().pop().flatten().unwrap();
+            let expected = serde_json::from_str::<String>(found.get());
+            let text = string(found).map(|text| text.unwrap().into_owned());
+            assert_eq!(text.ok(), expected.ok(), "{json}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Listing the files of a folder.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use walkdir::{DirEntry, WalkDir};
+
+use super::bad_document::BadDocument;
+use super::error::CorpusError;
+use super::form;
+use super::settings::{CorpusSettings, SourceKind};
+use super::source::{CorpusSource, SourceOrigin};
+
+/// The file that says with what a job was begun.
+pub const JOB_MANIFEST: &str = "job.json";
+
+/// The file that a run holds that is at work on a job.
+pub const JOB_LOCK: &str = "lock";
+
+/// The folder's files in the byte order of their relative paths, and the number of folders of jobs below it, which are
+/// passed over. Links to files are read, links to folders are not followed.
+pub(crate) fn list(
+    root: &Path,
+    settings: &CorpusSettings,
+) -> Result<(Vec<CorpusSource>, usize), CorpusError> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut jobs = 0;
+    let wanted = |entry: &DirEntry| {
+        if entry.depth() == 0 {
+            return true;
+        }
+        let is_job = entry.file_type().is_dir() && is_job(entry.path());
+        jobs += usize::from(is_job);
+        !is_job && (settings.hidden || !is_hidden(entry))
+    };
+    for entry in WalkDir::new(root).into_iter().filter_entry(wanted) {
+        let entry = entry.map_err(|error| {
+            let path = error.path().unwrap_or(root).to_path_buf();
+            CorpusError::open(&path, error.into())
+        })?;
+        let relative = entry.path().strip_prefix(root).map_err(|_| {
+            let (path, root) = (entry.path().display(), root.display());
+            CorpusError::bad(format!("{path} was listed, which is not in {root}"))
+        })?;
+        let included = settings
+            .include
+            .as_ref()
+            .is_none_or(|globs| globs.is_match(relative));
+        // A link that leads nowhere matters only where it is wanted.
+        if included && is_file(&entry) {
+            found.push(relative.to_path_buf());
+        }
+    }
+    found.sort_by(|a, b| path_bytes(a).cmp(&path_bytes(b)));
+    let root: Arc<Path> = root.into();
+    let files = found.into_iter();
+    let sources = files.map(|relative| look_into(&root, relative, settings));
+    Ok((sources.collect::<Result<_, _>>()?, jobs))
+}
+
+/// True if a folder holds what was made of a corpus, and no corpus.
+fn is_job(folder: &Path) -> bool {
+    #[derive(serde::Deserialize)]
+    struct ManifestFields {
+        #[serde(rename = "version")]
+        _version: serde::de::IgnoredAny,
+        #[serde(rename = "settings")]
+        _settings: serde::de::IgnoredAny,
+        #[serde(rename = "files")]
+        _files: serde::de::IgnoredAny,
+    }
+    let manifest = std::fs::read(folder.join(JOB_MANIFEST));
+    folder.join(JOB_LOCK).is_file()
+        && manifest.is_ok_and(|bytes| serde_json::from_slice::<ManifestFields>(&bytes).is_ok())
+}
+
+/// A file as a source: lines or one text by its content, or a bad document.
+fn look_into(
+    root: &Arc<Path>,
+    relative: PathBuf,
+    settings: &CorpusSettings,
+) -> Result<CorpusSource, CorpusError> {
+    let origin = SourceOrigin::Folder(Arc::clone(root));
+    let mut source = CorpusSource::new(SourceKind::Text, origin, relative);
+    let path = root.join(&source.relative);
+    if let Err(error) = std::fs::metadata(&path) {
+        source.problem = Some(Arc::new(BadDocument::of_link(&error)));
+        return Ok(source);
+    }
+    let file = File::open(&path).map_err(|e| CorpusError::open(&path, e))?;
+    match form::look_into(Box::new(file), &path, settings)? {
+        Ok(kind) => source.kind = kind,
+        Err(problem) => source.problem = Some(Arc::new(problem)),
+    }
+    Ok(source)
+}
+
+fn is_hidden(entry: &DirEntry) -> bool {
+    entry.file_name().as_encoded_bytes().starts_with(b".")
+}
+
+/// True for files and links to files, and for links that lead nowhere, which are bad documents.
+fn is_file(entry: &DirEntry) -> bool {
+    if !entry.file_type().is_symlink() {
+        return entry.file_type().is_file();
+    }
+    std::fs::metadata(entry.path()).map_or(true, |metadata| metadata.is_file())
+}
+
+/// A relative path as the bytes of a key: the parts joined by `/`.
+pub(crate) fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        Cow::Borrowed(path.as_os_str().as_bytes())
+    }
+    #[cfg(not(unix))]
+    {
+        let parts: Vec<_> = path
+            .components()
+            .map(|part| part.as_os_str().to_string_lossy())
+            .collect();
+        Cow::Owned(parts.join("/").into_bytes())
+    }
+}

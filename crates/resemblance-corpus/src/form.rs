@@ -1,0 +1,442 @@
+//! What a file is, by its first bytes and its name: JSON Lines, one text, or nothing that is read.
+
+use std::fs::File;
+use std::io::{self, BufRead, Read};
+use std::path::Path;
+
+use super::bad_document::BadDocument;
+use super::content::CONTENT_FIELDS;
+use super::error::CorpusError;
+use super::fields;
+use super::input::{self, Compression, Decoded};
+use super::settings::{CorpusSettings, SourceKind};
+
+/// Bytes that are looked at in every file.
+const START_BYTES: u64 = 64 << 10;
+
+/// Bytes that are looked at in a file that may be JSON Lines: two lines, as a rule.
+const LINES_START_BYTES: u64 = 1 << 20;
+
+/// Names of JSON Lines, whatever stands in the file.
+const LINES_NAMES: [&str; 3] = [".jsonl", ".ndjson", ".jl"];
+
+/// The ends of names of compressed files.
+const COMPRESSED_NAMES: [&str; 4] = [".gz", ".zst", ".bz2", ".xz"];
+
+/// The length of the longest mark by which a format is told.
+const MAGIC_BYTES: u64 = 16;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+const AS_FILES: &str = "--as files takes each file as one text";
+
+/// Looks into a file of a folder.
+pub(crate) fn look_into(
+    file: Box<dyn Read + Send>,
+    path: &Path,
+    settings: &CorpusSettings,
+) -> Result<Result<SourceKind, BadDocument>, CorpusError> {
+    let (compression, mut input) = input::decode(file, path, settings)?;
+    let is_compressed = compression != Compression::None;
+    let start = FileStart::read(&mut input);
+    let start = start.map_err(|e| CorpusError::read(path, is_compressed, &e))?;
+    Ok(start.kind(path, settings, true))
+}
+
+/// The first bytes of a file, after decompression.
+pub(crate) struct FileStart {
+    pub(crate) bytes: Vec<u8>,
+    /// The file has no other bytes.
+    pub(crate) is_whole: bool,
+}
+
+impl FileStart {
+    /// Reads as much of a file as is needed to tell what it is.
+    pub(crate) fn read(input: &mut impl Read) -> io::Result<Self> {
+        let mut start = Self {
+            bytes: Vec::new(),
+            is_whole: false,
+        };
+        start.read_up_to(input, START_BYTES)?;
+        if without_mark(&start.bytes)
+            .trim_ascii_start()
+            .starts_with(b"{")
+        {
+            start.read_up_to(input, LINES_START_BYTES)?;
+        }
+        Ok(start)
+    }
+
+    /// What the next read of a file gives: no more is waited for.
+    pub(crate) fn buffered(input: &mut Decoded) -> io::Result<Self> {
+        Ok(Self {
+            bytes: input.fill_buf()?.to_vec(),
+            is_whole: false,
+        })
+    }
+
+    fn read_up_to(&mut self, input: &mut impl Read, length: u64) -> io::Result<()> {
+        let wanted = length.saturating_sub(self.bytes.len() as u64);
+        let found = input.take(wanted).read_to_end(&mut self.bytes)?;
+        self.is_whole = (found as u64) < wanted;
+        Ok(())
+    }
+
+    /// What the file is. `may_be_text`: a file of a folder is one text where it is not JSON Lines;
+    /// a file that is named alone is JSON Lines.
+    pub(crate) fn kind(
+        &self,
+        name: &Path,
+        settings: &CorpusSettings,
+        may_be_text: bool,
+    ) -> Result<SourceKind, BadDocument> {
+        if let Some(kind) = told_content(&self.bytes) {
+            return match settings.kind {
+                Some(other) if other != kind => Err(BadDocument::new(format!(
+                    "{}, expected {} as --as says",
+                    kind.name(),
+                    other.name()
+                ))),
+                _ => readable(kind),
+            };
+        }
+        // A file that is only named as a database is none.
+        let is_told = |kind: &SourceKind| !matches!(kind, SourceKind::Lines | SourceKind::Sqlite);
+        let of_table = named_kind(name).filter(is_told);
+        let told = settings.kind.or(of_table);
+        if let Some(kind) = told.filter(|kind| kind.needs_file()) {
+            return readable(kind);
+        }
+        if let Some(bad) = wide_characters(&self.bytes).or_else(|| binary(&self.bytes)) {
+            return Err(bad);
+        }
+        if let Some(kind) = told {
+            return Ok(kind);
+        }
+        if let Some(bad) = refused_name(name) {
+            return Err(bad);
+        }
+        let is_json_name = is_lines_name(name) || plain_name(name).ends_with(".json");
+        if is_array(&self.bytes, is_json_name) {
+            return Err(json_array());
+        }
+        let is_lines = !may_be_text || is_lines_name(name) || self.looks_like_lines(settings);
+        Ok(if is_lines {
+            SourceKind::Lines
+        } else {
+            SourceKind::Text
+        })
+    }
+
+    /// True if the first two lines that are not blank are JSON objects, or the only one is an object
+    /// with the field of the text.
+    fn looks_like_lines(&self, settings: &CorpusSettings) -> bool {
+        let bytes = without_mark(&self.bytes);
+        let mut objects = 0;
+        let mut has_text = false;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let is_cut = !line.ends_with(b"\n") && !self.is_whole;
+            if is_cut {
+                // Of a line longer than what is looked at, its beginning has to do.
+                return objects == 1 || begins_object(line);
+            }
+            let Some(found) = text_fields_found(line, settings) else {
+                return false;
+            };
+            has_text |= found;
+            objects += 1;
+            if objects == 2 {
+                return true;
+            }
+        }
+        objects == 1 && has_text
+    }
+}
+
+/// What a file argument is, as far as a look at its name or its first bytes tells.
+pub(crate) fn of_argument(path: &Path, settings: &CorpusSettings) -> SourceKind {
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let file = is_file.then(|| File::open(path).ok()).flatten();
+    // What cannot be read is told when it is to be read.
+    let content = file.and_then(|file| mark(file).ok()).flatten();
+    of_named(path, content, settings)
+}
+
+/// What a file is that is named by itself, by the mark that its content has, and its name.
+pub(crate) fn of_named(
+    name: &Path,
+    content: Option<SourceKind>,
+    settings: &CorpusSettings,
+) -> SourceKind {
+    let kind = settings.kind.or(content).or_else(|| named_kind(name));
+    kind.unwrap_or(SourceKind::Lines)
+}
+
+/// The format whose mark stands at the beginning, if one does.
+pub(crate) fn mark(input: impl Read) -> io::Result<Option<SourceKind>> {
+    let mut start = Vec::new();
+    input.take(MAGIC_BYTES).read_to_end(&mut start)?;
+    Ok(told_content(&start))
+}
+
+/// Tables that their first bytes tell.
+fn told_content(bytes: &[u8]) -> Option<SourceKind> {
+    const FORMATS: [(&[u8], SourceKind); 3] = [
+        (b"PAR1", SourceKind::Parquet),
+        (b"ARROW1", SourceKind::Arrow),
+        (b"SQLite format 3\0", SourceKind::Sqlite),
+    ];
+    let told = FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic));
+    told.map(|(_, kind)| *kind)
+}
+
+/// What a file is by its name alone, the end of which tells.
+pub fn named_kind(name: &Path) -> Option<SourceKind> {
+    let name = plain_name(name);
+    let (_, end) = name.rsplit_once('.')?;
+    match end {
+        "jsonl" | "ndjson" | "jl" => Some(SourceKind::Lines),
+        "csv" => Some(SourceKind::Csv),
+        "tsv" | "tab" => Some(SourceKind::Tsv),
+        "parquet" | "parq" | "pq" => Some(SourceKind::Parquet),
+        "arrow" | "arrows" | "feather" | "ipc" => Some(SourceKind::Arrow),
+        "sqlite" | "sqlite3" | "db" => Some(SourceKind::Sqlite),
+        _ => None,
+    }
+}
+
+/// An error if this build of the tool does not read such files.
+fn readable(kind: SourceKind) -> Result<SourceKind, BadDocument> {
+    let (feature, is_built) = match kind {
+        SourceKind::Parquet | SourceKind::Arrow => ("tables", cfg!(feature = "tables")),
+        SourceKind::Sqlite => ("sqlite", cfg!(feature = "sqlite")),
+        SourceKind::Lines | SourceKind::Text | SourceKind::Csv | SourceKind::Tsv => {
+            return Ok(kind);
+        }
+    };
+    if is_built {
+        return Ok(kind);
+    }
+    let bad = BadDocument::new(format!("{}, which this build does not read", kind.name()));
+    let advice = format!("cargo install --path cli --features {feature} makes one that does");
+    Err(bad.with_advice(advice))
+}
+
+/// The bytes without a byte order mark at their start.
+pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
+}
+
+/// What is wrong with a line that is no object, and what it may be instead.
+pub(crate) fn not_an_object(line: &str) -> BadDocument {
+    let line = line.trim_ascii();
+    if line.starts_with('[') {
+        return json_array();
+    }
+    let bad = BadDocument::new("not a JSON object");
+    let separators = [('\t', "tab-separated values", "tsv"), (',', "CSV", "csv")];
+    let of_table = separators
+        .into_iter()
+        .find(|(separator, ..)| line.len() < 1000 && line.matches(*separator).count() > 1);
+    match of_table {
+        _ if line.starts_with('<') => {
+            bad.with_advice(format!("it looks like XML or HTML: {AS_FILES}"))
+        }
+        Some((_, name, option)) => bad.with_advice(format!(
+            "it looks like {name}, which --as {option} takes it for; {AS_FILES}"
+        )),
+        None => bad.with_advice(AS_FILES),
+    }
+}
+
+fn json_array() -> BadDocument {
+    BadDocument::new("a JSON array, expected one object a line").with_advice(format!(
+        "jq -c '.[]' FILE > FILE.jsonl makes JSON Lines of it; {AS_FILES}"
+    ))
+}
+
+/// The name without the end that tells the compression, in lower case.
+fn plain_name(name: &Path) -> String {
+    let name = name.file_name().unwrap_or(name.as_os_str());
+    let name = name.to_string_lossy().to_lowercase();
+    let mut ends = COMPRESSED_NAMES.iter();
+    match ends.find_map(|end| name.strip_suffix(end)) {
+        Some(plain) => plain.to_owned(),
+        None => name,
+    }
+}
+
+/// True if the name says JSON Lines.
+pub(crate) fn is_lines_name(name: &Path) -> bool {
+    let name = plain_name(name);
+    LINES_NAMES.iter().any(|end| name.ends_with(end))
+}
+
+/// True if a line is an object that has a field of the text or what may stand in its place, false if it is one without; `None` if it
+/// is none.
+fn text_fields_found(line: &[u8], settings: &CorpusSettings) -> Option<bool> {
+    let json = std::str::from_utf8(line).ok()?;
+    let texts = settings.text_fields.iter().map(|path| path.name());
+    let names: Vec<_> = texts.chain(CONTENT_FIELDS).collect();
+    let found = fields::find(json, &names).ok()?;
+    Some(found.iter().any(Option::is_some))
+}
+
+/// True if these bytes can be the beginning of an object.
+fn begins_object(bytes: &[u8]) -> bool {
+    let valid = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let found = serde_json::from_str::<serde::de::IgnoredAny>(valid);
+    bytes.trim_ascii_start().starts_with(b"{") && found.is_err_and(|error| error.is_eof())
+}
+
+fn is_array(bytes: &[u8], is_json_name: bool) -> bool {
+    let bytes = without_mark(bytes).trim_ascii_start();
+    let Some(inner) = bytes.strip_prefix(b"[") else {
+        return false;
+    };
+    let object = inner.trim_ascii_start().strip_prefix(b"{");
+    is_json_name || object.is_some_and(|fields| fields.trim_ascii_start().starts_with(b"\""))
+}
+
+/// UTF-16 and UTF-32, with a mark or without.
+fn wide_characters(bytes: &[u8]) -> Option<BadDocument> {
+    let zeros = |offset: usize, step: usize| {
+        let characters = bytes.iter().skip(offset).step_by(step).take(64);
+        let (zeros, all) = characters.fold((0, 0), |(zeros, all), byte| {
+            (zeros + usize::from(*byte == 0), all + 1)
+        });
+        all > 1 && zeros * 10 > all * 9
+    };
+    let name = match bytes {
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => "UTF-32",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16",
+        _ if zeros(0, 2) != zeros(1, 2) => "UTF-16",
+        _ => return None,
+    };
+    let advice = format!("iconv -f {name} -t UTF-8 FILE > FILE.utf8 makes UTF-8 of it");
+    Some(BadDocument::new(format!("{name}, expected UTF-8")).with_advice(advice))
+}
+
+/// Formats that their first bytes tell.
+fn binary(bytes: &[u8]) -> Option<BadDocument> {
+    const FORMATS: [(&[u8], &str); 11] = [
+        (b"FEA1", ".feather"),
+        (b"Obj\x01", ".avro"),
+        (b"ORC", ".orc"),
+        (b"PK\x03\x04", ".zip"),
+        (b"7z\xbc\xaf\x27\x1c", ".7z"),
+        (b"Rar!\x1a\x07", ".rar"),
+        (b"%PDF-", ".pdf"),
+        (b"\x89PNG\r\n", ".png"),
+        (b"\xff\xd8\xff", ".jpg"),
+        (b"\x89HDF\r\n", ".h5"),
+        (b"\x7fELF", ".elf"),
+    ];
+    let told = FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic));
+    let is_tar = bytes.get(257..262) == Some(b"ustar".as_slice());
+    let end = told.map(|(_, end)| *end).or(is_tar.then_some(".tar"))?;
+    refused_name(Path::new(end))
+}
+
+/// Formats that are no texts, and what to do with them.
+fn refused_name(name: &Path) -> Option<BadDocument> {
+    let name = plain_name(name);
+    let (_, end) = name.rsplit_once('.')?;
+    let (format, advice) = match end {
+        "psv" | "ssv" => (
+            "a table",
+            "the csv module of Python makes CSV of it, which is read",
+        ),
+        "feather" => (
+            "Feather of version 1",
+            "pandas or pyarrow makes Parquet of it, which is read",
+        ),
+        "avro" | "orc" => (
+            "a table",
+            "a program such as duckdb or pandas makes Parquet of it, which is read",
+        ),
+        "xlsx" | "xls" | "ods" => (
+            "a spreadsheet",
+            "save it as CSV, and make JSON Lines of that",
+        ),
+        "zip" | "tar" | "tgz" | "tbz" | "txz" | "tzst" | "7z" | "rar" | "warc" => {
+            ("an archive", "unpack it, and give the folder")
+        }
+        "pdf" | "doc" | "docx" | "odt" | "epub" | "pptx" => (
+            "a typeset document",
+            "take its text out of it first, with pandoc or pdftotext",
+        ),
+        "sqlite" | "sqlite3" | "db" | "h5" | "npy" | "npz" | "pkl" | "pickle" | "elf" | "exe"
+        | "so" | "bin" => ("binary", "a corpus is text"),
+        "png" | "jpg" | "jpeg" | "gif" | "webp" | "mp3" | "mp4" | "wav" => {
+            ("no text", "a corpus is text")
+        }
+        _ => return None,
+    };
+    let reason = format!("{format} (.{end}), expected JSON Lines, a table or text in UTF-8");
+    let advice = format!("{advice}; --include chooses the files of a folder; {AS_FILES}");
+    Some(BadDocument::new(reason).with_advice(advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(name: &str, bytes: &[u8]) -> Result<SourceKind, String> {
+        let start = FileStart::read(&mut &*bytes).unwrap();
+        let settings = CorpusSettings::default();
+        let kind = start.kind(Path::new(name), &settings, true);
+        kind.map_err(|bad| bad.reason)
+    }
+
+    #[test]
+    fn content_tells_json_lines() {
+        let two = b"\xef\xbb\xbf\n {\"text\": \"a\", \"url\": 1}\n\n{\"text\": \"b\"}\n";
+        for name in ["a", "a.json", "a.ndjson", "a.txt", "a.json.gz"] {
+            assert_eq!(kind(name, two), Ok(SourceKind::Lines), "{name}");
+        }
+        let lines: [&[u8]; 3] = [
+            b"{\"text\": \"a\"}",
+            b"{\"body\": \"a\"}\n{\"body\": \"b\"}\n",
+            b"{\"text\": \"a\"}\n{\"text\"",
+        ];
+        assert_eq!(kind("a", lines[0]), Ok(SourceKind::Lines));
+        assert_eq!(kind("a", lines[1]), Ok(SourceKind::Lines));
+        assert_eq!(kind("a", lines[2]), Ok(SourceKind::Text));
+        assert_eq!(kind("a.jsonl", lines[2]), Ok(SourceKind::Lines));
+        for text in [
+            "",
+            "words",
+            "{\"a\": 1}",
+            "{\n  \"text\": \"a\"\n}\n",
+            "[1] see there",
+        ] {
+            assert_eq!(kind("a", text.as_bytes()), Ok(SourceKind::Text), "{text}");
+        }
+        let long = format!("{{\"text\": \"{}\"}}", "x".repeat(3 << 20));
+        assert_eq!(kind("a", long.as_bytes()), Ok(SourceKind::Lines));
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_by_its_name() {
+        let utf16: Vec<u8> = "{\"id\": 1}"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        for (name, bytes, told) in [
+            ("a.json", &b" [\n{\"text\": \"a\"}]"[..], "a JSON array"),
+            ("a", b"[{\"text\": \"a\"}]", "a JSON array"),
+            ("a.orc.gz", b"ORC", "a table (.orc)"),
+            ("a", b"FEA1\x15", "Feather of version 1 (.feather)"),
+            ("a.txt", b"\xff\xfea\0b\0", "UTF-16"),
+            ("a.txt", &utf16, "UTF-16"),
+            ("a.docx", b"", "a typeset document (.docx)"),
+        ] {
+            let found = kind(name, bytes).unwrap_err();
+            assert!(found.starts_with(told), "{name}: {found}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The function of the fuzz target `json_lines`: any bytes are a file of JSON Lines.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken promise should stop the fuzzer"
+)]
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use serde_json::Value;
+
+use super::documents::Corpus;
+use super::error::CorpusError;
+use super::input::{Compression, Encoder};
+use super::line;
+use super::reader::CorpusRecords;
+use super::record::CorpusRecord;
+use super::settings::{CorpusSettings, SourceKind};
+use super::source::{CorpusSource, SourceOrigin};
+use super::store_file::STORE_MAGIC;
+
+/// A file of lines, as it is, compressed, compressed and cut short; or bytes that claim to be
+/// compressed.
+pub fn json_lines(data: &[u8]) {
+    let (&[which, cut], bytes) = data.split_first_chunk().unwrap_or((&[0, 0], data));
+    let names = [
+        "plain.jsonl",
+        "claimed.jsonl.gz",
+        "claimed.jsonl.zst",
+        "claimed.jsonl.bz2",
+        "claimed.jsonl.xz",
+    ];
+    if which % 2 == 1 {
+        let name = names[usize::from(which / 2) % names.len()];
+        let (records, _) = read(name, bytes);
+        records.iter().for_each(|record| any_line(&record.bytes));
+        return;
+    }
+    let (records, result) = read(names[0], bytes);
+    if bytes.starts_with(STORE_MAGIC) {
+        assert!(result.is_err() && records.is_empty());
+        return;
+    }
+    if Compression::from_content(bytes) != Compression::None {
+        return;
+    }
+    result.unwrap();
+    if let [
+        CorpusRecord {
+            problem: Some(_), ..
+        },
+    ] = records.as_slice()
+    {
+        // Whatever is told by its first bytes not to be text is not read.
+        return;
+    }
+    assert_eq!(records, expected(bytes));
+    records.iter().for_each(|record| any_line(&record.bytes));
+    for (compression, name) in [
+        (Compression::Gzip, names[1]),
+        (Compression::Zstd, names[2]),
+        (Compression::Bzip2, names[3]),
+        (Compression::Xz, names[4]),
+        (Compression::Gzip, names[0]),
+        (Compression::Zstd, names[0]),
+    ] {
+        compressed(compression, name, bytes, &records, cut);
+    }
+}
+
+fn compressed(
+    compression: Compression,
+    name: &str,
+    bytes: &[u8],
+    records: &[CorpusRecord],
+    cut: u8,
+) {
+    let mut encoder = Encoder::new(compression, Vec::new()).unwrap();
+    encoder.write_all(bytes).unwrap();
+    let mut whole = encoder.finish().unwrap();
+    let (found, result) = read(name, &whole);
+    result.unwrap();
+    assert_eq!(found, records);
+    // Cut short, where enough is left to tell what it is: an error, never fewer records.
+    let left = 6 + usize::from(cut) * (whole.len() - 6) / 256;
+    whole.truncate(left);
+    let (found, result) = read(name, &whole);
+    assert!(
+        result.is_err(),
+        "{name}: {left} bytes were taken for a whole file"
+    );
+    assert!(records.starts_with(&found));
+}
+
+/// All records up to an error.
+fn read(name: &str, bytes: &[u8]) -> (Vec<CorpusRecord>, Result<(), CorpusError>) {
+    let mut file = spool();
+    file.set_len(0).unwrap();
+    file.rewind().unwrap();
+    file.write_all(bytes).unwrap();
+    let origin = SourceOrigin::Spool(Arc::new(file), name.into());
+    let source = CorpusSource::new(SourceKind::Lines, origin, name);
+    let settings = CorpusSettings::default();
+    let corpus = Corpus {
+        sources: vec![source],
+        settings,
+        notes: Vec::new(),
+        trims: None,
+    };
+    let mut reader = CorpusRecords::new(Arc::new(corpus), Arc::new(AtomicU64::new(0)));
+    let mut records = Vec::new();
+    for record in reader.by_ref() {
+        match record {
+            Ok(record) => records.push(record),
+            Err(error) => {
+                let told = format!("{error:?}");
+                assert!(told.contains("jsonl"), "{told} names no file");
+                return (records, Err(error));
+            }
+        }
+    }
+    let totals = reader.totals();
+    assert_eq!(totals.records, records.len() as u64);
+    let lines = records.last().map_or(0, |record| record.line);
+    assert!(totals.records + totals.blank >= lines);
+    (records, Ok(()))
+}
+
+/// One temporary file for all runs of a thread.
+fn spool() -> File {
+    thread_local! {
+        static SPOOL: File = {
+            let name = format!("resemblance-{}-{:?}", std::process::id(), std::thread::current().id());
+            let path = std::env::temp_dir().join(name);
+            let mut options = File::options();
+            let file = options.read(true).write(true).create_new(true).open(&path).unwrap();
+            // Its name is not needed; where an open file keeps it, it stays until the system clears the folder.
+            let _ = std::fs::remove_file(path);
+            file
+        };
+    }
+    SPOOL.with(|file| file.try_clone().unwrap())
+}
+
+/// The lines that are not blank, by their definition.
+fn expected(bytes: &[u8]) -> Vec<CorpusRecord> {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let records = lines.zip(1..).map(|(whole, line)| {
+        let rest = whole.strip_prefix(b"\xef\xbb\xbf").filter(|_| line == 1);
+        CorpusRecord {
+            source: 0,
+            line,
+            has_mark: rest.is_some(),
+            bytes: bytes::Bytes::copy_from_slice(rest.unwrap_or(whole)),
+            names: None,
+            table_rows: None,
+            problem: None,
+        }
+    });
+    records
+        .filter(|record| !record.bytes.trim_ascii().is_empty())
+        .collect()
+}
+
+/// A line against a parser that keeps everything.
+fn any_line(bytes: &[u8]) {
+    let settings = CorpusSettings::default();
+    let parsed = line::parse(bytes, &settings);
+    let value: Option<Value> = serde_json::from_slice(bytes).ok();
+    let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
+    match parsed {
+        Ok(document) => {
+            assert!(std::str::from_utf8(bytes).is_ok());
+            // The other parser also looks at what is not asked for, such as numbers out of range.
+            let Some(Value::Object(_)) = value else {
+                assert!(value.is_none());
+                return;
+            };
+            let text = field("text").map(|text| text.as_str().unwrap());
+            assert_eq!(text, document.content.text());
+            match (field("id"), document.key) {
+                (None | Some(Value::Null), None) => {}
+                (Some(Value::String(id)), Some(key)) => assert_eq!(id.as_bytes(), &*key),
+                (Some(Value::Number(_)), Some(key)) => {
+                    let key = std::str::from_utf8(&key).unwrap();
+                    assert!(key.parse::<f64>().is_ok(), "{key}");
+                }
+                (id, key) => panic!("of {id:?} the key {key:?} was made"),
+            }
+        }
+        Err(bad) => {
+            let reason = bad.reason;
+            assert!(!reason.is_empty());
+            let is_text = field("text").is_some_and(Value::is_string);
+            // Of fields that come twice the other parser keeps the last.
+            if is_text && field("id").is_some_and(Value::is_string) {
+                let parts = ["twice", "expected a string", "not valid Unicode"];
+                let may_be_refused = parts.iter().any(|part| reason.contains(part));
+                assert!(may_be_refused, "{reason}");
+            }
+        }
+    }
+}

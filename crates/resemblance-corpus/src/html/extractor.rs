@@ -1,0 +1,127 @@
+//! The program that takes texts out of HTML, as schemas name it.
+
+use std::fmt;
+
+use resemblance::Schema;
+
+use crate::bad_document::BadDocument;
+use crate::error::CorpusError;
+
+/// The upper half of the seed of schemas for HTML: "HTML".
+const MARK: u64 = 0x4854_4d4c;
+
+/// A release of html5ever, and an edition of the rules by which its tokens become a text.
+///
+/// A schema whose texts are HTML has it as its seed. Signatures of texts that another extractor took are so others, as
+/// they must be, and whoever compares schemas sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HtmlExtractor {
+    version: [u8; 3],
+    rules: u8,
+}
+
+impl HtmlExtractor {
+    /// That of this release of the tool, whether it was built with it or not.
+    pub const CURRENT: Self = Self {
+        version: [0, 40, 1],
+        rules: 1,
+    };
+
+    /// The seed of schemas for the texts that it takes.
+    pub const fn seed(self) -> u64 {
+        let [major, minor, patch] = self.version;
+        MARK << 32 | u32::from_be_bytes([major, minor, patch, self.rules]) as u64
+    }
+
+    /// The extractor of a seed, if it is that of a schema for HTML.
+    pub fn of_seed(seed: u64) -> Option<Self> {
+        let [.., major, minor, patch, rules] = seed.to_be_bytes();
+        (seed >> 32 == MARK).then_some(Self {
+            version: [major, minor, patch],
+            rules,
+        })
+    }
+
+    /// The extractor of a schema, if its texts are HTML.
+    pub fn of(schema: &Schema) -> Option<Self> {
+        schema.text().and_then(|_| Self::of_seed(schema.seed()))
+    }
+
+    /// An error unless this build of the tool has this extractor.
+    ///
+    /// # Errors
+    ///
+    /// It names both, or says that there is none.
+    pub fn must_be_here(self) -> Result<(), CorpusError> {
+        let current = Self::CURRENT;
+        if self != current {
+            return Err(CorpusError::bad(format!(
+                "the schema is for the texts that {self} takes from HTML, and this build has {current}, which takes \
+                 others; use a build with the former, or make the store anew"
+            )));
+        }
+        if !cfg!(feature = "html") {
+            return Err(CorpusError::bad(format!(
+                "texts are taken from HTML by {self}, which this build does not have; cargo install --path cli \
+                 --features html makes one that does"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The text of HTML.
+    ///
+    /// # Errors
+    ///
+    /// This build takes none from HTML, which [`must_be_here`](Self::must_be_here) tells before anything is read.
+    pub fn text(self, html: &str) -> Result<String, BadDocument> {
+        #[cfg(feature = "html")]
+        let text = Ok(super::markup::text_of_html(html));
+        #[cfg(not(feature = "html"))]
+        let text = Err(BadDocument::new(format!(
+            "this build takes no text from {} bytes of HTML",
+            html.len()
+        )));
+        text
+    }
+}
+
+impl fmt::Display for HtmlExtractor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [major, minor, patch] = self.version;
+        write!(
+            f,
+            "html5ever {major}.{minor}.{patch} (rules {})",
+            self.rules
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_names_an_extractor() {
+        let current = HtmlExtractor::CURRENT;
+        assert_eq!(current.to_string(), "html5ever 0.40.1 (rules 1)");
+        assert_eq!(current.seed(), 0x4854_4d4c_0028_0101);
+        assert_eq!(HtmlExtractor::of_seed(current.seed()), Some(current));
+        for plain in [0, 1, u64::MAX, MARK, MARK << 31] {
+            assert_eq!(HtmlExtractor::of_seed(plain), None);
+        }
+        let other = HtmlExtractor::of_seed(current.seed() + 1).unwrap();
+        let refused = other.must_be_here().unwrap_err().to_string();
+        assert!(refused.contains("html5ever 0.40.1 (rules 2)"), "{refused}");
+        assert!(refused.contains("html5ever 0.40.1 (rules 1)"), "{refused}");
+    }
+
+    /// What is built is what is named.
+    #[test]
+    fn the_release_is_the_one_that_is_built() {
+        let lock = include_str!("../../../../Cargo.lock");
+        let [major, minor, patch] = HtmlExtractor::CURRENT.version;
+        let entry = format!("name = \"html5ever\"\nversion = \"{major}.{minor}.{patch}\"\n");
+        assert!(lock.replace('\r', "").contains(&entry));
+    }
+}

@@ -1,0 +1,156 @@
+//! gzip, Zstandard, bzip2 and xz, in both directions.
+
+use std::ffi::OsStr;
+use std::io::{self, BufRead, Read, Write};
+use std::path::Path;
+
+use bzip2::bufread::MultiBzDecoder;
+use bzip2::write::BzEncoder;
+use flate2::bufread::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+use liblzma::write::XzEncoder;
+
+/// Windows of `zstd` are from 1 KiB to 2 GiB, which is that of `--long=31`.
+const ZSTD_WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
+const ZSTD_LEVEL: i32 = 3;
+const XZ_LEVEL: u32 = 6;
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// One or more gzip members.
+    Gzip,
+    /// One or more Zstandard frames.
+    Zstd,
+    /// One or more bzip2 streams.
+    Bzip2,
+    /// One or more xz streams.
+    Xz,
+}
+
+impl Compression {
+    /// By the file's name: the rule for files to be written.
+    pub fn from_name(path: &Path) -> Self {
+        match path.extension().and_then(OsStr::to_str) {
+            Some("gz") => Self::Gzip,
+            Some("zst") => Self::Zstd,
+            Some("bz2") => Self::Bzip2,
+            Some("xz") => Self::Xz,
+            _ => Self::None,
+        }
+    }
+
+    /// By the file's first six bytes.
+    pub fn from_content(start: &[u8]) -> Self {
+        match start {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, ..] => Self::Bzip2,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
+            _ => Self::None,
+        }
+    }
+
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "plain",
+            Self::Gzip => "gzip",
+            Self::Zstd => "Zstandard",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+        }
+    }
+
+    /// Reads every member of a file. A window of more than `window_bytes` is an error.
+    pub fn decoder(
+        self,
+        inner: Box<dyn BufRead + Send>,
+        window_bytes: u64,
+    ) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Self::None => Box::new(inner),
+            Self::Gzip => Box::new(MultiGzDecoder::new(inner)),
+            Self::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(inner)?;
+                let (smallest, largest) = ZSTD_WINDOW_LOGS.into_inner();
+                let log = window_bytes.max(1).ilog2().clamp(smallest, largest);
+                decoder.window_log_max(log)?;
+                Box::new(decoder)
+            }
+            Self::Bzip2 => Box::new(MultiBzDecoder::new(inner)),
+            Self::Xz => {
+                let stream = Stream::new_stream_decoder(window_bytes, CONCATENATED)?;
+                Box::new(XzDecoder::new_stream(inner, stream))
+            }
+        })
+    }
+
+    /// True if this error of a decoder says that the window is too large.
+    pub(crate) fn is_window_error(error: &io::Error) -> bool {
+        let message = error.to_string();
+        message.contains("too much memory") || message.contains("memory limit")
+    }
+}
+
+/// A writer that compresses; [`Encoder::finish`] must be called.
+pub enum Encoder<W: Write> {
+    /// Passes bytes on as they are.
+    None(W),
+    /// Writes one gzip member.
+    Gzip(GzEncoder<W>),
+    /// Writes one Zstandard frame.
+    Zstd(zstd::stream::write::Encoder<'static, W>),
+    /// Writes one bzip2 stream.
+    Bzip2(BzEncoder<W>),
+    /// Writes one xz stream.
+    Xz(XzEncoder<W>),
+}
+
+impl<W: Write> Encoder<W> {
+    /// Begins a compressed stream that goes to `inner`.
+    pub fn new(compression: Compression, inner: W) -> io::Result<Self> {
+        Ok(match compression {
+            Compression::None => Self::None(inner),
+            Compression::Gzip => Self::Gzip(GzEncoder::new(inner, flate2::Compression::default())),
+            Compression::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(inner, ZSTD_LEVEL)?),
+            Compression::Bzip2 => Self::Bzip2(BzEncoder::new(inner, bzip2::Compression::default())),
+            Compression::Xz => Self::Xz(XzEncoder::new(inner, XZ_LEVEL)),
+        })
+    }
+
+    /// Writes what is still held back and gives the inner writer back.
+    pub fn finish(self) -> io::Result<W> {
+        match self {
+            Self::None(inner) => Ok(inner),
+            Self::Gzip(encoder) => encoder.finish(),
+            Self::Zstd(encoder) => encoder.finish(),
+            Self::Bzip2(encoder) => encoder.finish(),
+            Self::Xz(encoder) => encoder.finish(),
+        }
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Self::None(inner) => inner,
+            Self::Gzip(encoder) => encoder,
+            Self::Zstd(encoder) => encoder,
+            Self::Bzip2(encoder) => encoder,
+            Self::Xz(encoder) => encoder,
+        }
+    }
+}
+
+impl<W: Write> Write for Encoder<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer().flush()
+    }
+}

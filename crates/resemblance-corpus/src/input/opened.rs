@@ -1,0 +1,65 @@
+//! A file opened for reading, decompressed.
+
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use super::compression::Compression;
+use crate::error::CorpusError;
+use crate::settings::CorpusSettings;
+use crate::store_file::STORE_MAGIC;
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// What a file holds, after decompression.
+pub(crate) type Decoded = BufReader<Box<dyn Read + Send>>;
+
+/// Tells the compression of a file, and undoes it.
+pub(crate) fn decode(
+    raw: Box<dyn Read + Send>,
+    name: &Path,
+    settings: &CorpusSettings,
+) -> Result<(Compression, Decoded), CorpusError> {
+    let failed = |error: io::Error| CorpusError::read(name, false, &error);
+    let mut input = BufReader::with_capacity(BUFFER_BYTES, raw);
+    let start = first_bytes(&mut input).map_err(failed)?;
+    if start.starts_with(STORE_MAGIC) {
+        let name = name.display();
+        return Err(CorpusError::bad(format!("{name} is a store, not a corpus")));
+    }
+    let compression = told_compression(name, &start)?;
+    let input = BufReader::with_capacity(BUFFER_BYTES, io::Cursor::new(start).chain(input));
+    let decoder = compression.decoder(Box::new(input), settings.window_bytes);
+    let decoder = decoder.map_err(failed)?;
+    Ok((compression, BufReader::with_capacity(BUFFER_BYTES, decoder)))
+}
+
+/// Up to six bytes, fewer only at the end of the input; of a database as many as tell it, because no other is told by
+/// more.
+fn first_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    input.take(6).read_to_end(&mut start)?;
+    if start == b"SQLite" {
+        input.take(10).read_to_end(&mut start)?;
+    }
+    Ok(start)
+}
+
+/// Content decides, and the name must not say otherwise: a file that only claims to be compressed
+/// is more likely cut short or mislabelled than what its owner wants.
+fn told_compression(name: &Path, start: &[u8]) -> Result<Compression, CorpusError> {
+    let by_name = Compression::from_name(name);
+    let by_content = Compression::from_content(start);
+    if by_name == Compression::None || by_name == by_content {
+        return Ok(by_content);
+    }
+    // A Zstandard file may begin with a skippable frame.
+    let may_be_skippable = by_content == Compression::None && !start.is_empty();
+    if by_name == Compression::Zstd && may_be_skippable {
+        return Ok(by_name);
+    }
+    Err(CorpusError::bad(format!(
+        "{} is not {}, as its name says",
+        name.display(),
+        by_name.name()
+    )))
+}

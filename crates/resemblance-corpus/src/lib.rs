@@ -1,0 +1,68 @@
+#![doc = include_str!("../README.md")]
+
+mod agreement;
+mod argument;
+mod bad_document;
+mod changes;
+mod columns;
+mod content;
+mod documents;
+mod error;
+mod fields;
+mod folder;
+mod form;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod html;
+mod input;
+mod line;
+mod reader;
+mod record;
+#[cfg(feature = "remote")]
+mod remote;
+#[cfg(not(feature = "remote"))]
+#[path = "absent/remote.rs"]
+mod remote;
+mod separated;
+mod settings;
+mod source;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(not(feature = "sqlite"))]
+#[path = "absent/sqlite.rs"]
+mod sqlite;
+mod store_file;
+#[cfg(feature = "tables")]
+mod tables;
+#[cfg(not(feature = "tables"))]
+#[path = "absent/tables.rs"]
+mod tables;
+
+pub use agreement::{not_for_more_columns, not_for_one_file};
+pub use argument::is_remote;
+pub use bad_document::BadDocument;
+pub use changes::{
+    AddedColumn, ColumnValues, TextTrims, Verdict, WaitingDocument, header_with, record_with,
+};
+pub use content::{Content, ContentRule};
+pub use documents::Corpus;
+pub use error::CorpusError;
+pub use fields::FieldPath;
+pub use folder::{JOB_LOCK, JOB_MANIFEST};
+pub use form::named_kind;
+pub use html::HtmlExtractor;
+pub use input::{Compression, Encoder, read_bounded};
+pub use line::parse_time;
+pub use reader::CorpusRecords;
+pub use record::{CorpusDocument, CorpusRecord, ReadTotals, SourceTotals};
+pub use remote::RemoteObject;
+pub use separated::ColumnNames;
+pub use settings::{CorpusSettings, IdRule, SourceKind};
+pub use source::{CorpusSource, SourceOrigin};
+pub use sqlite::{VerdictLog, VerdictTable};
+pub use store_file::{is_store, only_store};
+pub use tables::{TableError, TableWriter};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! What is read from a corpus before it is parsed, and what becomes of it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::bad_document::BadDocument;
+use super::content::Content;
+use super::separated::ColumnNames;
+use super::settings::SourceKind;
+
+/// One document's bytes as they stand in the source, with the line end if there is one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CorpusRecord {
+    /// The number of the source.
+    pub source: usize,
+    /// The line, from 1, of a row of CSV or TSV its first one, and the number of a row of other tables, which
+    /// SQLite counts with a sign; 0 for a text file.
+    pub line: u64,
+    /// True if a byte order mark stood before it; the mark is not part of `bytes` of a line.
+    pub has_mark: bool,
+    /// The line with its end, or the whole text file.
+    pub bytes: Bytes,
+    /// Of a row of CSV or TSV the names of the columns.
+    pub names: Option<Arc<ColumnNames>>,
+    /// Of a table that is given as a whole the number of its rows: then it has no bytes.
+    pub table_rows: Option<u64>,
+    /// Why it was not read: then it has no bytes.
+    pub problem: Option<BadDocument>,
+}
+
+impl CorpusRecord {
+    pub(crate) fn problem(source: usize, line: u64, problem: BadDocument) -> Self {
+        Self {
+            source,
+            line,
+            problem: Some(problem),
+            ..Self::default()
+        }
+    }
+
+    /// Passes on what a checksum of it is made of.
+    pub(crate) fn check_with(&self, mut update: impl FnMut(&[u8])) {
+        update(&(self.bytes.len() as u64).to_le_bytes());
+        update(&self.bytes);
+    }
+
+    pub(crate) fn is_blank(&self) -> bool {
+        let is_blank = match &self.names {
+            // Tabs and spaces are a row.
+            Some(_) => matches!(&*self.bytes, b"\n" | b"\r\n"),
+            None => self.bytes.trim_ascii().is_empty(),
+        };
+        self.problem.is_none() && is_blank
+    }
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadTotals {
+    /// Non-blank lines, rows and text files.
+    pub records: u64,
+    /// Blank lines.
+    pub blank: u64,
+    /// Files and their documents, by how they were read, in the order of [`SourceKind::ALL`].
+    forms: [FormTotals; 7],
+    /// Of all records in order: tells whether a second reading saw the same.
+    pub checksum: u32,
+}
+
+/// What was read of one source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceTotals {
+    /// Of this source alone.
+    pub totals: ReadTotals,
+    /// The number of bytes that its checksum is of.
+    pub checked_bytes: u64,
+}
+
+/// Files that were read in one way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FormTotals {
+    pub(crate) files: u64,
+    /// Lines that are not blank, and rows.
+    pub(crate) documents: u64,
+}
+
+impl ReadTotals {
+    /// Adds what was read of another source, but for the checksum.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.records += other.records;
+        self.blank += other.blank;
+        for (form, other) in self.forms.iter_mut().zip(&other.forms) {
+            form.files += other.files;
+            form.documents += other.documents;
+        }
+    }
+
+    /// Those of files that are read so.
+    pub(crate) fn form(&mut self, kind: SourceKind) -> &mut FormTotals {
+        let [lines, csv, tsv, parquet, arrow, sqlite, texts] = &mut self.forms;
+        match kind {
+            SourceKind::Lines => lines,
+            SourceKind::Csv => csv,
+            SourceKind::Tsv => tsv,
+            SourceKind::Parquet => parquet,
+            SourceKind::Arrow => arrow,
+            SourceKind::Sqlite => sqlite,
+            SourceKind::Text => texts,
+        }
+    }
+}
+
+/// How the files were read: `2 files as JSON Lines (6 documents), 1 file as one text each`.
+impl fmt::Display for ReadTotals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counted = |count: u64, what: &str| match count {
+            1 => format!("1 {what}"),
+            _ => format!("{count} {what}s"),
+        };
+        let read = SourceKind::ALL.into_iter().zip(&self.forms);
+        let read = read.filter(|(_, totals)| totals.files > 0);
+        let form = |(kind, totals): (SourceKind, &FormTotals)| {
+            let (files, name) = (counted(totals.files, "file"), kind.name());
+            match kind {
+                SourceKind::Text => format!("{files} as {name}"),
+                _ => format!(
+                    "{files} as {name} ({})",
+                    counted(totals.documents, "document")
+                ),
+            }
+        };
+        let forms: Vec<_> = read.map(form).collect();
+        match forms.as_slice() {
+            [] => f.write_str("0 files as JSON Lines (0 documents)"),
+            forms => f.write_str(&forms.join(", ")),
+        }
+    }
+}
+
+/// A key and a text, or what stands in its place, and what is kept beside them.
+#[derive(Debug, PartialEq)]
+pub struct CorpusDocument<'a> {
+    /// The string or the decimal text of the number in the line; else made of the path and the line.
+    pub key: Cow<'a, [u8]>,
+    /// The key is the id that stands in the line: other files may have it too.
+    pub has_own_id: bool,
+    /// The text, decoded, or features, or a signature.
+    pub content: Content<'a>,
+    /// The stamp, 0 if none is asked for.
+    pub stamp: u64,
+    /// The payload, empty if none is asked for.
+    pub payload: Cow<'a, [u8]>,
+    /// The score; `None` where none is asked for, or there is none.
+    pub score: Option<f64>,
+    /// True if nothing with a word in it is left of the text: see [`TextTrims`](super::TextTrims).
+    pub is_emptied: bool,
+}

@@ -1,0 +1,197 @@
+//! Places that an argument can name elsewhere.
+
+use std::path::PathBuf;
+
+use url::{Host, Url};
+
+use crate::error::CorpusError;
+
+/// Where something lies.
+#[derive(Debug, PartialEq)]
+pub(super) enum Address {
+    /// A key, the beginning of keys or a pattern of keys in a bucket of S3.
+    Bucket {
+        /// Its name.
+        bucket: String,
+        /// All that follows the slash behind it.
+        key: String,
+    },
+    /// A file of a web server.
+    Web {
+        /// Where it is.
+        url: Url,
+        /// Its name there.
+        file_name: String,
+    },
+}
+
+impl Address {
+    pub(super) fn parse(argument: &str) -> Result<Self, CorpusError> {
+        let wrong =
+            |name: &str, reason: &str| CorpusError::Io(format!("{name} is not read: {reason}"));
+        if let Some(place) = argument.strip_prefix("s3://") {
+            let (bucket, key) = place.split_once('/').unwrap_or((place, ""));
+            if bucket.is_empty() {
+                let reason = "it names no bucket, as s3://BUCKET/KEY does";
+                return Err(wrong(argument, reason));
+            }
+            let (bucket, key) = (bucket.to_owned(), key.to_owned());
+            return Ok(Self::Bucket { bucket, key });
+        }
+        let url = Url::parse(argument).map_err(|error| wrong(argument, &error.to_string()));
+        let mut url = url?;
+        url.set_fragment(None);
+        let name = shown(&url);
+        let name = name.to_string_lossy();
+        if url.scheme() == "http" && !is_loopback(&url) {
+            let reason = "http:// is for servers on this machine; give https:// for others";
+            return Err(wrong(&name, reason));
+        }
+        let Some(file_name) = file_name(&url) else {
+            let reason = "it names no file, and the files of a web server cannot be listed";
+            return Err(wrong(&name, reason));
+        };
+        Ok(Self::Web { url, file_name })
+    }
+}
+
+/// The address in messages and keys: without a password and without what stands behind `?`, which may be as good
+/// as one.
+pub(super) fn shown(url: &Url) -> PathBuf {
+    let mut url = url.clone();
+    url.set_query(None);
+    // Only addresses without a host refuse this, and those have none to show.
+    let _ = url.set_username("").and_then(|()| url.set_password(None));
+    url.as_str().into()
+}
+
+/// What of an address is shown nowhere: a name and a password as they stand before the host, and what stands
+/// behind `?`.
+pub(super) fn secrets(url: &Url) -> Vec<String> {
+    let authority = url.authority().rsplit_once('@');
+    let account = authority.map(|(account, _)| format!("{account}@"));
+    let query = url.query().map(|query| format!("?{query}"));
+    account.into_iter().chain(query).collect()
+}
+
+/// The last part of the path, decoded where it is still one name then.
+fn file_name(url: &Url) -> Option<String> {
+    let last = url.path_segments()?.next_back()?;
+    if last.is_empty() {
+        return None;
+    }
+    let decoded = percent_decoded(last).filter(|name| {
+        let is_plain = |c: char| c != '/' && c != '\\' && !c.is_control();
+        name.chars().all(is_plain) && name != "." && name != ".."
+    });
+    Some(decoded.unwrap_or_else(|| last.to_owned()))
+}
+
+/// The text without `%` and two digits in the place of bytes, if it is UTF-8.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut parts = text.split('%');
+    bytes.extend_from_slice(parts.next()?.as_bytes());
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn buckets_and_keys_are_told_apart() {
+        for (argument, bucket, key) in [
+            ("s3://b", "b", ""),
+            ("s3://b/", "b", ""),
+            ("s3://b/a b/%20#?.jsonl", "b", "a b/%20#?.jsonl"),
+            ("s3://b/crawl/*.zst", "b", "crawl/*.zst"),
+        ] {
+            let expected = Address::Bucket {
+                bucket: bucket.into(),
+                key: key.into(),
+            };
+            assert_eq!(Address::parse(argument).unwrap(), expected);
+        }
+        assert!(Address::parse("s3:///key").is_err());
+    }
+
+    #[test]
+    fn plain_http_stays_on_this_machine() {
+        for good in [
+            "https://example.org/a.jsonl",
+            "http://localhost:1/a",
+            "http://127.3.2.1/a",
+            "http://[::1]:8/a",
+        ] {
+            assert!(
+                matches!(Address::parse(good), Ok(Address::Web { .. })),
+                "{good}"
+            );
+        }
+        for bad in [
+            "http://example.org/a",
+            "http://localhost.example.org/a",
+            "http://10.0.0.1/a",
+            "https://example.org/",
+            "https://example.org/a/",
+            "https://",
+        ] {
+            let error = Address::parse(bad).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("{bad} is not read: ")),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let url = Url::parse("https://me:secret@example.org/a%20b.jsonl?token=1").unwrap();
+        assert_eq!(shown(&url), Path::new("https://example.org/a%20b.jsonl"));
+        assert_eq!(file_name(&url).as_deref(), Some("a b.jsonl"));
+        assert_eq!(secrets(&url), ["me:secret@", "?token=1"]);
+        let open = Url::parse("https://example.org/a").unwrap();
+        assert!(secrets(&open).is_empty());
+        for refused in [
+            "http://me:secret@example.org/a?token=1",
+            "https://me:secret@b/?token=1",
+        ] {
+            let error = Address::parse(refused).unwrap_err().to_string();
+            assert!(
+                !error.contains("secret") && !error.contains("token"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_part_of_a_path() {
+        for (path, name) in [
+            ("a/%2e%2E%2Fb", "%2e%2E%2Fb"),
+            ("a%5Cb", "a%5Cb"),
+            ("100%", "100%"),
+            ("%ff", "%ff"),
+            ("%0a", "%0a"),
+        ] {
+            let url = Url::parse(&format!("https://example.org/{path}")).unwrap();
+            assert_eq!(file_name(&url).as_deref(), Some(name));
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! One object, in the version in which it was found, and its bytes in their order.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+
+use super::transfers::{ObjectServer, ObjectVersion, PendingBytes, Refusal, Transfer};
+use crate::error::{CorpusError, RemoteError};
+
+/// Characters that are shown of what a server says.
+const MAX_SAID: usize = 500;
+
+/// An object of S3 or a file of a web server, as it was when the corpus was resolved.
+#[derive(Debug)]
+pub struct RemoteObject {
+    server: ObjectServer,
+    key: String,
+    /// In messages.
+    name: PathBuf,
+    /// What the name hides: it stands in no message.
+    secrets: Vec<String>,
+    version: ObjectVersion,
+}
+
+impl RemoteObject {
+    /// One of which a list has told.
+    pub(super) fn new(
+        server: ObjectServer,
+        key: String,
+        name: PathBuf,
+        version: ObjectVersion,
+    ) -> Self {
+        Self {
+            server,
+            key,
+            name,
+            secrets: Vec::new(),
+            version,
+        }
+    }
+
+    /// Asks a server what it has, and begins to read it.
+    pub(super) fn find(
+        server: ObjectServer,
+        key: &str,
+        (name, secrets): (PathBuf, Vec<String>),
+    ) -> Result<(Arc<Self>, RemoteStream), CorpusError> {
+        let begun = server.begin(key, None);
+        let (version, transfer) = begun.map_err(|refusal| {
+            let cause = cause(&refusal, &name, &secrets);
+            CorpusError::Io(cause.to_string())
+        })?;
+        let object = Arc::new(Self {
+            server,
+            key: key.to_owned(),
+            name,
+            secrets,
+            version,
+        });
+        let stream = RemoteStream::new(Arc::clone(&object), transfer);
+        Ok((object, stream))
+    }
+
+    /// Its address, without passwords and the like.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Its length.
+    pub fn bytes(&self) -> u64 {
+        self.version.bytes
+    }
+
+    /// What tells its version, unless the server tells nothing.
+    pub fn version(&self) -> Option<String> {
+        let ObjectVersion { tag, modified, .. } = &self.version;
+        let modified = || modified.map(|seconds| format!("modified {seconds}"));
+        tag.clone().or_else(modified)
+    }
+
+    /// Reads it from its beginning.
+    ///
+    /// # Errors
+    ///
+    /// It is not there any more, or has changed; or the server does not answer.
+    pub fn open(self: &Arc<Self>) -> Result<Box<dyn Read + Send>, CorpusError> {
+        let transfer = self.begin();
+        let transfer = transfer.map_err(|error| CorpusError::Io(error.to_string()))?;
+        Ok(Box::new(RemoteStream::new(Arc::clone(self), transfer)))
+    }
+
+    fn begin(&self) -> Result<Transfer, RemoteError> {
+        let begun = self.server.begin(&self.key, Some(&self.version));
+        let (_, transfer) = begun.map_err(|refusal| self.cause(&refusal))?;
+        Ok(transfer)
+    }
+
+    /// True if it is still there.
+    pub(super) fn is_there(&self) -> Result<bool, CorpusError> {
+        match self.server.begin(&self.key, Some(&self.version)) {
+            Ok(_) => Ok(true),
+            Err(Refusal::Missing) => Ok(false),
+            Err(refusal) => Err(CorpusError::Io(self.cause(&refusal).to_string())),
+        }
+    }
+
+    /// Asks for some of its bytes.
+    pub(super) fn range(&self, range: Range<u64>) -> Result<PendingBytes, RemoteError> {
+        let asked = self.server.range(&self.key, &self.version, range);
+        asked.map_err(|refusal| self.cause(&refusal))
+    }
+
+    /// The error of a transfer, which names this object.
+    pub(super) fn cause(&self, refusal: &Refusal) -> RemoteError {
+        cause(refusal, &self.name, &self.secrets)
+    }
+}
+
+/// What helps where no key is found and the machine has none either.
+const NO_KEY: &str =
+    "; AWS_ACCESS_KEY_ID is not set, and neither is AWS_SKIP_SIGNATURE=true, for a public bucket";
+
+/// Returns true if requests for an object of S3 are signed, and the environment has no key for that.
+fn lacks_key(name: &Path) -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some();
+    name.starts_with("s3:") && !is_set("AWS_ACCESS_KEY_ID") && !is_set("AWS_SKIP_SIGNATURE")
+}
+
+/// The message for a refusal, without what the name hides.
+pub(super) fn cause(refusal: &Refusal, name: &Path, secrets: &[String]) -> RemoteError {
+    let shown = name.display();
+    RemoteError::new(match refusal {
+        Refusal::Missing => format!("{shown} does not exist"),
+        Refusal::Changed => format!("{shown} was changed while it was being read"),
+        Refusal::NoRanges => format!(
+            "cannot read {shown}: its server sends no ranges of files, by which tables are read; download it \
+             and name the file"
+        ),
+        Refusal::Other(said) => {
+            let secrets = secrets.iter();
+            let said = secrets.fold(said.clone(), |said, secret| said.replace(secret, ""));
+            let said: String = said.chars().take(MAX_SAID).collect();
+            let advice = if lacks_key(name) { NO_KEY } else { "" };
+            format!("cannot read {shown}: {said}{advice}")
+        }
+    })
+}
+
+/// An object that is being read. Its end is an error unless all bytes have come that its server told of.
+pub(super) struct RemoteStream {
+    object: Arc<RemoteObject>,
+    transfer: Transfer,
+    piece: Bytes,
+    read_bytes: u64,
+}
+
+impl RemoteStream {
+    pub(super) fn new(object: Arc<RemoteObject>, transfer: Transfer) -> Self {
+        Self {
+            object,
+            transfer,
+            piece: Bytes::new(),
+            read_bytes: 0,
+        }
+    }
+
+    fn failed(&self, cause: &str) -> io::Error {
+        let (read, all) = (self.read_bytes, self.object.bytes());
+        let said = format!("{cause}; {read} of its {all} bytes were read");
+        io::Error::other(RemoteError::new(said))
+    }
+}
+
+impl Read for RemoteStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() {
+            match self.transfer.next() {
+                Some(Ok(piece)) => {
+                    self.read_bytes += piece.len() as u64;
+                    self.piece = piece;
+                }
+                Some(Err(refusal)) => {
+                    return Err(self.failed(&self.object.cause(&refusal).to_string()));
+                }
+                None if self.read_bytes == self.object.bytes() => return Ok(0),
+                None => {
+                    let name = self.object.name().display();
+                    return Err(self.failed(&format!("{name} has another length than was told")));
+                }
+            }
+        }
+        let read = self.piece.as_ref().read(buffer)?;
+        self.piece.advance(read);
+        Ok(read)
+    }
+}

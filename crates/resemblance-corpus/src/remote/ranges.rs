@@ -1,0 +1,174 @@
+//! Reading an object at any place, for tables.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use super::object::RemoteObject;
+use super::transfers::PendingBytes;
+use crate::error::RemoteError;
+
+/// Bytes that are asked for together.
+const BLOCK_BYTES: u64 = 2 << 20;
+
+/// Blocks that are held, of all columns that are read by turns.
+const HELD_BLOCKS: usize = 16;
+
+/// A place in an object, from which is read.
+pub(crate) struct RangeReader {
+    blocks: Arc<Blocks>,
+    position: u64,
+}
+
+/// The blocks of an object that were read last.
+struct Blocks {
+    object: Arc<RemoteObject>,
+    held: Mutex<HeldBlocks>,
+}
+
+#[derive(Default)]
+struct HeldBlocks {
+    /// The one that was used last is at the end.
+    blocks: VecDeque<(u64, HeldBlock)>,
+    /// The first error, which decoders put into words of their own.
+    failure: Option<RemoteError>,
+}
+
+enum HeldBlock {
+    Here(Bytes),
+    Coming(PendingBytes),
+}
+
+impl RangeReader {
+    pub(crate) fn new(object: Arc<RemoteObject>) -> Self {
+        let held = Mutex::default();
+        Self {
+            blocks: Arc::new(Blocks { object, held }),
+            position: 0,
+        }
+    }
+
+    /// Another one at this place of the same object.
+    pub(crate) fn at(&self, position: u64) -> Self {
+        Self {
+            blocks: Arc::clone(&self.blocks),
+            position,
+        }
+    }
+
+    pub(crate) fn object(&self) -> &RemoteObject {
+        &self.blocks.object
+    }
+
+    /// What went wrong with a transfer, if anything did.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let held = self.blocks.held.lock();
+        let held = held.unwrap_or_else(PoisonError::into_inner);
+        held.failure.as_ref().map(RemoteError::to_string)
+    }
+}
+
+impl Read for RangeReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() || self.position >= self.blocks.object.bytes() {
+            return Ok(0);
+        }
+        let block = self.blocks.get(self.position / BLOCK_BYTES)?;
+        let offset = usize::try_from(self.position % BLOCK_BYTES).map_err(io::Error::other)?;
+        // Each range was as long as was asked for.
+        let rest = block.get(offset..).filter(|rest| !rest.is_empty());
+        let read = rest
+            .ok_or_else(|| io::Error::other("internal error: a block ends before its end"))?
+            .read(buffer)?;
+        self.position += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for RangeReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::End(offset) => self.blocks.object.bytes().checked_add_signed(offset),
+            SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
+        };
+        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
+}
+
+impl Blocks {
+    /// A block, and what comes behind it is asked for where it comes behind one that was read.
+    fn get(&self, number: u64) -> io::Result<Bytes> {
+        let held = self.held.lock();
+        let mut held = held.unwrap_or_else(PoisonError::into_inner);
+        let got = self.block(&mut held, number);
+        got.map_err(|error| {
+            held.failure.get_or_insert_with(|| error.clone());
+            io::Error::other(error)
+        })
+    }
+
+    fn block(&self, held: &mut HeldBlocks, number: u64) -> Result<Bytes, RemoteError> {
+        let is_behind = held.position(number.wrapping_sub(1)).is_some();
+        let block = match held.take(number) {
+            Some(HeldBlock::Here(bytes)) => bytes,
+            Some(HeldBlock::Coming(coming)) => self.arrived(number, coming)?,
+            None => self.arrived(number, self.object.range(self.range(number))?)?,
+        };
+        held.put(number, HeldBlock::Here(block.clone()));
+        let next = number + 1;
+        let is_last = self.range(next).is_empty();
+        if is_behind && !is_last && held.position(next).is_none() {
+            let coming = self.object.range(self.range(next))?;
+            held.put(next, HeldBlock::Coming(coming));
+        }
+        Ok(block)
+    }
+
+    fn range(&self, number: u64) -> std::ops::Range<u64> {
+        let all = self.object.bytes();
+        let start = number.saturating_mul(BLOCK_BYTES).min(all);
+        start..start.saturating_add(BLOCK_BYTES).min(all)
+    }
+
+    fn arrived(&self, number: u64, coming: PendingBytes) -> Result<Bytes, RemoteError> {
+        let range = self.range(number);
+        let bytes = coming.wait().map_err(|refusal| self.object.cause(&refusal));
+        let bytes = bytes.map_err(|error| {
+            RemoteError::new(format!(
+                "{error}; its bytes from {} on were asked for",
+                range.start
+            ))
+        })?;
+        if bytes.len() as u64 != range.end - range.start {
+            let (name, found) = (self.object.name().display(), bytes.len());
+            return Err(RemoteError::new(format!(
+                "{name}: {found} bytes came, and {} from {} on were asked for",
+                range.end - range.start,
+                range.start
+            )));
+        }
+        Ok(bytes)
+    }
+}
+
+impl HeldBlocks {
+    fn position(&self, number: u64) -> Option<usize> {
+        self.blocks.iter().position(|(held, _)| *held == number)
+    }
+
+    fn take(&mut self, number: u64) -> Option<HeldBlock> {
+        let (_, block) = self.blocks.remove(self.position(number)?)?;
+        Some(block)
+    }
+
+    fn put(&mut self, number: u64, block: HeldBlock) {
+        if self.blocks.len() == HELD_BLOCKS {
+            self.blocks.pop_front();
+        }
+        self.blocks.push_back((number, block));
+    }
+}

@@ -1,0 +1,183 @@
+//! How documents are found in the files of a corpus.
+
+use resemblance::feature_hash;
+
+use super::content::ContentRule;
+use super::fields::FieldPath;
+
+/// Where the keys of documents in lines and rows come from. The key of a text file is its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IdRule {
+    /// This field, which every document must have.
+    Field(FieldPath),
+    /// This field where a document has it; else as [`IdRule::Path`].
+    FieldOrPath(FieldPath),
+    /// The number of the line, from 1; of several files as [`IdRule::Path`].
+    Line,
+    /// `path:line`: the path below the folder, or the name of the file, and the number of the line.
+    Path,
+}
+
+impl IdRule {
+    /// The field that holds the id.
+    pub fn field(&self) -> Option<&FieldPath> {
+        match self {
+            Self::Field(path) | Self::FieldOrPath(path) => Some(path),
+            Self::Line | Self::Path => None,
+        }
+    }
+
+    /// True if a document without an id is a bad one.
+    pub fn is_required(&self) -> bool {
+        matches!(self, Self::Field(_))
+    }
+}
+
+/// What the records of a source are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// One JSON object a line.
+    Lines,
+    /// The whole file is one text; its key is the relative path.
+    Text,
+    /// Comma-separated values; the first row names the columns.
+    Csv,
+    /// The same, separated by tabs.
+    Tsv,
+    /// Rows of a Parquet file.
+    Parquet,
+    /// Rows of an Arrow IPC file or stream.
+    Arrow,
+    /// Rows of a table or view of a SQLite database.
+    Sqlite,
+}
+
+impl SourceKind {
+    /// All of them, in the order in which messages name them.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Lines,
+        Self::Csv,
+        Self::Tsv,
+        Self::Parquet,
+        Self::Arrow,
+        Self::Sqlite,
+        Self::Text,
+    ];
+
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lines => "JSON Lines",
+            Self::Text => "one text each",
+            Self::Csv => "CSV",
+            Self::Tsv => "TSV",
+            Self::Parquet => "Parquet",
+            Self::Arrow => "Arrow IPC",
+            Self::Sqlite => "SQLite",
+        }
+    }
+
+    /// The byte between two values of a row, of which a line may hold many.
+    pub(crate) fn separator(self) -> Option<u8> {
+        match self {
+            Self::Csv => Some(b','),
+            Self::Tsv => Some(b'\t'),
+            Self::Lines | Self::Text | Self::Parquet | Self::Arrow | Self::Sqlite => None,
+        }
+    }
+
+    /// True if documents are in columns, which are read apart from each other.
+    pub fn is_columnar(self) -> bool {
+        matches!(self, Self::Parquet | Self::Arrow)
+    }
+
+    /// True if it is not read from the beginning to the end, so that it must lie in a file.
+    pub(crate) fn needs_file(self) -> bool {
+        self.is_columnar() || self == Self::Sqlite
+    }
+
+    /// The form in which its records are written: rows of a database become lines.
+    pub fn written_as(self) -> Self {
+        match self {
+            Self::Sqlite => Self::Lines,
+            other => other,
+        }
+    }
+}
+
+/// How documents are found in the files.
+#[derive(Clone, Debug)]
+pub struct CorpusSettings {
+    /// Where keys come from.
+    pub id: IdRule,
+    /// The JSON fields that hold the text: of several, those that are there.
+    pub text_fields: Vec<FieldPath>,
+    /// What documents may have in their place.
+    pub content: ContentRule,
+    /// The JSON field that holds the stamp, an integer or a time as RFC 3339 writes it.
+    pub stamp_field: Option<FieldPath>,
+    /// A document without that field is a bad one; else it has `stamp`.
+    pub needs_stamp: bool,
+    /// The stamp of documents where no field holds it.
+    pub stamp: u64,
+    /// The JSON field that holds the payload.
+    pub payload_field: Option<FieldPath>,
+    /// The JSON field that holds the score, a number.
+    pub score_field: Option<FieldPath>,
+    /// Of SQLite databases the table or view that is read; else they have only one.
+    pub table: Option<String>,
+    /// Of such a table only the rows with these numbers and greater ones. They are read some at a time, and not as they
+    /// stand at one time.
+    pub rows_from: Option<i64>,
+    /// What all files are; else they are looked into.
+    pub kind: Option<SourceKind>,
+    /// In folders, only files whose relative path matches one of these patterns.
+    pub include: Option<globset::GlobSet>,
+    /// In folders, files and folders whose name begins with a dot are read too.
+    pub hidden: bool,
+    /// The share of the documents that are taken, from 0 to 1: those whose keys have the least hashes.
+    pub sample: Option<f64>,
+    /// Bytes of the longest line or text; a longer one is a bad document.
+    pub max_line_bytes: u64,
+    /// Bytes that the window of a decompressor may take.
+    pub window_bytes: u64,
+}
+
+impl CorpusSettings {
+    /// Bytes of the longest line or text, unless another limit is set.
+    pub const MAX_LINE_BYTES: u64 = 256 << 20;
+    /// Bytes of a decompressor's window, unless another limit is set.
+    pub const WINDOW_BYTES: u64 = 128 << 20;
+
+    /// True if a document with this key is in the sample, which is the same each time. A larger sample has
+    /// all documents of a smaller one.
+    pub fn is_sampled(&self, key: &[u8]) -> bool {
+        let is_in = |share: f64| feature_hash(key) as f64 <= share * u64::MAX as f64;
+        self.sample.is_none_or(is_in)
+    }
+}
+
+impl Default for CorpusSettings {
+    /// The fields `id`, if it is there, and `text`; all files of folders but the hidden ones.
+    fn default() -> Self {
+        let field = |name: &str| FieldPath::from_name(name);
+        Self {
+            id: IdRule::FieldOrPath(field("id")),
+            text_fields: vec![field("text")],
+            content: ContentRule::default(),
+            stamp_field: None,
+            needs_stamp: false,
+            stamp: 0,
+            payload_field: None,
+            score_field: None,
+            table: None,
+            rows_from: None,
+            kind: None,
+            include: None,
+            hidden: false,
+            sample: None,
+            max_line_bytes: Self::MAX_LINE_BYTES,
+            window_bytes: Self::WINDOW_BYTES,
+        }
+    }
+}

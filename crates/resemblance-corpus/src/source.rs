@@ -1,0 +1,154 @@
+//! The files of a corpus.
+
+use std::borrow::Cow;
+use std::fs::{File, Metadata};
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::bad_document::BadDocument;
+use super::error::CorpusError;
+use super::remote::RemoteObject;
+use super::settings::SourceKind;
+
+/// Where the bytes of a source come from.
+#[derive(Clone, Debug)]
+pub enum SourceOrigin {
+    /// A file argument, opened when its turn comes.
+    Path(PathBuf),
+    /// A file below this folder: a corpus may have millions, so that paths are joined when needed.
+    Folder(Arc<Path>),
+    /// Standard input, which can be read once.
+    StandardInput,
+    /// An object of S3 or a file of a web server.
+    Remote(Arc<RemoteObject>),
+    /// A temporary copy of something that can be read only once, and the name of that.
+    Spool(Arc<File>, PathBuf),
+}
+
+/// One file of a corpus.
+#[derive(Clone, Debug)]
+pub struct CorpusSource {
+    /// Lines or one text.
+    pub kind: SourceKind,
+    /// Where it is read from.
+    pub origin: SourceOrigin,
+    /// Its path below the folder argument, or its file name.
+    pub relative: PathBuf,
+    /// Another source has the same relative path, so that keys have the whole one.
+    pub is_named_in_full: bool,
+    /// Why it is not read: then it is one bad document.
+    pub problem: Option<Arc<BadDocument>>,
+}
+
+impl CorpusSource {
+    pub(crate) fn new(
+        kind: SourceKind,
+        origin: SourceOrigin,
+        relative: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            kind,
+            origin,
+            relative: relative.into(),
+            is_named_in_full: false,
+            problem: None,
+        }
+    }
+
+    /// The path to open, if it is read from one.
+    pub fn path(&self) -> Option<Cow<'_, Path>> {
+        match &self.origin {
+            SourceOrigin::Path(path) => Some(Cow::Borrowed(path)),
+            SourceOrigin::Folder(root) => Some(Cow::Owned(root.join(&self.relative))),
+            SourceOrigin::StandardInput | SourceOrigin::Spool(..) | SourceOrigin::Remote(_) => None,
+        }
+    }
+
+    /// Its name in messages.
+    pub fn name(&self) -> Cow<'_, Path> {
+        match &self.origin {
+            SourceOrigin::StandardInput => Cow::Borrowed(Path::new("standard input")),
+            SourceOrigin::Spool(_, name) => Cow::Borrowed(name),
+            SourceOrigin::Path(path) => Cow::Borrowed(path),
+            SourceOrigin::Remote(object) => Cow::Borrowed(object.name()),
+            SourceOrigin::Folder(root) => Cow::Owned(root.join(&self.relative)),
+        }
+    }
+
+    /// The path of its output below a folder.
+    pub fn output_path(&self) -> Cow<'_, Path> {
+        if self.kind.written_as() == self.kind {
+            return Cow::Borrowed(&self.relative);
+        }
+        // A database is written as lines.
+        let mut name = self.relative.clone().into_os_string();
+        name.push(".jsonl");
+        Cow::Owned(name.into())
+    }
+
+    /// Its path in keys.
+    pub fn key_path(&self) -> Cow<'_, Path> {
+        if self.is_named_in_full {
+            self.name()
+        } else {
+            Cow::Borrowed(&self.relative)
+        }
+    }
+
+    /// True if it can be read a second time, and a change meanwhile is noticed.
+    pub fn is_rereadable(&self) -> bool {
+        if self.problem.is_some() {
+            return true;
+        }
+        match &self.origin {
+            SourceOrigin::StandardInput => false,
+            SourceOrigin::Spool(..) => true,
+            SourceOrigin::Remote(object) => object.version().is_some(),
+            SourceOrigin::Path(_) | SourceOrigin::Folder(_) => {
+                self.metadata().is_some_and(|metadata| metadata.is_file())
+            }
+        }
+    }
+
+    /// Its size as it lies there, unless it is no regular file.
+    pub fn size_bytes(&self) -> Option<u64> {
+        match &self.origin {
+            SourceOrigin::Remote(object) => Some(object.bytes()),
+            _ => {
+                let metadata = self.metadata().filter(Metadata::is_file);
+                metadata.map(|metadata| metadata.len())
+            }
+        }
+    }
+
+    fn metadata(&self) -> Option<Metadata> {
+        match &self.origin {
+            SourceOrigin::Spool(file, _) => file.metadata().ok(),
+            _ => std::fs::metadata(self.path()?).ok(),
+        }
+    }
+
+    /// Its bytes, from the beginning.
+    ///
+    /// # Errors
+    ///
+    /// It is not there any more, or the system or the server refuses to read it.
+    pub fn open(&self) -> Result<Box<dyn Read + Send>, CorpusError> {
+        Ok(match &self.origin {
+            SourceOrigin::StandardInput => Box::new(std::io::stdin()),
+            SourceOrigin::Path(_) | SourceOrigin::Folder(_) => {
+                let path = self.name();
+                Box::new(File::open(&path).map_err(|e| CorpusError::open(&path, e))?)
+            }
+            SourceOrigin::Remote(object) => object.open()?,
+            SourceOrigin::Spool(file, name) => {
+                let rewound = file.try_clone().and_then(|mut file| {
+                    file.rewind()?;
+                    Ok(file)
+                });
+                Box::new(rewound.map_err(|e| CorpusError::open(name, e))?)
+            }
+        })
+    }
+}

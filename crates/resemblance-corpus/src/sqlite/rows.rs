@@ -1,0 +1,292 @@
+//! The rows of a table, read on a thread of their own: a statement cannot leave the place where it was made.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::{self, JoinHandle};
+use std::vec;
+
+use bytes::Bytes;
+use rusqlite::{InterruptHandle, Row, Rows};
+
+use super::database::{self, Database};
+use super::json;
+use super::table::{SqliteSelection, SqliteTable};
+use crate::bad_document::BadDocument;
+use crate::error::CorpusError;
+use crate::record::CorpusRecord;
+use crate::settings::CorpusSettings;
+use crate::source::CorpusSource;
+
+/// Rows that are handed over together.
+const ROWS_TOGETHER: usize = 256;
+
+/// The bytes of their lines, but for the last.
+const BYTES_TOGETHER: usize = 1 << 20;
+
+/// Batches that are read ahead.
+const BATCHES_AHEAD: usize = 2;
+
+/// A row.
+pub(crate) struct SqliteRow {
+    /// Of the columns that are asked for. Its line is the number that SQLite has for the row; else its own, from 1.
+    pub(crate) record: CorpusRecord,
+    /// The line of all columns, where that is wanted.
+    pub(crate) whole: Option<Bytes>,
+}
+
+impl SqliteRow {
+    fn bytes(&self) -> usize {
+        self.record.bytes.len() + self.whole.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+/// How rows become records.
+#[derive(Clone, Copy)]
+pub(super) struct RowForm {
+    /// The number of the source.
+    pub(super) source: usize,
+    /// A longer line is a bad document.
+    pub(super) max_bytes: u64,
+    /// All columns are wanted too.
+    pub(super) is_whole: bool,
+}
+
+impl RowForm {
+    /// The row that the statement of a selection is at; `number` is its own, from 1, among those that were read.
+    pub(super) fn row(
+        &self,
+        row: &Row<'_>,
+        selection: &SqliteSelection,
+        number: i64,
+    ) -> rusqlite::Result<SqliteRow> {
+        let rowid: Option<i64> = row.get(0)?;
+        let line = rowid.unwrap_or(number).cast_unsigned();
+        let lines = json::lines(row, selection, self.is_whole)?;
+        let whole = lines.whole.transpose();
+        let lines = lines.asked.and_then(|asked| Ok((asked, whole?)));
+        let lines = lines.and_then(|(asked, whole)| {
+            if asked.len() as u64 > self.max_bytes {
+                return Err(BadDocument::too_long("row", self.max_bytes));
+            }
+            Ok((asked, whole))
+        });
+        Ok(match lines {
+            Ok((asked, whole)) => SqliteRow {
+                record: CorpusRecord {
+                    source: self.source,
+                    line,
+                    bytes: asked.into(),
+                    ..CorpusRecord::default()
+                },
+                whole: whole.map(Bytes::from),
+            },
+            Err(problem) => SqliteRow {
+                record: CorpusRecord::problem(self.source, line, problem),
+                whole: None,
+            },
+        })
+    }
+}
+
+/// Some rows; none of them at the end.
+type RowBatch = Result<Vec<SqliteRow>, rusqlite::Error>;
+
+/// The rows of a table in their order: all of them as they stand when the first is read, or those from a number on.
+pub(crate) struct SqliteRows {
+    name: PathBuf,
+    /// Gone once nothing more is wanted.
+    batches: Option<Receiver<RowBatch>>,
+    batch: vec::IntoIter<SqliteRow>,
+    interrupt: InterruptHandle,
+    reader: Option<JoinHandle<()>>,
+    /// The length of the file, what is counted of it, and where.
+    file_bytes: u64,
+    counted_bytes: u64,
+    bytes_read: Arc<AtomicU64>,
+}
+
+impl SqliteRows {
+    /// Begins to read a source; a bad document if a column is missing. `is_whole`: all columns are wanted too.
+    pub(crate) fn open(
+        (source, number): (&CorpusSource, usize),
+        settings: &CorpusSettings,
+        is_whole: bool,
+        bytes_read: Arc<AtomicU64>,
+    ) -> Result<Result<Self, BadDocument>, CorpusError> {
+        let database = Database::open(source, false)?;
+        if settings.rows_from.is_none() {
+            database.execute("BEGIN")?;
+        }
+        let table = SqliteTable::choose(&database, settings)?;
+        let selection = match SqliteSelection::new(table, settings, is_whole) {
+            Ok(selection) => selection,
+            Err(bad) => return Ok(Err(bad)),
+        };
+        let extent = match (settings.rows_from, selection.table.rowid) {
+            (None, _) => RowExtent::All,
+            (Some(from), Some(rowid)) => RowExtent::From(from, rowid),
+            (Some(_), None) => {
+                return Err(database.bad(format!("{} has no rowid", selection.table.name)));
+            }
+        };
+        let name = database.name.clone();
+        let metadata = source.path().and_then(|path| std::fs::metadata(path).ok());
+        let interrupt = database.connection.get_interrupt_handle();
+        let (sender, batches) = mpsc::sync_channel(BATCHES_AHEAD);
+        let reading = RowReading {
+            database,
+            selection,
+            form: RowForm {
+                source: number,
+                max_bytes: settings.max_line_bytes,
+                is_whole,
+            },
+            sender,
+        };
+        let reader = thread::Builder::new()
+            .name("rsm-sqlite".into())
+            .spawn(move || reading.run(extent));
+        let reader = reader.map_err(|e| CorpusError::read(&name, false, &e))?;
+        Ok(Ok(Self {
+            name,
+            batches: Some(batches),
+            batch: Vec::new().into_iter(),
+            interrupt,
+            reader: Some(reader),
+            file_bytes: metadata.map_or(0, |metadata| metadata.len()),
+            counted_bytes: 0,
+            bytes_read,
+        }))
+    }
+
+    /// The next row, or nothing after the last.
+    pub(crate) fn next(&mut self) -> Result<Option<SqliteRow>, CorpusError> {
+        loop {
+            if let Some(row) = self.batch.next() {
+                self.count(row.bytes() as u64);
+                return Ok(Some(row));
+            }
+            let batch = self.batches.as_ref().map(Receiver::recv);
+            match batch {
+                Some(Ok(Ok(batch))) if batch.is_empty() => {
+                    // The file may be longer than the lines of its rows, or shorter.
+                    self.count(u64::MAX);
+                    self.batches = None;
+                }
+                Some(Ok(Ok(batch))) => self.batch = batch.into_iter(),
+                Some(Ok(Err(error))) => return Err(database::failed(&self.name, &error)),
+                Some(Err(_)) => {
+                    let name = self.name.display();
+                    let message = format!("internal error: the reader of {name} has gone");
+                    return Err(CorpusError::Io(message));
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Counts bytes as read, up to the length of the file.
+    fn count(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.file_bytes - self.counted_bytes);
+        self.counted_bytes += bytes;
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for SqliteRows {
+    /// Ends the thread, and with it the lock on the database.
+    fn drop(&mut self) {
+        self.batches = None;
+        self.interrupt.interrupt();
+        if let Some(reader) = self.reader.take() {
+            // A panic there was met as an end that did not come.
+            let _ = reader.join();
+        }
+    }
+}
+
+/// Which rows are read.
+#[derive(Clone, Copy)]
+enum RowExtent {
+    All,
+    /// From a number on, which has this name.
+    From(i64, &'static str),
+}
+
+/// What the thread has.
+struct RowReading {
+    database: Database,
+    selection: SqliteSelection,
+    form: RowForm,
+    sender: SyncSender<RowBatch>,
+}
+
+impl RowReading {
+    fn run(self, extent: RowExtent) {
+        let read = match extent {
+            RowExtent::All => self.read_all(),
+            RowExtent::From(first, rowid) => self.read_from(first, rowid),
+        };
+        // Nobody listens once the caller has stopped.
+        let _ = self.sender.send(read.map(|()| Vec::new()));
+    }
+
+    /// One statement, and so the table as it stands at one time.
+    fn read_all(&self) -> rusqlite::Result<()> {
+        let mut statement = self.database.connection.prepare(&self.selection.sql())?;
+        let mut rows = statement.query([])?;
+        let mut first = 1;
+        loop {
+            let batch = self.batch(&mut rows, first)?;
+            first += batch.len() as i64;
+            if batch.is_empty() || self.sender.send(Ok(batch)).is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A statement for each batch: between two of them others may write, such as the one who waits for these rows.
+    fn read_from(&self, mut first: i64, rowid: &str) -> rusqlite::Result<()> {
+        let connection = &self.database.connection;
+        // What comes while these are read is left for the next time.
+        let sql = self.selection.table.last_row_sql(rowid);
+        let last: Option<i64> = connection.query_row(&sql, [], |row| row.get(0))?;
+        let Some(last) = last else {
+            return Ok(());
+        };
+        let mut statement = connection.prepare(&self.selection.piece_sql(rowid))?;
+        while first <= last {
+            let batch = self.batch(&mut statement.query([first, last])?, 1)?;
+            let Some(row) = batch.last() else {
+                return Ok(());
+            };
+            let next = row.record.line.cast_signed().checked_add(1);
+            if self.sender.send(Ok(batch)).is_err() {
+                return Ok(());
+            }
+            match next {
+                Some(next) => first = next,
+                None => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next rows; `first` is the number of the first where SQLite has none.
+    fn batch(&self, rows: &mut Rows<'_>, first: i64) -> rusqlite::Result<Vec<SqliteRow>> {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < ROWS_TOGETHER && bytes < BYTES_TOGETHER {
+            let Some(row) = rows.next()? else {
+                break;
+            };
+            let number = first + batch.len() as i64;
+            let row = self.form.row(row, &self.selection, number)?;
+            bytes += row.bytes();
+            batch.push(row);
+        }
+        Ok(batch)
+    }
+}

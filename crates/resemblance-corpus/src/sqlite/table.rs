@@ -1,0 +1,223 @@
+//! Which table is read, which of its columns, and in which order.
+
+use super::database::{Database, quoted};
+use super::marker::source_of_verdicts;
+use crate::bad_document::BadDocument;
+use crate::columns;
+use crate::error::CorpusError;
+use crate::line;
+use crate::settings::CorpusSettings;
+use crate::source::CorpusSource;
+
+/// The names that SQLite has for the number of a row, unless columns have them.
+const ROWID_NAMES: [&str; 3] = ["rowid", "_rowid_", "oid"];
+
+/// A table or view of a database.
+pub(super) struct SqliteTable {
+    pub(super) name: String,
+    pub(super) columns: Vec<String>,
+    /// The name of the number of its rows, if they have one.
+    pub(super) rowid: Option<&'static str>,
+    /// The columns of the primary key of a table without numbers of rows.
+    primary_key: Vec<String>,
+    /// Its order and its columns are those of its definition.
+    is_view: bool,
+}
+
+/// A table of the schema.
+struct ListedTable {
+    name: String,
+    kind: String,
+    has_rowid: bool,
+    is_of_verdicts: bool,
+}
+
+impl SqliteTable {
+    /// The table that the settings name, or the only one.
+    pub(super) fn choose(
+        database: &Database,
+        settings: &CorpusSettings,
+    ) -> Result<Self, CorpusError> {
+        let all = list(database).map_err(|e| database.failed(&e))?;
+        let names = |wanted: &dyn Fn(&ListedTable) -> bool| {
+            let names = all.iter().filter(|table| wanted(table));
+            let names: Vec<_> = names.map(|table| format!("{:?}", table.name)).collect();
+            names.join(", ")
+        };
+        let Some(name) = &settings.table else {
+            let is_ordinary = |table: &ListedTable| table.kind == "table" && !table.is_of_verdicts;
+            let mut ordinary = all.iter().filter(|table| is_ordinary(table));
+            return match (ordinary.next(), ordinary.next()) {
+                (Some(only), None) => Self::describe(database, only),
+                (None, _) if all.is_empty() => Err(database.bad("the database has no tables")),
+                _ => {
+                    let names = names(&|table| !table.is_of_verdicts);
+                    let message = format!("the database has {names}; name one with --table");
+                    Err(database.bad(message))
+                }
+            };
+        };
+        // SQLite does not tell upper from lower case in names.
+        let found = all
+            .iter()
+            .find(|table| table.name.eq_ignore_ascii_case(name));
+        match found {
+            Some(found) => Self::describe(database, found),
+            None => {
+                let names = names(&|_| true);
+                let message = format!("there is no table {name:?}; the database has {names}");
+                Err(database.bad(message))
+            }
+        }
+    }
+
+    /// The statement that tells the greatest number of a row, or null.
+    pub(super) fn last_row_sql(&self, rowid: &str) -> String {
+        format!("SELECT max({rowid}) FROM main.{}", quoted(&self.name))
+    }
+
+    fn describe(database: &Database, listed: &ListedTable) -> Result<Self, CorpusError> {
+        let listed_columns = columns_of(database, &listed.name);
+        let listed_columns = listed_columns.map_err(|e| database.failed(&e))?;
+        let keys = listed_columns.iter();
+        let keys = keys.filter_map(|column| Some((column.key_place?, column.name.clone())));
+        let mut keys: Vec<(i64, String)> = keys.collect();
+        keys.sort();
+        let columns = listed_columns.into_iter();
+        let columns = columns.filter(|column| !column.is_hidden);
+        let columns: Vec<String> = columns.map(|column| column.name).collect();
+        let is_free = |name: &&&str| !columns.iter().any(|c| c.eq_ignore_ascii_case(name));
+        let rowid = ROWID_NAMES.iter().find(is_free).copied();
+        Ok(Self {
+            name: listed.name.clone(),
+            rowid: rowid.filter(|_| listed.has_rowid),
+            primary_key: keys.into_iter().map(|(_, name)| name).collect(),
+            is_view: listed.kind == "view",
+            columns,
+        })
+    }
+}
+
+/// What is read of a table.
+pub(super) struct SqliteSelection {
+    pub(super) table: SqliteTable,
+    /// The columns in the order in which they are read, behind the number of the row.
+    pub(super) read: Vec<ReadColumn>,
+}
+
+/// A column that is read.
+pub(super) struct ReadColumn {
+    pub(super) name: String,
+    /// It is a text or a key: bytes in it are UTF-8.
+    pub(super) is_text: bool,
+    /// Documents are made of it; else it is only written.
+    pub(super) is_asked_for: bool,
+}
+
+impl SqliteSelection {
+    /// The columns that are asked for, or all of them; a bad document if a column is missing.
+    pub(super) fn new(
+        table: SqliteTable,
+        settings: &CorpusSettings,
+        is_whole: bool,
+    ) -> Result<Self, BadDocument> {
+        columns::must_be_there(&table.columns, settings)?;
+        let paths = line::paths(settings);
+        let texts = settings.text_fields.iter().chain(settings.id.field());
+        let texts: Vec<&str> = texts.map(|path| path.name()).collect();
+        let read = table.columns.iter().map(|name| ReadColumn {
+            name: name.clone(),
+            is_text: texts.contains(&name.as_str()),
+            is_asked_for: paths.contains(&name.as_str()),
+        });
+        // The columns that are asked for may decide how a view is computed, and so the order of its rows.
+        let read_all = is_whole || table.is_view;
+        Ok(Self {
+            read: read
+                .filter(|column| read_all || column.is_asked_for)
+                .collect(),
+            table,
+        })
+    }
+
+    /// All rows.
+    pub(super) fn sql(&self) -> String {
+        self.select("")
+    }
+
+    /// Rows from one number up to another.
+    pub(super) fn piece_sql(&self, rowid: &str) -> String {
+        self.select(&format!(" WHERE {rowid} BETWEEN ?1 AND ?2"))
+    }
+
+    fn select(&self, condition: &str) -> String {
+        let columns = self.read.iter().map(|column| quoted(&column.name));
+        let rowid = self.table.rowid.unwrap_or("NULL");
+        let columns: Vec<String> = std::iter::once(rowid.to_owned()).chain(columns).collect();
+        let (columns, table) = (columns.join(", "), quoted(&self.table.name));
+        let order = match self.table.rowid {
+            Some(rowid) => format!(" ORDER BY {rowid}"),
+            None if self.table.primary_key.is_empty() => String::new(),
+            None => {
+                let keys = self.table.primary_key.iter().map(|name| quoted(name));
+                format!(" ORDER BY {}", keys.collect::<Vec<_>>().join(", "))
+            }
+        };
+        format!("SELECT {columns} FROM main.{table}{condition}{order}")
+    }
+}
+
+/// The names of all columns of the table of a source.
+pub(crate) fn column_names(
+    source: &CorpusSource,
+    settings: &CorpusSettings,
+) -> Result<Vec<String>, CorpusError> {
+    let database = Database::open(source, false)?;
+    Ok(SqliteTable::choose(&database, settings)?.columns)
+}
+
+/// All tables and views but those that SQLite keeps for itself.
+fn list(database: &Database) -> rusqlite::Result<Vec<ListedTable>> {
+    let mut statement = database.connection.prepare(
+        "SELECT l.name, l.type, l.wr, s.sql FROM pragma_table_list AS l \
+         JOIN main.sqlite_schema AS s ON s.name = l.name AND s.type IN ('table', 'view') \
+         WHERE l.schema = 'main' AND l.type != 'shadow' AND l.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+         ORDER BY s.rowid",
+    )?;
+    let tables = statement.query_map([], |row| {
+        let kind: String = row.get(1)?;
+        let is_without: bool = row.get(2)?;
+        let sql: Option<String> = row.get(3)?;
+        Ok(ListedTable {
+            name: row.get(0)?,
+            has_rowid: kind != "view" && !is_without,
+            is_of_verdicts: sql.is_some_and(|sql| source_of_verdicts(&sql).is_some()),
+            kind,
+        })
+    })?;
+    tables.collect()
+}
+
+/// A column of a table.
+struct ListedColumn {
+    name: String,
+    /// Its place in the primary key, from 1.
+    key_place: Option<i64>,
+    /// It is an argument of a virtual table.
+    is_hidden: bool,
+}
+
+fn columns_of(database: &Database, table: &str) -> rusqlite::Result<Vec<ListedColumn>> {
+    const HIDDEN: i64 = 1;
+    let sql = "SELECT name, hidden, pk FROM pragma_table_xinfo(?1, 'main') ORDER BY cid";
+    let mut statement = database.connection.prepare(sql)?;
+    let columns = statement.query_map([table], |row| {
+        let place: i64 = row.get(2)?;
+        Ok(ListedColumn {
+            name: row.get(0)?,
+            key_place: (place > 0).then_some(place),
+            is_hidden: row.get::<_, i64>(1)? == HIDDEN,
+        })
+    })?;
+    columns.collect()
+}

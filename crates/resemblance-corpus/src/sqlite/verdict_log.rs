@@ -1,0 +1,237 @@
+//! Tables of verdicts that grow with a store.
+//!
+//! A verdict must not be told before the store has what it tells of, and must not be lost with the process. So the
+//! verdicts of a commit are written to a table of their own first; then comes the commit of the store; then they move to
+//! their table. Whoever finds some of them waiting asks the store whether its commit was made.
+
+use rusqlite::params;
+
+use super::database::{Database, quoted};
+use super::definition::{self, NameHolder, VERDICT_NAMES};
+use super::table::SqliteTable;
+use crate::changes::{Verdict, WaitingDocument};
+use crate::error::CorpusError;
+use crate::settings::CorpusSettings;
+use crate::source::CorpusSource;
+
+/// The verdicts on the rows of one table.
+pub struct VerdictLog {
+    database: Database,
+    table: SqliteTable,
+    name: String,
+}
+
+impl VerdictLog {
+    /// Those of this name beside the table that the settings choose.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read or written, its rows have no numbers, or the name has something else.
+    pub fn open(
+        source: &CorpusSource,
+        settings: &CorpusSettings,
+        name: &str,
+    ) -> Result<Self, CorpusError> {
+        let database = Database::open(source, true)?;
+        let table = SqliteTable::choose(&database, settings)?;
+        if table.rowid.is_none() {
+            return Err(database.bad(format!(
+                "{:?} has no rowid, which tells new rows from others; add --verdicts is for tables with one",
+                table.name
+            )));
+        }
+        definition::holder(&database, &table, name)?;
+        definition::holder(&database, &table, &definition::pending_name(name))?;
+        Ok(Self {
+            database,
+            table,
+            name: name.to_owned(),
+        })
+    }
+
+    /// The number of the first row that may have no verdict.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read, or the greatest number that a row can have has a verdict.
+    pub fn next_row(&self) -> Result<i64, CorpusError> {
+        if !self.has(&self.name)? {
+            return Ok(i64::MIN);
+        }
+        let sql = format!("SELECT max(row_id) FROM main.{}", quoted(&self.name));
+        let last = self.database.connection.query_row(&sql, [], |r| r.get(0));
+        let last: Option<i64> = last.map_err(|e| self.database.failed(&e))?;
+        let next = last.map_or(Some(i64::MIN), |last| last.checked_add(1));
+        next.ok_or_else(|| {
+            self.database
+                .bad("no row can come after the last that has a verdict")
+        })
+    }
+
+    /// The documents that the store has, as the verdicts that wait say; `None` if none waits.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn waiting(&self) -> Result<Option<Vec<WaitingDocument>>, CorpusError> {
+        let pending = definition::pending_name(&self.name);
+        if !self.has(&pending)? {
+            return Ok(None);
+        }
+        let read = || -> rusqlite::Result<_> {
+            let sql = format!(
+                "SELECT kept, document, document_key FROM main.{}",
+                quoted(&pending)
+            );
+            let mut statement = self.database.connection.prepare(&sql)?;
+            let mut rows = statement.query([])?;
+            let (mut is_any, mut kept) = (false, Vec::new());
+            while let Some(row) = rows.next()? {
+                is_any = true;
+                if row.get(0)? {
+                    let document: i64 = row.get(1)?;
+                    kept.push(WaitingDocument {
+                        id: document.cast_unsigned(),
+                        key: row.get(2)?,
+                    });
+                }
+            }
+            Ok(is_any.then_some(kept))
+        };
+        read().map_err(|e| self.database.failed(&e))
+    }
+
+    /// Writes verdicts down, durably, to wait for the commit of the store; those that waited before are forgotten.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be written.
+    pub fn prepare(&mut self, verdicts: &[Verdict]) -> Result<(), CorpusError> {
+        let pending = quoted(&definition::pending_name(&self.name));
+        self.change(|log| {
+            log.create()?;
+            log.database
+                .execute(&format!("DELETE FROM main.{pending}"))?;
+            let written = log.write_waiting(&pending, verdicts);
+            written.map_err(|e| log.database.failed(&e))
+        })
+    }
+
+    /// Moves the verdicts that wait to the others, durably.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be written.
+    pub fn settle(&mut self) -> Result<(), CorpusError> {
+        let name = quoted(&self.name);
+        let pending = quoted(&definition::pending_name(&self.name));
+        let columns = format!("row_id, {}", VERDICT_NAMES.join(", "));
+        self.change(|log| {
+            log.create()?;
+            log.database.execute(&format!(
+                "INSERT INTO main.{name} ({columns}) SELECT {columns} FROM main.{pending}; \
+                 DELETE FROM main.{pending}"
+            ))
+        })
+    }
+
+    /// Leaves the table of verdicts, and nothing beside it.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be written.
+    pub fn finish(mut self) -> Result<(), CorpusError> {
+        let pending = definition::pending_name(&self.name);
+        if self.has(&self.name)? && !self.has(&pending)? {
+            return Ok(());
+        }
+        let pending = quoted(&pending);
+        self.change(|log| {
+            log.create()?;
+            log.database.execute(&format!("DROP TABLE main.{pending}"))
+        })
+    }
+
+    /// Returns true if a verdict on another row says that the store has the document with this id for it.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn is_kept(&self, document: u64) -> Result<bool, CorpusError> {
+        if !self.has(&self.name)? {
+            return Ok(false);
+        }
+        let sql = format!(
+            "SELECT 1 FROM main.{} WHERE cluster = ?1 AND kept = 1",
+            quoted(&self.name)
+        );
+        let found = self.database.connection.prepare_cached(&sql);
+        let found = found.and_then(|mut found| found.exists([cluster(document)]));
+        found.map_err(|e| self.database.failed(&e))
+    }
+
+    fn has(&self, name: &str) -> Result<bool, CorpusError> {
+        let holder = definition::holder(&self.database, &self.table, name)?;
+        Ok(holder == NameHolder::Verdicts)
+    }
+
+    /// One transaction.
+    fn change(
+        &mut self,
+        change: impl FnOnce(&mut Self) -> Result<(), CorpusError>,
+    ) -> Result<(), CorpusError> {
+        self.database.execute("BEGIN IMMEDIATE")?;
+        let changed = change(self);
+        let ended = changed.and_then(|()| self.database.execute("COMMIT"));
+        if ended.is_err() && !self.database.connection.is_autocommit() {
+            // The first error tells more than a second one would.
+            let _ = self.database.execute("ROLLBACK");
+        }
+        ended
+    }
+
+    /// Makes the tables that are not there, and the index by which a document is found.
+    fn create(&mut self) -> Result<(), CorpusError> {
+        let pending = definition::pending_name(&self.name);
+        let more = ", document INTEGER NOT NULL, document_key BLOB NOT NULL";
+        for (name, more) in [(&self.name, ""), (&pending, more)] {
+            if !self.has(name)? {
+                let created = definition::create_sql(&self.table, name, more);
+                let created = created.map_err(|e| self.database.bad(e))?;
+                self.database.execute(&created)?;
+            }
+        }
+        let (index, name) = (format!("{}_kept", self.name), quoted(&self.name));
+        self.database.execute(&format!(
+            "CREATE INDEX IF NOT EXISTS main.{} ON {name}(cluster) WHERE kept = 1",
+            quoted(&index)
+        ))
+    }
+
+    fn write_waiting(&self, pending: &str, verdicts: &[Verdict]) -> rusqlite::Result<()> {
+        let sql = format!(
+            "INSERT INTO main.{pending} (row_id, kept, cluster, survivor, similarity, distance, similarity_is, \
+             document, document_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        );
+        let mut insert = self.database.connection.prepare_cached(&sql)?;
+        for verdict in verdicts {
+            insert.execute(params![
+                verdict.row,
+                verdict.is_kept,
+                cluster(verdict.document),
+                verdict.survivor,
+                verdict.similarity,
+                verdict.distance,
+                verdict.evidence,
+                verdict.document.cast_signed(),
+                verdict.key,
+            ])?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of a cluster whose survivor a store has.
+fn cluster(document: u64) -> String {
+    format!("store:{document}")
+}

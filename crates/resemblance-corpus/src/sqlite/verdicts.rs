@@ -1,0 +1,182 @@
+//! Tables of verdicts that are written whole: one row for each document of another table of the same database.
+
+use rusqlite::types::Value;
+use rusqlite::{ffi, params_from_iter};
+
+use super::database::{Database, quoted};
+use super::definition::{self, NameHolder, row_column};
+use super::rows::RowForm;
+use super::table::{SqliteSelection, SqliteTable};
+use crate::changes::{AddedColumn, ColumnValues};
+use crate::documents::Corpus;
+use crate::error::CorpusError;
+use crate::record::{CorpusRecord, ReadTotals};
+use crate::settings::CorpusSettings;
+use crate::source::CorpusSource;
+
+/// A table of verdicts that is to be written, and may be.
+pub struct VerdictTable {
+    source: CorpusSource,
+    name: String,
+}
+
+impl VerdictTable {
+    /// A table of this name beside the one that the settings choose. One that is there has verdicts on the same
+    /// table, and is overwritten only if `force`.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read or written, or the name is not free.
+    pub fn new(
+        source: &CorpusSource,
+        settings: &CorpusSettings,
+        name: &str,
+        force: bool,
+    ) -> Result<Self, CorpusError> {
+        let database = Database::open(source, true)?;
+        let table = SqliteTable::choose(&database, settings)?;
+        let holder = definition::holder(&database, &table, name)?;
+        definition::holder(&database, &table, &definition::pending_name(name))?;
+        if holder == NameHolder::Verdicts && !force {
+            let message = format!("{name:?} has verdicts already; --force overwrites them");
+            return Err(database.in_the_way(message));
+        }
+        Ok(Self {
+            source: source.clone(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Reads the only source of a corpus once more, and writes a row for each record for which `is_document` returns
+    /// true, by its number from 0, with the values of these columns. Returns false, and writes nothing, if this
+    /// reading did not see what `totals` tell.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read or written, two documents without numbers have one key, or `is_document` fails: then
+    /// nothing is written.
+    pub fn write<E: From<CorpusError>>(
+        &self,
+        corpus: &Corpus,
+        columns: &[AddedColumn],
+        totals: ReadTotals,
+        is_document: impl FnMut(u64) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        // What is not committed when the connection closes is undone.
+        let database = Database::open(&self.source, true)?;
+        database.execute("BEGIN IMMEDIATE")?;
+        let table = SqliteTable::choose(&database, &corpus.settings)?;
+        for name in [&self.name, &definition::pending_name(&self.name)] {
+            if definition::holder(&database, &table, name)? == NameHolder::Verdicts {
+                database.execute(&format!("DROP TABLE main.{}", quoted(name)))?;
+            }
+        }
+        let created = definition::create_sql(&table, &self.name, "");
+        database.execute(&created.map_err(|e| database.bad(e))?)?;
+        let selection = SqliteSelection::new(table, &corpus.settings, false);
+        let selection = selection.map_err(|bad| database.bad(bad.reason))?;
+        let filling = VerdictFilling {
+            database: &database,
+            selection: &selection,
+            corpus,
+            columns,
+        };
+        let (records, checksum) = filling.fill(&self.name, is_document)?;
+        let is_same = (records, checksum) == (totals.records, totals.checksum);
+        if is_same {
+            database.execute("COMMIT")?;
+        }
+        Ok(is_same)
+    }
+}
+
+/// A table of verdicts that is being written.
+struct VerdictFilling<'a> {
+    database: &'a Database,
+    selection: &'a SqliteSelection,
+    corpus: &'a Corpus,
+    columns: &'a [AddedColumn],
+}
+
+impl VerdictFilling<'_> {
+    /// Returns the number of records that were read, and their checksum.
+    fn fill<E: From<CorpusError>>(
+        &self,
+        name: &str,
+        mut is_document: impl FnMut(u64) -> Result<bool, E>,
+    ) -> Result<(u64, u32), E> {
+        let connection = &self.database.connection;
+        let failed = |error: rusqlite::Error| E::from(self.database.failed(&error));
+        let form = RowForm {
+            source: 0,
+            max_bytes: self.corpus.settings.max_line_bytes,
+            is_whole: false,
+        };
+        let mut statement = connection.prepare(&self.selection.sql()).map_err(failed)?;
+        let mut insert = connection.prepare(&self.insert_sql(name)).map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        let mut hasher = crc32fast::Hasher::new();
+        let mut records = 0;
+        let mut number = 0;
+        while let Some(row) = rows.next().map_err(failed)? {
+            number += 1;
+            let row = form.row(row, self.selection, number).map_err(failed)?;
+            row.record.check_with(|bytes| hasher.update(bytes));
+            if is_document(records)? {
+                let values = self.values(&row.record, records)?;
+                let inserted = insert.execute(params_from_iter(values));
+                inserted.map_err(|error| self.not_inserted(&error, &row.record))?;
+            }
+            records += 1;
+        }
+        Ok((records, hasher.finalize()))
+    }
+
+    fn insert_sql(&self, name: &str) -> String {
+        let columns = self.columns.iter().map(|column| quoted(&column.name));
+        let row = quoted(row_column(&self.selection.table));
+        let columns: Vec<String> = std::iter::once(row).chain(columns).collect();
+        let marks = vec!["?"; columns.len()].join(", ");
+        let (name, columns) = (quoted(name), columns.join(", "));
+        format!("INSERT INTO main.{name} ({columns}) VALUES ({marks})")
+    }
+
+    /// What tells the row, and the values of the columns.
+    fn values(&self, record: &CorpusRecord, number: u64) -> Result<Vec<Value>, CorpusError> {
+        let row = match self.selection.table.rowid {
+            Some(_) => Value::Integer(record.line.cast_signed()),
+            None => {
+                let document = self.corpus.parse(record);
+                let document = document.map_err(|bad| self.database.bad(bad.reason))?;
+                let key = String::from_utf8(document.key.into_owned());
+                Value::Text(key.map_err(|_| self.database.bad("a key outside UTF-8"))?)
+            }
+        };
+        let mut values = vec![row];
+        for column in self.columns {
+            values.push(match &column.values {
+                ColumnValues::Truth(value) => value(number).map(i64::from).into(),
+                ColumnValues::Integer(value) => {
+                    let value = value(number).map(i64::try_from).transpose();
+                    let too_large = |_| self.database.bad("an integer beyond 63 bits");
+                    value.map_err(too_large)?.into()
+                }
+                ColumnValues::Number(value) => value(number).into(),
+                ColumnValues::Text(value) => value(number).into(),
+            });
+        }
+        Ok(values)
+    }
+
+    fn not_inserted(&self, error: &rusqlite::Error, record: &CorpusRecord) -> CorpusError {
+        let code = error.sqlite_error().map(|error| error.extended_code);
+        if code != Some(ffi::SQLITE_CONSTRAINT_PRIMARYKEY) {
+            return self.database.failed(error);
+        }
+        let place = self.corpus.position(record.source, record.line);
+        self.database.bad(format!(
+            "two rows have one key, of which the second is at {place}; --verdicts needs keys that differ where a table \
+             has no rowid"
+        ))
+    }
+}

@@ -1,0 +1,30 @@
+//! Telling stores from corpora, by their content.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The bytes with which the storage engine's files begin.
+pub(crate) const STORE_MAGIC: &[u8] = b"redb";
+
+/// The one argument, if it is a store.
+pub fn only_store(arguments: &[PathBuf]) -> Option<&Path> {
+    match arguments {
+        [path] if is_store(path) => Some(path),
+        _ => None,
+    }
+}
+
+/// True if the file begins as a store does: told by content, never by name.
+pub fn is_store(path: &Path) -> bool {
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let mut start = Vec::new();
+    is_file
+        && File::open(path)
+            .and_then(|file| {
+                file.take(STORE_MAGIC.len() as u64)
+                    .read_to_end(&mut start)
+                    .map(|_| start == STORE_MAGIC)
+            })
+            .unwrap_or(false)
+}

@@ -1,0 +1,411 @@
+//! Parquet: reading batches of some columns, and copying rows of all.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use itertools::Itertools;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
+};
+use parquet::arrow::{
+    ARROW_SCHEMA_META_KEY, ProjectionMask, encode_arrow_schema, parquet_to_arrow_schema,
+};
+use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::writer::ColumnWriterImpl;
+use parquet::data_type::{
+    BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type,
+    Int64Type, Int96Type,
+};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, FileMetaData, KeyValue, ParquetMetaData, RowGroupMetaData,
+};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::writer::{
+    SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter,
+};
+use parquet::schema::types::{Type, TypePtr};
+
+use super::arrow_ipc;
+use super::projection::{self, rows_together};
+use super::table_input::TableInput;
+use crate::changes::{AddedColumn, ColumnValues};
+
+/// Values of an added column that are made together.
+const ADDED_TOGETHER: usize = 1024;
+
+/// The schema of a file as Arrow has it, by its own types alone.
+pub(super) fn load(file: &TableInput) -> Result<(ArrowReaderMetadata, Arc<Schema>)> {
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let metadata = ArrowReaderMetadata::load(file, options)?;
+    check_counts(metadata.metadata())?;
+    let schema = Arc::clone(metadata.schema());
+    Ok((metadata, schema))
+}
+
+/// Number of rows.
+pub(super) fn rows(metadata: &ParquetMetaData) -> u64 {
+    let groups = metadata.row_groups().iter();
+    groups.fold(0, |rows, group| {
+        count(group.num_rows()).saturating_add(rows)
+    })
+}
+
+/// A file whose columns can be copied.
+pub(super) fn open(file: TableInput) -> Result<SerializedFileReader<TableInput>> {
+    let input = SerializedFileReader::new(file)?;
+    check_counts(input.metadata())?;
+    Ok(input)
+}
+
+/// An error if a number of rows or bytes is negative.
+fn check_counts(metadata: &ParquetMetaData) -> Result<()> {
+    let groups = metadata.row_groups().iter();
+    let is_damaged = |group: &RowGroupMetaData| {
+        let mut chunks = group.columns().iter();
+        group.num_rows() < 0 || chunks.any(|chunk| chunk.uncompressed_size() < 0)
+    };
+    if groups.clone().any(is_damaged) {
+        return Err(ParquetError::General("a count below zero".into()));
+    }
+    Ok(())
+}
+
+/// A count, which [`check_counts`] has found not to be negative.
+fn count(number: i64) -> u64 {
+    number.unsigned_abs()
+}
+
+/// Batches of the columns on these paths.
+pub(super) fn batches(
+    file: TableInput,
+    metadata: ArrowReaderMetadata,
+    paths: &[&str],
+) -> Result<ParquetRecordBatchReader> {
+    let schema = metadata.parquet_schema();
+    let columns = schema.columns().iter().enumerate();
+    let columns = columns.filter(|(_, column)| {
+        let parts = column.path().parts();
+        paths.iter().any(|path| projection::is_of_path(parts, path))
+    });
+    let columns: Vec<usize> = columns.map(|(index, _)| index).collect();
+    let groups = metadata.metadata().row_groups().iter();
+    let batch_rows = groups.map(|group| {
+        let chunks = columns
+            .iter()
+            .filter_map(|index| group.columns().get(*index));
+        let bytes = chunks.fold(0, |bytes, chunk| {
+            count(chunk.uncompressed_size()).saturating_add(bytes)
+        });
+        rows_together(bytes, count(group.num_rows()))
+    });
+    let batch_rows = batch_rows.min().unwrap_or(1);
+    let mask = ProjectionMask::leaves(schema, columns);
+    ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+        .with_projection(mask)
+        .with_batch_size(batch_rows)
+        .build()
+}
+
+/// A file to which rows of files like `input` go: with its schema, its metadata, and the compression and
+/// encodings of its columns; and with more columns, if there are any.
+pub(super) fn writer<W: Write + Send>(
+    input: &ParquetMetaData,
+    output: W,
+    added: Option<&[AddedColumn]>,
+) -> Result<SerializedFileWriter<W>> {
+    let file = input.file_metadata();
+    let (schema, key_values) = match added {
+        Some(added) => with_more(file, added)?,
+        None => {
+            let schema = file.schema_descr().root_schema_ptr();
+            (schema, file.key_value_metadata().cloned())
+        }
+    };
+    let mut properties = WriterProperties::builder()
+        .set_max_row_group_row_count(None)
+        .set_key_value_metadata(key_values);
+    if let Some(group) = input.row_groups().first() {
+        properties = properties.set_sorting_columns(group.sorting_columns().cloned());
+        let has_index = |chunk: &ColumnChunkMetaData| chunk.offset_index_offset().is_some();
+        let has_index = group.columns().iter().any(has_index);
+        properties = properties.set_offset_index_disabled(!has_index);
+        if let Some(chunk) = group.columns().first() {
+            properties = properties.set_compression(chunk.compression());
+        }
+        for chunk in group.columns() {
+            properties = like(properties, chunk);
+        }
+    }
+    SerializedFileWriter::new(output, schema, Arc::new(properties.build()))
+}
+
+/// The schema and the key-value metadata of a file with more columns. Readers hold the schema of Arrow in the metadata
+/// against that of the file, so that it gets them, too.
+fn with_more(
+    file: &FileMetaData,
+    added: &[AddedColumn],
+) -> Result<(TypePtr, Option<Vec<KeyValue>>)> {
+    let own = file.schema_descr();
+    let mut fields = own.root_schema().get_fields().to_vec();
+    for column in added {
+        let (physical, logical) = match column.values {
+            ColumnValues::Truth(_) => (PhysicalType::BOOLEAN, None),
+            ColumnValues::Integer(_) => {
+                let unsigned = LogicalType::integer(64, false);
+                (PhysicalType::INT64, Some(unsigned))
+            }
+            ColumnValues::Number(_) => (PhysicalType::DOUBLE, None),
+            ColumnValues::Text(_) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let field = Type::primitive_type_builder(&column.name, physical)
+            .with_repetition(Repetition::OPTIONAL)
+            .with_logical_type(logical);
+        fields.push(Arc::new(field.build()?));
+    }
+    let root = Type::group_type_builder(own.name()).with_fields(fields);
+    let mut key_values = file.key_value_metadata().cloned();
+    let of_arrow = key_values.iter_mut().flatten();
+    for entry in of_arrow.filter(|entry| entry.key == ARROW_SCHEMA_META_KEY) {
+        let schema = parquet_to_arrow_schema(own, file.key_value_metadata())?;
+        entry.value = Some(encode_arrow_schema(&arrow_ipc::schema_with(&schema, added)));
+    }
+    Ok((Arc::new(root.build()?), key_values))
+}
+
+/// The properties with those of one column, as it stands in the first row group.
+fn like(
+    properties: WriterPropertiesBuilder,
+    chunk: &ColumnChunkMetaData,
+) -> WriterPropertiesBuilder {
+    let path = chunk.column_path();
+    let has_dictionary = chunk.dictionary_page_offset().is_some();
+    let statistics = match (chunk.statistics(), chunk.column_index_offset()) {
+        (None, _) => EnabledStatistics::None,
+        (Some(_), None) => EnabledStatistics::Chunk,
+        (Some(_), Some(_)) => EnabledStatistics::Page,
+    };
+    let properties = properties
+        .set_column_compression(path.clone(), chunk.compression())
+        .set_column_dictionary_enabled(path.clone(), has_dictionary)
+        .set_column_statistics_enabled(path.clone(), statistics)
+        .set_column_bloom_filter_enabled(path.clone(), chunk.bloom_filter_offset().is_some());
+    let is_of_values = |encoding: &Encoding| {
+        matches!(
+            encoding,
+            Encoding::DELTA_BINARY_PACKED
+                | Encoding::DELTA_LENGTH_BYTE_ARRAY
+                | Encoding::DELTA_BYTE_ARRAY
+                | Encoding::BYTE_STREAM_SPLIT
+        )
+    };
+    match chunk.encodings().find(is_of_values) {
+        Some(encoding) => properties.set_column_encoding(path.clone(), encoding),
+        None => properties,
+    }
+}
+
+/// Why rows were not copied.
+pub(super) enum CopyError<E> {
+    Input(ParquetError),
+    Output(ParquetError),
+    Choice(E),
+}
+
+/// Copies the rows that are chosen, by their numbers from 0. A row group stays one; it goes if none of its rows stays.
+/// Rows get what is added, if anything; the number of the first one in the corpus comes with it.
+pub(super) fn copy<W: Write + Send, E>(
+    input: &SerializedFileReader<TableInput>,
+    output: &mut SerializedFileWriter<W>,
+    (added, first_number): (Option<&[AddedColumn]>, u64),
+    mut is_kept: impl FnMut(u64) -> std::result::Result<bool, E>,
+) -> std::result::Result<(), CopyError<E>> {
+    let mut first = 0;
+    for number in 0..input.num_row_groups() {
+        let group = input.get_row_group(number).map_err(CopyError::Input)?;
+        let rows = count(group.metadata().num_rows());
+        let kept: std::result::Result<Vec<bool>, E> =
+            (first..first + rows).map(&mut is_kept).collect();
+        let kept = kept.map_err(CopyError::Choice)?;
+        if kept.contains(&true) {
+            let mut copied = output.next_row_group().map_err(CopyError::Output)?;
+            copy_group(&*group, &mut copied, &kept)?;
+            for column in added.into_iter().flatten() {
+                let numbers = (first_number + first..).zip(&kept);
+                let numbers = numbers.filter_map(|(number, is_kept)| is_kept.then_some(number));
+                add_column(&mut copied, column, numbers).map_err(CopyError::Output)?;
+            }
+            copied.close().map_err(CopyError::Output)?;
+        }
+        first += rows;
+    }
+    Ok(())
+}
+
+fn copy_group<W: Write + Send, E>(
+    group: &dyn RowGroupReader,
+    copied: &mut SerializedRowGroupWriter<'_, W>,
+    kept: &[bool],
+) -> std::result::Result<(), CopyError<E>> {
+    for index in 0..group.num_columns() {
+        let reader = group.get_column_reader(index).map_err(CopyError::Input)?;
+        let writer = copied.next_column().map_err(CopyError::Output)?;
+        let missing = || ParquetError::General("a column is missing".into());
+        let mut writer = writer.ok_or_else(|| CopyError::Output(missing()))?;
+        let chunk = group.metadata().column(index);
+        let together = rows_together(count(chunk.uncompressed_size()), kept.len() as u64);
+        copy_column(reader, &mut writer, kept, together)?;
+        writer.close().map_err(CopyError::Output)?;
+    }
+    Ok(())
+}
+
+/// Writes a column that is not in the input; `numbers` are those of the rows in the corpus.
+fn add_column<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    column: &AddedColumn,
+    numbers: impl Iterator<Item = u64>,
+) -> Result<()> {
+    let writer = group.next_column()?;
+    let missing = || ParquetError::General("a column is missing".into());
+    let mut writer = writer.ok_or_else(missing)?;
+    match &column.values {
+        ColumnValues::Truth(value) => {
+            add_values(writer.typed::<BoolType>(), numbers.map(value))?;
+        }
+        ColumnValues::Integer(value) => {
+            let values = numbers.map(|number| value(number).map(u64::cast_signed));
+            add_values(writer.typed::<Int64Type>(), values)?;
+        }
+        ColumnValues::Number(value) => {
+            add_values(writer.typed::<DoubleType>(), numbers.map(value))?;
+        }
+        ColumnValues::Text(value) => {
+            let values = numbers.map(|number| value(number).map(|text| text.into_bytes().into()));
+            add_values(writer.typed::<ByteArrayType>(), values)?;
+        }
+    }
+    writer.close()
+}
+
+fn add_values<T: DataType>(
+    writer: &mut ColumnWriterImpl<'_, T>,
+    values: impl Iterator<Item = Option<T::T>>,
+) -> Result<()> {
+    for values in &values.chunks(ADDED_TOGETHER) {
+        let (mut present, mut levels) = (Vec::new(), Vec::new());
+        for value in values {
+            levels.push(i16::from(value.is_some()));
+            present.extend(value);
+        }
+        writer.write_batch(&present, Some(&levels), None)?;
+    }
+    Ok(())
+}
+
+fn copy_column<E>(
+    reader: ColumnReader,
+    writer: &mut SerializedColumnWriter<'_>,
+    kept: &[bool],
+    together: usize,
+) -> std::result::Result<(), CopyError<E>> {
+    match reader {
+        ColumnReader::BoolColumnReader(reader) => {
+            copy_values::<BoolType, E>(reader, writer.typed(), kept, together)
+        }
+        ColumnReader::Int32ColumnReader(reader) => {
+            copy_values::<Int32Type, E>(reader, writer.typed(), kept, together)
+        }
+        ColumnReader::Int64ColumnReader(reader) => {
+            copy_values::<Int64Type, E>(reader, writer.typed(), kept, together)
+        }
+        ColumnReader::Int96ColumnReader(reader) => {
+            copy_values::<Int96Type, E>(reader, writer.typed(), kept, together)
+        }
+        ColumnReader::FloatColumnReader(reader) => {
+            copy_values::<FloatType, E>(reader, writer.typed(), kept, together)
+        }
+        ColumnReader::DoubleColumnReader(reader) => {
+            copy_values::<DoubleType, E>(reader, writer.typed(), kept, together)
+        }
+        ColumnReader::ByteArrayColumnReader(reader) => {
+            copy_values::<ByteArrayType, E>(reader, writer.typed(), kept, together)
+        }
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+            copy_values::<FixedLenByteArrayType, E>(reader, writer.typed(), kept, together)
+        }
+    }
+}
+
+/// Copies the values of kept rows. A row has one level, or several if it holds a list; of the levels those
+/// have a value that are as high as they can be.
+fn copy_values<T: DataType, E>(
+    mut reader: ColumnReaderImpl<T>,
+    writer: &mut ColumnWriterImpl<'_, T>,
+    kept: &[bool],
+    together: usize,
+) -> std::result::Result<(), CopyError<E>> {
+    let column = writer.get_descriptor();
+    let (max_definition, max_repetition) = (column.max_def_level(), column.max_rep_level());
+    let (mut values, mut definitions, mut repetitions) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rows = kept;
+    loop {
+        values.clear();
+        definitions.clear();
+        repetitions.clear();
+        let found = reader.read_records(
+            together,
+            Some(&mut definitions),
+            Some(&mut repetitions),
+            &mut values,
+        );
+        let (records, _, levels) = found.map_err(CopyError::Input)?;
+        if records == 0 {
+            break;
+        }
+        let Some((now, later)) = rows.split_at_checked(records) else {
+            return Err(too_many());
+        };
+        rows = later;
+        let mut of_rows = now.iter();
+        let (mut of_values, mut is_row_kept) = (Vec::with_capacity(values.len()), false);
+        let mut of_levels = Vec::with_capacity(levels);
+        for level in 0..levels {
+            if max_repetition == 0 || repetitions.get(level) == Some(&0) {
+                is_row_kept = *of_rows.next().ok_or_else(too_many)?;
+            }
+            of_levels.push(is_row_kept);
+            if max_definition == 0 || definitions.get(level) == Some(&max_definition) {
+                of_values.push(is_row_kept);
+            }
+        }
+        retain(&mut values, &of_values);
+        retain(&mut definitions, &of_levels);
+        retain(&mut repetitions, &of_levels);
+        let definitions = (max_definition > 0).then_some(&*definitions);
+        let repetitions = (max_repetition > 0).then_some(&*repetitions);
+        let written = writer.write_batch(&values, definitions, repetitions);
+        written.map_err(CopyError::Output)?;
+    }
+    match rows {
+        [] => Ok(()),
+        _ => Err(CopyError::Input(ParquetError::EOF(
+            "a column has fewer rows than its row group".into(),
+        ))),
+    }
+}
+
+fn too_many<E>() -> CopyError<E> {
+    let message = "a column has more rows than its row group";
+    CopyError::Input(ParquetError::General(message.into()))
+}
+
+/// Keeps the elements whose flag is set.
+fn retain<T>(elements: &mut Vec<T>, kept: &[bool]) {
+    let mut kept = kept.iter();
+    elements.retain(|_| kept.next() == Some(&true));
+}

@@ -1,0 +1,100 @@
+//! Which columns of a table are read, and whether they can be.
+
+use arrow_schema::{DataType, Field, Fields, Schema};
+
+use super::json;
+use crate::bad_document::BadDocument;
+use crate::columns;
+use crate::line;
+use crate::settings::CorpusSettings;
+
+/// Rows that are decoded together take about so many bytes, and are at most so many.
+const BATCH_BYTES: u64 = 4 << 20;
+const MAX_BATCH_ROWS: u64 = 1024;
+
+/// How many of so many rows, which take so many bytes, are decoded together.
+pub(super) fn rows_together(bytes: u64, rows: u64) -> usize {
+    let row_bytes = (bytes / rows.max(1)).max(1);
+    // No more than `MAX_BATCH_ROWS`.
+    (BATCH_BYTES / row_bytes).clamp(1, MAX_BATCH_ROWS) as usize
+}
+
+/// An error unless the schema has the columns that are asked for, and texts are strings.
+pub(super) fn check(schema: &Schema, settings: &CorpusSettings) -> Result<(), BadDocument> {
+    let mut names = Vec::new();
+    list_names("", schema.fields(), &mut names);
+    columns::must_be_there(&names, settings)?;
+    for path in line::paths(settings) {
+        let field = find(schema.fields(), path);
+        let field = field.filter(|field| !json::is_written(field.data_type()));
+        if let Some(data_type) = field.map(Field::data_type) {
+            let reason = format!("column {path:?} is {data_type}, which is not read");
+            return Err(BadDocument::new(reason).with_advice("cast it to strings or numbers"));
+        }
+    }
+    if !settings.content.takes_texts {
+        return Ok(());
+    }
+    for path in &settings.text_fields {
+        match find(schema.fields(), path.name()) {
+            Some(field) => must_be_text(path.name(), field)?,
+            None => continue,
+        }
+    }
+    Ok(())
+}
+
+/// True if a column, whose parts these are, is the one of this path or a part of it.
+pub(super) fn is_of_path(parts: &[String], path: &str) -> bool {
+    let Some((first, others)) = parts.split_first() else {
+        return false;
+    };
+    let nested = || {
+        let (name, rest) = path.split_once('.')?;
+        (first == name).then(|| is_of_path(others, rest))
+    };
+    first == path || nested().unwrap_or(false)
+}
+
+/// The field at a path; a name that has the dots itself comes first.
+fn find<'f>(fields: &'f Fields, path: &str) -> Option<&'f Field> {
+    let named = |name: &str| fields.iter().find(|field| field.name() == name);
+    if let Some(field) = named(path) {
+        return Some(field);
+    }
+    let (first, rest) = path.split_once('.')?;
+    match named(first)?.data_type() {
+        DataType::Struct(inner) => find(inner, rest),
+        _ => None,
+    }
+}
+
+fn list_names(before: &str, fields: &Fields, names: &mut Vec<String>) {
+    for field in fields {
+        let name = format!("{before}{}", field.name());
+        if let DataType::Struct(inner) = field.data_type() {
+            list_names(&format!("{name}."), inner, names);
+        }
+        names.push(name);
+    }
+}
+
+fn must_be_text(path: &str, field: &Field) -> Result<(), BadDocument> {
+    let data_type = field.data_type();
+    let advice = match data_type {
+        // A column of nulls has this type.
+        DataType::Null => return Ok(()),
+        _ if json::is_text(data_type) => return Ok(()),
+        DataType::Struct(inner) => {
+            let names = inner.iter().map(|field| format!("{path}.{}", field.name()));
+            let names: Vec<_> = names.collect();
+            format!("--text-field names one of its fields: {}", names.join(", "))
+        }
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+            "cast it to strings, as duckdb does with decode(column)".to_owned()
+        }
+        _ => "--text-field names another column".to_owned(),
+    };
+    let bad = BadDocument::new(format!("column {path:?} is {data_type}, expected strings"));
+    Err(bad.with_advice(advice))
+}

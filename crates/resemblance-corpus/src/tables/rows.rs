@@ -1,0 +1,155 @@
+//! The rows of a table as lines of JSON.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, Schema};
+use bytes::Bytes;
+
+use super::arrow_ipc::{self, IpcBatches, IpcOutline};
+use super::json;
+use super::parquet_file;
+use super::projection::{self, rows_together};
+use super::table_file::TableFile;
+use crate::bad_document::BadDocument;
+use crate::error::CorpusError;
+use crate::line;
+use crate::settings::{CorpusSettings, SourceKind};
+
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+
+/// The rows of one table, in their order.
+pub(crate) struct TableRows {
+    file: TableFile,
+    batches: Batches,
+    /// What is left of the batch that was decoded last, and how many rows of it are taken together.
+    batch: Option<(RecordBatch, usize)>,
+    /// Lines that were made and not taken.
+    lines: Bytes,
+    rows: u64,
+    decoded_rows: u64,
+    counted_bytes: u64,
+    bytes_read: Arc<AtomicU64>,
+}
+
+impl TableRows {
+    /// The rows of a file, of the columns that are asked for; a bad document if they are not there.
+    pub(crate) fn open(
+        file: TableFile,
+        settings: &CorpusSettings,
+        bytes_read: Arc<AtomicU64>,
+    ) -> Result<Result<Self, BadDocument>, CorpusError> {
+        let (batches, rows) = match file.kind {
+            SourceKind::Parquet => {
+                let (metadata, schema) = file.decode(|| parquet_file::load(&file.file))?;
+                if let Err(bad) = projection::check(&schema, settings) {
+                    return Ok(Err(bad));
+                }
+                let rows = parquet_file::rows(metadata.metadata());
+                let input = file.rewound()?;
+                let paths = line::paths(settings);
+                let batches = file.decode(|| parquet_file::batches(input, metadata, &paths))?;
+                (Box::new(batches) as Batches, rows)
+            }
+            _ => {
+                let (batches, rows) = match Self::open_ipc(&file, settings)? {
+                    Ok(opened) => opened,
+                    Err(bad) => return Ok(Err(bad)),
+                };
+                (Box::new(batches) as Batches, rows)
+            }
+        };
+        Ok(Ok(Self {
+            file,
+            batches,
+            batch: None,
+            lines: Bytes::new(),
+            rows,
+            decoded_rows: 0,
+            counted_bytes: 0,
+            bytes_read,
+        }))
+    }
+
+    fn open_ipc(
+        file: &TableFile,
+        settings: &CorpusSettings,
+    ) -> Result<Result<(IpcBatches, u64), BadDocument>, CorpusError> {
+        let is_file = file.begins_with(arrow_ipc::FILE_MAGIC)?;
+        let input = file.rewound()?;
+        let outline = file.decode(|| IpcOutline::read(input, is_file))?;
+        let all = file.decode(|| IpcBatches::open(&file.file, is_file, |_| true))?;
+        let schema: Arc<Schema> = all.schema();
+        if let Err(bad) = projection::check(&schema, settings) {
+            return Ok(Err(bad));
+        }
+        let paths = line::paths(settings);
+        let is_wanted = |name: &str| {
+            let is_of =
+                |path: &&str| *path == name || path.split_once('.').is_some_and(|(n, _)| n == name);
+            paths.iter().any(is_of)
+        };
+        let batches = file.decode(|| IpcBatches::open(&file.file, is_file, is_wanted))?;
+        Ok(Ok((batches, outline.rows)))
+    }
+
+    /// The number of rows.
+    pub(crate) fn len(&self) -> u64 {
+        self.rows
+    }
+
+    /// The line of the next row, or nothing after the last.
+    pub(crate) fn next(&mut self) -> Result<Option<Bytes>, CorpusError> {
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.lines) {
+                return Ok(Some(self.lines.split_to(end + 1)));
+            }
+            let Some(batch) = self.next_batch()? else {
+                let (found, told) = (self.decoded_rows, self.rows);
+                if found != told {
+                    let message = format!("{found} rows were found, {told} expected");
+                    return Err(self.file.damaged(&message));
+                }
+                return Ok(None);
+            };
+            self.lines = self.file.decode(|| json::lines(&batch))?.into();
+            self.count(batch.num_rows());
+        }
+    }
+
+    /// The next rows, of which few are made into lines at a time.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, CorpusError> {
+        let (batch, together) = match self.batch.take() {
+            Some(left) => left,
+            None => {
+                let batches = &mut self.batches;
+                let Some(batch) = self.file.decode(|| batches.next().transpose())? else {
+                    return Ok(None);
+                };
+                // The parts of a batch share its memory, and would count all of it.
+                let bytes = batch.get_array_memory_size() as u64;
+                let together = rows_together(bytes, batch.num_rows() as u64);
+                (batch, together)
+            }
+        };
+        let rows = batch.num_rows();
+        if rows > together {
+            self.batch = Some((batch.slice(together, rows - together), together));
+        }
+        Ok(Some(batch.slice(0, together.min(rows))))
+    }
+
+    /// Counts as read what share of the file the rows have been.
+    fn count(&mut self, rows: usize) {
+        self.decoded_rows += rows as u64;
+        let share = u128::from(self.decoded_rows) * u128::from(self.file.length);
+        let bytes = share / u128::from(self.rows.max(1));
+        let bytes = u64::try_from(bytes)
+            .unwrap_or(u64::MAX)
+            .min(self.file.length);
+        self.bytes_read
+            .fetch_add(bytes - self.counted_bytes, Ordering::Relaxed);
+        self.counted_bytes = bytes;
+    }
+}

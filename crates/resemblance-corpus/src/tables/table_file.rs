@@ -1,0 +1,134 @@
+//! A table that is open, and what tells whether it is still the same.
+
+use std::fs::File;
+use std::io::Read;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+#[cfg(feature = "remote")]
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use super::table_input::TableInput;
+use crate::error::CorpusError;
+use crate::input::Compression;
+#[cfg(feature = "remote")]
+use crate::remote::RangeReader;
+use crate::settings::SourceKind;
+use crate::source::{CorpusSource, SourceOrigin};
+
+/// An open file of a table.
+pub(crate) struct TableFile {
+    pub(super) file: TableInput,
+    /// In messages.
+    pub(super) name: PathBuf,
+    pub(super) kind: SourceKind,
+    pub(super) length: u64,
+    /// What tells versions of the same length apart.
+    version: Vec<u8>,
+}
+
+impl TableFile {
+    /// Opens a source. A pipe cannot be read, because a table is read from its end.
+    pub(crate) fn open(source: &CorpusSource) -> Result<Self, CorpusError> {
+        let name = source.name().into_owned();
+        let kind = source.kind;
+        let (file, length, version) = match &source.origin {
+            #[cfg(feature = "remote")]
+            SourceOrigin::Remote(object) => {
+                let reader = TableInput::Remote(RangeReader::new(Arc::clone(object)));
+                // What has no version is copied before it is read twice.
+                let version = object.version().map_or_else(Vec::new, String::into_bytes);
+                (reader, object.bytes(), version)
+            }
+            SourceOrigin::Spool(file, _) => {
+                let file = file.try_clone().map_err(|e| CorpusError::open(&name, e))?;
+                Self::local(file, &name, kind)?
+            }
+            SourceOrigin::Path(_) | SourceOrigin::Folder(_) => {
+                let file = File::open(&name).map_err(|e| CorpusError::open(&name, e))?;
+                Self::local(file, &name, kind)?
+            }
+            _ => return Err(CorpusError::not_from_the_end(&name, kind.name())),
+        };
+        let file = Self {
+            file,
+            name,
+            kind,
+            length,
+            version,
+        };
+        if Compression::from_content(&file.start(6)?) != Compression::None {
+            return Err(CorpusError::not_from_the_end(&file.name, kind.name()));
+        }
+        if length == 0 {
+            let message = format!("{} is empty; {} is never", file.name.display(), kind.name());
+            return Err(CorpusError::bad(message));
+        }
+        Ok(file)
+    }
+
+    /// A file of this machine, its length and the time of its last change.
+    fn local(
+        file: File,
+        name: &Path,
+        kind: SourceKind,
+    ) -> Result<(TableInput, u64, Vec<u8>), CorpusError> {
+        let metadata = file.metadata().map_err(|e| CorpusError::open(name, e))?;
+        if !metadata.is_file() {
+            return Err(CorpusError::not_from_the_end(name, kind.name()));
+        }
+        let since_1970 = |time| std::time::SystemTime::duration_since(&time, UNIX_EPOCH).ok();
+        let modified = metadata.modified().ok().and_then(since_1970);
+        let modified = modified.map_or(0, |time| time.as_nanos());
+        let version = modified.to_le_bytes().to_vec();
+        Ok((TableInput::File(file), metadata.len(), version))
+    }
+
+    /// What changes when the file is written to: its length and when that was done, or what its server calls the
+    /// version.
+    pub(crate) fn identity(&self) -> Vec<u8> {
+        [&self.length.to_le_bytes(), &*self.version].concat()
+    }
+
+    /// Another handle, at the beginning.
+    pub(super) fn rewound(&self) -> Result<TableInput, CorpusError> {
+        let rewound = self.file.rewound();
+        rewound.map_err(|e| CorpusError::open(&self.name, e))
+    }
+
+    /// True if the file begins so.
+    pub(super) fn begins_with(&self, magic: &[u8]) -> Result<bool, CorpusError> {
+        Ok(self.start(magic.len())? == magic)
+    }
+
+    /// So many bytes of its beginning, fewer of a shorter one.
+    fn start(&self, length: usize) -> Result<Vec<u8>, CorpusError> {
+        let mut start = Vec::new();
+        let read = self.rewound()?.take(length as u64).read_to_end(&mut start);
+        read.map_err(|e| CorpusError::read(&self.name, false, &e))?;
+        Ok(start)
+    }
+
+    /// What a decoder makes of the file. Decoders may panic on damaged ones.
+    pub(super) fn decode<T, E: std::fmt::Display>(
+        &self,
+        decode: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, CorpusError> {
+        match std::panic::catch_unwind(AssertUnwindSafe(decode)) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(self.damaged(&error)),
+            Err(_) => Err(self.damaged(&"its decoder gave up")),
+        }
+    }
+
+    /// What a decoder says of the file.
+    pub(super) fn damaged(&self, error: &dyn std::fmt::Display) -> CorpusError {
+        if let Some(failure) = self.file.failure() {
+            return CorpusError::Io(failure);
+        }
+        let (name, kind) = (self.name.display(), self.kind.name());
+        CorpusError::bad(format!(
+            "{name} is no {kind}, or damaged or cut short: {error}"
+        ))
+    }
+}
