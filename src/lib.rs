@@ -150,7 +150,9 @@ pub use maintain::{
 };
 pub use observe::{Latencies, Metrics};
 pub use options::StoreOptions;
-pub use query::{Bounds, ContainmentQuery, Earlier, Family, Nearest, OneOrMany, Query};
+pub use query::{
+    Bounds, ContainmentQuery, Earlier, Family, Nearest, OneOrMany, Query, SearchOptions,
+};
 pub use read::Records;
 pub use schema::{
     Combine, DesignReport, MinHash, MinHashSchema, Rebanding, Schema, SchemaBuilder, SimHash,

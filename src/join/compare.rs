@@ -144,7 +144,7 @@ impl Comparer<'_> {
     /// Returns the events found in the rows, in their order, whatever the number of threads.
     pub(crate) fn compare(self, rows: &[GroupRow]) -> Result<Vec<Event>> {
         let comparisons: usize = rows.iter().map(|row| row.a.len()).sum();
-        let threads = self.settings.options.threads;
+        let threads = self.settings.threads;
         let threads = threads.min(comparisons / MIN_PER_THREAD).max(1);
         let shares = shares(rows, comparisons.div_ceil(threads));
         let shared: usize = shares.iter().map(|share| share.len()).sum();

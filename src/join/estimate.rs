@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::join::buckets::BucketStream;
-use crate::join::live::LiveDocuments;
-use crate::join::options::JoinOptions;
+use crate::join::join_lanes::BucketStream;
 use crate::join::partners::for_each_within;
-use crate::join::settings::{BATCH_BYTES, Settings};
-use crate::join::source::JoinSource;
-use crate::query::Bounds;
+use crate::join::settings::{BATCH_BYTES, JoinOptions, Settings};
+use crate::join::source::{JoinSource, LiveDocuments};
 
 /// Maximum number of postings of a lane in the sample.
 const SAMPLE_POSTINGS: u64 = 1 << 18;
@@ -75,8 +72,13 @@ struct Sample {
 }
 
 /// Estimates the work and the result of a join from samples of its lanes.
-pub(super) fn estimate(source: &Arc<dyn JoinSource>, bounds: Bounds) -> Result<JoinEstimate> {
-    let settings = Settings::new(&**source, bounds, JoinOptions::default(), false)?;
+pub(super) fn estimate(source: &Arc<dyn JoinSource>, options: JoinOptions) -> Result<JoinEstimate> {
+    // It says what the join would take without a limit on buckets.
+    let unlimited = JoinOptions {
+        max_bucket: None,
+        ..options
+    };
+    let settings = Settings::new(&**source, unlimited, false)?;
     source
         .context()
         .run_checked(|| estimate_with(source, &settings))

@@ -7,15 +7,12 @@ use std::thread::JoinHandle;
 use crate::error::Result;
 use crate::format::Posting;
 use crate::invariant::OrBug;
-use crate::join::batch::{BucketPiece, CutBuckets, JoinBatch};
-use crate::join::buckets::BucketStream;
-use crate::join::live::LiveDocuments;
-use crate::join::noted::{MIN_DOCUMENTS, NotedDocuments};
-use crate::join::options::LeftOut;
+use crate::join::batch::{BucketPiece, CutBuckets, JoinBatch, MIN_DOCUMENTS, NotedDocuments};
+use crate::join::join_lanes::BucketStream;
 use crate::join::partners::Partners;
-use crate::join::settings::Settings;
+use crate::join::settings::{LeftOut, Settings};
 use crate::join::signature_batch::stopped;
-use crate::join::source::JoinSource;
+use crate::join::source::{JoinSource, LiveDocuments};
 use crate::threads::spawn;
 
 /// Maximum number of documents in a batch whose signatures need not be read.
@@ -111,7 +108,7 @@ impl Gatherer {
                 None => None,
             },
         };
-        if settings.options.threads > 1
+        if settings.threads > 1
             && let Some(lane) = self.lanes.next()
         {
             let source = Arc::clone(source);
@@ -274,7 +271,7 @@ impl Gatherer {
         settings: &Settings,
         batch: &mut JoinBatch,
     ) -> Result<NotedDocuments> {
-        let (threads, with_codes) = (settings.options.threads, settings.with_codes);
+        let (threads, with_codes) = (settings.threads, settings.with_codes);
         if source.holds_signatures() {
             batch.signatures = source.signatures(&self.ids, with_codes, threads)?;
             return Ok(NotedDocuments::default());
@@ -307,7 +304,7 @@ impl Gatherer {
         batch: &mut JoinBatch,
         (lane, low_code, mut ids): (u16, u64, Vec<u64>),
     ) -> Result<()> {
-        let threads = settings.options.threads;
+        let threads = settings.threads;
         let mut documents = Vec::with_capacity(ids.len());
         ids.sort_unstable();
         let noted = NotedDocuments::read(source, &ids)?;

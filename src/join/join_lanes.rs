@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::format::Posting;
 use crate::invariant::OrBug;
-use crate::join::source::{JoinSource, LanePostings};
+use crate::join::source::{JoinSource, LanePostings, LiveDocuments};
 use crate::lanes::{LaneSet, TableDesign};
 use crate::query::ResolvedBounds;
 use crate::read::PostingTable;
@@ -103,8 +103,8 @@ impl OwnTable {
         };
         let mut share: Vec<Posting> = Vec::new();
         let mut end = None;
-        let table = self.lanes.set().table(self.lane);
-        let table = table.or_bug("the table of a lane")?;
+        let lanes = self.lanes.set();
+        let table = lanes.table(self.lane).or_bug("the table of a lane")?;
         self.source.fingerprints(&mut |id, fingerprint| {
             let code = table.permute(fingerprint);
             let posting = Posting { code, id };
@@ -143,5 +143,55 @@ impl Iterator for OwnTable {
                 }
             }
         }
+    }
+}
+
+/// A lane that is being read.
+pub(super) struct BucketStream {
+    lane: u16,
+    postings: LanePostings,
+    /// Read, but of the next bucket.
+    next: Option<Posting>,
+}
+
+impl BucketStream {
+    pub(crate) fn open(
+        source: &Arc<dyn JoinSource>,
+        lanes: &Arc<JoinLanes>,
+        lane: u16,
+    ) -> Result<Self> {
+        let mut postings = lanes.open(source, lane)?;
+        let next = postings.next().transpose()?;
+        Ok(Self {
+            lane,
+            postings,
+            next,
+        })
+    }
+
+    pub(crate) fn lane(&self) -> u16 {
+        self.lane
+    }
+
+    /// Reads the postings of the next bucket, ascending by code, then id. Only those of live
+    /// documents are kept, so there may be none. Returns false at the end of the lane.
+    pub(crate) fn read(
+        &mut self,
+        lanes: &LaneSet,
+        live: &LiveDocuments,
+        bucket: &mut Vec<Posting>,
+    ) -> Result<bool> {
+        bucket.clear();
+        let Some(first) = self.next else {
+            return Ok(false);
+        };
+        let (_, high) = lanes.bucket_range(self.lane, first.code);
+        while let Some(posting) = self.next.filter(|posting| posting.code <= high) {
+            if live.contains(posting.id) {
+                bucket.push(posting);
+            }
+            self.next = self.postings.next().transpose()?;
+        }
+        Ok(true)
     }
 }

@@ -3,18 +3,12 @@
 //! Reads whole lanes of a snapshot; imports `query` for bounds and scores.
 
 mod batch;
-mod buckets;
 mod clusters;
 mod compare;
 mod disjoint_sets;
 mod estimate;
 mod gather;
 mod join_lanes;
-mod linker;
-mod live;
-mod noted;
-mod options;
-mod pair;
 mod pairs;
 mod partners;
 mod request;
@@ -29,10 +23,9 @@ mod verify;
 pub use clusters::{Clusters, SuspiciousCluster};
 pub(crate) use disjoint_sets::DisjointSets;
 pub use estimate::JoinEstimate;
-pub(crate) use live::LiveDocuments;
-pub use options::LeftOut;
-pub use pair::Pair;
 pub use pairs::Pairs;
 pub use request::Join;
+pub use settings::LeftOut;
 pub(crate) use signature_batch::SignatureBatch;
-pub(crate) use source::{JoinSource, LanePostings, VisitFingerprints, VisitNotes};
+pub(crate) use source::{JoinSource, LanePostings, LiveDocuments, VisitFingerprints, VisitNotes};
+pub use verify::Pair;

@@ -9,13 +9,10 @@ use crate::invariant::invariant;
 use crate::join::batch::JoinBatch;
 use crate::join::compare::{Comparer, Cursor, Event};
 use crate::join::gather::Gatherer;
-use crate::join::options::{JoinOptions, LeftOut};
-use crate::join::pair::Pair;
 use crate::join::resident::with_signatures;
-use crate::join::settings::Settings;
+use crate::join::settings::{JoinOptions, LeftOut, Settings};
 use crate::join::source::JoinSource;
-use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, Verifier};
-use crate::query::Bounds;
+use crate::join::verify::{Pair, PairSimilarity, ROUND_CANDIDATES, Verifier};
 use crate::sketch::ValueLayout;
 use crate::types::{DocumentId, Phase, Watch};
 
@@ -74,12 +71,11 @@ pub(super) struct EventPairs {
 impl Pairs {
     pub(super) fn new(
         source: Arc<dyn JoinSource>,
-        bounds: Bounds,
         options: JoinOptions,
         links_only: bool,
     ) -> Result<Self> {
         Ok(Self {
-            settings: Settings::new(&*source, bounds, options, links_only)?,
+            settings: Settings::new(&*source, options, links_only)?,
             source,
             gatherer: None,
             batch: JoinBatch::default(),
@@ -256,7 +252,7 @@ impl Pairs {
             return Ok(true);
         }
         if let Some(piece) = read {
-            let threads = settings.options.threads;
+            let threads = settings.threads;
             let with_codes = settings.with_codes;
             self.batch.read_piece(source, piece, with_codes, threads)?;
         }
@@ -336,12 +332,12 @@ impl Iterator for Pairs {
         }
         // Pairs that were found before a fork need no reading, which would notice it.
         let forked = self.source.check_home();
-        let next = match (forked, self.verify.clone()) {
+        let found = match (forked, self.verify.clone()) {
             (Err(error), _) => Err(error),
             (Ok(()), Some(verify)) => self.next_verified(&*verify),
             (Ok(()), None) => self.next_candidate(),
         };
-        let next = next.transpose();
+        let next = found.transpose();
         self.failed = !matches!(next, Some(Ok(_)));
         next
     }

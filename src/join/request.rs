@@ -8,11 +8,11 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::join::clusters::Clusters;
 use crate::join::estimate::{JoinEstimate, estimate};
-use crate::join::options::JoinOptions;
 use crate::join::pairs::Pairs;
+use crate::join::settings::JoinOptions;
 use crate::join::source::JoinSource;
 use crate::join::verify::PairSimilarity;
-use crate::query::{Bounds, ResolvedBounds};
+use crate::query::{Bounds, ResolvedBounds, SearchOptions};
 use crate::types::{DocumentId, Progress, Watch};
 
 #[cfg(doc)]
@@ -39,7 +39,6 @@ use crate::error::Error;
 #[must_use = "a join does nothing until it is run"]
 pub struct Join<'a, A> {
     pub(super) source: Arc<dyn JoinSource>,
-    pub(super) bounds: Bounds,
     pub(super) options: JoinOptions,
     pub(super) verify: Option<Arc<PairSimilarity>>,
     on_progress: Option<Box<OnProgress<'a>>>,
@@ -51,7 +50,6 @@ type OnProgress<'a> = dyn FnMut(Progress) -> ControlFlow<()> + Send + 'a;
 impl<A> fmt::Debug for Join<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Join")
-            .field("bounds", &self.bounds)
             .field("options", &self.options)
             .field("verifies", &self.verify.is_some())
             .finish_non_exhaustive()
@@ -62,7 +60,6 @@ impl<'a, A> Join<'a, A> {
     pub(crate) fn new(source: Arc<dyn JoinSource>) -> Self {
         Self {
             source,
-            bounds: Bounds::new(),
             options: JoinOptions::default(),
             verify: None,
             on_progress: None,
@@ -76,12 +73,21 @@ impl<'a, A> Join<'a, A> {
 
     /// The bounds that the caller gave.
     pub(crate) fn given_bounds(&self) -> Bounds {
-        self.bounds
+        self.options.search.bounds
     }
 
     /// The bounds; an error if the schema does not allow them.
     pub(crate) fn resolved_bounds(&self) -> Result<ResolvedBounds> {
-        self.bounds.resolve(&self.source.context().schema, false)
+        self.options
+            .search
+            .bounds
+            .resolve(&self.source.context().schema, false)
+    }
+
+    /// Replaces the bounds and the number of threads that were set before: see [`SearchOptions`].
+    pub fn options(mut self, options: SearchOptions) -> Self {
+        self.options.search = options;
+        self
     }
 
     /// The bounds, in place of those that were set before.
@@ -96,13 +102,13 @@ impl<'a, A> Join<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn bounds(mut self, bounds: Bounds) -> Self {
-        self.bounds = bounds;
+        self.options.search.bounds = bounds;
         self
     }
 
     /// See [`Bounds::min_similarity`].
     pub fn min_similarity(mut self, similarity: f64) -> Self {
-        self.bounds = self.bounds.min_similarity(similarity);
+        self.options.search.bounds.min_similarity = Some(similarity);
         self
     }
 
@@ -122,7 +128,13 @@ impl<'a, A> Join<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn max_distance(mut self, distance: u32) -> Self {
-        self.bounds = self.bounds.max_distance(distance);
+        self.options.search.bounds.max_distance = Some(distance);
+        self
+    }
+
+    /// See [`Bounds::accept_lower_recall`].
+    pub fn accept_lower_recall(mut self) -> Self {
+        self.options.search.bounds.accept_lower_recall = true;
         self
     }
 
@@ -147,7 +159,7 @@ impl<'a, A> Join<'a, A> {
     /// Threads that read and compare signatures, 1 to 1,024; one if not given. The result and its order
     /// are the same for any number.
     pub fn threads(mut self, threads: usize) -> Self {
-        self.options.threads = threads;
+        self.options.search.threads = Some(threads);
         self
     }
 
@@ -244,7 +256,7 @@ impl<'a, A> Join<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn estimate(&self) -> Result<JoinEstimate> {
-        estimate(&self.source, self.bounds)
+        estimate(&self.source, self.options)
     }
 }
 
@@ -256,7 +268,7 @@ impl Join<'_, Pairs> {
     /// [`Error::InvalidParameter`] for bounds outside the schema and for an option out of its range; the
     /// iterator yields an error and ends where the file cannot be read.
     pub fn run(self) -> Result<Pairs> {
-        let pairs = Pairs::new(self.source, self.bounds, self.options, false)?;
+        let pairs = Pairs::new(self.source, self.options, false)?;
         Ok(match self.verify {
             Some(verify) => pairs.verified(verify),
             None => pairs,
@@ -297,7 +309,6 @@ impl<'a> Join<'a, Clusters> {
         }
         let pairs = Join {
             source: self.source,
-            bounds: self.bounds,
             options: self.options,
             verify: self.verify,
             on_progress: None,
@@ -320,7 +331,7 @@ impl<'a> Join<'a, Clusters> {
         }
         let documents = self.source.len();
         let is_verified = self.verify.is_some();
-        let pairs = Pairs::new(self.source, self.bounds, self.options, !is_verified)?;
+        let pairs = Pairs::new(self.source, self.options, !is_verified)?;
         watch.run(|watch| match self.verify {
             Some(verify) => Clusters::from_verified(pairs.unverified(), verify, documents, watch),
             None => Clusters::from_pairs(pairs, documents, watch),

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::join::buckets::BucketStream;
-use crate::join::live::LiveDocuments;
+use crate::join::join_lanes::BucketStream;
 use crate::join::settings::Settings;
 use crate::join::signature_batch::SignatureBatch;
-use crate::join::source::{JoinSource, LanePostings, VisitFingerprints, VisitNotes};
+use crate::join::source::{JoinSource, LanePostings, LiveDocuments, VisitFingerprints, VisitNotes};
 use crate::read::PostingTable;
 use crate::state::SharedContext;
 use crate::types::Record;
@@ -31,7 +30,7 @@ pub(super) fn with_signatures(
     let Some(ids) = documents_with_partners(&source, settings, most)? else {
         return Ok(source);
     };
-    let threads = settings.options.threads;
+    let threads = settings.threads;
     let signatures = source.signatures(&ids, settings.with_codes, threads)?;
     Ok(Arc::new(ResidentSource { source, signatures }))
 }

@@ -3,14 +3,47 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::join::join_lanes::JoinLanes;
-use crate::join::options::JoinOptions;
 use crate::join::signature_batch::SignatureBatch;
 use crate::join::source::JoinSource;
 use crate::lanes::{LaneSet, TableDesign};
-use crate::query::{Bounds, ResolvedBounds};
+use crate::query::{ResolvedBounds, SearchOptions};
 use crate::sketch::ValueLayout;
+
+/// Memory for signatures, unless the caller says otherwise.
+const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
+
+/// The options of a join.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JoinOptions {
+    /// Of these a join reads the bounds and the number of threads.
+    pub(super) search: SearchOptions,
+    /// Memory for signatures that are read before the join, in bytes.
+    pub(super) memory_bytes: u64,
+    /// The maximum number of signatures of a bucket that are compared with all of it.
+    pub(super) max_bucket: Option<usize>,
+}
+
+impl Default for JoinOptions {
+    fn default() -> Self {
+        Self {
+            search: SearchOptions::default(),
+            memory_bytes: DEFAULT_MEMORY_BYTES,
+            max_bucket: None,
+        }
+    }
+}
+
+impl JoinOptions {
+    fn validate(&self) -> Result<()> {
+        self.search.check_threads()?;
+        if self.max_bucket == Some(0) {
+            return Err(Error::invalid("max_bucket", 0, "at least 1"));
+        }
+        Ok(())
+    }
+}
 
 /// Signatures in memory at a time take at most twice as much.
 pub(super) const BATCH_BYTES: usize = 32 << 20;
@@ -21,6 +54,7 @@ const MIN_BATCH_DOCUMENTS: usize = 1 << 10;
 pub(super) struct Settings {
     pub(super) bounds: ResolvedBounds,
     pub(super) options: JoinOptions,
+    pub(super) threads: usize,
     /// True if the join needs only enough pairs to connect all that are near, not all pairs.
     pub(super) links_only: bool,
     /// True if all candidates are returned, however dissimilar by their estimates, to be verified.
@@ -46,13 +80,12 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn new(
         source: &dyn JoinSource,
-        bounds: Bounds,
         options: JoinOptions,
         links_only: bool,
     ) -> Result<Self> {
         options.validate()?;
         let schema = &source.context().schema;
-        let bounds = bounds.resolve(schema, false)?;
+        let bounds = options.search.bounds.resolve(schema, false)?;
         let shape = source.context().shape();
         let join_lanes = JoinLanes::new(source, &bounds)?;
         let reads_signatures = !source.context().codes_are_signatures();
@@ -63,6 +96,7 @@ impl Settings {
             join_lanes: Arc::new(join_lanes),
             bounds,
             options,
+            threads: options.search.threads.unwrap_or(1),
             links_only,
             verifies: false,
             reads_signatures,
@@ -129,5 +163,61 @@ impl TableLane<'_> {
         let differing = self.fingerprint(a ^ b).into();
         let none = 0_u64.into();
         self.design.first_shared_table(&differing, &none) == Some(self.number)
+    }
+}
+
+/// The documents and pairs that a join did not compare because of [`Join::max_bucket`](crate::Join::max_bucket). If
+/// all counts are zero, nothing is missing for that reason.
+///
+/// ```
+/// # use resemblance::{Document, MinHash, Schema, Signature, Store};
+/// # let folder = tempfile::tempdir().unwrap();
+/// let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8)).build()?;
+/// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for number in 0..4 {
+///     // All share the first half, and so a bucket.
+///     let values = [vec![7; 8], vec![number; 8]].concat();
+///     store.insert(Document::without_key(), &Signature::from_minhash(values))?;
+/// }
+/// let clusters = store.snapshot()?.clusters().max_bucket(1).run()?;
+/// let left_out = clusters.left_out();
+/// assert!(!left_out.is_empty());
+/// assert_eq!((left_out.buckets, left_out.documents, left_out.pairs), (1, 3, 3));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// Buckets that were cut short.
+    pub buckets: u64,
+    /// Documents in them that were compared with the first ones only; a document counts in each of
+    /// its buckets.
+    pub documents: u64,
+    /// Pairs of these that were not compared in their bucket; a pair counts in each bucket that it
+    /// shares. Some may have been found in a smaller bucket all the same.
+    pub pairs: u64,
+}
+
+impl LeftOut {
+    /// Returns true if nothing was left out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Adds a bucket, given the sizes of the groups of equal documents that were not compared
+    /// among each other.
+    pub(crate) fn add(&mut self, sizes: impl Iterator<Item = u64>) {
+        let (mut documents, mut squares) = (0u128, 0u128);
+        for size in sizes.map(u128::from) {
+            documents += size;
+            squares += size * size;
+        }
+        let pairs = (documents * documents).saturating_sub(squares) / 2;
+        // Beyond 2^64 the exact number does not matter.
+        let narrow = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
+        self.buckets = self.buckets.saturating_add(1);
+        self.documents = self.documents.saturating_add(narrow(documents));
+        self.pairs = self.pairs.saturating_add(narrow(pairs));
     }
 }

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::*;
-use crate::join::options::JoinOptions;
+use crate::join::settings::JoinOptions;
 use crate::options::StoreOptions;
-use crate::query::Bounds;
 use crate::query::Family;
+use crate::query::{Bounds, SearchOptions};
 use crate::sample::{is_all, one_in};
 use crate::schema::{Combine, MinHash, Schema, SimHash};
 use crate::sketch::{EmptyDocuments, Signature};
@@ -210,6 +210,16 @@ fn components(pairs: &PairMap) -> BTreeSet<Vec<u64>> {
     sorted.collect()
 }
 
+fn in_threads(threads: usize) -> JoinOptions {
+    JoinOptions {
+        search: SearchOptions {
+            threads: Some(threads),
+            ..SearchOptions::default()
+        },
+        ..JoinOptions::default()
+    }
+}
+
 /// A join whose batches hold so few documents that buckets are large.
 fn join(
     snapshot: &Snapshot,
@@ -218,13 +228,15 @@ fn join(
     links_only: bool,
     batch_documents: Option<usize>,
 ) -> Pairs {
-    let mut pairs = Pairs::new(
-        Arc::new(snapshot.view().clone()),
-        bounds,
-        options,
-        links_only,
-    )
-    .unwrap();
+    let options = JoinOptions {
+        search: SearchOptions {
+            bounds,
+            ..options.search
+        },
+        ..options
+    };
+    let source = Arc::new(snapshot.view().clone());
+    let mut pairs = Pairs::new(source, options, links_only).unwrap();
     if let Some(documents) = batch_documents {
         pairs.settings_mut().batch_documents = documents;
         pairs.settings_mut().options.memory_bytes = 0;
@@ -252,9 +264,8 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
     let mut orders = BTreeSet::new();
     for (threads, batch_documents) in [(1, None), (5, None), (1, Some(7)), (3, Some(7))] {
         let options = JoinOptions {
-            threads,
             max_bucket: most,
-            ..JoinOptions::default()
+            ..in_threads(threads)
         };
         let mut pairs = join(snapshot, bounds, options, false, batch_documents);
         let (order, found) = in_order(&mut pairs);

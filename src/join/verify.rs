@@ -3,12 +3,67 @@
 use std::panic::resume_unwind;
 
 use crate::error::Result;
-use crate::join::pair::Pair;
 use crate::join::settings::Settings;
-use crate::query::{ExactSimilarity, ResolvedBounds, checked};
+use crate::query::{ExactSimilarity, ResolvedBounds, Scored, checked};
 use crate::sync::{IgnorePoison, Mutex};
 use crate::threads::spawn_scoped;
 use crate::types::DocumentId;
+
+/// Two documents that are near-duplicates, `a` inserted before `b`.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for key in ["a", "b"] {
+///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+/// }
+/// let mut pairs = store.snapshot()?.pairs().run()?;
+/// let pair = pairs.next().expect("one pair is near")?;
+/// assert_eq!((pair.a.get(), pair.b.get()), (0, 1));
+/// assert_eq!((pair.similarity, pair.is_exact, pair.distance), (Some(1.0), false, None));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Pair {
+    /// The earlier document.
+    pub a: DocumentId,
+    /// The later document.
+    pub b: DocumentId,
+    /// The Jaccard similarity, from 0 to 1. It is an estimate unless `is_exact` is set. `None`
+    /// without MinHash in the schema, unless the pair was verified.
+    pub similarity: Option<f64>,
+    /// True if the similarity is exact: the one that the closure of
+    /// [`Join::verify`](crate::Join::verify) returned for these two. Else it is an estimate.
+    pub is_exact: bool,
+    /// The Hamming distance of the fingerprints; `None` without SimHash in the schema.
+    pub distance: Option<u32>,
+}
+
+impl Pair {
+    /// Returns the score of the later document, which is what a search for the earlier one would give.
+    pub(super) fn scored(&self) -> Scored {
+        Scored {
+            id: self.b.get(),
+            // A schema without the family has no bound on it either.
+            similarity: self.similarity.unwrap_or(0.0),
+            is_exact: self.is_exact,
+            distance: self.distance.unwrap_or(0),
+        }
+    }
+
+    /// Returns the pair with a verified score.
+    pub(super) fn verified(self, scored: Scored) -> Self {
+        let is_known = scored.is_exact || self.similarity.is_some();
+        Self {
+            similarity: is_known.then_some(scored.similarity),
+            is_exact: scored.is_exact,
+            ..self
+        }
+    }
+}
 
 /// Returns the caller's exact similarity of two documents, `None` if the caller cannot compute it.
 pub(super) type PairSimilarity = dyn Fn(DocumentId, DocumentId) -> ExactSimilarity + Send + Sync;
@@ -32,7 +87,7 @@ impl<'v> Verifier<'v> {
         Self {
             verify,
             bounds: settings.bounds,
-            threads: settings.options.threads,
+            threads: settings.threads,
         }
     }
 
@@ -48,9 +103,7 @@ impl<'v> Verifier<'v> {
         let others = self.threads.saturating_sub(1).min(shares.len());
         let shares = Mutex::new(shares.enumerate());
         let take = || -> Vec<(usize, Vec<Result<Pair>>)> {
-            let next = || shares.lock().ignore_poison().next();
-            let taken = std::iter::from_fn(next);
-            taken
+            std::iter::from_fn(|| shares.lock().ignore_poison().next())
                 .map(|(number, share)| (number, self.share(share)))
                 .collect()
         };
@@ -66,8 +119,8 @@ impl<'v> Verifier<'v> {
                 verified.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
             }
             verified.sort_unstable_by_key(|(number, _)| *number);
-            let verified = verified.into_iter().flat_map(|(_, share)| share);
-            (verified.collect(), done)
+            let pairs = verified.into_iter().flat_map(|(_, share)| share);
+            (pairs.collect(), done)
         })
     }
 
@@ -76,8 +129,8 @@ impl<'v> Verifier<'v> {
         for candidate in candidates {
             match checked((self.verify)(candidate.a, candidate.b)) {
                 Ok(exact_similarity) => {
-                    let scored = candidate.scored();
-                    let scored = scored.verified(exact_similarity, Some(&self.bounds));
+                    let estimate = candidate.scored();
+                    let scored = estimate.verified(exact_similarity, Some(&self.bounds));
                     verified.extend(scored.map(|scored| Ok(candidate.verified(scored))));
                 }
                 Err(error) => {

@@ -1,7 +1,8 @@
-//! What a query or a join asks for, checked against the schema.
+//! The options of searches, and their bounds, checked against the schema.
 
 use crate::error::{Error, Result};
 use crate::schema::{Combine, Schema};
+use crate::types::DocumentId;
 
 /// Which family a query asks by.
 ///
@@ -40,6 +41,67 @@ pub enum Family {
     Both,
 }
 
+/// The greatest number of threads of a search: more are a slip.
+const MAX_THREADS: usize = 1_024;
+
+/// The options of searches, for callers who keep them as data. Builder methods fill the same fields.
+///
+/// Each search reads the options that it has a use for: [`Query`](crate::Query) all but `min_recall`,
+/// [`Nearest`](crate::Nearest) `bounds.by`, `scan`, `exclude`, `with_payloads` and `min_recall`,
+/// [`ContainmentQuery`](crate::ContainmentQuery) `limit` and `threads`, and [`Join`](crate::Join) `bounds`
+/// and `threads`.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, SearchOptions, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # let ids = [store.insert("a", &page)?, store.insert("b", &page)?];
+/// let options = SearchOptions {
+///     limit: Some(1),
+///     exclude: Some(ids[0]),
+///     ..SearchOptions::default()
+/// };
+/// let snapshot = store.snapshot()?;
+/// let matches = snapshot.query(&page).options(options).run()?;
+/// assert_eq!((matches.len(), matches[0].id()), (1, ids[1]));
+/// let answers = snapshot.query(&[page.clone(), page]).options(options).run()?;
+/// assert_eq!(answers, [matches.clone(), matches]);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SearchOptions {
+    /// How near documents must be.
+    pub bounds: Bounds,
+    /// The greatest number of documents in an answer, the best; `None` returns all.
+    pub limit: Option<usize>,
+    /// See [`Query::probe_budget`](crate::Query::probe_budget).
+    pub probe_budget: Option<u64>,
+    /// `Some(true)` compares with every document, `Some(false)` never does. `None` does so where it costs
+    /// less, or where [`Nearest`](crate::Nearest) cannot do without, for which `Some(true)` means the same.
+    pub scan: Option<bool>,
+    /// A document that is left out.
+    pub exclude: Option<DocumentId>,
+    /// True to return the payloads of documents as well.
+    pub with_payloads: bool,
+    /// The number of threads, 1 to 1,024. `None` takes those that the machine runs at once, of joins one.
+    pub threads: Option<usize>,
+    /// See [`Nearest::min_recall`](crate::Nearest::min_recall); `None` stands for 0.9.
+    pub min_recall: Option<f64>,
+}
+
+impl SearchOptions {
+    pub(crate) fn check_threads(&self) -> Result<()> {
+        match self.threads {
+            Some(threads) if !(1..=MAX_THREADS).contains(&threads) => {
+                Err(Error::invalid("threads", threads, "1 to 1,024"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Bounds on what a query or a join returns. All are inclusive.
 ///
 /// What is left out comes from the schema: its threshold, its greatest distance, and its
@@ -53,10 +115,14 @@ pub enum Family {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bounds {
-    min_similarity: Option<f64>,
-    max_distance: Option<u32>,
-    by: Option<Family>,
-    accept_lower_recall: bool,
+    /// See the [method](Self::min_similarity); `None` takes the schema's threshold.
+    pub min_similarity: Option<f64>,
+    /// See the [method](Self::max_distance); `None` takes the schema's greatest distance.
+    pub max_distance: Option<u32>,
+    /// The family that decides; `None` lets the bounds and the schema say which.
+    pub by: Option<Family>,
+    /// See the [method](Self::accept_lower_recall).
+    pub accept_lower_recall: bool,
 }
 
 impl Bounds {

@@ -6,9 +6,8 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::{CodeRange, ProbeControl};
 use crate::invariant::{at, at_mut, invariant};
-use crate::query::candidates::Candidate;
+use crate::query::candidates::{Candidate, Gathered};
 use crate::query::equal_classes::EqualClasses;
-use crate::query::gathered::Gathered;
 use crate::query::plan::{ProbePlan, ProbedLane};
 use crate::read::{PostingTable, ReadView};
 
@@ -87,7 +86,7 @@ impl LaneProbe {
     /// The document of a posting of the bucket.
     #[inline]
     pub(super) fn candidate(&self, plan: &ProbePlan, posting: Posting) -> Candidate {
-        plan.candidate((0, self.code), posting)
+        plan.candidate(0, self.code, posting)
     }
 
     fn range(&self, low_code: u64, high_code: u64) -> CodeRange {
@@ -97,11 +96,9 @@ impl LaneProbe {
     /// Returns its code ranges in the order of reading.
     fn ranges(&self, begin: Begin) -> impl Iterator<Item = CodeRange> {
         let origin = self.origin(begin);
-        let before = origin.checked_sub(1).filter(|end| *end >= self.low_code);
-        let before = before.map(|end| self.range(self.low_code, end));
-        [self.range(origin, self.high_code)]
-            .into_iter()
-            .chain(before)
+        let end = origin.checked_sub(1).filter(|end| *end >= self.low_code);
+        let before = end.map(|end| self.range(self.low_code, end));
+        std::iter::once(self.range(origin, self.high_code)).chain(before)
     }
 
     fn origin(&self, begin: Begin) -> u64 {
@@ -217,12 +214,8 @@ impl FirstPostings {
             code: self.origin.wrapping_add(code),
             id,
         };
-        let mut postings: Vec<Posting> = self
-            .heap
-            .into_sorted_vec()
-            .into_iter()
-            .map(posting)
-            .collect();
+        let ranked = self.heap.into_sorted_vec();
+        let mut postings: Vec<Posting> = ranked.into_iter().map(posting).collect();
         postings.dedup();
         Bucket { postings, is_cut }
     }

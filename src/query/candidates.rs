@@ -1,10 +1,11 @@
-//! Candidates, and the two ways in which they come: by probes for one signature, by sweeps for many.
+//! Candidates, the two ways in which they come (by probes for one signature, by sweeps for many), and the
+//! budget that limits them.
 
 use std::cmp::Ordering;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::DocumentRow;
-use crate::query::budget::ProbeCounts;
+use crate::options::StoreOptions;
 use crate::query::equal_classes::EqualMembers;
 use crate::read::ReadView;
 use crate::types::BudgetExceeded;
@@ -17,8 +18,8 @@ pub(super) const MAX_IDENTICAL_TRIES: usize = 15;
 pub(crate) struct Candidate {
     pub(crate) id: u64,
     pub(crate) query_index: u32,
-    /// Its distance, if the [plan](super::plan::ProbePlan::candidate) has it from the code.
-    pub(super) told_distance: Option<u8>,
+    /// Its distance, if its code [is its signature](super::plan::ProbePlan::candidate).
+    pub(super) code_distance: Option<u8>,
 }
 
 impl Candidate {
@@ -26,7 +27,7 @@ impl Candidate {
         Self {
             id,
             query_index,
-            told_distance: None,
+            code_distance: None,
         }
     }
 
@@ -120,4 +121,131 @@ pub(super) fn compare(
     })?;
     view.context().note_candidates(compared);
     Ok(())
+}
+
+/// Number of candidates held before repeated ones are removed.
+const MIN_ROOM: usize = if cfg!(test) { 100 } else { 1 << 18 };
+
+/// Gathers items that come in no order, a near-duplicate's once per lane. Holds at most twice as many as there
+/// are different ones, or [`MIN_ROOM`].
+#[derive(Debug)]
+pub(super) struct Gathered<T> {
+    items: Vec<T>,
+    room: usize,
+}
+
+impl<T: Ord> Gathered<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            items: Vec::new(),
+            room: MIN_ROOM,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, item: T) {
+        if self.items.len() >= self.room {
+            self.drop_repeated();
+            self.room = self.items.len().saturating_mul(2).max(MIN_ROOM);
+        }
+        self.items.push(item);
+    }
+
+    fn drop_repeated(&mut self) {
+        self.items.sort_unstable();
+        self.items.dedup();
+    }
+
+    /// Returns each item once, ascending.
+    pub(super) fn into_ascending(mut self) -> Vec<T> {
+        self.drop_repeated();
+        self.items
+    }
+}
+
+/// Number of postings of a bucket that are read at least: about a block.
+const MIN_POSTINGS: usize = 1_024;
+
+/// How many documents a probe compares at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Budget {
+    documents: usize,
+}
+
+impl Budget {
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for 0.
+    pub(crate) fn new(documents: u64) -> Result<Self> {
+        if documents == 0 {
+            let expected = "1 document or more, or no budget";
+            return Err(Error::invalid("probe_budget", documents, expected));
+        }
+        Ok(Self {
+            // No memory holds more candidates than a `usize` counts.
+            documents: usize::try_from(documents).unwrap_or(usize::MAX),
+        })
+    }
+
+    /// Returns the budget of `insert_if_new` and the other checked inserts, if the options set one.
+    pub(crate) fn from_options(options: &StoreOptions) -> Result<Option<Self>> {
+        options.probe_budget.map(Self::new).transpose()
+    }
+
+    pub(crate) fn documents(self) -> usize {
+        self.documents
+    }
+
+    /// Returns how many postings of a bucket are read at most: at least as many as documents, so that a
+    /// bucket within the budget is read whole.
+    pub(crate) fn postings(self) -> usize {
+        self.documents.max(MIN_POSTINGS)
+    }
+}
+
+/// Candidate and posting counts of one query, compared with its budget.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ProbeCounts {
+    /// Number of candidates.
+    pub(super) documents: usize,
+    /// Number of postings in the fullest of its buckets.
+    pub(super) postings: usize,
+    /// True if the candidates go beyond the budget; not all of them were gathered then.
+    pub(super) is_over: bool,
+}
+
+impl ProbeCounts {
+    /// Returns true if a budget allows for these and so many more.
+    pub(crate) fn is_within(self, budget: Budget, documents: usize, postings: usize) -> bool {
+        !self.is_over
+            && self.documents.saturating_add(documents) <= budget.documents()
+            && self.postings.saturating_add(postings) <= budget.postings()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A query in a store of equal documents held every id once for each lane.
+    #[test]
+    fn what_comes_again_and_again_is_held_once() {
+        for different in [1, 40, 99, 100, 5_000] {
+            let mut found = Gathered::new();
+            for id in (0..30).flat_map(|_| (0..different).rev()) {
+                found.push(id);
+                assert!(found.items.len() as u64 <= (2 * different).max(100));
+            }
+            assert!(found.into_ascending().into_iter().eq(0..different));
+        }
+    }
+
+    #[test]
+    fn a_bucket_within_the_budget_is_read_whole() {
+        assert!(Budget::new(0).is_err());
+        for documents in [1, 1_000, 5_000, u64::MAX] {
+            let budget = Budget::new(documents).unwrap();
+            assert!(budget.postings() >= budget.documents());
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! What a search keeps of the candidates that it has scored.
 
 use crate::query::bounds::ResolvedBounds;
-use crate::query::budget::ProbeCounts;
-use crate::query::scored::{Order, Scored};
+use crate::query::candidates::ProbeCounts;
+use crate::query::score::{Order, Rank, Scored};
+use crate::query::verify::Verdict;
 use crate::types::{BudgetExceeded, Document};
 
 /// Which of the documents within the bounds a search keeps.
@@ -15,6 +16,11 @@ pub(crate) enum Collector {
 }
 
 impl Collector {
+    /// Keeps the best, or all without a limit.
+    pub(super) fn up_to(limit: Option<usize>) -> Self {
+        Self::Top(limit.unwrap_or(usize::MAX))
+    }
+
     pub(super) fn limit(self) -> usize {
         match self {
             Self::Top(limit) => limit,
@@ -30,21 +36,17 @@ pub(super) struct TopK {
     order: Order,
     held: Vec<Scored>,
     /// What ranks below this is not among the best.
-    floor: (u64, u64, u64),
+    floor: Rank,
 }
 
 impl TopK {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, order: Order) -> Self {
         Self {
             limit,
-            order: Order::Similarity,
+            order,
             held: Vec::new(),
-            floor: (u64::MAX, u64::MAX, u64::MAX),
+            floor: Rank::LAST,
         }
-    }
-
-    pub(super) fn in_order(self, order: Order) -> Self {
-        Self { order, ..self }
     }
 
     pub(super) fn push(&mut self, scored: Scored) {
@@ -118,8 +120,8 @@ pub(crate) struct Found {
     pub(super) compared: usize,
     /// True once an identical document is held: no other is looked for.
     pub(crate) is_identical: bool,
-    /// What the caller said of documents with the signature that is searched for.
-    pub(super) told: Vec<(u64, Option<f64>)>,
+    /// Verdicts of the caller on documents with the signature that is searched for.
+    pub(super) verdicts: Vec<(u64, Verdict)>,
     /// An identical document, where it was read to see that it lives.
     pub(super) known: Option<(u64, Document<'static>)>,
     /// What was counted against the budget.
@@ -130,10 +132,10 @@ pub(crate) struct Found {
 impl Found {
     pub(super) fn new(limit: usize, order: Order) -> Self {
         Self {
-            near: TopK::new(limit).in_order(order),
+            near: TopK::new(limit, order),
             compared: 0,
             is_identical: false,
-            told: Vec::new(),
+            verdicts: Vec::new(),
             known: None,
             counts: ProbeCounts::default(),
             beyond: None,
@@ -172,7 +174,7 @@ mod tests {
         sorted.sort_by_key(|number| scored(*number).rank());
         for limit in [0, 1, 2, 10, 99, 100, usize::MAX] {
             for turn in [0, 13, 77] {
-                let mut top = TopK::new(limit);
+                let mut top = TopK::new(limit, Order::Similarity);
                 for number in 0..100 {
                     top.push(scored((number + turn) % 100));
                 }

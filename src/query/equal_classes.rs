@@ -38,10 +38,10 @@ struct LoadedChunk {
 
 impl LoadedChunk {
     fn decode(chunk: u64, row: Option<&[u8]>) -> Result<Self> {
-        let row = row.map(|row| EqualChunk::decode(chunk, row)).transpose()?;
+        let notes = row.map(|row| EqualChunk::decode(chunk, row)).transpose()?;
         Ok(Self {
-            offsets: row.as_ref().map_or_else(Vec::new, EqualChunk::offsets),
-            row,
+            offsets: notes.as_ref().map_or_else(Vec::new, EqualChunk::offsets),
+            row: notes,
             ..Self::default()
         })
     }

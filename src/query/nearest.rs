@@ -5,13 +5,19 @@ use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::invariant::OrBug;
-use crate::query::bounds::Family;
+use crate::query::bounds::{Family, SearchOptions};
+use crate::query::collect::Collector;
+use crate::query::plan::Families;
 use crate::query::request::check_signatures;
-use crate::query::stages::{Goal, StagedQuestion, StagedSearch};
+use crate::query::score::Order;
+use crate::query::search::SearchSpec;
+use crate::query::stages::{Goal, StagedSearch};
 use crate::query::verify::{Ask, Outside, Verify};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::types::{DocumentId, Matches};
+
+const DEFAULT_MIN_RECALL: f64 = 0.9;
 
 /// A question for the documents that are nearest to a signature, or to each of many, put together and then
 /// run. Made by [`Snapshot::nearest`](crate::Snapshot::nearest) and its kin.
@@ -56,11 +62,7 @@ pub struct Nearest<'a, A = Matches> {
     view: &'a dyn ReadView,
     signatures: &'a [Signature],
     n: usize,
-    by: Option<Family>,
-    min_recall: f64,
-    scans: bool,
-    exclude: Option<u64>,
-    with_payloads: bool,
+    options: SearchOptions,
     verify: Option<Box<Verify<'a>>>,
     answer: PhantomData<A>,
 }
@@ -70,9 +72,7 @@ impl<A> fmt::Debug for Nearest<'_, A> {
         f.debug_struct("Nearest")
             .field("signatures", &self.signatures.len())
             .field("n", &self.n)
-            .field("by", &self.by)
-            .field("min_recall", &self.min_recall)
-            .field("scans", &self.scans)
+            .field("options", &self.options)
             .field("verifies", &self.verify.is_some())
             .finish_non_exhaustive()
     }
@@ -84,27 +84,29 @@ impl<'a, A> Nearest<'a, A> {
             view,
             signatures,
             n,
-            by: None,
-            min_recall: 0.9,
-            scans: true,
-            exclude: None,
-            with_payloads: false,
+            options: SearchOptions::default(),
             verify: None,
             answer: PhantomData,
         }
     }
 
+    /// Replaces all options that were set before: see [`SearchOptions`].
+    pub fn options(mut self, options: SearchOptions) -> Self {
+        self.options = options;
+        self
+    }
+
     /// The family by which documents are near: [`Family::MinHash`], the default where the schema has it, or
     /// [`Family::SimHash`].
     pub fn by(mut self, by: Family) -> Self {
-        self.by = Some(by);
+        self.options.bounds.by = Some(by);
         self
     }
 
     /// The probability, 0 to 1, with which a document as near as the last one of the answer must be found; 0.9 if not
     /// given. With 1 all signatures are read unless the tables find such documents for certain.
     pub fn min_recall(mut self, probability: f64) -> Self {
-        self.min_recall = probability;
+        self.options.min_recall = Some(probability);
         self
     }
 
@@ -112,38 +114,41 @@ impl<'a, A> Nearest<'a, A> {
     /// than asked for, and its [`recall`](Matches::recall) may be less than
     /// [`min_recall`](Self::min_recall).
     pub fn without_scan(mut self) -> Self {
-        self.scans = false;
+        self.options.scan = Some(false);
         self
     }
 
     /// Gives each match the payload of its document, as [`Query::with_payloads`](crate::Query::with_payloads).
     pub fn with_payloads(mut self) -> Self {
-        self.with_payloads = true;
+        self.options.with_payloads = true;
         self
     }
 
-    /// Answers for each signature, in their order.
+    /// Answers in stages, where a panic of the caller is not treated as damage.
     fn answer(self, goal: Goal) -> Result<Vec<Matches>> {
-        let family = self.family()?;
+        let (families, order) = match self.family()? {
+            Family::SimHash => (Families::TABLES, Order::Distance),
+            _ => (Families::BANDS, Order::Similarity),
+        };
         let context = self.view.context();
         check_signatures(context, self.signatures)?;
         let outside = Outside::default();
-        let ask = self.verify.as_deref().map(|verify| {
-            let outside = &outside;
-            move |index, id, _: f64| outside.ask(|| verify(index, DocumentId::new(id)))
-        });
-        let question = StagedQuestion {
-            family,
-            goal,
-            min_recall: self.min_recall,
-            scans: self.scans,
-            exclude: self.exclude,
-            with_payloads: self.with_payloads,
-        };
+        let ask = self
+            .verify
+            .as_deref()
+            .map(|verify| |index, id, _: f64| outside.ask(|| verify(index, DocumentId::new(id))));
         let search = StagedSearch {
-            view: self.view,
-            question,
-            verify: ask.as_ref().map(|ask| ask as &Ask<'_>),
+            spec: SearchSpec {
+                families,
+                order,
+                exclude: self.options.exclude.map(DocumentId::get),
+                verify: ask.as_ref().map(|ask| ask as &Ask<'_>),
+                with_payloads: self.options.with_payloads,
+                ..SearchSpec::new(self.view, Collector::Top(goal.limit()))
+            },
+            goal,
+            min_recall: self.options.min_recall.unwrap_or(DEFAULT_MIN_RECALL),
+            scans: self.options.scan != Some(false),
         };
         let signatures: Vec<&Signature> = self.signatures.iter().collect();
         let answers = context.run_checked(|| search.run(&signatures));
@@ -170,15 +175,16 @@ impl<'a, A> Nearest<'a, A> {
     /// The family that is asked, checked with all other parameters.
     fn family(&self) -> Result<Family> {
         let schema = &self.view.context().schema;
-        if !(0.0..=1.0).contains(&self.min_recall) {
-            return Err(Error::invalid("min_recall", self.min_recall, "0 to 1"));
+        let min_recall = self.options.min_recall.unwrap_or(DEFAULT_MIN_RECALL);
+        if !(0.0..=1.0).contains(&min_recall) {
+            return Err(Error::invalid("min_recall", min_recall, "0 to 1"));
         }
         schema.check_families()?;
         let default = match schema.minhash() {
             Some(_) => Family::MinHash,
             None => Family::SimHash,
         };
-        match self.by.unwrap_or(default) {
+        match self.options.bounds.by.unwrap_or(default) {
             Family::MinHash if schema.minhash().is_some() => Ok(Family::MinHash),
             Family::SimHash if self.verify.is_some() => {
                 let expected = "MinHash similarities: distances are exact anyway";
@@ -211,7 +217,7 @@ impl<'a> Nearest<'a> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn excluding(mut self, id: DocumentId) -> Self {
-        self.exclude = Some(id.get());
+        self.options.exclude = Some(id);
         self
     }
 

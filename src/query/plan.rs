@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::format::{NearCodes, Posting};
 use crate::index::{CodeRange, ProbeRange};
-use crate::invariant::{OrBug, at_mut, invariant};
+use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::lanes::ProbeRadii;
 use crate::query::bounds::ResolvedBounds;
 use crate::query::candidates::Candidate;
@@ -84,10 +84,6 @@ pub(crate) struct ProbedLane {
 }
 
 impl ProbedLane {
-    pub(super) fn table(self) -> PostingTable {
-        self.table
-    }
-
     /// The codes that share the first rows or blocks of a code.
     pub(super) fn short_range(self, context: &SharedContext, code: u64, dropped: u8) -> CodeRange {
         let (low_code, high_code) = context.lanes.shorter_range(self.lane, code, dropped);
@@ -239,9 +235,9 @@ impl ProbePlan {
     /// The codes of a signature with their lanes; none if nothing is asked for it.
     pub(crate) fn row(&self, query_index: usize) -> impl Iterator<Item = (ProbedLane, u64)> {
         let is_asked = self.is_asked.get(query_index) == Some(&true);
-        let codes = self.codes.get(query_index * self.lanes.len()..);
-        let codes = codes.filter(|_| is_asked).unwrap_or_default();
-        self.lanes.iter().copied().zip(codes.iter().copied())
+        let codes = self.codes.iter().skip(query_index * self.lanes.len());
+        let row = self.lanes.iter().copied().zip(codes.copied());
+        row.filter(move |_| is_asked)
     }
 
     /// The code of a signature in the lane at `column`.
@@ -257,6 +253,7 @@ impl ProbePlan {
     /// and equal values in every band.
     pub(super) fn identical_lane(&self) -> Option<IdenticalLane> {
         let is_table = |lane: &ProbedLane| lane.table == PostingTable::Permuted;
+        // Without tables all lanes are bands.
         let column = self.lanes.iter().position(is_table).unwrap_or(0);
         self.lanes.get(column)?;
         Some(IdenticalLane {
@@ -267,13 +264,13 @@ impl ProbePlan {
 
     /// The document of a posting of a lane, for the signature that has the code there.
     #[inline]
-    pub(super) fn candidate(&self, (query_index, code): (u32, u64), posting: Posting) -> Candidate {
+    pub(super) fn candidate(&self, query_index: u32, code: u64, posting: Posting) -> Candidate {
         // At most 64.
         let distance = (code ^ posting.code).count_ones() as u8;
         Candidate {
             id: posting.id,
             query_index,
-            told_distance: self.codes_are_signatures.then_some(distance),
+            code_distance: self.codes_are_signatures.then_some(distance),
         }
     }
 
@@ -297,26 +294,29 @@ impl ProbePlan {
     pub(super) fn ranges(
         &self,
         context: &SharedContext,
-        (column, lane): (usize, ProbedLane),
+        column: usize,
         signatures: Range<u32>,
-    ) -> Vec<ProbeRange> {
-        let width = self.lanes.len().max(1);
+    ) -> Result<Vec<ProbeRange>> {
+        let lane = *at(&self.lanes, column)?;
+        let width = self.lanes.len();
         let first = signatures.start as usize;
         let codes = self.codes.iter().skip(first * width + column);
         let is_asked = self.is_asked.iter().skip(first);
-        let asked = signatures.zip(codes.step_by(width)).zip(is_asked);
-        let asked = asked
-            .filter_map(|((query_index, &code), is_asked)| is_asked.then_some((query_index, code)));
-        let ranges = asked.flat_map(|(query_index, code)| {
+        let mut ranges = Vec::new();
+        for ((query_index, &code), &is_asked) in signatures.zip(codes.step_by(width)).zip(is_asked)
+        {
+            if !is_asked {
+                continue;
+            }
             let near = self.accepted(lane, code);
-            lane.near_codes(context, code).map(move |near_code| {
+            ranges.extend(lane.near_codes(context, code).map(|near_code| {
                 let (low_code, high_code) = lane.bucket_range(context, near_code);
                 ProbeRange {
                     near,
                     ..ProbeRange::new(query_index, low_code, high_code)
                 }
-            })
-        });
-        ranges.collect()
+            }));
+        }
+        Ok(ranges)
     }
 }

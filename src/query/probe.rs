@@ -1,16 +1,19 @@
 //! Probes: the access method of a search for one signature, which reads bucket by bucket.
 
+use std::cmp::Reverse;
+
 use crate::error::Result;
 use crate::format::Posting;
-use crate::invariant::OrBug;
+use crate::index::{CodeRange, ProbeControl, TOMBSTONE_LANE};
+use crate::invariant::{OrBug, invariant};
 use crate::query::buckets::{Begin, Bucket, LaneProbe, read_first, read_whole};
-use crate::query::budget::Budget;
-use crate::query::candidates::{Candidate, CandidateSource, Candidates, MAX_IDENTICAL_TRIES};
-use crate::query::choice::{BudgetedCandidates, choose};
+use crate::query::candidates::{
+    Budget, Candidate, CandidateSource, Candidates, Gathered, MAX_IDENTICAL_TRIES,
+};
 use crate::query::equal_classes::{EqualClasses, EqualMembers};
-use crate::query::gathered::Gathered;
 use crate::query::plan::ProbePlan;
-use crate::read::ReadView;
+use crate::read::{PostingTable, ReadView};
+use crate::types::BudgetExceeded;
 
 /// A bucket with more postings than this is left before its end when an identical document is looked
 /// for.
@@ -22,8 +25,9 @@ pub(super) struct Probe<'p> {
     plan: &'p ProbePlan,
     budget: Option<Budget>,
     exclude: Option<u64>,
-    /// True if of equal documents one stands for all.
-    folds_equal: bool,
+    /// True if one of several equal documents stands for all: without a budget, members of classes of
+    /// equal documents are then returned apart from the other candidates.
+    pub(super) folds_equal: bool,
     probes: Vec<LaneProbe>,
     /// What has been read of the first bucket: the whole, or with a budget what may be read of it.
     first: Option<Bucket>,
@@ -48,35 +52,78 @@ impl<'p> Probe<'p> {
         }
     }
 
-    /// Gives the members of classes of equal documents apart from the other candidates, unless there is a
-    /// budget.
-    pub(super) fn folding_equal(self, folds_equal: bool) -> Self {
-        Self {
-            folds_equal,
-            ..self
-        }
-    }
-
     fn read_one(&self, probe: &LaneProbe, most: usize, begin: Begin) -> Result<Bucket> {
         let mut buckets = read_first(self.view, std::slice::from_ref(probe), most, begin)?;
         buckets.pop().or_bug("a bucket")
     }
 
-    /// Reads the buckets as far as the budget allows, and chooses of their documents.
-    fn within(self, budget: Budget) -> Result<BudgetedCandidates> {
-        let unread = self.probes.get(usize::from(self.first.is_some())..);
-        let unread = unread.or_bug("buckets that were not read")?;
-        let mut buckets: Vec<Bucket> = self.first.into_iter().collect();
+    /// Reads the buckets as far as the budget allows, and chooses the candidates that share the most of
+    /// them with the signature; of those that share equally many, the first by id. Buckets that were cut
+    /// count less than all others: of a cut bucket, only its id decides whether a document was read.
+    fn within(mut self, budget: Budget) -> Result<Candidates> {
+        let mut buckets: Vec<Bucket> = self.first.take().into_iter().collect();
+        let unread = self.unread(buckets.len())?;
         let most = budget.postings();
         buckets.extend(read_first(self.view, unread, most, Begin::ExactCode)?);
-        choose(
-            budget,
-            self.view,
-            self.plan,
-            &self.probes,
-            &buckets,
-            self.exclude,
-        )
+        let (read, expected) = (buckets.len(), self.probes.len());
+        invariant!(read == expected, "read {read} of {expected} buckets");
+        let mut weighed = self.weigh(&buckets);
+        weighed.retain(|weighed| Some(weighed.candidate.id) != self.exclude);
+        if weighed.len() > budget.documents() {
+            leave_out_deleted(self.view, &mut weighed)?;
+        }
+        let left_out = weighed.len().saturating_sub(budget.documents());
+        if left_out > 0 {
+            weighed.sort_unstable_by_key(|weighed| {
+                let shared = (weighed.whole_buckets, weighed.cut_buckets);
+                (Reverse(shared), weighed.candidate.id)
+            });
+            weighed.truncate(budget.documents());
+        }
+        let mut list: Vec<Candidate> = weighed.iter().map(|weighed| weighed.candidate).collect();
+        list.sort_unstable();
+        let is_least = buckets.iter().any(|bucket| bucket.is_cut);
+        let beyond = BudgetExceeded {
+            documents: left_out as u64,
+            is_least,
+        };
+        Ok(Candidates {
+            list,
+            beyond: (left_out > 0 || is_least).then_some(beyond),
+            ..Candidates::default()
+        })
+    }
+
+    /// Returns the candidates in these buckets, ascending by id.
+    fn weigh(&self, buckets: &[Bucket]) -> Vec<WeighedCandidate> {
+        let mut found: Vec<(Candidate, bool)> = Vec::new();
+        for (probe, bucket) in self.probes.iter().zip(buckets) {
+            let candidates = self.candidates_in(probe, bucket);
+            found.extend(candidates.map(|candidate| (candidate, bucket.is_cut)));
+        }
+        found.sort_unstable();
+        let candidates = found.chunk_by(|(a, _), (b, _)| a == b).filter_map(|same| {
+            let whole_buckets = same.partition_point(|(_, is_cut)| !is_cut);
+            Some(WeighedCandidate {
+                candidate: same.first()?.0,
+                whole_buckets,
+                cut_buckets: same.len() - whole_buckets,
+            })
+        });
+        candidates.collect()
+    }
+
+    fn candidates_in(&self, probe: &LaneProbe, bucket: &Bucket) -> impl Iterator<Item = Candidate> {
+        let postings = bucket.postings.iter();
+        postings
+            .filter(|posting| probe.accepts(self.plan, **posting))
+            .map(|posting| probe.candidate(self.plan, *posting))
+    }
+
+    /// The buckets after the first `read` ones.
+    fn unread(&self, read: usize) -> Result<&[LaneProbe]> {
+        let unread = self.probes.get(read..);
+        unread.or_bug("buckets that were not read")
     }
 
     /// Returns the first documents with the signature's exact code, ascending.
@@ -86,25 +133,28 @@ impl<'p> Probe<'p> {
         exact.take(MAX_IDENTICAL_TRIES).map(candidate).collect()
     }
 
-    fn whole(self) -> Result<(Vec<Candidate>, EqualMembers)> {
-        let mut equal = self.folds_equal.then(|| EqualClasses::new(self.view));
+    /// Reads all buckets.
+    fn whole(mut self) -> Result<Candidates> {
+        let mut classes = self.folds_equal.then(|| EqualClasses::new(self.view));
         let mut found = Gathered::new();
-        let read = usize::from(self.first.is_some());
-        for (probe, bucket) in self.probes.iter().zip(self.first) {
-            let accepted = bucket.postings.iter();
-            let accepted = accepted.filter(|posting| probe.accepts(self.plan, **posting));
-            accepted.for_each(|posting| found.push(probe.candidate(self.plan, *posting)));
+        let first = self.first.take();
+        if let Some((probe, bucket)) = self.probes.first().zip(first.as_ref()) {
+            self.candidates_in(probe, bucket)
+                .for_each(|candidate| found.push(candidate));
         }
-        let unread = self.probes.get(read..);
-        let unread = unread.or_bug("buckets that were not read")?;
-        read_whole(self.view, self.plan, unread, &mut found, equal.as_mut())?;
+        let unread = self.unread(usize::from(first.is_some()))?;
+        read_whole(self.view, self.plan, unread, &mut found, classes.as_mut())?;
         let mut list = found.into_ascending();
-        let members = match equal {
-            Some(equal) => equal.into_members()?,
+        let equal = match classes {
+            Some(classes) => classes.into_members()?,
             None => EqualMembers::default(),
         };
-        list.retain(|&Candidate { id, .. }| Some(id) != self.exclude && !members.have(id));
-        Ok((list, members))
+        list.retain(|candidate| Some(candidate.id) != self.exclude && !equal.have(candidate.id));
+        Ok(Candidates {
+            list,
+            equal,
+            ..Candidates::default()
+        })
     }
 }
 
@@ -141,21 +191,40 @@ impl CandidateSource for Probe<'_> {
     }
 
     fn all(self) -> Result<Option<Candidates>> {
-        let (list, equal, beyond) = match self.budget {
-            None => {
-                let (list, equal) = self.whole()?;
-                (list, equal, None)
-            }
-            Some(budget) => {
-                let BudgetedCandidates { list, beyond } = self.within(budget)?;
-                (list, EqualMembers::default(), beyond)
-            }
+        let candidates = match self.budget {
+            None => self.whole(),
+            Some(budget) => self.within(budget),
         };
-        Ok(Some(Candidates {
-            list,
-            equal,
-            counts_per_query: Vec::new(),
-            beyond,
-        }))
+        candidates.map(Some)
     }
+}
+
+struct WeighedCandidate {
+    candidate: Candidate,
+    /// Number of buckets that have it and were read to their end.
+    whole_buckets: usize,
+    /// Number of the other buckets that have it.
+    cut_buckets: usize,
+}
+
+/// Leaves out documents that were deleted before they were flushed: their postings stay in memory until
+/// the next flush.
+fn leave_out_deleted(view: &dyn ReadView, weighed: &mut Vec<WeighedCandidate>) -> Result<()> {
+    let flushed = weighed.partition_point(|weighed| weighed.candidate.id < view.sealed_below());
+    let of_document = |weighed: &WeighedCandidate| {
+        CodeRange::new(TOMBSTONE_LANE, weighed.candidate.id, weighed.candidate.id)
+    };
+    let ranges: Vec<CodeRange> = weighed.iter().skip(flushed).map(of_document).collect();
+    if ranges.is_empty() {
+        return Ok(());
+    }
+    let mut deleted = Vec::new();
+    let mut visit = |_, posting: Posting| {
+        deleted.push(posting.code);
+        Ok(ProbeControl::GoOn)
+    };
+    view.probe_until(PostingTable::Bands, &ranges, &mut visit, &mut || Ok(true))?;
+    deleted.sort_unstable();
+    weighed.retain(|weighed| deleted.binary_search(&weighed.candidate.id).is_err());
+    Ok(())
 }

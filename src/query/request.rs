@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at};
-use crate::query::bounds::Bounds;
-use crate::query::budget::Budget;
+use crate::query::bounds::{Bounds, SearchOptions};
+use crate::query::candidates::Budget;
 use crate::query::collect::Collector;
-use crate::query::search::Search;
+use crate::query::search::SearchSpec;
 use crate::query::verify::{Ask, Outside, Verify};
 use crate::read::ReadView;
 use crate::sketch::Signature;
@@ -99,9 +99,6 @@ impl<Q: AsRef<[Signature]> + ?Sized> OneOrMany for Q {
     }
 }
 
-/// More threads than this are a slip.
-const MAX_THREADS: usize = 1_024;
-
 /// A question to a snapshot or a transaction about one signature or many, put together and then run.
 ///
 /// `A` is what answers it: [`Matches`], or a `Vec` of them in the order of the signatures. Many are
@@ -127,13 +124,7 @@ const MAX_THREADS: usize = 1_024;
 pub struct Query<'a, A = Matches> {
     view: &'a dyn ReadView,
     signatures: Cow<'a, [Signature]>,
-    bounds: Bounds,
-    limit: usize,
-    scan: bool,
-    budget: Option<u64>,
-    exclude: Option<u64>,
-    with_payloads: bool,
-    threads: Option<usize>,
+    options: SearchOptions,
     verify: Option<Box<Verify<'a>>>,
     answer: PhantomData<A>,
 }
@@ -142,10 +133,7 @@ impl<A> fmt::Debug for Query<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Query")
             .field("signatures", &self.signatures.len())
-            .field("bounds", &self.bounds)
-            .field("limit", &self.limit)
-            .field("scan", &self.scan)
-            .field("budget", &self.budget)
+            .field("options", &self.options)
             .field("verifies", &self.verify.is_some())
             .finish_non_exhaustive()
     }
@@ -156,16 +144,16 @@ impl<'a, A> Query<'a, A> {
         Self {
             view,
             signatures,
-            bounds: Bounds::new(),
-            limit: usize::MAX,
-            scan: false,
-            budget: None,
-            exclude: None,
-            with_payloads: false,
-            threads: None,
+            options: SearchOptions::default(),
             verify: None,
             answer: PhantomData,
         }
+    }
+
+    /// Replaces all options that were set before. [`SearchOptions`] has an example.
+    pub fn options(mut self, options: SearchOptions) -> Self {
+        self.options = options;
+        self
     }
 
     /// The bounds, in place of those that were set before. [`min_similarity`](Self::min_similarity) and
@@ -185,13 +173,13 @@ impl<'a, A> Query<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn bounds(mut self, bounds: Bounds) -> Self {
-        self.bounds = bounds;
+        self.options.bounds = bounds;
         self
     }
 
     /// See [`Bounds::min_similarity`].
     pub fn min_similarity(mut self, similarity: f64) -> Self {
-        self.bounds = self.bounds.min_similarity(similarity);
+        self.options.bounds.min_similarity = Some(similarity);
         self
     }
 
@@ -210,13 +198,33 @@ impl<'a, A> Query<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn max_distance(mut self, distance: u32) -> Self {
-        self.bounds = self.bounds.max_distance(distance);
+        self.options.bounds.max_distance = Some(distance);
+        self
+    }
+
+    /// See [`Bounds::accept_lower_recall`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// let snapshot = store.snapshot()?;
+    /// assert!(snapshot.query(&page).min_similarity(0.5).run().is_err()); // the bands were made for 0.8
+    /// let matches = snapshot.query(&page).min_similarity(0.5).accept_lower_recall().run()?;
+    /// assert!(matches.len() == 1 && matches.recall() < Some(0.95));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn accept_lower_recall(mut self) -> Self {
+        self.options.bounds.accept_lower_recall = true;
         self
     }
 
     /// At most this many matches for each signature, the best; all if not given.
     pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
+        self.options.limit = Some(limit);
         self
     }
 
@@ -235,7 +243,7 @@ impl<'a, A> Query<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn with_payloads(mut self) -> Self {
-        self.with_payloads = true;
+        self.options.with_payloads = true;
         self
     }
 
@@ -270,37 +278,11 @@ impl<'a, A> Query<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn probe_budget(mut self, documents: u64) -> Self {
-        self.budget = Some(documents);
+        self.options.probe_budget = Some(documents);
         self
     }
 
-    /// Runs a search that is made of this query, where no panic of the caller's is taken for damage.
-    fn search<T>(&self, run: impl FnOnce(&Search<'_>, &[Signature]) -> Result<T>) -> Result<T> {
-        let context = self.view.context();
-        check_signatures(context, &self.signatures)?;
-        let bounds = self.bounds.resolve(&context.schema, self.scan)?;
-        let budget = self.budget.map(Budget::new).transpose()?;
-        if let Some(budget) = self.budget.filter(|_| self.scan) {
-            let expected = "none: a scan compares with every document";
-            return Err(Error::invalid("probe_budget", budget, expected));
-        }
-        let outside = Outside::default();
-        let ask = self.verify.as_deref();
-        let ask = ask
-            .map(|verify| |index, id, _: f64| outside.ask(|| verify(index, DocumentId::new(id))));
-        let search = Search::new(self.view, Some(&bounds), Collector::Top(self.limit))
-            .budget(budget)
-            .exclude(self.exclude)
-            .payloads(self.with_payloads)
-            .verify(ask.as_ref().map(|ask| ask as &Ask<'_>));
-        let answer = context.run_checked(|| run(&search, &self.signatures));
-        outside.leave();
-        answer.inspect(|_| context.note_queries(self.signatures.len()))
-    }
-}
-
-impl<'a> Query<'a> {
-    /// Leaves one document out: that of the signature, if it is stored.
+    /// Leaves one document out: mostly that of the signature, if it is stored.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -317,7 +299,7 @@ impl<'a> Query<'a> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn excluding(mut self, id: DocumentId) -> Self {
-        self.exclude = Some(id.get());
+        self.options.exclude = Some(id);
         self
     }
 
@@ -335,10 +317,42 @@ impl<'a> Query<'a> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn scan(mut self) -> Self {
-        self.scan = true;
+        self.options.scan = Some(true);
         self
     }
 
+    /// Runs a search that is made of this query, where a panic of the caller is not treated as damage.
+    fn search<T>(&self, run: impl FnOnce(&SearchSpec<'_>) -> Result<T>) -> Result<T> {
+        let (context, options) = (self.view.context(), &self.options);
+        options.check_threads()?;
+        check_signatures(context, &self.signatures)?;
+        let scans = options.scan == Some(true);
+        let bounds = options.bounds.resolve(&context.schema, scans)?;
+        let budget = options.probe_budget.map(Budget::new).transpose()?;
+        if let Some(budget) = options.probe_budget.filter(|_| scans) {
+            let expected = "none: a scan compares with every document";
+            return Err(Error::invalid("probe_budget", budget, expected));
+        }
+        let outside = Outside::default();
+        let ask = self
+            .verify
+            .as_deref()
+            .map(|verify| |index, id, _: f64| outside.ask(|| verify(index, DocumentId::new(id))));
+        let spec = SearchSpec {
+            bounds: Some(&bounds),
+            budget,
+            exclude: options.exclude.map(DocumentId::get),
+            verify: ask.as_ref().map(|ask| ask as &Ask<'_>),
+            with_payloads: options.with_payloads,
+            ..SearchSpec::new(self.view, Collector::up_to(options.limit))
+        };
+        let answer = context.run_checked(|| run(&spec));
+        outside.leave();
+        answer.inspect(|_| context.note_queries(self.signatures.len()))
+    }
+}
+
+impl<'a> Query<'a> {
     /// Verifies every candidate by `similarity`, those too whose estimate is not within the bounds:
     /// what it returns, 0 to 1, decides against the bound on the similarity and is what the match
     /// reports, which then [is exact](crate::Match::is_exact). Where it returns `None`, because the document
@@ -380,14 +394,7 @@ impl<'a> Query<'a> {
     /// [`Error::Io`] if the file cannot be read; what the closure of [`verify`](Self::verify)
     /// returns, or [`Error::InvalidParameter`] if that is not 0 to 1.
     pub fn run(self) -> Result<Matches> {
-        self.search(|search, signatures| {
-            let signature = at(signatures, 0)?;
-            if self.scan {
-                search.scan(signature)
-            } else {
-                search.cheapest(signature)
-            }
-        })
+        self.search(|spec| spec.answer(self.options.scan, at(&self.signatures, 0)?))
     }
 }
 
@@ -431,7 +438,7 @@ impl<'a> Query<'a, Vec<Matches>> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = Some(threads);
+        self.options.threads = Some(threads);
         self
     }
 
@@ -442,12 +449,9 @@ impl<'a> Query<'a, Vec<Matches>> {
     /// As for [one signature](Query::<Matches>::run); that of a signature of another kind says its index.
     /// [`Error::InvalidParameter`] for a number of [`threads`](Self::threads) out of range.
     pub fn run(self) -> Result<Vec<Matches>> {
-        let threads = self.threads;
-        check_threads(threads)?;
-        self.search(|search, signatures| {
-            let signatures: Vec<&Signature> = signatures.iter().collect();
-            search.many_in_threads(&signatures, threads)
-        })
+        let (scan, threads) = (self.options.scan, self.options.threads);
+        let signatures: Vec<&Signature> = self.signatures.iter().collect();
+        self.search(|spec| spec.answer_many(scan, &signatures, threads))
     }
 }
 
@@ -459,18 +463,10 @@ pub(crate) fn candidates(
     let context = view.context();
     check_signatures(context, signatures)?;
     let signatures: Vec<&Signature> = signatures.iter().collect();
-    let search = Search::new(view, None, Collector::Top(usize::MAX));
+    let spec = SearchSpec::new(view, Collector::up_to(None));
     context
-        .run_checked(|| search.candidates_in_threads(&signatures))
+        .run_checked(|| spec.candidates(&signatures))
         .inspect(|answers| context.note_queries(answers.len()))
-}
-
-/// Refuses a number of threads that is a slip.
-pub(super) fn check_threads(threads: Option<usize>) -> Result<()> {
-    match threads.filter(|threads| !(1..=MAX_THREADS).contains(threads)) {
-        Some(threads) => Err(Error::invalid("threads", threads, "1 to 1,024")),
-        None => Ok(()),
-    }
 }
 
 /// Refuses a signature of another kind, by its index if there are several.

@@ -1,26 +1,98 @@
-//! The scan of a search: all signatures, compared in threads.
+//! The scan of a search: all stored documents, compared in threads.
 
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
 use crate::error::Result;
 use crate::format::DocumentRow;
+use crate::invariant::OrBug;
 use crate::query::bounds::ResolvedBounds;
 use crate::query::collect::Found;
-use crate::query::subject::Subject;
-use crate::read::{ReadView, VisitShare};
+use crate::query::score::Subject;
+use crate::query::search::SearchSpec;
+use crate::read::VisitShare;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
+use crate::types::{Matches, Scope};
 
 /// The greatest number of threads: more would wait for memory.
 const MAX_THREADS: usize = 8;
 
+/// Number of signatures that are compared with a row while it is in the processor's cache.
+const SCAN_SIGNATURES: usize = 256;
+
+impl SearchSpec<'_> {
+    /// Compares signatures with every stored document, each of which is read once for some hundred of
+    /// them. Returns their answers in their order.
+    pub(super) fn scan(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
+        let context = self.view.context();
+        let mut answers = Vec::with_capacity(signatures.len());
+        for piece in signatures.chunks(SCAN_SIGNATURES) {
+            let filed = piece.iter().copied().filter(|one| context.is_filed(one));
+            let filed: Vec<&Signature> = filed.collect();
+            let mut all = self.scan_found(&filed)?.into_iter();
+            for signature in piece {
+                if !context.is_filed(signature) {
+                    answers.push(Matches::none(Scope::Scan));
+                    continue;
+                }
+                let mut found = all.next().or_bug("what was found for a signature")?;
+                self.verify_found(answers.len(), &mut found)?;
+                answers.push(self.matches(signature, found, Scope::Scan)?);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Returns what the store has for each signature, not verified.
+    pub(super) fn scan_found(&self, signatures: &[&Signature]) -> Result<Vec<Found>> {
+        if signatures.is_empty() {
+            return Ok(Vec::new());
+        }
+        let context = self.view.context();
+        let encoded = signatures.iter().map(|signature| {
+            let mut values = Vec::new();
+            if let Some(layout) = context.shape().values {
+                signature.encode_values(layout, &mut values);
+            }
+            EncodedSignature { signature, values }
+        });
+        let scan = Scan {
+            context,
+            signatures: encoded.collect(),
+            bounds: self.bounds.filter(|_| self.verify.is_none()),
+            exclude: self.exclude,
+        };
+        let threads = available_parallelism().map_or(1, NonZeroUsize::get);
+        let nothing = vec![self.nothing(); signatures.len()];
+        let mut shares = vec![nothing; threads.min(MAX_THREADS)];
+        let visitors = shares.iter_mut().map(|all| {
+            let visit = |id, bytes: &[u8]| scan.compare(id, bytes, all);
+            Box::new(visit) as VisitShare<'_>
+        });
+        self.view.share_document_rows(visitors.collect())?;
+        let mut rest = shares.into_iter();
+        let mut all = rest.next().or_bug("the share of a thread")?;
+        for share in rest {
+            for (found, share) in all.iter_mut().zip(share) {
+                found.join(share);
+            }
+        }
+        context.note_candidates(all.iter().map(|found| found.compared).sum());
+        // A row is read once for all of them.
+        let read = all.first().map_or(0, |found| found.compared);
+        context.counters.signatures_read(read);
+        Ok(all)
+    }
+}
+
 /// What is compared with every document.
-pub(super) struct Scan<'s> {
-    pub(super) signatures: &'s [&'s Signature],
-    /// `None` keeps what is within no bounds, too.
-    pub(super) bounds: Option<&'s ResolvedBounds>,
-    pub(super) exclude: Option<u64>,
+struct Scan<'s> {
+    context: &'s SharedContext,
+    signatures: Vec<EncodedSignature<'s>>,
+    /// `None` keeps every document.
+    bounds: Option<&'s ResolvedBounds>,
+    exclude: Option<u64>,
 }
 
 /// One signature, with its values as bytes: those are compared by vector instructions.
@@ -30,55 +102,20 @@ struct EncodedSignature<'s> {
 }
 
 impl Scan<'_> {
-    /// Compares with all documents of a view: what is found for each signature. `nothing` is how each
-    /// thread begins.
-    pub(super) fn run(&self, view: &dyn ReadView, nothing: &Found) -> Result<Vec<Found>> {
-        let context = view.context();
-        let scanned = self.signatures.iter().map(|signature| {
-            let mut values = Vec::new();
-            if let Some(layout) = context.shape().values {
-                signature.encode_values(layout, &mut values);
-            }
-            EncodedSignature { signature, values }
-        });
-        let scanned: Vec<EncodedSignature<'_>> = scanned.collect();
-        let threads = available_parallelism().map_or(1, NonZeroUsize::get);
-        let nothing = vec![nothing.clone(); scanned.len()];
-        let mut shares = vec![nothing.clone(); threads.min(MAX_THREADS)];
-        let visitors = shares.iter_mut().map(|all| {
-            let visit = |id, bytes: &[u8]| self.compare(context, &scanned, id, bytes, all);
-            Box::new(visit) as VisitShare<'_>
-        });
-        view.share_document_rows(visitors.collect())?;
-        let mut all = nothing;
-        for share in shares {
-            for (found, share) in all.iter_mut().zip(share) {
-                found.join(share);
-            }
-        }
-        Ok(all)
-    }
-
-    fn compare(
-        &self,
-        context: &SharedContext,
-        scanned: &[EncodedSignature<'_>],
-        id: u64,
-        bytes: &[u8],
-        all: &mut [Found],
-    ) -> Result<()> {
-        let shape = context.shape();
+    /// Compares the row of a document with each signature.
+    fn compare(&self, id: u64, bytes: &[u8], all: &mut [Found]) -> Result<()> {
+        let shape = self.context.shape();
         let row = DocumentRow::decode(id, bytes, shape)?;
         if Some(id) == self.exclude {
             return Ok(());
         }
         let layout = shape.values;
-        for (EncodedSignature { signature, values }, found) in scanned.iter().zip(all) {
+        for (EncodedSignature { signature, values }, found) in self.signatures.iter().zip(all) {
             found.compared += 1;
             if row.is_empty() == signature.is_empty() {
                 let agreement = layout.map_or(0, |layout| layout.agreement(values, row.values()));
                 let subject = Subject::new(signature);
-                let scored = subject.scored(context, id, agreement, row.fingerprint());
+                let scored = subject.scored(self.context, id, agreement, row.fingerprint());
                 if self.bounds.is_none_or(|bounds| scored.is_within(bounds)) {
                     found.push(scored);
                 }

@@ -1,53 +1,49 @@
 //! The search: plan, candidates, score, collect, with budget and verification. Every question about
-//! near documents comes through here.
+//! near documents comes through here: [`SearchSpec::probe`] for one signature, [`SearchSpec::sweep`] for
+//! many, [`SearchSpec::scan`] to compare with every document.
 
 use crate::error::Result;
+use crate::format::{DOCUMENTS, no_row};
 use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::query::bounds::ResolvedBounds;
-use crate::query::budget::Budget;
-use crate::query::candidates::{Candidate, CandidateSource, compare};
+use crate::query::candidates::{Budget, Candidate, CandidateSource, MAX_IDENTICAL_TRIES, compare};
 use crate::query::collect::{Collector, Found, TopK};
 use crate::query::equal_classes::EqualMembers;
-use crate::query::in_threads::in_threads;
 use crate::query::plan::{Families, IdenticalLane, ProbePlan};
 use crate::query::probe::Probe;
-use crate::query::scan::Scan;
-use crate::query::scored::{Order, Scored};
-use crate::query::subject::Subject;
-use crate::query::sweep::{Sweep, for_each_piece};
-use crate::query::verify::Ask;
+use crate::query::score::{Order, Scored, Subject};
+use crate::query::sweep::{Sweep, for_each_piece, in_threads};
+use crate::query::verify::{Ask, Verdict};
 use crate::read::ReadView;
 use crate::sketch::{EmptyDocuments, Signature};
 use crate::types::{DocumentId, Matches, Scope};
 
-/// Number of signatures that are compared with a row while it is at hand.
-const SCAN_SIGNATURES: usize = 256;
-
 /// What is searched for, in what, and what is kept.
 #[derive(Clone, Copy)]
-pub(crate) struct Search<'q> {
-    view: &'q dyn ReadView,
+pub(crate) struct SearchSpec<'q> {
+    pub(crate) view: &'q dyn ReadView,
     /// `None` keeps candidates, however far.
-    bounds: Option<&'q ResolvedBounds>,
+    pub(crate) bounds: Option<&'q ResolvedBounds>,
     /// The families whose lanes are asked where there are no bounds.
-    families: Families,
-    order: Order,
-    collector: Collector,
-    budget: Option<Budget>,
-    exclude: Option<u64>,
-    verify: Option<&'q Ask<'q>>,
-    with_payloads: bool,
+    pub(crate) families: Families,
+    pub(crate) order: Order,
+    pub(crate) collector: Collector,
+    pub(crate) budget: Option<Budget>,
+    /// A document that is left out.
+    pub(crate) exclude: Option<u64>,
+    /// The caller whose similarities decide. An identical signature then means an identical document
+    /// only if the caller returns 1 for it, or `None`.
+    pub(crate) verify: Option<&'q Ask<'q>>,
+    /// True if matches get the payloads of their documents.
+    pub(crate) with_payloads: bool,
 }
 
-impl<'q> Search<'q> {
-    pub(crate) fn new(
-        view: &'q dyn ReadView,
-        bounds: Option<&'q ResolvedBounds>,
-        collector: Collector,
-    ) -> Self {
+impl<'q> SearchSpec<'q> {
+    /// A search of all lanes without bounds, for struct updates.
+    pub(crate) fn new(view: &'q dyn ReadView, collector: Collector) -> Self {
         Self {
             view,
-            bounds,
+            bounds: None,
             families: Families::ALL,
             order: Order::Similarity,
             collector,
@@ -58,109 +54,47 @@ impl<'q> Search<'q> {
         }
     }
 
-    pub(super) fn view(&self) -> &'q dyn ReadView {
-        self.view
+    /// Searches for one signature by probes. `index` is its name to the caller who verifies.
+    pub(crate) fn probe(&self, index: usize, signature: &Signature) -> Result<Matches> {
+        let mut found = self.find_in_buckets(index, signature)?;
+        self.verify_found(index, &mut found)?;
+        self.matches(signature, found, Scope::Candidates)
     }
 
-    pub(crate) fn budget(self, budget: Option<Budget>) -> Self {
-        Self { budget, ..self }
-    }
-
-    /// Asks the lanes of these families alone, where there are no bounds, and keeps the best in an order.
-    pub(super) fn ranking(self, families: Families, order: Order) -> Self {
-        Self {
-            families,
-            order,
-            ..self
-        }
-    }
-
-    /// Leaves one document out of a search for a single signature.
-    pub(super) fn exclude(self, exclude: Option<u64>) -> Self {
-        Self { exclude, ..self }
-    }
-
-    /// Lets the caller's similarities decide. An identical signature then stands for an identical document
-    /// only if the caller says so, or cannot tell.
-    pub(crate) fn verify(self, verify: Option<&'q Ask<'q>>) -> Self {
-        Self { verify, ..self }
-    }
-
-    /// Gives matches the payloads of their documents.
-    pub(super) fn payloads(self, with_payloads: bool) -> Self {
-        Self {
-            with_payloads,
-            ..self
-        }
-    }
-
-    pub(super) fn verifies(&self) -> bool {
-        self.verify.is_some()
-    }
-
-    /// Returns what the caller says of a document; `None` if it does not verify.
-    pub(super) fn told(&self, index: usize, id: u64, floor: f64) -> Result<Option<Option<f64>>> {
-        self.verify.map(|ask| ask(index, id, floor)).transpose()
-    }
-
-    /// Returns the similarity below which no document is wanted.
-    pub(super) fn floor(&self) -> f64 {
-        self.bounds.map_or(0.0, ResolvedBounds::similarity_floor)
-    }
-
-    pub(super) fn with_payloads(&self) -> bool {
-        self.with_payloads
-    }
-
-    pub(crate) fn plan<'s>(
-        &self,
-        signatures: impl IntoIterator<Item = &'s Signature>,
-    ) -> Result<ProbePlan> {
-        let families = self.bounds.map_or(self.families, Families::from_bounds);
-        let documents = self.view.documents();
-        ProbePlan::new(self.view.context(), families, documents, signatures)
-    }
-
-    /// Searches for one signature, by probes. `index` is its name to the caller who verifies.
-    pub(crate) fn one(&self, index: usize, signature: &Signature) -> Result<Matches> {
-        let mut found = self.in_buckets(index, signature)?;
-        self.settle(index, &mut found)?;
-        self.matches(signature, found)
-    }
-
-    /// What is in the buckets of one signature. Where a caller verifies, it is asked by `index` about
-    /// identical ones alone.
-    pub(super) fn in_buckets(&self, index: usize, signature: &Signature) -> Result<Found> {
+    /// Returns what is in the buckets of one signature. A caller who verifies is asked, by `index`,
+    /// about identical documents alone.
+    pub(super) fn find_in_buckets(&self, index: usize, signature: &Signature) -> Result<Found> {
         let plan = self.plan([signature])?;
         let lane = plan.identical_lane();
+        let mut probe = Probe::new(self.view, &plan, self.budget, self.exclude);
         // A caller who verifies decides about each of equal documents.
-        let probe = Probe::new(self.view, &plan, self.budget, self.exclude)
-            .folding_equal(self.verify.is_none());
+        probe.folds_equal = self.verify.is_none();
         let found = self.collect(index, &[signature], lane, probe)?;
-        let found = found.and_then(|mut found| found.pop());
-        found.or_bug("what was found for a signature")
+        found
+            .and_then(|mut found| found.pop())
+            .or_bug("what was found for a signature")
     }
 
-    /// Searches for many signatures, by sweeps. Returns their answers in their order.
-    pub(crate) fn many(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
+    /// Searches for many signatures by sweeps. Returns their answers in their order.
+    pub(crate) fn sweep(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
         let mut answers = Vec::with_capacity(signatures.len());
         for_each_piece(signatures, |piece| {
             if let [signature] = piece {
                 // Probes, unlike sweeps, compare one of equal documents.
-                answers.push(self.one(answers.len(), signature)?);
+                answers.push(self.probe(answers.len(), signature)?);
                 return Ok(true);
             }
             let mut plan = self.plan(piece.iter().copied())?;
-            let Some(all) = self.piece(answers.len(), piece, &mut plan)? else {
+            let Some(all) = self.sweep_piece(answers.len(), piece, &mut plan)? else {
                 return Ok(false);
             };
             for (signature, mut found) in piece.iter().zip(all) {
                 let index = answers.len();
                 answers.push(if found.counts.is_over {
-                    self.one(index, signature)?
+                    self.probe(index, signature)?
                 } else {
-                    self.settle(index, &mut found)?;
-                    self.matches(signature, found)?
+                    self.verify_found(index, &mut found)?;
+                    self.matches(signature, found, Scope::Candidates)?
                 });
             }
             Ok(true)
@@ -173,63 +107,63 @@ impl<'q> Search<'q> {
         Ok(answers)
     }
 
-    /// As [`many`](Self::many), on up to so many threads. The closure of a caller who verifies stays on this
-    /// one.
-    pub(super) fn many_in_threads(
-        &self,
-        signatures: &[&Signature],
-        threads: Option<usize>,
-    ) -> Result<Vec<Matches>> {
-        if self.is_scan_cheaper(signatures.len()) {
-            return self.scan_many(signatures);
-        }
-        let Some(view) = self.view.shared().filter(|_| self.verify.is_none()) else {
-            return self.many(signatures);
-        };
-        let Self {
-            bounds,
-            families,
-            order,
-            collector,
-            budget,
-            exclude,
-            with_payloads,
-            ..
-        } = *self;
-        in_threads(signatures, threads, |part| {
-            let search = Search {
-                view,
-                bounds,
-                families,
-                order,
-                collector,
-                budget,
-                exclude,
-                verify: None,
-                with_payloads,
-            };
-            search.many(part)
-        })
-    }
-
-    /// Sweeps for the signatures of a plan: what was found for each, not verified. Returns `None` if they
-    /// have so many candidates that they must be halved. The first one's name to the caller who verifies is
-    /// `first_index`.
-    pub(crate) fn piece(
+    /// Sweeps for the signatures of a plan and returns what was found for each, not verified; `None` if
+    /// they have so many candidates that they must be halved. `first_index` is the name of the first one
+    /// to the caller who verifies.
+    pub(crate) fn sweep_piece(
         &self,
         first_index: usize,
         signatures: &[&Signature],
         plan: &mut ProbePlan,
     ) -> Result<Option<Vec<Found>>> {
         let lane = plan.identical_lane();
-        let sweep = Sweep::new(self.view, plan, self.budget);
+        let sweep = Sweep::new(self.view, plan, self.budget, self.exclude);
         self.collect(first_index, signatures, lane, sweep)
     }
 
-    /// Returns true if so many signatures are better compared with every document: their distance is beyond
-    /// the one that whole buckets prove, and the buckets near theirs would cost more. A caller who
-    /// verifies is not asked about every document, and a budget is not exceeded.
-    fn is_scan_cheaper(&self, signatures: usize) -> bool {
+    /// Answers one signature by probes, or by a scan if that is asked for or costs less.
+    pub(super) fn answer(&self, scan: Option<bool>, signature: &Signature) -> Result<Matches> {
+        if self.scans(scan, 1) {
+            let mut answers = self.scan(&[signature])?;
+            answers.pop().or_bug("the answer for a signature")
+        } else {
+            self.probe(0, signature)
+        }
+    }
+
+    /// Answers many signatures by sweeps, or by a scan if that is asked for or costs less, on up to this
+    /// number of threads. The closure of a caller who verifies stays on this one.
+    pub(super) fn answer_many(
+        &self,
+        scan: Option<bool>,
+        signatures: &[&Signature],
+        threads: Option<usize>,
+    ) -> Result<Vec<Matches>> {
+        if self.scans(scan, signatures.len()) {
+            return self.scan(signatures);
+        }
+        let Some(view) = self.view.shared().filter(|_| self.verify.is_none()) else {
+            return self.sweep(signatures);
+        };
+        let spec = *self;
+        in_threads(signatures, threads, |part| {
+            let shared = SearchSpec {
+                view,
+                verify: None,
+                ..spec
+            };
+            shared.sweep(part)
+        })
+    }
+
+    /// Returns true if this number of signatures is compared with every document: because the caller wants
+    /// that, or because their distance is beyond the one that whole buckets prove and the buckets near
+    /// theirs would cost more. A caller who verifies is not asked about every document, and a budget is
+    /// not exceeded, unless a scan is wanted.
+    fn scans(&self, wanted: Option<bool>, signatures: usize) -> bool {
+        if let Some(wanted) = wanted {
+            return wanted;
+        }
         let context = self.view.context();
         let distance = self.bounds.and_then(|bounds| bounds.max_distance);
         let (Some(distance), Some(design)) = (distance, context.lanes.design()) else {
@@ -244,64 +178,16 @@ impl<'q> Search<'q> {
         radii.is_none_or(|radii| radii.cost_more_than_scan(signatures, documents))
     }
 
-    /// Searches for one signature, by probes or by a scan, whichever costs less.
-    pub(super) fn cheapest(&self, signature: &Signature) -> Result<Matches> {
-        match self.is_scan_cheaper(1) {
-            true => self.scan(signature),
-            false => self.one(0, signature),
-        }
+    pub(crate) fn plan<'s>(
+        &self,
+        signatures: impl IntoIterator<Item = &'s Signature>,
+    ) -> Result<ProbePlan> {
+        let families = self.bounds.map_or(self.families, Families::from_bounds);
+        let documents = self.view.documents();
+        ProbePlan::new(self.view.context(), families, documents, signatures)
     }
 
-    /// Compares with every stored document.
-    pub(super) fn scan(&self, signature: &Signature) -> Result<Matches> {
-        let mut answers = self.scan_many(&[signature])?;
-        answers.pop().or_bug("the answer for a signature")
-    }
-
-    /// Compares many with every stored document, each of which is read once for some hundred of them.
-    fn scan_many(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
-        let context = self.view.context();
-        let mut answers = Vec::with_capacity(signatures.len());
-        for piece in signatures.chunks(SCAN_SIGNATURES) {
-            let filed = piece.iter().copied().filter(|one| context.is_filed(one));
-            let filed: Vec<&Signature> = filed.collect();
-            let mut all = match filed.is_empty() {
-                true => Vec::new(),
-                false => self.everywhere(&filed)?,
-            }
-            .into_iter();
-            for signature in piece {
-                if !context.is_filed(signature) {
-                    answers.push(Matches::none(Scope::Scan));
-                    continue;
-                }
-                let found = all.next();
-                let mut found = found.or_bug("what was found for a signature")?;
-                self.settle(answers.len(), &mut found)?;
-                let subject = Subject::new(signature);
-                let scope = Scope::Scan;
-                answers.push(subject.matches(self.view, found, scope, self.with_payloads)?);
-            }
-        }
-        Ok(answers)
-    }
-
-    /// What is in the store for each signature, not verified.
-    pub(super) fn everywhere(&self, signatures: &[&Signature]) -> Result<Vec<Found>> {
-        let scan = Scan {
-            signatures,
-            bounds: self.bounds.filter(|_| self.verify.is_none()),
-            exclude: self.exclude,
-        };
-        let all = scan.run(self.view, &self.nothing())?;
-        let context = self.view.context();
-        context.note_candidates(all.iter().map(|found| found.compared).sum());
-        // A row is read once for all of them.
-        let read = all.first().map_or(0, |found| found.compared);
-        context.counters.signatures_read(read);
-        Ok(all)
-    }
-
+    /// Gathers the candidates of a source and scores them. `None`: the signatures must be halved.
     fn collect(
         &self,
         first_index: usize,
@@ -311,6 +197,7 @@ impl<'q> Search<'q> {
     ) -> Result<Option<Vec<Found>>> {
         let mut all = vec![self.nothing(); signatures.len()];
         let mut compared = Vec::new();
+        // Nothing outranks an identical document, so where one is wanted it ends the search.
         if let Some(lane) = lane.filter(|_| self.collector == Collector::BestOne) {
             let Some(exact) = source.exact(lane.column)? else {
                 return Ok(None);
@@ -345,6 +232,96 @@ impl<'q> Search<'q> {
         Ok(Some(all))
     }
 
+    /// Compares the documents of `exact` until one of them, for each signature, is identical to it: has the
+    /// same fingerprint and, where values are stored, the same values. Returns the candidates that were
+    /// compared, ascending. `exact` is what [`CandidateSource::exact`] has for the lane.
+    fn find_identical(
+        &self,
+        first_index: usize,
+        signatures: &[&Signature],
+        lane: IdenticalLane,
+        exact: &[Candidate],
+        found: &mut [Found],
+    ) -> Result<Vec<Candidate>> {
+        let mut compared = Vec::new();
+        if lane.has_whole_signatures && self.verify.is_none() {
+            for of_signature in exact.chunk_by(|a, b| a.query_index == b.query_index) {
+                self.take_first_live(signatures, of_signature, found)?;
+            }
+            return Ok(compared);
+        }
+        // Mostly the first document is identical; if not, reading more at once costs less.
+        let (mut begin, mut together) = (0, 1);
+        while begin < MAX_IDENTICAL_TRIES {
+            let mut now: Vec<Candidate> = Vec::new();
+            for of_signature in exact.chunk_by(|a, b| a.query_index == b.query_index) {
+                let query_index = at(of_signature, 0)?.query_index as usize;
+                if !at(found, query_index)?.is_identical {
+                    now.extend(of_signature.iter().skip(begin).take(together));
+                }
+            }
+            if now.is_empty() {
+                break;
+            }
+            now.sort_unstable();
+            self.score(signatures, &now, found)?;
+            for candidate in &now {
+                let query_index = candidate.query_index as usize;
+                let found = at_mut(found, query_index)?;
+                self.take_identical(first_index + query_index, candidate.id, found)?;
+            }
+            compared.append(&mut now);
+            (begin, together) = (begin + together, together * 2);
+        }
+        compared.sort_unstable();
+        Ok(compared)
+    }
+
+    /// Keeps a scored document alone if it is identical to the signature and, where the caller verifies, to
+    /// the document as well.
+    fn take_identical(&self, index: usize, id: u64, found: &mut Found) -> Result<()> {
+        let scored = found.near.of_id(id).filter(|_| !found.is_identical);
+        let Some(scored) = scored.filter(|s| s.is_identical(self.view.context())) else {
+            return Ok(());
+        };
+        let verdict = self.verdict(index, id, self.floor())?;
+        if verdict != Verdict::NotAsked {
+            found.verdicts.push((id, verdict));
+            if verdict.similarity().unwrap_or(scored.similarity) < 1.0 {
+                return Ok(());
+            }
+        }
+        found.near.retain(|scored| scored.id == id);
+        found.is_identical = true;
+        Ok(())
+    }
+
+    /// Takes the first live document of those that have the exact code of a signature, where the code is
+    /// the whole signature: no row of signatures is read.
+    fn take_first_live(
+        &self,
+        signatures: &[&Signature],
+        candidates: &[Candidate],
+        found: &mut [Found],
+    ) -> Result<()> {
+        for candidate in candidates {
+            let (id, query_index) = (candidate.id, candidate.query_index as usize);
+            // A posting outlives its document until a flush or a merge drops it.
+            let Some(document) = self.view.document_of(id, self.with_payloads)? else {
+                self.view.expect_gone(id)?;
+                continue;
+            };
+            let found = at_mut(found, query_index)?;
+            let signature = *at(signatures, query_index)?;
+            let subject = Subject::new(signature);
+            found.push(subject.scored(self.view.context(), id, 0, signature.fingerprint()));
+            found.is_identical = true;
+            found.known = Some((id, document));
+            break;
+        }
+        Ok(())
+    }
+
     /// Scores candidates, and keeps those within the bounds, or all if they are verified later.
     pub(super) fn score(
         &self,
@@ -353,13 +330,13 @@ impl<'q> Search<'q> {
         all: &mut [Found],
     ) -> Result<()> {
         let context = self.view.context();
-        // In memory a posting may be of a document that was deleted: its row tells.
-        let is_told = |candidate: &Candidate| {
-            candidate.told_distance.is_some() && candidate.id < self.view.sealed_below()
+        // A posting in memory may be of a document that was deleted, which only its row shows.
+        let is_measured = |candidate: &Candidate| {
+            candidate.code_distance.is_some() && candidate.id < self.view.sealed_below()
         };
-        let told = candidates.partition_point(is_told);
-        let (told, unread) = candidates.split_at(told);
-        self.score_told(told, all)?;
+        let measured = candidates.partition_point(is_measured);
+        let (measured, unread) = candidates.split_at(measured);
+        self.score_measured(measured, all)?;
         compare(self.view, unread, &mut |candidate, row| {
             let query_index = candidate.query_index as usize;
             let subject = Subject::new(at(signatures, query_index)?);
@@ -373,19 +350,18 @@ impl<'q> Search<'q> {
         })
     }
 
-    /// Scores flushed documents whose distances their codes tell.
-    fn score_told(&self, candidates: &[Candidate], all: &mut [Found]) -> Result<()> {
+    /// Scores flushed documents by the distances of their codes.
+    fn score_measured(&self, candidates: &[Candidate], all: &mut [Found]) -> Result<()> {
         let mut compared = 0;
         for candidate in candidates {
-            let id = candidate.id;
-            if self.view.is_dead(id) {
+            if self.view.is_dead(candidate.id) {
                 continue;
             }
             compared += 1;
             let found = at_mut(all, candidate.query_index as usize)?;
             found.compared += 1;
-            let distance = candidate.told_distance.or_bug("a distance")?;
-            let scored = Scored::of_distance(id, distance.into());
+            let distance = candidate.code_distance.or_bug("a distance")?;
+            let scored = Scored::of_distance(candidate.id, distance.into());
             if self.accepts(&scored) {
                 found.near.push(scored);
             }
@@ -394,8 +370,8 @@ impl<'q> Search<'q> {
         Ok(())
     }
 
-    /// Scores the classes of equal documents among the candidates, but for those in `compared`: one of
-    /// each, which tells the score of all.
+    /// Scores the classes of equal documents among the candidates, but for those in `compared`: one
+    /// member, whose score all have.
     fn score_equal(
         &self,
         signature: &Signature,
@@ -448,28 +424,41 @@ impl<'q> Search<'q> {
         Found::new(limit, self.order)
     }
 
-    /// Puts the caller's similarities, if it verifies, in the place of estimates, and keeps the best of
-    /// what is within the bounds.
-    pub(crate) fn settle(&self, index: usize, found: &mut Found) -> Result<()> {
+    /// Returns the similarity below which no document is wanted.
+    fn floor(&self) -> f64 {
+        self.bounds.map_or(0.0, ResolvedBounds::similarity_floor)
+    }
+
+    /// Asks the caller, if it verifies, how similar a document is.
+    fn verdict(&self, index: usize, id: u64, floor: f64) -> Result<Verdict> {
+        let Some(ask) = self.verify else {
+            return Ok(Verdict::NotAsked);
+        };
+        Ok(ask(index, id, floor)?.map_or(Verdict::Unknown, Verdict::Similarity))
+    }
+
+    /// Replaces estimates by the similarities of a caller who verifies, and keeps the best within the
+    /// bounds.
+    pub(crate) fn verify_found(&self, index: usize, found: &mut Found) -> Result<()> {
         if self.verify.is_none() && self.budget.is_none() {
             return Ok(());
         }
-        let mut near = TopK::new(self.collector.limit()).in_order(self.order);
+        let mut near = TopK::new(self.collector.limit(), self.order);
         let mut held = found.near.take();
         let mut floor = self.floor();
-        // Where the best alone is kept, what is less similar need not be told exactly. The estimates say
-        // which is likely to be the best.
+        // Where only the best is kept, a less similar one need not be measured exactly. The estimates
+        // say which is likely to be the best.
         let raises_floor = self.collector == Collector::BestOne && self.verify.is_some();
         if raises_floor {
             held.sort_unstable_by_key(Scored::rank);
         }
         for scored in held {
-            let told_before = found.told.iter().find(|(id, _)| *id == scored.id);
-            let exact_similarity = match told_before {
-                Some((_, told)) => *told,
-                None => self.told(index, scored.id, floor)?.flatten(),
+            let known = found.verdicts.iter().find(|(id, _)| *id == scored.id);
+            let verdict = match known {
+                Some((_, verdict)) => *verdict,
+                None => self.verdict(index, scored.id, floor)?,
             };
-            if let Some(scored) = scored.verified(exact_similarity, self.bounds) {
+            if let Some(scored) = scored.verified(verdict.similarity(), self.bounds) {
                 if raises_floor {
                     floor = floor.max(scored.similarity);
                 }
@@ -481,45 +470,66 @@ impl<'q> Search<'q> {
     }
 
     /// Reads the documents that were found for a signature.
-    pub(crate) fn matches(&self, signature: &Signature, found: Found) -> Result<Matches> {
-        if !self.view.context().is_filed(signature) {
-            return Ok(Matches::none(Scope::Candidates));
-        }
-        let beyond = found.beyond;
-        let subject = Subject::new(signature);
-        let mut matches =
-            subject.matches(self.view, found, Scope::Candidates, self.with_payloads)?;
-        matches.recall = self.bounds.and_then(|bounds| bounds.recall);
-        matches.set_beyond(beyond);
-        Ok(matches)
-    }
-
-    /// As [`candidates`](Self::candidates), on as many threads as the machine runs at once.
-    pub(super) fn candidates_in_threads(
+    pub(crate) fn matches(
         &self,
-        signatures: &[&Signature],
-    ) -> Result<Vec<Vec<DocumentId>>> {
-        let Some(view) = self.view.shared() else {
-            return self.candidates(signatures);
-        };
-        let collector = self.collector;
-        in_threads(signatures, None, |part| {
-            Search::new(view, None, collector).candidates(part)
+        signature: &Signature,
+        found: Found,
+        scope: Scope,
+    ) -> Result<Matches> {
+        let context = self.view.context();
+        if !context.is_filed(signature) {
+            return Ok(Matches::none(scope));
+        }
+        let subject = Subject::new(signature);
+        let mut known = found.known;
+        let near = found.near.into_sorted();
+        let mut matches = Vec::with_capacity(near.len());
+        for scored in near {
+            let document = match known.take_if(|(id, _)| *id == scored.id) {
+                Some((_, document)) => document,
+                None => self
+                    .view
+                    .document_of(scored.id, self.with_payloads)?
+                    .ok_or_else(|| no_row(DOCUMENTS, scored.id, 4))?,
+            };
+            let mut matched = subject.matched(context, &scored, document);
+            matched.has_payload = self.with_payloads;
+            matched.beyond = found.beyond;
+            matches.push(matched);
+        }
+        let recall = self.bounds.and_then(|bounds| bounds.recall);
+        Ok(Matches {
+            matches,
+            scope,
+            recall: recall.filter(|_| scope == Scope::Candidates),
+            candidates: found.compared,
+            beyond: found.beyond,
         })
     }
 
-    /// Returns the live documents that share a bucket with each signature, not compared, ascending by id.
+    /// Returns the live documents that share a bucket with each signature, not compared, ascending by id,
+    /// on as many threads as the machine runs at once.
     pub(super) fn candidates(&self, signatures: &[&Signature]) -> Result<Vec<Vec<DocumentId>>> {
+        let Some(view) = self.view.shared() else {
+            return self.candidates_of_part(signatures);
+        };
+        let collector = self.collector;
+        in_threads(signatures, None, |part| {
+            SearchSpec::new(view, collector).candidates_of_part(part)
+        })
+    }
+
+    fn candidates_of_part(&self, signatures: &[&Signature]) -> Result<Vec<Vec<DocumentId>>> {
         if let [signature] = signatures {
             let plan = self.plan([*signature])?;
-            let all = Probe::new(self.view, &plan, None, None).all()?;
-            let all = all.or_bug("the candidates of a signature")?;
+            let probe = Probe::new(self.view, &plan, None, None);
+            let all = probe.all()?.or_bug("the candidates of a signature")?;
             return self.live(signatures, &all.list);
         }
         let mut answers = Vec::with_capacity(signatures.len());
         for_each_piece(signatures, |piece| {
             let mut plan = self.plan(piece.iter().copied())?;
-            let Some(all) = Sweep::new(self.view, &mut plan, None).all()? else {
+            let Some(all) = Sweep::new(self.view, &mut plan, None, None).all()? else {
                 return Ok(false);
             };
             answers.append(&mut self.live(piece, &all.list)?);
@@ -529,7 +539,7 @@ impl<'q> Search<'q> {
     }
 
     /// Returns the documents of a list that live, for each signature. No row is read of one that has been
-    /// flushed: its posting says that it was indexed, and the tombstones tell whether it lives.
+    /// flushed: its posting says that it was indexed, and the tombstones say whether it lives.
     fn live(&self, signatures: &[&Signature], list: &[Candidate]) -> Result<Vec<Vec<DocumentId>>> {
         let context = self.view.context();
         let mut live = vec![Vec::new(); signatures.len()];
@@ -540,13 +550,13 @@ impl<'q> Search<'q> {
             }
             Ok(())
         };
-        // Where documents without features are indexed, too, only a row tells which has none.
+        // Where documents without features are indexed, too, only a row shows which has none.
         let sealed_below = match context.schema.empty_documents() {
             EmptyDocuments::Distinct => self.view.sealed_below(),
             EmptyDocuments::Alike => 0,
         };
         let flushed = list.partition_point(|candidate| candidate.id < sealed_below);
-        let (flushed, others) = list.split_at_checked(flushed).or_bug("a part of a list")?;
+        let (flushed, others) = list.split_at(flushed);
         let mut found = 0;
         for candidate in flushed {
             if !self.view.is_dead(candidate.id) {
@@ -568,8 +578,7 @@ fn forget_left_out(candidates: &[Candidate], all: &mut [Found]) {
     for (query_index, found) in (0..).zip(all) {
         if !found.is_identical {
             found.near.retain(|scored| {
-                let id = scored.id;
-                let candidate = Candidate::new(id, query_index);
+                let candidate = Candidate::new(scored.id, query_index);
                 candidates.binary_search(&candidate).is_ok()
             });
         }

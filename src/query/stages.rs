@@ -7,17 +7,13 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::{CodeRange, ProbeControl};
 use crate::invariant::at;
-use crate::query::bounds::Family;
-use crate::query::candidates::Candidate;
-use crate::query::collect::{Collector, Found, TopK};
-use crate::query::gathered::Gathered;
-use crate::query::in_threads::in_threads;
-use crate::query::plan::{Families, ProbePlan, ProbedLane};
-use crate::query::scored::{Order, Scored};
-use crate::query::search::Search;
-use crate::query::subject::Subject;
-use crate::query::verify::Ask;
-use crate::read::{PostingTable, ReadView};
+use crate::query::candidates::{Candidate, Gathered};
+use crate::query::collect::{Found, TopK};
+use crate::query::plan::{ProbePlan, ProbedLane};
+use crate::query::score::{Order, Scored};
+use crate::query::search::SearchSpec;
+use crate::query::sweep::in_threads;
+use crate::read::PostingTable;
 use crate::sketch::Signature;
 use crate::types::{Matches, Scope};
 
@@ -46,7 +42,7 @@ pub(super) enum Goal {
 }
 
 impl Goal {
-    fn limit(self) -> usize {
+    pub(super) fn limit(self) -> usize {
         match self {
             Self::First(n) => n,
             Self::Within { .. } => 1,
@@ -77,113 +73,92 @@ impl Stage {
 /// What is known of the answer for one signature after some stages.
 struct StagedAnswer {
     compared: usize,
-    /// What the caller said of documents.
-    told: HashMap<u64, Option<f64>>,
+    /// What the caller returned for documents.
+    verdicts: HashMap<u64, Option<f64>>,
     found: Found,
     stage: Stage,
     recall: f64,
     is_enough: bool,
 }
 
-/// What is asked about each signature.
+/// A search by stages.
 #[derive(Clone, Copy)]
-pub(super) struct StagedQuestion {
-    pub(super) family: Family,
+pub(super) struct StagedSearch<'q> {
+    /// By similarity, or by distance: of one family, without bounds.
+    pub(super) spec: SearchSpec<'q>,
     pub(super) goal: Goal,
     pub(super) min_recall: f64,
     pub(super) scans: bool,
-    pub(super) exclude: Option<u64>,
-    pub(super) with_payloads: bool,
-}
-
-/// A search by stages.
-pub(super) struct StagedSearch<'q> {
-    pub(super) view: &'q dyn ReadView,
-    pub(super) question: StagedQuestion,
-    pub(super) verify: Option<&'q Ask<'q>>,
 }
 
 impl StagedSearch<'_> {
     /// Answers for each signature: by buckets one by one, then by one scan for all that need it.
     pub(super) fn run(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
         let mut all = self.in_all_buckets(signatures)?;
-        if self.question.scans {
+        if self.scans {
             let mut left: Vec<(usize, &mut StagedAnswer)> = all.iter_mut().enumerate().collect();
             left.retain(|(_, answer)| !answer.is_enough);
             for left in left.chunks_mut(self.scanned_together()) {
                 self.scan(signatures, left)?;
             }
         }
-        let answers = signatures.iter().zip(all);
-        let matches = answers.map(|(signature, answer)| {
-            let StagedAnswer {
-                mut found,
-                stage,
-                recall,
-                compared,
-                ..
-            } = answer;
-            found.compared = compared;
-            let subject = Subject::new(signature);
-            let mut matches =
-                subject.matches(self.view, found, stage.scope(), self.question.with_payloads)?;
-            matches.recall = Some(recall);
-            Ok(matches)
-        });
-        matches.collect()
+        let mut answers = Vec::with_capacity(all.len());
+        for (signature, mut answer) in signatures.iter().zip(all) {
+            answer.found.compared = answer.compared;
+            let scope = answer.stage.scope();
+            let mut matches = self.spec.matches(signature, answer.found, scope)?;
+            matches.recall = Some(answer.recall);
+            answers.push(matches);
+        }
+        Ok(answers)
     }
 
     /// Goes through the stages before the scan, for many signatures in threads. The closure of a caller who
     /// verifies stays on this one.
     fn in_all_buckets(&self, signatures: &[&Signature]) -> Result<Vec<StagedAnswer>> {
-        let Some(view) = self.view.shared().filter(|_| self.verify.is_none()) else {
+        let spec = self.spec;
+        let Some(view) = spec.view.shared().filter(|_| spec.verify.is_none()) else {
             let signatures = signatures.iter().enumerate();
-            let answers = signatures.map(|(index, signature)| self.in_buckets(index, signature));
-            return answers.collect();
+            return signatures
+                .map(|(index, signature)| self.in_buckets(index, signature))
+                .collect();
         };
-        let question = self.question;
+        let (goal, min_recall, scans) = (self.goal, self.min_recall, self.scans);
         in_threads(signatures, None, |part| {
-            let search = StagedSearch {
-                view,
-                question,
-                verify: None,
+            let shared = StagedSearch {
+                spec: SearchSpec {
+                    view,
+                    verify: None,
+                    ..spec
+                },
+                goal,
+                min_recall,
+                scans,
             };
             // Who does not verify needs no index.
-            let answers = part.iter().map(|signature| search.in_buckets(0, signature));
+            let answers = part.iter().map(|signature| shared.in_buckets(0, signature));
             answers.collect()
         })
     }
 
-    fn search(&self) -> Search<'_> {
-        let (families, order) = match self.question.family {
-            Family::SimHash => (Families::TABLES, Order::Distance),
-            _ => (Families::BANDS, Order::Similarity),
-        };
-        Search::new(self.view, None, Collector::Top(self.question.goal.limit()))
-            .ranking(families, order)
-            .exclude(self.question.exclude)
-            .verify(self.verify)
-    }
-
     /// Goes from stage to stage until one is good enough, but for the scan.
     fn in_buckets(&self, index: usize, signature: &Signature) -> Result<StagedAnswer> {
-        let search = self.search();
         let mut answer = StagedAnswer {
             compared: 0,
-            told: HashMap::new(),
-            found: search.nothing(),
+            verdicts: HashMap::new(),
+            found: self.spec.nothing(),
             stage: Stage::Buckets { dropped: 0 },
             recall: 0.0,
             is_enough: false,
         };
-        if !self.view.context().is_filed(signature) {
+        if !self.spec.view.context().is_filed(signature) {
             (answer.recall, answer.is_enough) = (1.0, true);
             return Ok(answer);
         }
         for dropped in 0..=self.max_dropped() {
             let found = match dropped {
-                0 => Some(search.in_buckets(index, signature)?),
-                _ => self.in_short_buckets(&search, signature, dropped)?,
+                0 => Some(self.spec.find_in_buckets(index, signature)?),
+                _ => self.in_short_buckets(signature, dropped)?,
             };
             if let Some(found) = found {
                 self.take(&mut answer, index, found, Stage::Buckets { dropped })?;
@@ -196,19 +171,19 @@ impl StagedSearch<'_> {
     }
 
     fn max_dropped(&self) -> u8 {
-        let lanes = &self.view.context().lanes;
-        match (self.question.family, lanes.design()) {
-            (Family::SimHash, Some(design)) => design.max_dropped(),
+        let lanes = &self.spec.view.context().lanes;
+        match (self.spec.order, lanes.design()) {
+            (Order::Distance, Some(design)) => design.max_dropped(),
             _ => u8::from(lanes.leading_banding().is_some()),
         }
     }
 
     /// For how many signatures one scan looks.
     fn scanned_together(&self) -> usize {
-        let limit = self.question.goal.limit() as u64;
-        let held = match self.verify {
-            None => limit.saturating_mul(2).min(self.view.documents()),
-            Some(_) => self.view.documents(),
+        let limit = self.goal.limit() as u64;
+        let held = match self.spec.verify {
+            None => limit.saturating_mul(2).min(self.spec.view.documents()),
+            Some(_) => self.spec.view.documents(),
         };
         (MAX_HELD / held.max(1)).max(1) as usize
     }
@@ -221,9 +196,9 @@ impl StagedSearch<'_> {
     ) -> Result<()> {
         let asked = left
             .iter()
-            .map(|(index, _)| at(signatures, *index).copied());
-        let asked = asked.collect::<Result<Vec<_>>>()?;
-        let found = self.search().everywhere(&asked)?;
+            .map(|(index, _)| at(signatures, *index).copied())
+            .collect::<Result<Vec<_>>>()?;
+        let found = self.spec.scan_found(&asked)?;
         for ((index, answer), found) in left.iter_mut().zip(found) {
             self.take(answer, *index, found, Stage::Scan)?;
         }
@@ -238,7 +213,7 @@ impl StagedSearch<'_> {
         mut found: Found,
         stage: Stage,
     ) -> Result<()> {
-        let first_left = self.settle(&mut found, index, &mut answer.told)?;
+        let first_left = self.verify_best(&mut found, index, &mut answer.verdicts)?;
         let (recall, is_enough) = self.judge(&mut found, stage, first_left);
         answer.compared += found.compared;
         answer.found = found;
@@ -247,26 +222,26 @@ impl StagedSearch<'_> {
         Ok(())
     }
 
-    /// Puts the caller's similarities, if it verifies, in the place of estimates, and keeps the best. The caller
+    /// Replaces estimates by the similarities of a caller who verifies, and keeps the best. The caller
     /// is asked in the order of the estimates, until a document as near as the last of the best would hardly
     /// have so small an estimate as those that are left. Returns the first of these.
-    fn settle(
+    fn verify_best(
         &self,
         found: &mut Found,
         index: usize,
-        told: &mut HashMap<u64, Option<f64>>,
+        verdicts: &mut HashMap<u64, Option<f64>>,
     ) -> Result<Option<Scored>> {
-        let Some(ask) = self.verify else {
+        let Some(ask) = self.spec.verify else {
             return Ok(None);
         };
         let mut candidates = found.near.take();
-        found.near = TopK::new(self.question.goal.limit());
-        let Some(last) = self.question.goal.limit().checked_sub(1) else {
+        found.near = TopK::new(self.goal.limit(), Order::Similarity);
+        let Some(last) = self.goal.limit().checked_sub(1) else {
             return Ok(None);
         };
         candidates.sort_unstable_by_key(Scored::rank);
-        let max_missed = (1.0 - self.question.min_recall) * UNVERIFIED_SHARE;
-        for candidates in candidates.chunks(self.question.goal.limit().max(MIN_VERIFIED)) {
+        let max_missed = (1.0 - self.min_recall) * UNVERIFIED_SHARE;
+        for candidates in candidates.chunks(self.goal.limit().max(MIN_VERIFIED)) {
             let (first, last) = (candidates.first().copied(), found.near.nth(last));
             if let Some((first, last)) = first.zip(last)
                 && self.unverified_probability(last.similarity, &first) <= max_missed
@@ -274,11 +249,11 @@ impl StagedSearch<'_> {
                 return Ok(Some(first));
             }
             for scored in candidates {
-                let exact = match told.get(&scored.id) {
-                    Some(told) => *told,
+                let exact = match verdicts.get(&scored.id) {
+                    Some(known) => *known,
                     None => {
                         let exact = ask(index, scored.id, 0.0)?;
-                        told.insert(scored.id, exact);
+                        verdicts.insert(scored.id, exact);
                         exact
                     }
                 };
@@ -293,7 +268,7 @@ impl StagedSearch<'_> {
     /// A bound on the probability that a document of this similarity has an estimate of at most that of
     /// another one: Chernoff's, for values that are independent.
     fn unverified_probability(&self, similarity: f64, left: &Scored) -> f64 {
-        let Some(layout) = self.view.context().shape().values else {
+        let Some(layout) = self.spec.view.context().shape().values else {
             return 1.0;
         };
         let agreement = layout.agreement_probability(similarity);
@@ -315,7 +290,7 @@ impl StagedSearch<'_> {
             });
             self.probability(stage, scored) * (1.0 - unverified)
         };
-        match self.question.goal {
+        match self.goal {
             Goal::First(n) => {
                 let last = n.checked_sub(1).map(|last| found.near.nth(last));
                 let recall = match (stage, last) {
@@ -325,12 +300,12 @@ impl StagedSearch<'_> {
                     (_, Some(None)) => 0.0,
                 };
                 let is_complete = !matches!(last, Some(None));
-                (recall, is_complete && recall >= self.question.min_recall)
+                (recall, is_complete && recall >= self.min_recall)
             }
             Goal::Within { radius, factor } => {
-                let distance = |scored: &Scored| match self.question.family {
-                    Family::SimHash => f64::from(scored.distance),
-                    _ => 1.0 - scored.similarity,
+                let distance = |scored: &Scored| match self.spec.order {
+                    Order::Distance => f64::from(scored.distance),
+                    Order::Similarity => 1.0 - scored.similarity,
                 };
                 // A similarity and the bound may be equal but for rounding.
                 found
@@ -343,25 +318,21 @@ impl StagedSearch<'_> {
                     distance: radius as u32,
                 });
                 let is_found = found.near.nth(0).is_some();
-                (recall, is_found || recall >= self.question.min_recall)
+                (recall, is_found || recall >= self.min_recall)
             }
         }
     }
 
     /// The documents that share a short bucket; `None` if these have so many postings that a scan costs less.
-    fn in_short_buckets(
-        &self,
-        search: &Search<'_>,
-        signature: &Signature,
-        dropped: u8,
-    ) -> Result<Option<Found>> {
-        let plan = search.plan([signature])?;
+    fn in_short_buckets(&self, signature: &Signature, dropped: u8) -> Result<Option<Found>> {
+        let plan = self.spec.plan([signature])?;
         let Some(mut candidates) = self.candidates_in_short_buckets(&plan, dropped)? else {
             return Ok(None);
         };
-        candidates.retain(|candidate| Some(candidate.id) != self.question.exclude);
-        let mut found = search.nothing();
-        search.score(&[signature], &candidates, std::slice::from_mut(&mut found))?;
+        candidates.retain(|candidate| Some(candidate.id) != self.spec.exclude);
+        let mut found = self.spec.nothing();
+        let all = std::slice::from_mut(&mut found);
+        self.spec.score(&[signature], &candidates, all)?;
         Ok(Some(found))
     }
 
@@ -371,12 +342,13 @@ impl StagedSearch<'_> {
         plan: &ProbePlan,
         dropped: u8,
     ) -> Result<Option<Vec<Candidate>>> {
-        let view = self.view;
-        let max_postings = (self.view.documents() / SCANNED_PER_LOOKUP).max(MIN_POSTINGS);
+        let view = self.spec.view;
+        let max_postings = (self.spec.view.documents() / SCANNED_PER_LOOKUP).max(MIN_POSTINGS);
         let lanes: Vec<(ProbedLane, u64)> = plan.row(0).collect();
+        // All lanes of a family are in one table.
         let table = lanes
             .first()
-            .map_or(PostingTable::Bands, |(lane, _)| lane.table());
+            .map_or(PostingTable::Bands, |(lane, _)| lane.table);
         let ranges: Vec<CodeRange> = lanes
             .iter()
             .map(|(lane, code)| lane.short_range(view.context(), *code, dropped))
@@ -392,7 +364,7 @@ impl StagedSearch<'_> {
                 return Ok(ProbeControl::End);
             }
             let (_, code) = *at(&lanes, index)?;
-            found.push(plan.candidate((0, code), posting));
+            found.push(plan.candidate(0, code, posting));
             Ok(ProbeControl::GoOn)
         };
         let is_too_much = || postings.get() > max_postings;
@@ -405,9 +377,9 @@ impl StagedSearch<'_> {
         let Stage::Buckets { dropped } = stage else {
             return 1.0;
         };
-        let context = self.view.context();
+        let context = self.spec.view.context();
         let lanes = &context.lanes;
-        if self.question.family == Family::SimHash {
+        if self.spec.order == Order::Distance {
             let design = lanes.design();
             return design.map_or(0.0, |design| {
                 design.shortened_probability_at(scored.distance, dropped)

@@ -1,16 +1,23 @@
-//! Sweeps: the lanes of many signatures, each read once in the order of its codes.
+//! Sweeps: the lanes of many signatures, or of many keys, each read once in the order of its codes; and
+//! the shares of many signatures, piece by piece or thread by thread.
 
+use std::num::NonZero;
 use std::ops::Range;
+use std::panic::resume_unwind;
+use std::thread::scope;
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::index::SweepControl;
-use crate::invariant::{at, at_mut, invariant};
-use crate::query::budget::{Budget, ProbeCounts};
-use crate::query::candidates::{Candidate, CandidateSource, Candidates, keep_first};
-use crate::query::equal_classes::EqualMembers;
-use crate::query::plan::{ProbePlan, ProbedLane};
-use crate::read::ReadView;
+use crate::index::{ProbeRange, SweepControl};
+use crate::invariant::{OrBug, at, at_mut, invariant};
+use crate::lanes::hash_key;
+use crate::query::candidates::{
+    Budget, Candidate, CandidateSource, Candidates, ProbeCounts, keep_first,
+};
+use crate::query::plan::ProbePlan;
+use crate::read::{PostingTable, ReadView};
+use crate::sketch::Signature;
+use crate::threads::spawn_scoped;
 
 /// Number of signatures in a piece, which bounds the memory of their codes. Fewer under test, so that
 /// small batches have several pieces.
@@ -51,6 +58,7 @@ pub(super) struct Sweep<'c> {
     view: &'c dyn ReadView,
     plan: &'c mut ProbePlan,
     budget: Option<Budget>,
+    exclude: Option<u64>,
     found: Vec<Candidate>,
     room: usize,
     /// Signature by signature, if there is a budget.
@@ -64,12 +72,14 @@ impl<'c> Sweep<'c> {
         view: &'c dyn ReadView,
         plan: &'c mut ProbePlan,
         budget: Option<Budget>,
+        exclude: Option<u64>,
     ) -> Self {
         let count = budget.map_or(0, |_| plan.signatures());
         Self {
             view,
             plan,
             budget,
+            exclude,
             found: Vec::new(),
             room: PIECE_CANDIDATES,
             counts_per_query: vec![ProbeCounts::default(); count],
@@ -103,13 +113,13 @@ impl<'c> Sweep<'c> {
         let lane = *at(self.plan.lanes(), column)?;
         // Each signature may ask for thousands of buckets.
         let buckets = lane.near_codes(self.view.context(), 0).count();
-        let share = u32::try_from(PIECE_RANGES / buckets.max(1)).unwrap_or(u32::MAX);
+        let share = (PIECE_RANGES / buckets.max(1)) as u32;
         let end = self.plan.signatures() as u32;
         let mut start = 0;
         while start < end {
             let signatures = start..end.min(start.saturating_add(share.max(1)));
             start = signatures.end;
-            if !self.sweep_for(signatures, (column, lane), of_exact_code)? {
+            if !self.sweep_for(signatures, column, of_exact_code)? {
                 return Ok(false);
             }
         }
@@ -120,12 +130,13 @@ impl<'c> Sweep<'c> {
     fn sweep_for(
         &mut self,
         signatures: Range<u32>,
-        (column, lane): (usize, ProbedLane),
+        column: usize,
         of_exact_code: &mut dyn FnMut(Candidate),
     ) -> Result<bool> {
         let (plan, view) = (&*self.plan, self.view);
+        let lane = *at(plan.lanes(), column)?;
         let can_be_halved = plan.signatures() > 1;
-        let mut ranges = plan.ranges(view.context(), (column, lane), signatures);
+        let mut ranges = plan.ranges(view.context(), column, signatures)?;
         ranges.retain(|range| !self.is_over(range.query_index));
         if self.budget.is_some() {
             // It counts all postings.
@@ -148,7 +159,7 @@ impl<'c> Sweep<'c> {
                 }
             }
             let code = plan.code(query_index, column)?;
-            let candidate = plan.candidate((query_index, code), posting);
+            let candidate = plan.candidate(query_index, code, posting);
             if plan.accepts(lane, code, posting.code) {
                 found.push(candidate);
             }
@@ -216,7 +227,8 @@ impl CandidateSource for Sweep<'_> {
         }
         let plan = &*self.plan;
         // The lane that was swept first may have brought candidates for signatures that were left out later.
-        self.found.retain(|found| plan.is_asked(found.query_index));
+        self.found
+            .retain(|found| plan.is_asked(found.query_index) && Some(found.id) != self.exclude);
         self.found.sort_unstable();
         self.found.dedup();
         if let Some(budget) = self.budget {
@@ -224,9 +236,87 @@ impl CandidateSource for Sweep<'_> {
         }
         Ok(Some(Candidates {
             list: self.found,
-            equal: EqualMembers::default(),
             counts_per_query: self.counts_per_query,
-            beyond: None,
+            ..Candidates::default()
         }))
     }
+}
+
+/// Number of signatures below which another thread costs more than it saves.
+const MIN_SIGNATURES: usize = if cfg!(test) { 30 } else { 512 };
+
+/// Answers signatures in parts, each on a thread: as many as the machine runs at once, or at most `threads`.
+/// Returns the answers in the order of the signatures.
+///
+/// # Errors
+/// That of the first part that fails, and [`crate::Error::Io`] if the system allows no further thread.
+pub(super) fn in_threads<T: Send>(
+    signatures: &[&Signature],
+    threads: Option<usize>,
+    answer: impl Fn(&[&Signature]) -> Result<Vec<T>> + Sync,
+) -> Result<Vec<T>> {
+    if signatures.len() <= MIN_SIGNATURES {
+        return answer(signatures);
+    }
+    // To ask the system takes longer than a short query. Where it does not tell, one thread will do.
+    let available = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    let shares = threads.unwrap_or_else(available).max(1);
+    let size = signatures.len().div_ceil(shares).max(MIN_SIGNATURES);
+    let Some((own, others)) = signatures.split_at_checked(size) else {
+        return answer(signatures);
+    };
+    scope(|scope| {
+        let answer = &answer;
+        let parts = others
+            .chunks(size)
+            .map(|part| spawn_scoped(scope, "query", move || answer(part)))
+            .collect::<Result<Vec<_>>>()?;
+        // The first part is this thread's.
+        let mut answers = answer(own)?;
+        for part in parts {
+            // Whoever catches panics of this thread says whose they are.
+            answers.append(&mut part.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+        }
+        Ok(answers)
+    })
+}
+
+/// Number of keys that are looked up together.
+const PIECE_KEYS: usize = 1 << 19;
+
+/// Returns the live document with each key.
+pub(crate) fn find_keys(view: &dyn ReadView, keys: &[Option<&[u8]>]) -> Result<Vec<Option<u64>>> {
+    let mut holders = vec![None; keys.len()];
+    for (keys, holders) in keys.chunks(PIECE_KEYS).zip(holders.chunks_mut(PIECE_KEYS)) {
+        let mut ranges: Vec<ProbeRange> = (0..)
+            .zip(keys)
+            .filter_map(|(query_index, key)| {
+                let code = hash_key((*key)?);
+                Some(ProbeRange::new(query_index, code, code))
+            })
+            .collect();
+        ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));
+        let mut found = Vec::new();
+        view.context().counters.lanes_probed(ranges.len());
+        view.sweep(
+            PostingTable::Keys,
+            0,
+            &ranges,
+            &mut |query_index, posting| {
+                found.push(Candidate::new(posting.id, query_index));
+                Ok(SweepControl::GoOn)
+            },
+        )?;
+        // Newest first: a document that replaced another has the greater id.
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        for candidate in found {
+            let query_index = candidate.query_index as usize;
+            let key = at(keys, query_index)?.or_bug("a key that was looked up")?;
+            let holder = at_mut(holders, query_index)?;
+            if holder.is_none() && view.has_key(candidate.id, key)? {
+                *holder = Some(candidate.id);
+            }
+        }
+    }
+    Ok(holders)
 }

@@ -11,6 +11,26 @@ use crate::types::DocumentId;
 /// caller cannot compute it; then the estimate stands.
 pub(crate) type ExactSimilarity = Result<Option<f64>>;
 
+/// What the caller's verification says about a document.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Verdict {
+    /// The caller does not verify.
+    NotAsked,
+    /// The caller cannot compute the similarity: the estimate decides.
+    Unknown,
+    Similarity(f64),
+}
+
+impl Verdict {
+    /// Returns the similarity that replaces the estimate.
+    pub(super) fn similarity(self) -> Option<f64> {
+        match self {
+            Self::Similarity(similarity) => Some(similarity),
+            Self::NotAsked | Self::Unknown => None,
+        }
+    }
+}
+
 /// Asks the caller how similar the signature at an index and the document with an id are. A similarity
 /// below the floor may come out as any number below it.
 pub(crate) type Ask<'v> = dyn Fn(usize, u64, f64) -> ExactSimilarity + 'v;

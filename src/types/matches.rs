@@ -223,13 +223,6 @@ impl Matches {
         self.beyond
     }
 
-    pub(crate) fn set_beyond(&mut self, beyond: Option<BudgetExceeded>) {
-        self.beyond = beyond;
-        for found in &mut self.matches {
-            found.beyond = beyond;
-        }
-    }
-
     pub(crate) fn none(scope: Scope) -> Self {
         Self {
             matches: Vec::new(),

@@ -5,12 +5,12 @@ use crate::error::Result;
 use crate::invariant::{OrBug, at, bug, invariant};
 use crate::query::{
     Ask, Bounds, Budget, Collector, Earlier, ExactSimilarity, Found, ProbePlan, ResolvedBounds,
-    Search, Subject, find_keys, for_each_piece,
+    SearchSpec, Subject, find_keys, for_each_piece,
 };
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::threads::spawn_scoped;
-use crate::types::{Document, DocumentId, Matches, Novelty};
+use crate::types::{Document, DocumentId, Matches, Novelty, Scope};
 use crate::write::batch_dedup::BatchDedup;
 
 /// Asks the caller how similar a document of the batch, given by its index, is to an earlier one. A
@@ -198,9 +198,9 @@ impl BatchInsert {
         }
         let mut found = None;
         if !self.looks_up_singly(caller) {
-            found = search.piece(index, &signatures, &mut plan)?;
+            found = search.sweep_piece(index, &signatures, &mut plan)?;
             for (index, found) in (index..).zip(found.iter_mut().flatten()) {
-                search.settle(index, found)?;
+                search.verify_found(index, found)?;
             }
         }
         Ok(LookedUp {
@@ -211,10 +211,13 @@ impl BatchInsert {
     }
 
     /// Returns the search for the nearest stored document.
-    fn search<'q>(&'q self, view: &'q dyn ReadView, verify: Option<&'q Ask<'q>>) -> Search<'q> {
-        Search::new(view, Some(&self.bounds), Collector::BestOne)
-            .budget(self.budget)
-            .verify(verify)
+    fn search<'q>(&'q self, view: &'q dyn ReadView, verify: Option<&'q Ask<'q>>) -> SearchSpec<'q> {
+        SearchSpec {
+            bounds: Some(&self.bounds),
+            budget: self.budget,
+            verify,
+            ..SearchSpec::new(view, Collector::BestOne)
+        }
     }
 
     /// Inserts the documents of a piece that are new, one after the other.
@@ -268,7 +271,7 @@ impl BatchInsert {
         let ask = |index, id, floor| self.ask(caller, index, id, floor);
         let search = self.search(view, caller.map(|_| &ask as &Ask<'_>));
         let Some(mut found) = found else {
-            return search.one(index, signature);
+            return search.probe(index, signature);
         };
         let max_postings = self.budget.map_or(usize::MAX, |budget| budget.postings());
         let in_batch = dedup.candidates(context, query_index, max_postings)?;
@@ -280,7 +283,7 @@ impl BatchInsert {
                 .counts
                 .is_within(budget, in_batch.documents.len(), in_batch.postings)
         {
-            return search.one(index, signature);
+            return search.probe(index, signature);
         }
         let subject = Subject::new(signature);
         for (id, other) in in_batch.documents {
@@ -293,7 +296,7 @@ impl BatchInsert {
                 }
             }
         }
-        search.matches(signature, found)
+        search.matches(signature, found, Scope::Candidates)
     }
 
     /// Asks the caller how similar the document at `index` of the batch is to an earlier one.

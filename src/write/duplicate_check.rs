@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, SweepControl, VisitProbe};
-use crate::query::{Bounds, Budget, Collector, Search, Subject};
+use crate::query::{Bounds, Budget, Collector, SearchSpec, Subject};
 use crate::read::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
 use crate::sketch::Signature;
 use crate::state::SharedContext;
@@ -38,9 +38,12 @@ pub(crate) fn find_duplicate(
     }
     let context = source.context();
     let bounds = Bounds::new().resolve(&context.schema, false)?;
-    let search = Search::new(source, Some(&bounds), Collector::BestOne);
-    let budget = Budget::from_options(&context.options)?;
-    let matches = search.budget(budget).one(0, signature)?;
+    let search = SearchSpec {
+        bounds: Some(&bounds),
+        budget: Budget::from_options(&context.options)?,
+        ..SearchSpec::new(source, Collector::BestOne)
+    };
+    let matches = search.probe(0, signature)?;
     Ok(DuplicateCheck {
         beyond: matches.budget_exceeded(),
         novelty: matches.into_iter().next().map(Novelty::NearDuplicate),

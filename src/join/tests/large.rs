@@ -1,7 +1,7 @@
 //! Large buckets, equal documents, and what is expected and said of a join.
 
 use super::*;
-use crate::join::options::JoinOptions;
+use crate::join::settings::JoinOptions;
 use crate::query::Bounds;
 use crate::snapshot::Snapshot;
 
@@ -120,10 +120,7 @@ fn many_fingerprints_in_one_bucket() {
     assert!(expected.len() >= 150);
     let mut orders = BTreeSet::new();
     for threads in [1, 4] {
-        let options = JoinOptions {
-            threads,
-            ..JoinOptions::default()
-        };
+        let options = in_threads(threads);
         let mut pairs = join(&snapshot, Bounds::new(), options, false, None);
         let (order, _) = in_order(&mut pairs);
         let mut sorted = order.clone();

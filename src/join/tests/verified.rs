@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::error::{Error, Result};
-use crate::join::options::JoinOptions;
+use crate::join::settings::JoinOptions;
 use crate::query::Bounds;
 use crate::snapshot::Snapshot;
 use crate::types::DocumentId;
@@ -47,9 +47,8 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
     let mut orders = BTreeSet::new();
     for (threads, batch_documents) in [(1, None), (5, None), (1, Some(7)), (3, Some(7))] {
         let options = JoinOptions {
-            threads,
             max_bucket: most,
-            ..JoinOptions::default()
+            ..in_threads(threads)
         };
         let calls = Calls::default();
         let pairs = join(snapshot, bounds, options, false, batch_documents);

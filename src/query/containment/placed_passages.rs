@@ -27,9 +27,10 @@ impl<'a> PlacedDocument<'a> {
     /// The first places of a hash.
     fn places_of(&self, hash: u64) -> impl Iterator<Item = usize> {
         let first = self.places.partition_point(|&(other, _)| other < hash);
-        let places = self.places.iter().skip(first).take(TRIED_PLACES);
-        let places = places.take_while(move |&&(other, _)| other == hash);
-        places.map(|(_, place)| *place)
+        let tried = self.places.iter().skip(first).take(TRIED_PLACES);
+        tried
+            .take_while(move |(other, _)| *other == hash)
+            .map(|(_, place)| *place)
     }
 
     /// Returns true if the step from one kept shingle of a query to the next is that from a place here to the
@@ -84,8 +85,8 @@ pub(super) fn placed_passages(
         if begins(shingle.1)? {
             let mut taken: Vec<usize> = going.iter().map(|run| run.last).collect();
             taken.sort_unstable();
-            let new = document.places_of(shingle.1);
-            let new = new.filter(|place| taken.binary_search(place).is_err());
+            let places = document.places_of(shingle.1);
+            let new = places.filter(|place| taken.binary_search(place).is_err());
             going.extend(new.map(|last| OpenRun { start: index, last }));
             going.truncate(TRIED_PLACES);
         }

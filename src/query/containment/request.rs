@@ -7,11 +7,11 @@ use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at, at_mut};
+use crate::query::bounds::SearchOptions;
 use crate::query::containment::placed_passages::placed_passages;
 use crate::query::containment::shared_hashes::SharedHashes;
-use crate::query::in_threads::in_threads;
-use crate::query::request::{check_signatures, check_threads};
-use crate::query::sweep::for_each_piece;
+use crate::query::request::check_signatures;
+use crate::query::sweep::{for_each_piece, in_threads};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, FrequentPassage, Overlap, Overlaps};
@@ -71,7 +71,6 @@ pub struct ContainmentQuery<'a, A = Overlaps> {
     view: &'a dyn ReadView,
     signatures: Cow<'a, [Signature]>,
     bounds: ContainmentBounds,
-    threads: Option<usize>,
     answer: PhantomData<A>,
 }
 
@@ -90,8 +89,8 @@ struct ContainmentBounds {
     share_of: ShareOf,
     min_share: f64,
     min_shared: u32,
-    limit: usize,
     max_frequency: u64,
+    options: SearchOptions,
 }
 
 impl<'a, A> ContainmentQuery<'a, A> {
@@ -110,12 +109,17 @@ impl<'a, A> ContainmentQuery<'a, A> {
                     ShareOf::Query | ShareOf::Document => DEFAULT_MIN_SHARE,
                 },
                 min_shared: 1,
-                limit: usize::MAX,
                 max_frequency: u64::MAX,
+                options: SearchOptions::default(),
             },
-            threads: None,
             answer: PhantomData,
         }
+    }
+
+    /// Replaces the limit and the number of threads that were set before: see [`SearchOptions`].
+    pub fn options(mut self, options: SearchOptions) -> Self {
+        self.bounds.options = options;
+        self
     }
 
     /// The least share, 0 to 1, as the kept hashes tell it: of the query that is contained, or of the
@@ -150,7 +154,7 @@ impl<'a, A> ContainmentQuery<'a, A> {
 
     /// The greatest number of documents for each query; all if not given.
     pub fn limit(mut self, limit: usize) -> Self {
-        self.bounds.limit = limit;
+        self.bounds.options.limit = Some(limit);
         self
     }
 
@@ -219,12 +223,11 @@ impl<'a, A> ContainmentQuery<'a, A> {
             return Err(Error::invalid("containment", "none", expected));
         }
         self.bounds.check()?;
-        check_threads(self.threads)?;
         check_signatures(context, &self.signatures)?;
         let signatures: Vec<&Signature> = self.signatures.iter().collect();
         let bounds = self.bounds;
         let answers = context.run_checked(|| match self.view.shared() {
-            Some(view) => in_threads(&signatures, self.threads, |part| {
+            Some(view) => in_threads(&signatures, bounds.options.threads, |part| {
                 answer(&bounds, view, part)
             }),
             None => answer(&bounds, self.view, &signatures),
@@ -249,7 +252,7 @@ impl ContainmentQuery<'_> {
 impl ContainmentQuery<'_, Vec<Overlaps>> {
     /// The greatest number of threads, 1 to 1,024; as many as the machine runs at once if not given.
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = Some(threads);
+        self.bounds.options.threads = Some(threads);
         self
     }
 
@@ -274,15 +277,13 @@ impl ContainmentBounds {
         if self.max_frequency == 0 {
             return Err(Error::invalid("max_document_frequency", 0, "at least 1"));
         }
-        Ok(())
+        self.options.check_threads()
     }
 
     fn answers(&self, view: &dyn ReadView, signatures: &[&Signature]) -> Result<Vec<Overlaps>> {
-        let lane = view.context().lanes.kept_lane();
-        let lane = lane.or_bug("a lane of kept hashes")?;
         let mut answers = Vec::with_capacity(signatures.len());
         for_each_piece(signatures, |piece| {
-            let Some(shared) = SharedHashes::find(view, lane, piece, self.max_frequency)? else {
+            let Some(shared) = SharedHashes::find(view, piece, self.max_frequency)? else {
                 return Ok(false);
             };
             self.add_answers(view, piece, &shared, &mut answers)?;
@@ -296,12 +297,10 @@ impl ContainmentBounds {
         view: &dyn ReadView,
         signatures: &[&Signature],
     ) -> Result<Vec<Vec<FrequentPassage>>> {
-        let lane = view.context().lanes.kept_lane();
-        let lane = lane.or_bug("a lane of kept hashes")?;
         let mut answers = Vec::with_capacity(signatures.len());
         for_each_piece(signatures, |piece| {
             // Without a cap: the documents are counted.
-            let Some(shared) = SharedHashes::find(view, lane, piece, u64::MAX)? else {
+            let Some(shared) = SharedHashes::find(view, piece, u64::MAX)? else {
                 return Ok(false);
             };
             for signature in piece {
@@ -361,8 +360,8 @@ impl ContainmentBounds {
         let mut chosen = Vec::with_capacity(found.len());
         for mut answer in found {
             for overlap in &mut answer.overlaps {
-                let hashes = hashes.get(&overlap.id.get());
-                overlap.document_hashes = *hashes.or_bug("the row of a document that was found")?;
+                let count = hashes.get(&overlap.id.get());
+                overlap.document_hashes = *count.or_bug("the row of a document that was found")?;
             }
             self.choose(&mut answer.overlaps);
             for overlap in &mut answer.overlaps {
@@ -391,14 +390,14 @@ impl ContainmentBounds {
             }
         }
         hits.sort_unstable();
-        let asked = u32::try_from(hashes.len() - capped_hashes).unwrap_or(u32::MAX);
+        let asked = count(hashes.len() - capped_hashes)?;
         let order = KeptOrder::new(signature)?;
         let mut overlaps = Vec::new();
         for of_document in hits.chunk_by(|a, b| a.0 == b.0) {
             let overlap = Overlap {
                 id: DocumentId::new(at(of_document, 0)?.0),
                 document: Document::without_key(),
-                shared: u32::try_from(of_document.len()).unwrap_or(u32::MAX),
+                shared: count(of_document.len())?,
                 query_hashes: asked,
                 document_hashes: 0,
                 longest_run: None,
@@ -430,17 +429,24 @@ impl ContainmentBounds {
             overlaps.retain(|overlap| overlap.document_share() >= self.min_share);
         }
         overlaps.sort_unstable_by(|a, b| {
-            let by_share = b.document_share().total_cmp(&a.document_share());
-            let by_share = by_share.then(b.shared.cmp(&a.shared));
-            let by_count = b
-                .shared
-                .cmp(&a.shared)
-                .then(b.longest_run.cmp(&a.longest_run));
-            let order = if of_document { by_share } else { by_count };
+            let by_count = b.shared.cmp(&a.shared);
+            let order = if of_document {
+                let by_share = b.document_share().total_cmp(&a.document_share());
+                by_share.then(by_count)
+            } else {
+                by_count.then(b.longest_run.cmp(&a.longest_run))
+            };
             order.then(a.id.cmp(&b.id))
         });
-        overlaps.truncate(self.limit);
+        if let Some(limit) = self.options.limit {
+            overlaps.truncate(limit);
+        }
     }
+}
+
+/// Converts a number of kept hashes, of which a signature has fewer than 2^32.
+fn count(hashes: usize) -> Result<u32> {
+    u32::try_from(hashes).ok().or_bug("a number of kept hashes")
 }
 
 /// Reads the numbers of kept hashes of all documents that were found.
@@ -506,15 +512,15 @@ struct KeptOrder {
 impl KeptOrder {
     /// Returns `None` if the order is not known.
     fn new(signature: &Signature) -> Result<Option<Self>> {
-        let (shingles, hashes) = (signature.kept_shingles(), signature.kept_hashes());
-        let hashes = hashes.or_bug("kept hashes of a query")?;
+        let shingles = signature.kept_shingles();
+        let hashes = signature.kept_hashes().or_bug("kept hashes of a query")?;
         if shingles.is_empty() {
             return Ok(None);
         }
         let mut of_hash = vec![Vec::new(); hashes.len()];
         for (place, (_, hash)) in shingles.iter().enumerate() {
-            let index = hashes.binary_search(hash).ok();
-            let index = index.or_bug("a kept shingle without its hash")?;
+            let found = hashes.binary_search(hash).ok();
+            let index = found.or_bug("a kept shingle without its hash")?;
             at_mut(&mut of_hash, index)?.push(place);
         }
         Ok(Some(Self {

@@ -30,7 +30,6 @@ impl SharedHashes {
     /// Returns `None` if there are so many postings that the signatures must be halved.
     pub(super) fn find(
         view: &dyn ReadView,
-        lane: u16,
         signatures: &[&Signature],
         max_frequency: u64,
     ) -> Result<Option<Self>> {
@@ -46,7 +45,7 @@ impl SharedHashes {
             found: Vec::new(),
             codes,
         };
-        if !shared.sweep(view, lane, signatures.len() > 1, max_frequency)? {
+        if !shared.sweep(view, signatures.len() > 1, max_frequency)? {
             return Ok(None);
         }
         shared.found.sort_unstable();
@@ -59,7 +58,6 @@ impl SharedHashes {
     fn sweep(
         &mut self,
         view: &dyn ReadView,
-        lane: u16,
         can_be_halved: bool,
         max_frequency: u64,
     ) -> Result<bool> {
@@ -97,6 +95,8 @@ impl SharedHashes {
                 SweepControl::End
             })
         };
+        let kept_lane = view.context().lanes.kept_lane();
+        let lane = kept_lane.or_bug("a lane of kept hashes")?;
         view.sweep(PostingTable::Bands, lane, &ranges, &mut visit)?;
         Ok(fits)
     }
@@ -126,8 +126,8 @@ impl SharedHashes {
         let mut start = 0;
         for index in 0..self.codes.len() {
             let rest = self.found.get(start..).or_bug("postings by their codes")?;
-            let count = rest.iter().take_while(|(code, _)| *code as usize == index);
-            let count = count.count();
+            let of_code = rest.iter().take_while(|(code, _)| *code as usize == index);
+            let count = of_code.count();
             if count as u64 > max_frequency {
                 *at_mut(&mut self.is_capped, index)? = true;
             }
@@ -137,17 +137,19 @@ impl SharedHashes {
         Ok(())
     }
 
+    fn index_of(&self, hash: u64) -> Result<usize> {
+        let index = self.codes.binary_search(&hash).ok();
+        index.or_bug("a hash that was looked for")
+    }
+
     /// Returns true if more documents have a kept hash than may.
     pub(super) fn is_capped(&self, hash: u64) -> Result<bool> {
-        let index = self.codes.binary_search(&hash).ok();
-        let index = index.or_bug("a hash that was looked for")?;
-        Ok(*at(&self.is_capped, index)?)
+        Ok(*at(&self.is_capped, self.index_of(hash)?)?)
     }
 
     /// Visits the documents that have a kept hash, ascending by id. Returns false if the hash is capped.
     pub(super) fn documents(&self, hash: u64, visit: &mut dyn FnMut(u64)) -> Result<bool> {
-        let index = self.codes.binary_search(&hash).ok();
-        let index = index.or_bug("a hash that was looked for")?;
+        let index = self.index_of(hash)?;
         if *at(&self.is_capped, index)? {
             return Ok(false);
         }

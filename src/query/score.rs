@@ -1,17 +1,104 @@
-//! The signature of a search, and how near stored documents are to it.
+//! Scores: how near a stored document is to the signature of a search, and the order of the best.
 
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
-use crate::format::{DOCUMENTS, DocumentRow, no_row};
+use crate::format::DocumentRow;
 use crate::invariant::{OrBug, invariant};
 use crate::lanes::TableDesign;
 use crate::query::bounds::ResolvedBounds;
-use crate::query::collect::Found;
-use crate::query::scored::Scored;
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
-use crate::types::{Document, DocumentId, Match, Matches, Scope};
+use crate::types::{Document, DocumentId, Match};
+
+/// The order by which a search keeps the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Greater similarity, then lesser distance, then lesser id.
+    Similarity,
+    /// Lesser distance, then greater similarity, then lesser id.
+    Distance,
+}
+
+/// The place of a document among others: by the first number, then the second, then its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank(u64, u64, u64);
+
+impl Rank {
+    pub(super) const LAST: Self = Self(u64::MAX, u64::MAX, u64::MAX);
+}
+
+/// A compared document.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scored {
+    pub(crate) id: u64,
+    /// 0 to 1; 0 of signatures without MinHash values, unless it is exact.
+    pub(crate) similarity: f64,
+    pub(crate) is_exact: bool,
+    pub(crate) distance: u32,
+}
+
+impl Scored {
+    /// A document that has a fingerprint alone.
+    pub(super) fn of_distance(id: u64, distance: u32) -> Self {
+        Self {
+            id,
+            similarity: 0.0,
+            is_exact: false,
+            distance,
+        }
+    }
+
+    /// Returns the rank by similarity: the lowest is the best.
+    pub(crate) fn rank(&self) -> Rank {
+        self.rank_in(Order::Similarity)
+    }
+
+    /// Returns the rank in an order: the lowest is the best.
+    pub(super) fn rank_in(&self, order: Order) -> Rank {
+        // The bits of numbers that are not negative are in their order.
+        let dissimilarity = !self.similarity.to_bits();
+        let distance = u64::from(self.distance);
+        match order {
+            Order::Similarity => Rank(dissimilarity, distance, self.id),
+            Order::Distance => Rank(distance, dissimilarity, self.id),
+        }
+    }
+
+    pub(crate) fn is_within(&self, bounds: &ResolvedBounds) -> bool {
+        bounds.accepts_similarity(self.similarity, self.is_exact, self.distance)
+    }
+
+    /// Whether no candidate can be nearer: this similarity is 1, the distance 0.
+    pub(crate) fn is_identical(&self, context: &SharedContext) -> bool {
+        self.distance == 0 && (context.shape().values.is_none() || self.similarity >= 1.0)
+    }
+
+    #[cfg(test)]
+    pub(super) fn exact(id: u64, similarity: f64) -> Self {
+        Self {
+            id,
+            similarity,
+            is_exact: true,
+            distance: 0,
+        }
+    }
+
+    /// Replaces the estimate by the similarity that the caller returned, if any. Returns `None` if the
+    /// result is not within the bounds.
+    pub(crate) fn verified(
+        mut self,
+        exact_similarity: Option<f64>,
+        bounds: Option<&ResolvedBounds>,
+    ) -> Option<Self> {
+        if let Some(similarity) = exact_similarity {
+            (self.similarity, self.is_exact) = (similarity, true);
+        }
+        bounds
+            .is_none_or(|bounds| self.is_within(bounds))
+            .then_some(self)
+    }
+}
 
 /// The signature of a search, which is compared with the stored documents.
 #[derive(Clone, Copy)]
@@ -114,36 +201,6 @@ impl<'a> Subject<'a> {
             is_exact: false,
             distance,
         }
-    }
-
-    /// Returns what was found as matches, the best first, with their documents.
-    pub(super) fn matches(
-        &self,
-        view: &dyn ReadView,
-        found: Found,
-        scope: Scope,
-        with_payloads: bool,
-    ) -> Result<Matches> {
-        let mut known = found.known;
-        let near = found.near.into_sorted();
-        let mut matches = Vec::with_capacity(near.len());
-        for scored in near {
-            let document = match known.take_if(|(id, _)| *id == scored.id) {
-                Some((_, document)) => Some(document),
-                None => view.document_of(scored.id, with_payloads)?,
-            };
-            let document = document.ok_or_else(|| no_row(DOCUMENTS, scored.id, 4))?;
-            let mut matched = self.matched(view.context(), &scored, document);
-            matched.has_payload = with_payloads;
-            matches.push(matched);
-        }
-        Ok(Matches {
-            matches,
-            scope,
-            recall: None,
-            candidates: found.compared,
-            beyond: None,
-        })
     }
 
     pub(crate) fn matched(
