@@ -1,6 +1,8 @@
 //! The one error type.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use redb_verified::EngineError;
 
 use crate::types::DocumentId;
 
@@ -272,6 +274,29 @@ pub enum Error {
     Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+impl From<EngineError> for Error {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Bug { what, file, line } => Self::Bug { what, file, line },
+            EngineError::AlreadyExists { path } => Self::AlreadyExists { path },
+            EngineError::NotFound { path } => Self::NotFound { path },
+            EngineError::Foreign { path, reason } => Self::NotAStore { path, reason },
+            EngineError::UnknownLayout { found } => Self::UnknownLayout { found },
+            EngineError::UntriedEngine { detail } => Self::UntriedEngine { detail },
+            EngineError::Corrupt { place, detail } => Self::Corrupt { place, detail },
+            EngineError::Locked { path } => Self::Locked { path },
+            EngineError::LocksUnsupported { path } => Self::LocksUnsupported { path },
+            EngineError::Forked => Self::Forked,
+            EngineError::NeedsRecovery { path } => Self::NeedsRecovery { path },
+            EngineError::ReadOnly => Self::ReadOnly,
+            EngineError::Closed { reason } => Self::Closed { reason },
+            EngineError::Io { action, source } => Self::Io { action, source },
+            EngineError::Storage(source) => Self::Storage(source),
+            other => Self::Storage(Box::new(other)),
+        }
+    }
+}
+
 impl Error {
     pub(crate) fn invalid(
         parameter: &'static str,
@@ -290,6 +315,11 @@ impl Error {
             place: place.into(),
             detail: detail.into(),
         }
+    }
+
+    /// The error of an operation on a file, such as "reading".
+    pub(crate) fn io(action: &str, path: &Path, source: std::io::Error) -> Self {
+        EngineError::io(action, path, source).into()
     }
 
     /// The same error for one more caller that it stopped.

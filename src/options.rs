@@ -346,6 +346,20 @@ impl StoreOptions {
         self.is_written_at_once
     }
 
+    /// Returns the options of the file.
+    pub(crate) fn file_options(&self) -> FileOptions {
+        FileOptions {
+            files: self.files.clone(),
+            cache_bytes: to_usize(match self.is_written_at_once {
+                true => self.cache_bytes,
+                false => self.page_cache_bytes(),
+            }),
+            journal: self.journal,
+            is_filled_at_once: self.is_written_at_once,
+            is_without_lock: self.is_without_lock,
+        }
+    }
+
     /// Returns the bytes of the cache that hold pages of the file.
     fn page_cache_bytes(&self) -> u64 {
         let least = (self.cache_bytes / 2).min(MIN_PAGE_BYTES);
@@ -369,33 +383,4 @@ const MIN_PAGE_BYTES: u64 = 16 << 20;
 /// Where memory has fewer addresses than that, all of it.
 fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
-}
-
-impl FileOptions for StoreOptions {
-    fn file_source(&self) -> &dyn Files {
-        &*self.files.0
-    }
-
-    fn cache_size(&self) -> usize {
-        to_usize(match self.is_written_at_once {
-            true => self.cache_bytes,
-            false => self.page_cache_bytes(),
-        })
-    }
-
-    fn shared_source(&self) -> FileSource {
-        self.files.clone()
-    }
-
-    fn journal(&self) -> JournalLimits {
-        self.journal
-    }
-
-    fn is_filled_at_once(&self) -> bool {
-        self.is_written_at_once
-    }
-
-    fn is_without_lock(&self) -> bool {
-        self.is_without_lock
-    }
 }

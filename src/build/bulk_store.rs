@@ -8,7 +8,7 @@ use crate::engine::{
     DOCUMENTS, EngineResult, META, PAYLOADS, RUNS, ReadableTable, ReadableTableMetadata, SyncAhead,
     TableHandle, WriteTransaction, catch_engine_panic, commit_without_sync,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{
     LaneSummary, Posting, RowHead, RunDescriptor, State, encode_run, header, no_row,
 };
@@ -73,7 +73,7 @@ impl BulkStore {
         let write = store.context.run_checked(|| begin_write(&store))?;
         Ok(Self {
             write: Some(Arc::new(write)),
-            sync_ahead: SyncAhead::start(path, options)?,
+            sync_ahead: SyncAhead::start(path, &options.file_options())?,
             store: Arc::new(store),
             rows: Vec::new(),
             rows_bytes: 0,
@@ -324,7 +324,7 @@ impl BulkStore {
         let store = Arc::clone(&self.store);
         catch_engine_panic(|| {
             drop(self);
-            Ok(())
+            Ok::<_, Error>(())
         })?;
         let store = Arc::into_inner(store).or_bug("a thread still has the store of the build")?;
         store.close()

@@ -138,7 +138,7 @@ pub(super) fn estimate_reband(
     let schema = store.schema().rebanded(rebanding)?;
     let view = SnapshotView::open(store)?;
     let documents = view.len();
-    let (file_bytes, _) = file_size(&store.context.path, &store.context.options)?;
+    let (file_bytes, _) = file_size(&store.context.path, &store.context.options.file_options())?;
     let cached = |growth_bytes: u64| {
         let held_bytes = file_bytes.saturating_add(growth_bytes);
         let cache_bytes = options.store.cache_bytes.min(held_bytes);

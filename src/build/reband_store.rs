@@ -45,7 +45,9 @@ impl RebandStore {
         if !may_write(path, options)? {
             return Err(Error::ReadOnly);
         }
-        verify_pages(path, options, Phase::VerifyingPages, watch)?;
+        verify_pages(path, &options.file_options(), |done, total| {
+            watch.tell(Phase::VerifyingPages, done, total)
+        })?;
         let store = crate::state::open(path, &options.written_at_once())?;
         // After a crash it is found out here only.
         if !store.writable {
@@ -80,7 +82,7 @@ impl RebandStore {
 
     /// Returns the bytes of the file on disk.
     pub(crate) fn size_bytes(&self) -> Result<u64> {
-        Ok(file_size(&self.context.path, &self.context.options)?.1)
+        Ok(file_size(&self.context.path, &self.context.options.file_options())?.1)
     }
 
     /// Calls `take` with each live document, ascending by id, and its codes in the new lanes.
@@ -250,6 +252,6 @@ impl RebandStore {
         catch_engine_panic(|| write.into_inner()?.commit().engine())?;
         let (path, options) = (self.context.path.clone(), self.context.options.clone());
         self.store.engine.close()?;
-        Ok(file_size(&path, &options)?.1)
+        Ok(file_size(&path, &options.file_options())?.1)
     }
 }

@@ -319,7 +319,7 @@ impl<T> Future for Ticket<T> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
         match self.home.check() {
             Ok(()) => self.slot.poll(context).map(|reply| self.answer(reply)),
-            Err(error) => Poll::Ready(Err(error)),
+            Err(error) => Poll::Ready(Err(error.into())),
         }
     }
 }

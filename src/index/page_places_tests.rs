@@ -43,7 +43,7 @@ impl File {
         let folder = tempfile::tempdir().unwrap();
         let options = StoreOptions::new().cache_bytes(1 << 20);
         Self {
-            engine: RedbFile::create(&folder.path().join("file"), &options).unwrap(),
+            engine: RedbFile::create(&folder.path().join("file"), &options.file_options()).unwrap(),
             memory: RunCache::new(MEMORY_BYTES, filter_bytes),
             _folder: folder,
         }
@@ -151,7 +151,7 @@ fn what_is_not_committed_is_not_looked_for_again_and_again() {
     let transaction = file.engine.begin_write().unwrap();
     let lane = Lane::write(&transaction, 9);
     file.probe(&transaction, &lane);
-    let read = || file.engine.counters.count.file_reads.get();
+    let read = || file.engine.counters.reads.get();
     let before = read();
     let (cost, asked) = file.probe(&transaction, &lane);
     assert!(u64::from(asked) > cost.blocks / 2);
@@ -218,7 +218,7 @@ fn lanes_without_room_give_way_in_turn() {
     const ROOM: usize = 30;
     let named = || NamedPages {
         after: None,
-        pages: Box::new([(Posting::MAX, PagePlace::FIRST)]),
+        pages: Box::new([(Posting::MAX, PagePlace::default())]),
     };
     let size = named().size_bytes();
     let places = PagePlaces::new(ROOM * size);
@@ -242,7 +242,7 @@ fn lanes_without_room_give_way_in_turn() {
     let rows = RunRow::block("bands", (99, 1), Posting::MAX).rows;
     let too_many = NamedPages {
         after: None,
-        pages: vec![(Posting::MAX, PagePlace::FIRST); 1_000].into(),
+        pages: vec![(Posting::MAX, PagePlace::default()); 1_000].into(),
     };
     places.note(&mut places.lanes.write().unwrap(), rows, too_many);
     assert_eq!(places.size_bytes(), 10 * size);

@@ -11,11 +11,12 @@ use crate::engine::{
     BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard,
     PAYLOADS, PERMUTED, PanicSafe, RUNS, ReadableTableMetadata, RedbFile, StorageError,
     TableDefinition, TableHandle, TemporaryFile, Value, WriteTransaction, catch_engine_panic,
-    file_size, io_error, must_not_exist, row_check,
+    file_size, must_not_exist,
 };
 use crate::error::{Error, Result};
 use crate::format::{FORMAT_VERSION, Header, header};
 use crate::invariant::invariant;
+use crate::maintain::stored_keys::row_check;
 use crate::observe::{UPKEEP, log as events};
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
@@ -101,7 +102,7 @@ fn back_up(
     snapshot.context().run_checked(|| check_tables(snapshot))?;
     // The copy is read by nobody: all of the cache is for its pages.
     let options = &options.written_at_once();
-    let make = |file: &Path| RedbFile::create(file, options);
+    let make = |file: &Path| RedbFile::create(file, &options.file_options()).engine();
     let made = TemporaryFile::create(&folder_of(path), files, make);
     // The name that was asked for tells more than the one that it has meanwhile.
     let (scratch, engine) = made.map_err(|error| copy_error(path, error))?;
@@ -126,7 +127,7 @@ fn back_up(
     Ok(BackupReport {
         documents: snapshot.len(),
         rows,
-        size_bytes: file_size(path, options)?.1,
+        size_bytes: file_size(path, &options.file_options())?.1,
     })
 }
 
@@ -203,7 +204,7 @@ fn table_names() -> [&'static str; 11] {
 /// Adds the path of the copy to an error, because the engine does not name the file.
 fn copy_error(path: &Path, error: Error) -> Error {
     match error {
-        Error::Io { source, .. } => io_error("writing", path, source),
+        Error::Io { source, .. } => Error::io("writing", path, source),
         error => error,
     }
 }
@@ -372,8 +373,10 @@ impl StoreCopy<'_, '_> {
         self.commit()?;
         let (path, rows, total) = (self.path, self.rows, self.total);
         invariant!(rows == total, "copied {rows} of {total} rows");
-        let closed = self.engine.close_packed(self.file, self.options);
-        closed.map_err(|error| copy_error(path, error))?;
+        let closed = self
+            .engine
+            .close_packed(self.file, &self.options.file_options());
+        closed.engine().map_err(|error| copy_error(path, error))?;
         Ok(rows)
     }
 }

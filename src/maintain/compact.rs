@@ -4,8 +4,7 @@ use std::path::Path;
 
 use std::sync::Arc;
 
-use crate::engine::file_size;
-use crate::engine::{catch_engine_panic, open_database, pack, verify_pages};
+use crate::engine::{RedbFile, file_size, verify_pages};
 use crate::error::Result;
 use crate::index::{MergePlan, RunShape, whole_level};
 use crate::invariant::OrBug;
@@ -56,29 +55,30 @@ fn compact_file(
     options: &StoreOptions,
     watch: &mut Watch<'_>,
 ) -> Result<CompactReport> {
+    let file = &options.file_options();
     // Merging and moving would give damaged pages good checksums, and moving does not even end
     // where those that say what is free are damaged.
     if may_write(path, options)? {
-        verify_pages(path, options, Phase::VerifyingPages, watch)?;
+        verify_pages(path, file, |done, total| {
+            watch.tell(Phase::VerifyingPages, done, total)
+        })?;
     }
     let store = Arc::new(state::open(path, &options.written_at_once())?);
-    let (_, size_before_bytes) = file_size(path, options)?;
+    let (_, size_before_bytes) = file_size(path, file)?;
     let mut merging = Merging {
         phase: Phase::FinishingMerges,
         done: 0,
     };
     while merging.advance(Transaction::begin(&store)?, watch)? {}
     drop(store);
-    let database = open_database(path, options)?;
+    let engine = RedbFile::open(path, file)?;
     let mut passes = 0;
     watch.tell(Phase::MovingPages, passes, None)?;
-    catch_engine_panic(|| {
-        pack(database, || {
-            passes += 1;
-            watch.tell(Phase::MovingPages, passes, None)
-        })
+    engine.pack(|| {
+        passes += 1;
+        watch.tell(Phase::MovingPages, passes, None)
     })?;
-    let (_, size_after_bytes) = file_size(path, options)?;
+    let (_, size_after_bytes) = file_size(path, file)?;
     let message =
         format_args!("compacted: {size_before_bytes} bytes before, {size_after_bytes} now");
     events::debug(UPKEEP, path, message);

@@ -10,6 +10,7 @@ mod evict;
 mod merge_shards;
 mod repair;
 mod stats;
+mod stored_keys;
 mod transfer;
 
 pub use backup::BackupReport;

@@ -318,8 +318,10 @@ fn count(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Stats> {
         let tables = all_table_stats(snapshot, watch)?;
         let lanes = lane_stats(snapshot);
         let total: u64 = tables.iter().map(TableStats::total_bytes).sum();
-        let (file_bytes, allocated_bytes) =
-            file_size(&snapshot.context().path, &snapshot.context().options)?;
+        let (file_bytes, allocated_bytes) = file_size(
+            &snapshot.context().path,
+            &snapshot.context().options.file_options(),
+        )?;
         let kept = total.saturating_sub(droppable_bytes(snapshot, &tables));
         let per_document = total as f64 / state.documents.max(1) as f64;
         Ok(Stats {

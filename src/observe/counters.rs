@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use redb_verified::{Counter, FileCounters};
+
 use crate::error::Result;
 use crate::invariant::OrBug;
-use crate::observe::counter::{Counter, LocalCounter};
+use crate::observe::latencies::Latencies;
 use crate::observe::metrics::{Counters, Metrics};
 use crate::sync::IgnorePoison;
 use crate::types::Novelty;
@@ -17,21 +19,48 @@ use crate::types::Novelty;
 #[derive(Debug, Default)]
 pub(crate) struct SharedCounters {
     pub(crate) count: Counters,
+    /// Those of the reads and writes of the file.
+    pub(crate) file: Arc<FileCounters>,
     /// When each snapshot that is alive was made, by number: the oldest one comes first.
     snapshots: Mutex<BTreeMap<u64, Instant>>,
     next_snapshot: Counter,
     has_warned_outgrown: AtomicBool,
     has_warned_budget: AtomicBool,
-    /// Whether a page was damaged, or an access to the file was refused.
-    has_file_failed: AtomicBool,
+}
+
+/// A number of one transaction, which stays on one thread.
+#[derive(Debug, Default)]
+pub(crate) struct LocalCounter(Cell<u64>);
+
+impl LocalCounter {
+    pub(crate) fn get(&self) -> u64 {
+        self.0.get()
+    }
+
+    pub(crate) fn add(&self, value: u64) {
+        self.0.set(self.0.get() + value);
+    }
 }
 
 impl SharedCounters {
+    /// Makes the counters of a store in a file.
+    pub(crate) fn of(file: &Arc<FileCounters>) -> Self {
+        Self {
+            file: Arc::clone(file),
+            ..Self::default()
+        }
+    }
+
     /// Returns all numbers as they are now.
     pub(crate) fn get(&self) -> Metrics {
         let oldest = self.lock_snapshots().values().next().copied();
         Metrics {
             oldest_snapshot: oldest.map(|made| made.elapsed()),
+            file_reads: self.file.reads.get(),
+            file_read_bytes: self.file.read_bytes.get(),
+            file_writes: self.file.writes.get(),
+            file_written_bytes: self.file.written_bytes.get(),
+            sync_latencies: Latencies::of(&self.file.syncs),
             ..self.count.get()
         }
     }
@@ -100,32 +129,12 @@ impl SharedCounters {
         !self.has_warned_budget.swap(true, Relaxed)
     }
 
-    /// Notes that a page was damaged, or that an access to the file was refused.
-    pub(crate) fn note_file_failure(&self) {
-        self.has_file_failed.store(true, Relaxed);
-    }
-
-    /// True once a page was damaged, or an access to the file was refused.
-    pub(crate) fn has_file_failed(&self) -> bool {
-        self.has_file_failed.load(Relaxed)
-    }
-
     pub(crate) fn lanes_probed(&self, lanes: usize) {
         self.count.lanes_probed.add(lanes as u64);
     }
 
     pub(crate) fn signatures_read(&self, rows: usize) {
         self.count.signatures_read.add(rows as u64);
-    }
-
-    pub(crate) fn file_read(&self, length: usize) {
-        self.count.file_reads.add(1);
-        self.count.file_read_bytes.add(length as u64);
-    }
-
-    pub(crate) fn file_written(&self, length: usize) {
-        self.count.file_writes.add(1);
-        self.count.file_written_bytes.add(length as u64);
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::observe::latencies::{Histogram, Latencies};
+use redb_verified::Histogram;
 
 use crate::sketch::mix64;
 
@@ -19,10 +19,10 @@ fn latencies_are_in_their_buckets() {
     let histogram = Histogram::default();
     let mut longest = Duration::ZERO;
     for length in lengths() {
-        let before = histogram.get();
+        let before = Latencies::of(&histogram);
         assert_eq!(histogram.record(length), longest);
         longest = longest.max(length);
-        let after = histogram.get();
+        let after = Latencies::of(&histogram);
         let mut changed = (0..32).filter(|i| before.buckets[*i] != after.buckets[*i]);
         let bucket = changed.next().unwrap();
         assert_eq!(changed.next(), None);
@@ -54,7 +54,7 @@ fn quantiles_are_bounds() {
         histogram.record(*length);
     }
     lengths.sort_unstable();
-    let latencies = histogram.get();
+    let latencies = Latencies::of(&histogram);
     for percent in 0..=100 {
         let share = f64::from(percent) / 100.0;
         let bound = latencies.quantile(share);
@@ -78,7 +78,7 @@ fn quantiles_are_bounds() {
 fn names_are_those_of_the_fields_and_differ() {
     let counters = SharedCounters::default();
     counters.count.inserted.add(3);
-    counters.count.sync_latencies.record(Duration::from_secs(1));
+    counters.file.syncs.record(Duration::from_secs(1));
     let metrics = counters.get();
     let shown = metrics.to_string();
     let names = metrics.numbers().map(|(name, _)| name);

@@ -3,10 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::observe::counter::Counter;
-
-/// Buckets of a histogram, each twice as long as the one before.
-const BUCKETS: usize = 32;
+use redb_verified::{Counter, Histogram};
 
 /// Durations of one kind of operation, counted by their length.
 ///
@@ -39,6 +36,17 @@ pub struct Latencies {
 }
 
 impl Latencies {
+    /// Returns what a histogram has recorded.
+    pub(super) fn of(histogram: &Histogram) -> Self {
+        let buckets = histogram.buckets.each_ref().map(Counter::get);
+        Self {
+            count: buckets.iter().sum(),
+            total: Duration::from_nanos(histogram.total_nanos.get()),
+            longest: Duration::from_nanos(histogram.longest_nanos.get()),
+            buckets,
+        }
+    }
+
     /// Returns the duration that every latency in a bucket is less than; `None` for the last bucket,
     /// which has no end, and for an index above it.
     pub(super) fn bucket_end(bucket: usize) -> Option<Duration> {
@@ -80,43 +88,5 @@ impl fmt::Display for Latencies {
             f,
             ", mean {mean:.1?}, 99 % within {within:.1?}, longest {longest:.1?}"
         )
-    }
-}
-
-/// Latencies as they are recorded.
-#[derive(Debug, Default)]
-pub(crate) struct Histogram {
-    total_nanos: Counter,
-    longest_nanos: Counter,
-    buckets: [Counter; BUCKETS],
-}
-
-impl Histogram {
-    /// Records one latency and returns the longest one before it.
-    pub(crate) fn record(&self, latency: Duration) -> Duration {
-        // 2^64 nanoseconds are 584 years.
-        let nanos = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        // Bucket i ends at 2^i microseconds; the last one has no end.
-        let bucket = (nanos / 1_000).checked_ilog2().map_or(0, |log| log + 1);
-        let bucket = (bucket as usize).min(BUCKETS - 1);
-        let longest = self.longest_nanos.raise(nanos);
-        self.total_nanos.add(nanos);
-        if let Some(bucket) = self.buckets.get(bucket) {
-            bucket.add(1);
-        }
-        Duration::from_nanos(longest)
-    }
-
-    pub(super) fn get(&self) -> Latencies {
-        let mut buckets = [0; BUCKETS];
-        for (to, from) in buckets.iter_mut().zip(&self.buckets) {
-            *to = from.get();
-        }
-        Latencies {
-            count: buckets.iter().sum(),
-            total: Duration::from_nanos(self.total_nanos.get()),
-            longest: Duration::from_nanos(self.longest_nanos.get()),
-            buckets,
-        }
     }
 }

@@ -3,22 +3,27 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::observe::counter::Counter;
-use crate::observe::latencies::{Histogram, Latencies};
+use redb_verified::{Counter, Histogram};
+
+use crate::observe::latencies::Latencies;
 
 /// Makes of one list the shared counters, the snapshot of them, and the names of its fields.
 macro_rules! metrics {
     (
         $(#[$about:meta])*
         numbers { $($(#[$number_doc:meta])+ $number:ident,)+ }
+        numbers_of_file { $($(#[$file_number_doc:meta])+ $file_number:ident,)+ }
         latencies { $($(#[$latency_doc:meta])+ $latency:ident,)+ }
+        latencies_of_file { $($(#[$file_latency_doc:meta])+ $file_latency:ident,)+ }
     ) => {
         $(#[$about])*
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Metrics {
             $($(#[$number_doc])+ pub $number: u64,)+
+            $($(#[$file_number_doc])+ pub $file_number: u64,)+
             $($(#[$latency_doc])+ pub $latency: Latencies,)+
+            $($(#[$file_latency_doc])+ pub $file_latency: Latencies,)+
             /// Age of the oldest snapshot that is alive; `None` if there is none.
             pub oldest_snapshot: Option<Duration>,
         }
@@ -26,16 +31,24 @@ macro_rules! metrics {
         impl Metrics {
             /// Returns all numbers, each with the name of its field, in the order of the fields.
             pub fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-                [$((stringify!($number), self.$number),)+].into_iter()
+                [
+                    $((stringify!($number), self.$number),)+
+                    $((stringify!($file_number), self.$file_number),)+
+                ]
+                .into_iter()
             }
 
             /// Returns all latencies, each with the name of its field, in the order of the fields.
             pub fn latencies(&self) -> impl Iterator<Item = (&'static str, &Latencies)> {
-                [$((stringify!($latency), &self.$latency),)+].into_iter()
+                [
+                    $((stringify!($latency), &self.$latency),)+
+                    $((stringify!($file_latency), &self.$file_latency),)+
+                ]
+                .into_iter()
             }
         }
 
-        /// The numbers and latencies of an open file, which all threads count without locks.
+        /// The numbers and latencies of a store but for those of its file, which all threads count without locks.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
             $(pub(crate) $number: Counter,)+
@@ -46,7 +59,7 @@ macro_rules! metrics {
             pub(super) fn get(&self) -> Metrics {
                 Metrics {
                     $($number: self.$number.get(),)+
-                    $($latency: self.$latency.get(),)+
+                    $($latency: Latencies::of(&self.$latency),)+
                     ..Metrics::default()
                 }
             }
@@ -173,6 +186,8 @@ metrics! {
         filter_cache_bytes,
         /// Bytes of memory that blocks of runs take, a part of the cache of the store.
         block_cache_bytes,
+    }
+    numbers_of_file {
         /// Reads of the file, including those of opening it.
         file_reads,
         /// Bytes read from the file. A page that is in the cache is not read again.
@@ -188,6 +203,8 @@ metrics! {
         commit_latencies,
         /// Calls of the one-call forms, from the call to the durable answer or the error.
         call_latencies,
+    }
+    latencies_of_file {
         /// Syncs of the file.
         sync_latencies,
     }

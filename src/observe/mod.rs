@@ -2,7 +2,6 @@
 //!
 //! Knows no other room. Any room may import it.
 
-mod counter;
 mod counters;
 mod latencies;
 pub(crate) mod log;

@@ -182,7 +182,7 @@ impl SharedContext {
     pub(crate) fn run_checked<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
         self.health.check()?;
         let mut panicked = true;
-        let result = catch_panic(&self.counters, || {
+        let result = catch_panic(&self.counters.file, || {
             let result = run();
             panicked = false;
             result
@@ -252,7 +252,7 @@ impl Health {
     /// # Errors
     /// [`Error::Forked`] in any process but the one that opened the store.
     pub(crate) fn check_home(&self) -> Result<()> {
-        self.home.check()
+        Ok(self.home.check()?)
     }
 
     pub(crate) fn check_writes(&self) -> Result<()> {

@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, FileOptions, KEYS, LANES, META, PAYLOADS,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineError, EngineResult, FILTERS, KEYS, LANES, META, PAYLOADS,
     PERMUTED, RUNS, ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, TableError,
-    TemporaryFile, catch_panic, engine_error, io_error, must_not_exist, overlay,
+    TemporaryFile, catch_panic, must_not_exist, overlay,
 };
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, Header, LaneRow, State, decode_run, header};
 use crate::index::{Memtable, SegmentBuilder};
-use crate::observe::{STORE, log as events};
+use crate::observe::{STORE, SharedCounters, log as events};
 use crate::options::StoreOptions;
 use crate::schema::{Schema, UncheckedSchema};
 use crate::state::context::SharedContext;
@@ -36,7 +36,7 @@ pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Res
     let made = TemporaryFile::create(&folder_of(path), files, make);
     let (scratch, made) = made.map_err(|error| match error {
         // The name that was asked for tells more than the one that it has meanwhile.
-        Error::Io { source, .. } => io_error("creating", path, source),
+        Error::Io { source, .. } => Error::io("creating", path, source),
         error => error,
     })?;
     scratch.publish(path)?;
@@ -52,12 +52,12 @@ pub(crate) fn create_in(
 ) -> Result<OpenStore> {
     options.validate()?;
     let context = SharedContext::new(path.into(), schema, options.clone())?;
-    let engine = RedbFile::create(file, options)?;
+    let engine = RedbFile::create(file, &options.file_options())?;
     let laid_out = catch_panic(&engine.counters, || lay_out(&engine, &context));
     if let Err(error) = laid_out {
         // The file is ours and holds nothing: a second attempt must not meet it.
         drop(engine);
-        let _ = options.file_source().remove(file);
+        let _ = options.shared_files().0.remove(file);
         return Err(error);
     }
     let version = Version {
@@ -75,7 +75,7 @@ fn open_store(
     version: Version,
     writable: bool,
 ) -> OpenStore {
-    context.counters = Arc::clone(&engine.counters);
+    context.counters = Arc::new(SharedCounters::of(&engine.counters));
     context.note_documents(version.state.documents);
     OpenStore {
         context,
@@ -151,7 +151,7 @@ pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
         let store = load_read_only(path, options)?;
         return Ok(begin_session(store, "opened for reading", began));
     }
-    let engine = RedbFile::open(path, options)?;
+    let engine = RedbFile::open(path, &options.file_options())?;
     let counters = Arc::clone(&engine.counters);
     let store = catch_panic(&counters, || load(path, engine, options, true))?;
     let how = if found.needs_recovery {
@@ -185,8 +185,8 @@ struct Peek {
 
 fn peek(path: &Path, options: &StoreOptions) -> Result<Peek> {
     let few_pages = options.clone().cache_bytes(0);
-    let engine = match RedbFile::open_read_only(path, &few_pages) {
-        Err(Error::NeedsRecovery { .. }) => {
+    let engine = match RedbFile::open_read_only(path, &few_pages.file_options()) {
+        Err(EngineError::NeedsRecovery { .. }) => {
             // Nothing can be read before the engine's recovery, which writes. `load` reads the header after
             // it, and decides then whether this release may write the store.
             return Ok(Peek {
@@ -210,7 +210,7 @@ type MetaTable = ReadOnlyTable<&'static str, &'static [u8]>;
 
 fn meta(path: &Path, read: &ReadTransaction) -> Result<MetaTable> {
     read.open_table(META).map_err(|error| match error {
-        TableError::Storage(error) => engine_error(error),
+        TableError::Storage(error) => EngineError::from(error).into(),
         _ => not_a_store(path, "it is a redb database without the tables of a store"),
     })
 }
@@ -247,7 +247,7 @@ pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Open
 }
 
 fn load_read_only(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
-    let engine = RedbFile::open_read_only(path, options)?;
+    let engine = RedbFile::open_read_only(path, &options.file_options())?;
     let counters = Arc::clone(&engine.counters);
     catch_panic(&counters, || load(path, engine, options, false))
 }
@@ -255,8 +255,10 @@ fn load_read_only(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
 /// Opens a file that was not closed properly for reading: its recovery is made in memory, and the file
 /// stays as it is.
 fn load_recovered(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
-    let options = options.clone().files(overlay(path, options)?);
-    let engine = RedbFile::open(path, &options)?;
+    let options = options
+        .clone()
+        .files(overlay(path, &options.file_options())?);
+    let engine = RedbFile::open(path, &options.file_options())?;
     let counters = Arc::clone(&engine.counters);
     catch_panic(&counters, || load(path, engine, &options, false))
 }

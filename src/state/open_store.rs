@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::RedbFile;
+use crate::engine::{EngineResult, RedbFile};
 use crate::error::{Error, Result};
 use crate::schema::Schema;
 use crate::state::context::SharedContext;
@@ -43,9 +43,10 @@ impl OpenStore {
                 let Self {
                     context, engine, ..
                 } = self;
-                engine.close_packed(&context.path, &context.options)
+                engine.close_packed(&context.path, &context.options.file_options())
             }
             false => self.engine.close(),
         }
+        .engine()
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::engine::TemporaryFile;
+use crate::engine::{EngineError, TemporaryFile};
 use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 use crate::sketch::exact::{jaccard_from, jaccard_of_sorted};
@@ -315,8 +315,8 @@ impl NumberFile {
         let made = TemporaryFile::create_file(temp_dir);
         let (path, file) = made.map_err(|error| match error {
             // The folder is what the caller knows.
-            Error::Io { source, .. } => failure(temp_dir, source),
-            error => error,
+            EngineError::Io { source, .. } => failure(temp_dir, source),
+            error => error.into(),
         })?;
         Ok(Self {
             file,

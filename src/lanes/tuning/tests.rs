@@ -1,7 +1,6 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::engine::FileOptions;
 use crate::lanes::radii::{HELD_POSTING_BYTES, HELD_ROW_BYTES};
 use crate::options::StoreOptions;
 use crate::sample::one_in;
@@ -196,7 +195,7 @@ fn known_choices_of_whole_buckets() {
 fn the_default_cache_holds_what_the_choice_counts_as_held() {
     let options = StoreOptions::new();
     assert_eq!(HELD_POSTING_BYTES, options.run_cache_bytes() as f64);
-    assert_eq!(HELD_ROW_BYTES, options.cache_size() as f64);
+    assert_eq!(HELD_ROW_BYTES, options.file_options().cache_bytes as f64);
 }
 
 /// One in seven cases, all with `RESEMBLANCE_TESTS=all`.

@@ -48,7 +48,9 @@ fn check_pages_and_tables(
     watch: &mut Watch<'_>,
 ) -> Result<CheckReport> {
     options.validate()?;
-    let options = &options.clone().files(overlay(path, options)?);
+    let options = &options
+        .clone()
+        .files(overlay(path, &options.file_options())?);
     let mut report = CheckReport::default();
     if !check_pages(path, options, &mut report, watch)? {
         return Ok(report);

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use crate::engine::{Leaf, Tree, WalkStep, open_commit, problem_of, row_check, verify_pages};
+use crate::engine::{Leaf, Tree, WalkStep, open_commit, verify_pages};
 use crate::error::{Error, Result};
+use crate::maintain::stored_keys::{problem_of, problem_of_head, row_check};
 use crate::options::StoreOptions;
 use crate::types::{CheckReport, Phase, Watch};
 
@@ -18,10 +19,10 @@ pub(super) fn check_pages(
     report: &mut CheckReport,
     watch: &mut Watch<'_>,
 ) -> Result<bool> {
-    let commit = open_commit(path, options, false)?;
+    let commit = open_commit(path, &options.file_options(), false)?;
     let mut is_complete = commit.head.is_empty();
-    for problem in &commit.head {
-        report.push(problem.clone());
+    for damage in &commit.head {
+        report.push(problem_of_head(damage));
     }
     let total = commit.pages.length_bytes();
     let (mut done, mut told) = (0, 0);
@@ -87,7 +88,8 @@ pub(super) fn check_bookkeeping(
     report: &mut CheckReport,
     watch: &mut Watch<'_>,
 ) -> Result<()> {
-    let pages = verify_pages(path, options, Phase::CheckingFreePages, watch).map(|clean| {
+    let tell = |done, total| watch.tell(Phase::CheckingFreePages, done, total);
+    let pages = verify_pages(path, &options.file_options(), tell).map(|clean| {
         if !clean {
             let detail = "its record of free pages is wrong; no document is concerned, and `compact` \
                           mends it";

@@ -1,10 +1,11 @@
 //! The rows of `meta`, as far as they can be read.
 
-use crate::engine::{Commit, Tree, row_check};
+use crate::engine::{Commit, Tree};
 use crate::error::{Error, Result};
 use crate::format::{Header, State, decode_meta, header};
 use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::rows::each_row;
+use crate::maintain::stored_keys::row_check;
 use crate::schema::{Schema, UncheckedSchema};
 use crate::sketch::DocumentFrequencies;
 

@@ -1,11 +1,9 @@
 //! Rows in the leaves of page trees, damaged leaves included.
 
-use crate::engine::{
-    Commit, KeyRange, Leaf, LeafPage, Tree, Walk, WalkStep, Widths, intact_rows, problem_of,
-    row_check,
-};
+use crate::engine::{Commit, KeyRange, Leaf, LeafPage, Tree, Walk, WalkStep, Widths, intact_rows};
 use crate::error::Result;
 use crate::maintain::repair::loss_report::LossReport;
+use crate::maintain::stored_keys::{problem_of, row_check};
 
 /// A row, intact if its checksum is right.
 #[derive(Debug)]

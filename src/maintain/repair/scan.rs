@@ -7,12 +7,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::engine::{
-    Leaf, LeafPage, PAGE_BYTES, Page, PageFile, Widths, intact_rows, row_check, stated_count,
+    Leaf, LeafPage, PAGE_BYTES, Page, PageFile, Widths, intact_rows, stated_count,
 };
 use crate::error::Result;
 use crate::format::{DOCUMENTS, PAYLOADS};
 use crate::maintain::repair::meta::MetaRows;
 use crate::maintain::repair::rows::{ReadRow, row_at};
+use crate::maintain::stored_keys::row_check;
 use crate::types::{Phase, Watch};
 
 /// Bytes of the file that are read between two calls of the progress callback.

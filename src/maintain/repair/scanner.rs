@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::engine::{Commit, open_commit, problem_of};
+use crate::engine::{Commit, open_commit};
 use crate::error::{Error, Result};
 use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, Shape, decode_payload};
 use crate::maintain::repair::loss_report::LossReport;
@@ -11,6 +11,7 @@ use crate::maintain::repair::row_source::{RowSource, RowVersions};
 use crate::maintain::repair::rows::ReadRow;
 use crate::maintain::repair::scan::scan;
 use crate::maintain::repair::tombstones::RemainingTombstones;
+use crate::maintain::stored_keys::{problem_of, problem_of_head};
 use crate::options::StoreOptions;
 use crate::schema::Schema;
 use crate::sketch::{RecipeMark, Signature};
@@ -48,9 +49,11 @@ impl DamagedStore {
         options: &StoreOptions,
         watch: &mut Watch<'_>,
     ) -> Result<Self> {
-        let commit = open_commit(path, options, scans)?;
+        let commit = open_commit(path, &options.file_options(), scans)?;
         let mut losses = LossReport::default();
-        losses.damage.extend(commit.head.iter().cloned());
+        losses
+            .damage
+            .extend(commit.head.iter().map(problem_of_head));
         let mut table_pages = Vec::new();
         let tables = commit.our_tables(&mut table_pages);
         for (page, name) in &table_pages {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{Commit, Tree, ids_of, ids_of_chunks};
+use crate::engine::{Commit, Tree};
 use crate::format::{CHUNK_DOCUMENTS, DeadChunk, State};
 use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::rows::each_row;
+use crate::maintain::stored_keys::{ids_of, ids_of_chunks};
 
 #[derive(Debug, Default)]
 pub(super) struct RemainingTombstones {

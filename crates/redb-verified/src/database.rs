@@ -1,0 +1,328 @@
+//! The open redb file: opening, creating and closing it, and its transactions.
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use redb::{
+    BackendError, Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, StorageBackend,
+    WriteTransaction,
+};
+
+use crate::counters::FileCounters;
+use crate::error::{EngineError, Result, is_without_locks};
+use crate::files::{Access, FileOptions, open_lockable};
+use crate::journaled_file::JournaledFile;
+use crate::layout_check::check_engine;
+use crate::page_finder::PageFinder;
+use crate::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
+use crate::panics::{PanicSafe, catch_engine_panic};
+use crate::verified_file::VerifiedFile;
+
+/// Less that was never written is not worth the commits that packing takes.
+const MIN_UNWRITTEN_BYTES: u64 = 1 << 20;
+
+/// One in so many bytes of the file may be unwritten.
+const MIN_UNWRITTEN_PART: u64 = 32;
+
+/// An open file whose pages are verified.
+pub struct RedbFile {
+    database: PanicSafe<Handle>,
+    /// Counters of the reads and writes of the file.
+    pub counters: Arc<FileCounters>,
+    /// `None` where the file can be read through the engine alone.
+    pub page_finder: Option<PageFinder>,
+}
+
+enum Handle {
+    Writable(Database),
+    ReadOnly(ReadOnlyDatabase),
+}
+
+impl RedbFile {
+    /// Has redb open what is in a file, or make a database of an empty one that can be written.
+    fn new(file: VerifiedFile, path: &Path, access: Access, options: &FileOptions) -> Result<Self> {
+        let verification = Arc::clone(&file.verification);
+        let mut builder = Database::builder();
+        builder.set_cache_size(options.cache_bytes);
+        let opened = catch_engine_panic(|| {
+            match access {
+                Access::Read => builder
+                    .open_read_only_with_backend(file)
+                    .map(Handle::ReadOnly),
+                Access::Write | Access::Create => {
+                    builder.create_with_backend(file).map(Handle::Writable)
+                }
+            }
+            .map_err(|error| EngineError::opening_in_redb(path, error))
+        })?;
+        verification.opened();
+        Ok(Self {
+            database: PanicSafe::new(opened),
+            counters: Arc::clone(&verification.counters),
+            page_finder: PageFinder::open(path, options, &verification),
+        })
+    }
+
+    /// Creates the file; one that exists is an error and stays as it is.
+    ///
+    /// The engine begins with 257 pages and doubles a file to have room. What it then fills first are the
+    /// smallest pieces of that room, and the last 257th part is among these, so that the file could not be cut
+    /// behind what it holds. A file that is filled at once is therefore cut to its first pages before: it is filled
+    /// from front to end then.
+    ///
+    /// # Errors
+    /// [`EngineError::AlreadyExists`], [`EngineError::UntriedEngine`], [`EngineError::LocksUnsupported`],
+    /// [`EngineError::Io`].
+    pub fn create(path: &Path, options: &FileOptions) -> Result<Self> {
+        check_engine()?;
+        let file = open_lockable(path, Access::Create, options)
+            .map_err(|error| EngineError::naming("creating", path, error))?;
+        let file = VerifiedFile::new(JournaledFile::new(file, options.journal));
+        let create = || {
+            let mut created = Self::new(file, path, Access::Create, options)?;
+            if options.is_filled_at_once {
+                created.with_writable(|database| Ok(database.compact()?))?;
+            }
+            Ok(created)
+        };
+        create().inspect_err(|_| {
+            // The file is ours and holds nothing; left behind, it would refuse a second attempt.
+            let _ = options.files.0.remove(path);
+        })
+    }
+
+    /// Opens a file for writing. One that was not closed is recovered.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::Foreign`], [`EngineError::Corrupt`],
+    /// [`EngineError::UnknownLayout`], [`EngineError::UntriedEngine`], [`EngineError::Locked`],
+    /// [`EngineError::LocksUnsupported`], [`EngineError::Io`].
+    pub fn open(path: &Path, options: &FileOptions) -> Result<Self> {
+        let file = open_file(path, Access::Write, options)?;
+        Self::new(file, path, Access::Write, options)
+    }
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), and [`EngineError::NeedsRecovery`].
+    pub fn open_read_only(path: &Path, options: &FileOptions) -> Result<Self> {
+        let file = open_file(path, Access::Read, options)?;
+        Self::new(file, path, Access::Read, options)
+    }
+
+    /// Closes the file and returns errors, which dropping it would ignore.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] and others of redb.
+    pub fn close(self) -> Result<()> {
+        let database = self.database.into_inner()?;
+        catch_engine_panic(|| match database {
+            Handle::Writable(database) => Ok(database.close()?),
+            Handle::ReadOnly(database) => Ok(database.close()?),
+        })
+    }
+
+    /// Closes the file, which cuts it behind its last page. If a good part of it was never written all the
+    /// same, its last pages are moved to where there is room before them, which costs about as much as was
+    /// written.
+    ///
+    /// # Errors
+    /// Those of [`close`](Self::close) and [`open`](Self::open).
+    pub fn close_packed(self, path: &Path, options: &FileOptions) -> Result<()> {
+        self.close()?;
+        if !is_sparse(path, options)? {
+            return Ok(());
+        }
+        match Self::open(path, options) {
+            Ok(file) => file.pack(|| Ok(())),
+            // Somebody else has it now, and it is closed well.
+            Err(EngineError::Locked { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Moves pages to the front until none can be moved, cuts the file behind the last one, and closes it.
+    /// Calls `tell` after each pass; an error ends it.
+    ///
+    /// # Errors
+    /// Those of [`close`](Self::close), [`EngineError::ReadOnly`], and those of `tell`.
+    pub fn pack<E: From<EngineError>>(
+        mut self,
+        mut tell: impl FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
+        while self.with_writable(|database| Ok(database.compact()?))? {
+            tell()?;
+        }
+        Ok(self.close()?)
+    }
+
+    /// Begins to read the last commit.
+    ///
+    /// # Errors
+    /// Those of redb.
+    pub fn begin_read(&self) -> Result<ReadTransaction> {
+        Ok(match self.database.get()? {
+            Handle::Writable(database) => database.begin_read()?,
+            Handle::ReadOnly(database) => database.begin_read()?,
+        })
+    }
+
+    /// Begins to write. Waits for another write transaction to end.
+    ///
+    /// # Errors
+    /// [`EngineError::ReadOnly`], and those of redb.
+    pub fn begin_write(&self) -> Result<WriteTransaction> {
+        match self.database.get()? {
+            Handle::Writable(database) => Ok(database.begin_write()?),
+            Handle::ReadOnly(_) => Err(EngineError::ReadOnly),
+        }
+    }
+
+    fn with_writable<T>(&mut self, run: impl FnOnce(&mut Database) -> Result<T>) -> Result<T> {
+        match self.database.get_mut()? {
+            Handle::Writable(database) => catch_engine_panic(|| run(database)),
+            Handle::ReadOnly(_) => Err(EngineError::ReadOnly),
+        }
+    }
+}
+
+/// Commits changes that need not be in the file after a crash. They are once a later commit is durable.
+///
+/// At a commit the engine computes the checksums of all pages that the transaction has written: it reads
+/// again, and writes again, those that were too many for its cache. Commits of less than that save both.
+///
+/// # Errors
+/// Those of redb.
+pub fn commit_without_sync(mut write: WriteTransaction) -> Result<()> {
+    write
+        .set_durability(redb::Durability::None)
+        .map_err(|error| EngineError::bug(format!("a commit must be durable: {error}")))?;
+    Ok(write.commit()?)
+}
+
+/// Verifies the checksums of all pages, and rebuilds the list of free pages. Returns whether that list
+/// was right. redb does it in one step: `tell` is called before and after it, with the bytes that are done and all.
+///
+/// # Errors
+/// Those of [`RedbFile::open`], [`EngineError::Corrupt`], and those of `tell`.
+pub fn verify_pages<E: From<EngineError>>(
+    path: &Path,
+    options: &FileOptions,
+    mut tell: impl FnMut(u64, u64) -> Result<(), E>,
+) -> Result<bool, E> {
+    let (total, _) = file_size(path, options)?;
+    tell(0, total)?;
+    let is_right =
+        RedbFile::open(path, options)?.with_writable(|database| Ok(database.check_integrity()?))?;
+    tell(total, total)?;
+    Ok(is_right)
+}
+
+/// Opens a file that exists, and looks at its first bytes before the engine does, which would make a
+/// database of an empty file.
+fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<VerifiedFile> {
+    let file = open_bytes(path, access, options)?;
+    let reading = |error| EngineError::io("reading", path, error);
+    let mut head = [0; SEALED_HEAD_BYTES];
+    let length = file.len().map_err(reading)?.min(SEALED_HEAD_BYTES as u64);
+    let length = usize::try_from(length).unwrap_or(SEALED_HEAD_BYTES);
+    let (start, _) = head.split_at_mut(length);
+    file.read(0, start).map_err(reading)?;
+    let foreign = |reason| Err(EngineError::foreign(path, reason));
+    if length < ENGINE_MAGIC.len() {
+        return foreign("it is shorter than the smallest store");
+    }
+    if !head.starts_with(ENGINE_MAGIC) {
+        return foreign("its first bytes are those of another kind of file");
+    }
+    if check_head(&head) == HeadSeal::Foreign {
+        return foreign("it is a redb database that no store is in");
+    }
+    Ok(VerifiedFile::new(JournaledFile::new(file, options.journal)))
+}
+
+/// Opens a file that exists, whatever is in it.
+pub(crate) fn open_bytes(
+    path: &Path,
+    access: Access,
+    options: &FileOptions,
+) -> Result<Box<dyn StorageBackend>> {
+    check_engine()?;
+    open_lockable(path, access, options).map_err(|error| EngineError::opening(path, error))
+}
+
+/// Keeps writers away while the file is read, where files can be locked.
+pub(crate) fn lock_shared(file: &dyn StorageBackend, path: &Path) -> Result<()> {
+    // Writers lock this byte for themselves, readers share it.
+    let first = Bound::Included(0);
+    let locked = file
+        .try_lock_shared_range(first, first)
+        .or_else(|_| file.try_lock_shared_range(Bound::Unbounded, Bound::Unbounded));
+    match locked {
+        Ok(false) => Err(EngineError::Locked { path: path.into() }),
+        Err(BackendError::Io(error)) if is_without_locks(&error) => {
+            Err(EngineError::LocksUnsupported { path: path.into() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns true if a good part of a file was never written: the engine has doubled it to have room, and filled
+/// it from both ends.
+fn is_sparse(path: &Path, options: &FileOptions) -> Result<bool> {
+    let (length_bytes, disk_bytes) = file_size(path, options)?;
+    let unwritten_bytes = length_bytes.saturating_sub(disk_bytes);
+    Ok(unwritten_bytes > MIN_UNWRITTEN_BYTES.max(length_bytes / MIN_UNWRITTEN_PART))
+}
+
+/// Returns the length of a file, and its bytes on disk.
+///
+/// # Errors
+/// [`EngineError::Io`].
+pub fn file_size(path: &Path, options: &FileOptions) -> Result<(u64, u64)> {
+    let size = options.files.0.size_bytes(path);
+    size.map_err(|error| EngineError::io("reading", path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use redb::TableDefinition;
+
+    use super::*;
+
+    const ROWS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("rows");
+
+    /// The length of a file in pages, after so many rows of a page each were written at once.
+    fn length_pages(rows: u64, options: &FileOptions) -> u64 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let file = RedbFile::create(&path, options).unwrap();
+        let write = file.begin_write().unwrap();
+        let mut table = write.open_table(ROWS).unwrap();
+        for id in 0..rows {
+            table.insert(id, [7; 4_060].as_slice()).unwrap();
+        }
+        drop(table);
+        write.commit().unwrap();
+        file.close().unwrap();
+        file_size(&path, options).unwrap().0 / 4_096
+    }
+
+    #[test]
+    fn a_file_that_is_filled_at_once_is_as_long_as_what_it_holds() {
+        let options = FileOptions::default();
+        let at_once = FileOptions {
+            is_filled_at_once: true,
+            ..options.clone()
+        };
+        for rows in [0, 1, 100, 600, 1_100, 3_000, 5_000] {
+            // A page in some eighty names the others.
+            let pages = length_pages(rows, &at_once);
+            assert!(pages <= rows + rows / 40 + 30, "{pages} for {rows}");
+        }
+        // The engine's own way: it has doubled the file beyond 1,028 pages, and filled the last.
+        assert!(length_pages(1_100, &options) > 2_000);
+    }
+}

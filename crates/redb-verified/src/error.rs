@@ -1,0 +1,313 @@
+//! The error of the crate, and the errors that pass through the engine on their way to it.
+
+use std::io::ErrorKind;
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+
+use crate::files::NoLocks;
+use crate::layout::UnknownLayout;
+use crate::page_layout::PAGE_BYTES;
+
+/// What went wrong with a file, told apart by what the caller can do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// An invariant of this crate is broken, or a program panicked without a failure of the file before.
+    #[error("internal error: {what} ({file}:{line}); please report this as a bug")]
+    Bug {
+        /// What does not hold.
+        what: String,
+        /// The source file of the check.
+        file: &'static str,
+        /// Its line.
+        line: u32,
+    },
+    /// A new file met one that exists. It was not touched.
+    #[error("{} exists already", path.display())]
+    AlreadyExists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no such file. Opening never creates one.
+    #[error("{} does not exist", path.display())]
+    NotFound {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is something else. It was not touched.
+    #[error("{} is not a file of verified pages: {reason}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What was found in it.
+        reason: String,
+    },
+    /// The pages of the file are laid out in a way that this release does not know. Nothing says that the
+    /// file is damaged, and it was not touched.
+    #[error("the pages are laid out in a way that this release does not know: {found}")]
+    UnknownLayout {
+        /// What was found and what was expected.
+        found: String,
+    },
+    /// The program was linked with a release of redb that lays out pages in a way that this crate does not
+    /// know. No file was touched.
+    #[error("this release of redb lays out pages in a way that this crate does not know: {detail}")]
+    UntriedEngine {
+        /// What it does in another way.
+        detail: String,
+    },
+    /// The file is damaged.
+    #[error("damaged: {place}: {detail}")]
+    Corrupt {
+        /// The page, or the part of the file. Pages begin with [`PAGE_PLACE`].
+        place: String,
+        /// What was found there and what was expected.
+        detail: String,
+    },
+    /// Another process, or another handle of this one, has the file open.
+    #[error("{} is in use by another process or handle", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file system has no locks. Nothing was written.
+    #[error("{} cannot be locked: its file system has no locks", path.display())]
+    LocksUnsupported {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was opened in another process, from which this one was forked.
+    #[error("the file was opened before a fork, in another process")]
+    Forked,
+    /// The file was not closed properly, and must be opened for writing before it can be read.
+    #[error("{} was not closed properly; open it once for writing, which repairs it", path.display())]
+    NeedsRecovery {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was opened for reading only.
+    #[error("the file was opened read-only")]
+    ReadOnly,
+    /// An earlier failure closed the file. Open it again.
+    #[error("the file must be opened again: {reason}")]
+    Closed {
+        /// The earlier failure.
+        reason: String,
+    },
+    /// The operating system refused an operation on a file.
+    #[error("{action}: {source}")]
+    Io {
+        /// What was being done, with the file's name where it is known.
+        action: String,
+        /// The system's answer.
+        #[source]
+        source: std::io::Error,
+    },
+    /// redb refused something that has no kind of its own here.
+    #[error("storage: {0}")]
+    Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A result with an [`EngineError`].
+pub type Result<T, E = EngineError> = std::result::Result<T, E>;
+
+/// How [`EngineError::Corrupt`] begins the places of damaged pages.
+pub const PAGE_PLACE: &str = "page at byte ";
+
+impl EngineError {
+    /// The error of a broken invariant, at the line of the caller.
+    #[track_caller]
+    pub(crate) fn bug(what: impl Into<String>) -> Self {
+        Self::bug_at(what, Location::caller())
+    }
+
+    pub(crate) fn bug_at(what: impl Into<String>, place: &Location<'static>) -> Self {
+        Self::Bug {
+            what: what.into(),
+            file: place.file(),
+            line: place.line(),
+        }
+    }
+
+    pub(crate) fn corrupt(place: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::Corrupt {
+            place: place.into(),
+            detail: detail.into(),
+        }
+    }
+
+    /// Returns the error of an operation on a file, such as "reading".
+    pub fn io(action: &str, path: &Path, source: std::io::Error) -> Self {
+        Self::Io {
+            action: format!("{action} {}", path.display()),
+            source,
+        }
+    }
+
+    /// Returns the error of giving a file a name, such as "creating".
+    pub(crate) fn naming(action: &str, path: &Path, source: std::io::Error) -> Self {
+        match source.kind() {
+            ErrorKind::AlreadyExists => Self::AlreadyExists { path: path.into() },
+            _ => Self::io(action, path, source),
+        }
+    }
+
+    /// Returns the error of opening a file that must be there.
+    pub(crate) fn opening(path: &Path, source: std::io::Error) -> Self {
+        match source.kind() {
+            ErrorKind::NotFound => Self::NotFound { path: path.into() },
+            ErrorKind::IsADirectory => Self::foreign(path, "it is no regular file"),
+            _ => Self::io("opening", path, source),
+        }
+    }
+
+    pub(crate) fn foreign(path: &Path, reason: impl Into<String>) -> Self {
+        Self::Foreign {
+            path: path.into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Returns an error of redb that came of opening a file.
+    pub(crate) fn opening_in_redb(path: &Path, error: redb::DatabaseError) -> Self {
+        match error {
+            redb::DatabaseError::DatabaseAlreadyOpen => Self::Locked { path: path.into() },
+            redb::DatabaseError::RepairAborted => Self::NeedsRecovery { path: path.into() },
+            redb::DatabaseError::UpgradeRequired(version) => {
+                Self::foreign(path, format!("its pages have the old layout {version}"))
+            }
+            redb::DatabaseError::Storage(redb::StorageError::Io(error)) => {
+                if is_without_locks(&error) {
+                    return Self::LocksUnsupported { path: path.into() };
+                }
+                if let Some(damage) = page_error(&error) {
+                    return damage;
+                }
+                if error.kind() == ErrorKind::InvalidData {
+                    return Self::corrupt(path.display().to_string(), error.to_string());
+                }
+                Self::io("opening", path, error)
+            }
+            error => error.into(),
+        }
+    }
+}
+
+impl From<redb::Error> for EngineError {
+    fn from(error: redb::Error) -> Self {
+        match error {
+            redb::Error::Corrupted(detail) => Self::corrupt("storage engine", detail),
+            redb::Error::Io(source) => page_error(&source).unwrap_or(Self::Io {
+                action: "reading or writing the store".into(),
+                source,
+            }),
+            error @ (redb::Error::TableDoesNotExist(_)
+            | redb::Error::TableTypeMismatch { .. }
+            | redb::Error::TypeDefinitionChanged { .. }) => {
+                Self::corrupt("the tables of the store", error.to_string())
+            }
+            redb::Error::PreviousIo => Self::Closed {
+                reason: "an earlier read or write of the file failed".into(),
+            },
+            other => Self::Storage(Box::new(other)),
+        }
+    }
+}
+
+macro_rules! from_errors_of_redb {
+    ($($error:ident),+) => {$(
+        impl From<redb::$error> for EngineError {
+            fn from(error: redb::$error) -> Self {
+                redb::Error::from(error).into()
+            }
+        }
+    )+};
+}
+
+from_errors_of_redb!(
+    StorageError,
+    TableError,
+    TransactionError,
+    CommitError,
+    CursorError,
+    DatabaseError,
+    CompactionError
+);
+
+impl From<UnknownLayout> for EngineError {
+    fn from(unknown: UnknownLayout) -> Self {
+        Self::UnknownLayout {
+            found: unknown.found,
+        }
+    }
+}
+
+impl From<UnknownLayout> for std::io::Error {
+    fn from(unknown: UnknownLayout) -> Self {
+        Self::new(ErrorKind::InvalidData, unknown)
+    }
+}
+
+/// A page, or the head of the file, that is not what it must be; inside of [`std::io::Error`].
+#[derive(Debug, thiserror::Error)]
+#[error("{PAGE_PLACE}{offset}: {detail}")]
+pub(crate) struct DamagedPage {
+    pub(crate) offset: u64,
+    pub(crate) detail: &'static str,
+}
+
+pub(crate) fn damaged(offset: u64, detail: &'static str) -> std::io::Error {
+    std::io::Error::new(ErrorKind::InvalidData, DamagedPage { offset, detail })
+}
+
+/// An access to the file that known releases of the engine do not make; inside of [`std::io::Error`].
+#[derive(Debug, thiserror::Error)]
+#[error("{detail}")]
+struct UnknownAccess {
+    detail: &'static str,
+}
+
+/// An access to the file from another process than the one that opened it; inside of
+/// [`std::io::Error`].
+#[derive(Debug, thiserror::Error)]
+#[error("the file was opened in another process")]
+pub(crate) struct ForkedAccess;
+
+/// Refuses what is not whole pages behind the head, before anything is read or written: to verify it
+/// would be to find damage where there is none.
+pub(crate) fn refuse_partial_pages(
+    offset: u64,
+    length: usize,
+    detail: &'static str,
+) -> std::io::Result<()> {
+    let page = PAGE_BYTES as u64;
+    if offset >= page && offset.is_multiple_of(page) && length.is_multiple_of(PAGE_BYTES) {
+        return Ok(());
+    }
+    let access = UnknownAccess { detail };
+    Err(std::io::Error::new(ErrorKind::Unsupported, access))
+}
+
+/// Returns our error inside of one that the verification of pages gave the engine; `None` if it is
+/// another's.
+fn page_error(error: &std::io::Error) -> Option<EngineError> {
+    let inner = error.get_ref()?;
+    if let Some(unknown) = inner.downcast_ref::<UnknownLayout>() {
+        return Some(unknown.clone().into());
+    }
+    if let Some(access) = inner.downcast_ref::<UnknownAccess>() {
+        return Some(EngineError::UntriedEngine {
+            detail: access.detail.into(),
+        });
+    }
+    if inner.is::<ForkedAccess>() {
+        return Some(EngineError::Forked);
+    }
+    let page = inner.downcast_ref::<DamagedPage>()?;
+    let place = format!("{PAGE_PLACE}{}", page.offset);
+    Some(EngineError::corrupt(place, page.detail))
+}
+
+pub(crate) fn is_without_locks(error: &std::io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<NoLocks>())
+}

@@ -1,0 +1,382 @@
+//! The files of stores: on the disk, or in memory for tests that watch what is written.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Error, ErrorKind, Result};
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use redb::backends::FileBackend;
+use redb::{BackendError, StorageBackend};
+
+use crate::leftovers::probe_name;
+
+/// The purpose for which a file is opened.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading, by any number of processes.
+    Read,
+    /// Reading and writing.
+    Write,
+    /// The same, of a file that must not exist yet.
+    Create,
+}
+
+/// The files of stores, by their names.
+///
+/// Not part of what the crate promises: the tests put files in memory with it, watch what is
+/// written, and let writes fail.
+#[doc(hidden)]
+pub trait Files: fmt::Debug + Send + Sync {
+    /// Opens a regular file. The kinds of errors are those of the operating system.
+    fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Renames a file durably. The kind of the error is `AlreadyExists` if something has the new name.
+    fn publish(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Returns true if something has the name.
+    fn exists(&self, path: &Path) -> Result<bool>;
+
+    /// Returns the length of a file and its size on the disk, in bytes.
+    fn size_bytes(&self, path: &Path) -> Result<(u64, u64)>;
+
+    /// Gives a file that only its owner may read the mode of another one, or of a new file.
+    fn set_mode(&self, _path: &Path, _like: Option<&Path>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns true if other processes can open the files, so that they must be locked.
+    fn are_shared(&self) -> bool {
+        false
+    }
+}
+
+/// When a journal is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalLimits {
+    /// Bytes of the journal. Commits of half of that go to their places; 0 for all of them.
+    pub bytes: u64,
+    /// So many syncs of each opening make no use of it: opening, one change and closing cost no more than
+    /// without it.
+    pub after_syncs: u32,
+}
+
+impl JournalLimits {
+    /// Those of a file that is open for long.
+    pub const USUAL: Self = Self {
+        bytes: 1 << 20,
+        after_syncs: 4,
+    };
+    /// Those of a file without a journal.
+    pub const NONE: Self = Self {
+        bytes: 0,
+        after_syncs: 0,
+    };
+}
+
+/// The settings that opening a file takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Where files are opened, made and removed.
+    pub files: FileSource,
+    /// Bytes that redb's cache of pages may take.
+    pub cache_bytes: usize,
+    /// When small commits go to the journal of a file.
+    pub journal: JournalLimits,
+    /// True if a new file is filled at once and then closed.
+    pub is_filled_at_once: bool,
+    /// True if a file that cannot be locked is opened all the same.
+    pub is_without_lock: bool,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self {
+            files: FileSource::default(),
+            cache_bytes: 64 << 20,
+            journal: JournalLimits::USUAL,
+            is_filled_at_once: false,
+            is_without_lock: false,
+        }
+    }
+}
+
+/// Opens a file, which refuses to go on without a lock where it needs one.
+pub(crate) fn open_lockable(
+    path: &Path,
+    access: Access,
+    options: &FileOptions,
+) -> Result<Box<dyn StorageBackend>> {
+    let file = options.files.0.open(path, access)?;
+    if options.is_without_lock || !options.files.0.are_shared() {
+        return Ok(file);
+    }
+    Ok(Box::new(LockedFile { file }))
+}
+
+/// Says that the file system has no locks; inside of [`std::io::Error`].
+#[derive(Debug)]
+pub(crate) struct NoLocks;
+
+impl fmt::Display for NoLocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the file system does not support locks")
+    }
+}
+
+impl std::error::Error for NoLocks {}
+
+/// A file that must be locked: redb goes on without a lock where the system says that it has none.
+#[derive(Debug)]
+struct LockedFile {
+    file: Box<dyn StorageBackend>,
+}
+
+type Locked<T> = std::result::Result<T, BackendError>;
+
+/// Refuses to do without a lock of the whole file, the last one that redb asks for.
+fn insist(start: Bound<u64>, end: Bound<u64>, locked: Locked<bool>) -> Locked<bool> {
+    let is_whole =
+        end == Bound::Unbounded && matches!(start, Bound::Unbounded | Bound::Included(0));
+    match locked {
+        Err(BackendError::Unsupported) if is_whole => Err(BackendError::Io(Error::other(NoLocks))),
+        locked => locked,
+    }
+}
+
+impl StorageBackend for LockedFile {
+    fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.file.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.file.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.file.write(offset, data)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.file.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        insist(start, end, self.file.try_lock_range(start, end))
+    }
+
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        insist(start, end, self.file.try_lock_shared_range(start, end))
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.file.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.file.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.file.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        self.file.query_lock_range(start, end)
+    }
+}
+
+/// The files of the operating system.
+#[derive(Debug)]
+struct Disk;
+
+impl Files for Disk {
+    fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>> {
+        // Opening a pipe would wait for somebody to write to it.
+        if access != Access::Create && !fs::metadata(path)?.is_file() {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        let file = match access {
+            Access::Create => create_private(path)?,
+            _ => {
+                let mut options = OpenOptions::new();
+                options
+                    .read(true)
+                    .write(access != Access::Read)
+                    .open(path)?
+            }
+        };
+        let backend = FileBackend::new(file).map_err(Error::other)?;
+        Ok(Box::new(backend))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn publish(&self, from: &Path, to: &Path) -> Result<()> {
+        let folder = folder_of(to);
+        // A second name instead of a new one: that never replaces what has the name.
+        match fs::hard_link(from, to) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+            Err(_) => {
+                // Not every file system has links.
+                rename_over_nothing(from, to)?;
+                sync_folder(&folder).inspect_err(|_| {
+                    let _ = fs::rename(to, from);
+                })
+            }
+            Ok(()) => {
+                sync_folder(&folder).inspect_err(|_| {
+                    let _ = fs::remove_file(to);
+                })?;
+                // A temporary name that is left over is harmless.
+                let _ = fs::remove_file(from);
+                Ok(())
+            }
+        }
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        // A link that leads nowhere has the name, too.
+        match fs::symlink_metadata(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn size_bytes(&self, path: &Path) -> Result<(u64, u64)> {
+        let metadata = fs::metadata(path)?;
+        #[cfg(unix)]
+        let allocated = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
+        #[cfg(not(unix))]
+        let allocated = metadata.len();
+        Ok((metadata.len(), allocated))
+    }
+
+    fn set_mode(&self, path: &Path, like: Option<&Path>) -> Result<()> {
+        if !cfg!(unix) {
+            return Ok(());
+        }
+        let mode = match like {
+            Some(like) => fs::metadata(like)?.permissions(),
+            None => mode_of_new_files(path)?,
+        };
+        fs::set_permissions(path, mode)
+    }
+
+    fn are_shared(&self) -> bool {
+        true
+    }
+}
+
+/// Makes a file that only its owner may read and write: what is in it may not be for others.
+pub(crate) fn create_private(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Returns the mode that the process gives to new files. Only making one tells, without changing it for all
+/// threads.
+fn mode_of_new_files(beside: &Path) -> Result<fs::Permissions> {
+    let probe = probe_name(beside);
+    let made = File::create_new(&probe).and_then(|file| file.metadata());
+    // It holds nothing; one that a killed run has left behind is in the way.
+    let _ = fs::remove_file(&probe);
+    made.map(|metadata| metadata.permissions())
+}
+
+/// Takes the name with an empty file first: a rename would replace anything.
+fn rename_over_nothing(from: &Path, target: &Path) -> Result<()> {
+    File::create_new(target)?;
+    fs::rename(from, target).inspect_err(|_| {
+        let _ = fs::remove_file(target);
+    })
+}
+
+/// Makes a new name as durable as the file.
+fn sync_folder(folder: &Path) -> Result<()> {
+    // Elsewhere folders cannot be opened.
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()
+    } else {
+        Ok(())
+    }
+}
+
+/// Returns the folder that a path lies in.
+#[must_use]
+pub fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// The source of the files that options name: those of the operating system by default.
+#[derive(Clone, Debug)]
+pub struct FileSource(pub Arc<dyn Files>);
+
+impl Default for FileSource {
+    fn default() -> Self {
+        Self(Arc::new(Disk))
+    }
+}
+
+/// Options are equal if all their settings are: the source of files is not a setting.
+impl PartialEq for FileSource {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for FileSource {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_the_name_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, target) = (folder.path().join("from"), folder.path().join("target"));
+        fs::write(&target, "precious").unwrap();
+        fs::write(&from, "mine").unwrap();
+        for refused in [
+            rename_over_nothing(&from, &target),
+            Disk.publish(&from, &target),
+        ] {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::AlreadyExists);
+            assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+            assert_eq!(fs::read_to_string(&from).unwrap(), "mine");
+        }
+    }
+
+    #[test]
+    fn links_are_as_good_as_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, target) = (folder.path().join("from"), folder.path().join("target"));
+        fs::write(&from, "mine").unwrap();
+        rename_over_nothing(&from, &target).unwrap();
+        Disk.publish(&target, &from).unwrap();
+        assert_eq!(fs::read_to_string(&from).unwrap(), "mine");
+        assert!(!Disk.exists(&target).unwrap());
+    }
+}

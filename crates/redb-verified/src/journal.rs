@@ -1,0 +1,286 @@
+//! The bytes of the journal, which stands behind the engine's pages while a writer has the file open: the
+//! pages of small commits side by side, until they are written to their places.
+//!
+//! A disk writes sectors as a whole, and a crash leaves any of those that were not synced. So every sector
+//! says which record it belongs to, and has a checksum: what a crash has left of a record is one sector or
+//! another that is not its own, and a sector that is nobody's is damage.
+
+use std::collections::BTreeMap;
+use std::io::Result;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::page_layout::{PAGE_BYTES, array, u32_at, u64_at};
+
+/// Length of the note behind the sealed head, in the same sector.
+pub(crate) const NOTE_BYTES: usize = 32;
+
+/// Where the journal is, and the number of its first record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// The engine's pages end here, and the journal begins; 0 if there is none.
+    pub(super) offset: u64,
+    /// The length of the journal.
+    pub(super) bytes: u64,
+    /// Records ascend by one from this number on. No two attempts to write one have the same number.
+    pub(super) number: u64,
+}
+
+impl Note {
+    pub(crate) fn encode(self) -> [u8; NOTE_BYTES] {
+        let numbers = [self.offset, self.bytes, self.number].map(u64::to_le_bytes);
+        let checksum = xxh3_64(numbers.as_flattened()).to_le_bytes();
+        let mut bytes = [0; NOTE_BYTES];
+        let all = numbers.as_flattened().iter().chain(&checksum);
+        bytes.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
+        bytes
+    }
+
+    /// Zeros are the note of a file that never had a journal. `None` if the bytes are no note.
+    pub(crate) fn parse(bytes: &[u8; NOTE_BYTES]) -> Option<Self> {
+        let note = Self {
+            offset: u64_at(bytes, 0)?,
+            bytes: u64_at(bytes, 8)?,
+            number: u64_at(bytes, 16)?,
+        };
+        let is_never = bytes.iter().all(|byte| *byte == 0);
+        let is_of_a_page = note.offset.is_multiple_of(PAGE_BYTES as u64);
+        (is_never || is_of_a_page && note.encode() == *bytes).then_some(note)
+    }
+}
+
+/// A page without the zeros that it ends with.
+pub(super) type JournaledPage = Box<[u8]>;
+
+const SECTOR_BYTES: usize = 512;
+
+/// Bytes of a record in one sector; its number, the place of the sector and the count of sectors follow,
+/// and the checksum.
+const PAYLOAD_BYTES: usize = SECTOR_BYTES - 24;
+const CHECKED_BYTES: usize = SECTOR_BYTES - 8;
+
+/// Number and length of a page.
+const PAGE_HEAD_BYTES: usize = 10;
+
+/// Returns the record of some pages: whole pages of bytes, of which the sectors behind the last one are zeros.
+pub(crate) fn encode_record(number: u64, pages: &BTreeMap<u64, JournaledPage>) -> Vec<u8> {
+    let lengths = pages.values().map(|page| PAGE_HEAD_BYTES + page.len());
+    let mut stream = Vec::with_capacity(4 + lengths.sum::<usize>());
+    // There are fewer pages than a record has bytes, and a page has fewer bytes than 16 bits count.
+    stream.extend((pages.len() as u32).to_le_bytes());
+    for (place, page) in pages {
+        stream.extend(place.to_le_bytes());
+        stream.extend((page.len() as u16).to_le_bytes());
+        stream.extend(page);
+    }
+    let count = stream.len().div_ceil(PAYLOAD_BYTES);
+    let bytes = (count * SECTOR_BYTES).next_multiple_of(PAGE_BYTES);
+    let mut record = Vec::with_capacity(bytes);
+    for (place, payload) in stream.chunks(PAYLOAD_BYTES).enumerate() {
+        let first = record.len();
+        record.extend(payload);
+        record.resize(first + PAYLOAD_BYTES, 0);
+        record.extend(number.to_le_bytes());
+        record.extend((place as u32).to_le_bytes());
+        record.extend((count as u32).to_le_bytes());
+        let checksum = xxh3_64(record.get(first..).unwrap_or(&[]));
+        record.extend(checksum.to_le_bytes());
+    }
+    record.resize(bytes, 0);
+    record
+}
+
+/// One sector, as far as it is one.
+enum Sector<'a> {
+    /// Zeros: nothing was written here.
+    Empty,
+    Damaged,
+    Of {
+        number: u64,
+        place: usize,
+        count: usize,
+        payload: &'a [u8],
+    },
+}
+
+impl<'a> Sector<'a> {
+    fn parse(bytes: &'a [u8]) -> Self {
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Self::Empty;
+        }
+        Self::of(bytes).unwrap_or(Self::Damaged)
+    }
+
+    fn of(bytes: &'a [u8]) -> Option<Self> {
+        let sector = Self::Of {
+            number: u64_at(bytes, PAYLOAD_BYTES)?,
+            place: usize::try_from(u32_at(bytes, PAYLOAD_BYTES + 8)?).ok()?,
+            count: usize::try_from(u32_at(bytes, PAYLOAD_BYTES + 12)?).ok()?,
+            payload: bytes.get(..PAYLOAD_BYTES)?,
+        };
+        (xxh3_64(bytes.get(..CHECKED_BYTES)?) == u64_at(bytes, CHECKED_BYTES)?).then_some(sector)
+    }
+}
+
+/// What is at one place of a journal.
+enum FoundRecord {
+    /// The payload of the whole record with the number that was looked for, and its bytes in the journal.
+    Record(Vec<u8>, u64),
+    /// The record was never written, or a crash has left a part of it.
+    Nothing,
+    /// At this byte of the journal.
+    Damage(u64),
+}
+
+/// What a journal holds.
+#[derive(Debug, Default)]
+pub(crate) struct JournalRecords {
+    /// The newest of each page.
+    pub(super) pages: BTreeMap<u64, JournaledPage>,
+    pub(super) count: u64,
+    /// The byte of the journal at which it is damaged, and no more can be told.
+    pub(super) damage: Option<u64>,
+}
+
+/// Reads the records of a journal of some bytes, which has `first` as its first number.
+pub(crate) fn read_records(
+    bytes: u64,
+    first: u64,
+    read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+) -> Result<JournalRecords> {
+    let mut records = JournalRecords::default();
+    let mut at = 0;
+    loop {
+        match read_record(at, bytes, first + records.count, read)? {
+            FoundRecord::Nothing => {
+                // A record is begun when those before it are synced: one that has others behind it was whole.
+                let is_behind = has_record_behind(at, bytes, first + records.count, read)?;
+                records.damage = is_behind.then_some(at);
+                return Ok(records);
+            }
+            FoundRecord::Damage(place) => {
+                records.damage = Some(place);
+                return Ok(records);
+            }
+            FoundRecord::Record(stream, length) => {
+                let Some(pages) = pages_of(&stream) else {
+                    records.damage = Some(at);
+                    return Ok(records);
+                };
+                records.pages.extend(pages);
+                records.count += 1;
+                at += length;
+            }
+        }
+    }
+}
+
+/// Returns true if a sector from some byte of a journal on is of a later record than the one with `number`.
+fn has_record_behind(
+    at: u64,
+    bytes: u64,
+    number: u64,
+    read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+) -> Result<bool> {
+    let mut page = [0; PAGE_BYTES];
+    for offset in (at..bytes).step_by(PAGE_BYTES) {
+        let length =
+            usize::try_from(bytes - offset).map_or(PAGE_BYTES, |left| left.min(PAGE_BYTES));
+        let (part, _) = page.split_at_mut(length);
+        read(offset, part)?;
+        let is_later = |sector: &[u8]| match Sector::parse(sector) {
+            Sector::Of { number: found, .. } => found > number,
+            _ => false,
+        };
+        if part.chunks_exact(SECTOR_BYTES).any(is_later) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn read_record(
+    at: u64,
+    bytes: u64,
+    number: u64,
+    read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+) -> Result<FoundRecord> {
+    let left = bytes.saturating_sub(at);
+    if left < SECTOR_BYTES as u64 {
+        return Ok(FoundRecord::Nothing);
+    }
+    let mut sector = [0; SECTOR_BYTES];
+    read(at, &mut sector)?;
+    let count = match Sector::parse(&sector) {
+        Sector::Damaged => return Ok(FoundRecord::Damage(at)),
+        Sector::Of {
+            number: found,
+            place,
+            count,
+            ..
+        } if found == number => {
+            let is_possible = (count as u64) <= left / SECTOR_BYTES as u64;
+            if place != 0 || count == 0 || !is_possible {
+                return Ok(FoundRecord::Damage(at));
+            }
+            count
+        }
+        _ => return Ok(FoundRecord::Nothing),
+    };
+    let mut record = vec![0; count * SECTOR_BYTES];
+    read(at, &mut record)?;
+    let mut stream = Vec::with_capacity(count * PAYLOAD_BYTES);
+    let mut is_whole = true;
+    for (index, sector) in record.chunks_exact(SECTOR_BYTES).enumerate() {
+        let damage = FoundRecord::Damage(at + (index * SECTOR_BYTES) as u64);
+        match Sector::parse(sector) {
+            Sector::Damaged => return Ok(damage),
+            Sector::Of {
+                number: found,
+                place,
+                count: stated,
+                payload,
+            } if found == number => {
+                if (place, stated) != (index, count) {
+                    return Ok(damage);
+                }
+                stream.extend(payload);
+            }
+            _ => is_whole = false,
+        }
+    }
+    let length = (record.len() as u64).next_multiple_of(PAGE_BYTES as u64);
+    Ok(match is_whole {
+        true => FoundRecord::Record(stream, length),
+        false => FoundRecord::Nothing,
+    })
+}
+
+/// Returns the pages of a record; `None` if its bytes make no sense.
+fn pages_of(stream: &[u8]) -> Option<Vec<(u64, JournaledPage)>> {
+    let count = u32_at(stream, 0)?;
+    let mut pages = Vec::new();
+    let mut at = 4;
+    for _ in 0..count {
+        let page = u64_at(stream, at)?;
+        let length = usize::from(u16::from_le_bytes(array(stream, at + 8)?));
+        at += PAGE_HEAD_BYTES;
+        let end = at + length;
+        pages.push((page, stream.get(at..end)?.into()));
+        at = end;
+        if length > PAGE_BYTES {
+            return None;
+        }
+    }
+    Some(pages)
+}
+
+/// Cuts the zeros off the end of a page, as far as parts of it are zeros as a whole.
+pub(crate) fn trimmed(page: &[u8]) -> JournaledPage {
+    // Not `all`: the processor compares many bytes at once if all of them are looked at.
+    let is_zeros = |part: &&[u8]| part.iter().fold(0, |bits, byte| bits | byte) == 0;
+    let zeros = page.rchunks(64).take_while(is_zeros);
+    let zeros: usize = zeros.map(<[u8]>::len).sum();
+    let (kept, _) = page.split_at(page.len() - zeros);
+    kept.into()
+}

@@ -1,0 +1,598 @@
+//! A file whose small commits go to a journal first.
+//!
+//! A commit of one document changes several pages at as many places, and a disk takes several times as long for
+//! these as for pages side by side. So pages that are written wait in memory until the engine syncs. Then they
+//! are appended to the journal behind the engine's pages, in one write and one sync. They are written to
+//! their places when the journal is full, before a large commit, and when the file is closed.
+//!
+//! - Places of pages are written only when the journal has nothing that could be written over them later: a
+//!   large commit begins with a checkpoint, and ends as it would without a journal.
+//! - A checkpoint writes the pages, syncs, and then moves the note in the head on to the next number, which
+//!   empties the journal. A crash before that leaves a journal that is written to its places once more.
+//! - Who opens a file for reading takes the pages of a journal into memory, and writes nothing.
+
+use std::collections::BTreeMap;
+use std::io::{Error, ErrorKind, Result};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::time::Instant;
+
+use redb::{BackendError, StorageBackend};
+
+use crate::counters::FileCounters;
+use crate::error::damaged;
+use crate::files::JournalLimits;
+use crate::journal::{
+    JournalRecords, JournaledPage, NOTE_BYTES, Note, encode_record, read_records, trimmed,
+};
+use crate::page_layout::{ENGINE_MAGIC, HeadSeal, PAGE_BYTES, SEALED_HEAD_BYTES, check_head};
+use crate::process::IgnorePoison;
+
+const PAGE: u64 = PAGE_BYTES as u64;
+
+/// Pages that are written to their places at once.
+const MAX_WRITE_BYTES: usize = 1 << 20;
+
+/// Pages that are not at their places yet.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingPages {
+    /// Those of commits, which the journal has.
+    journaled: BTreeMap<u64, JournaledPage>,
+    /// Those that were written since the last sync.
+    unsynced: BTreeMap<u64, JournaledPage>,
+}
+
+impl WaitingPages {
+    fn get(&self, page: u64) -> Option<&JournaledPage> {
+        self.unsynced
+            .get(&page)
+            .or_else(|| self.journaled.get(&page))
+    }
+
+    fn has_any(&self, offset: u64, length: usize) -> bool {
+        let pages = offset / PAGE..(offset + length as u64).div_ceil(PAGE);
+        [&self.unsynced, &self.journaled]
+            .iter()
+            .any(|waiting| waiting.range(pages.clone()).next().is_some())
+    }
+
+    /// Puts what waits of a range of bytes over what is in the file.
+    pub(crate) fn cover(&self, offset: u64, out: &mut [u8]) {
+        for (place, part) in (offset / PAGE..).zip(out.chunks_mut(PAGE_BYTES)) {
+            if let Some(bytes) = self.get(place) {
+                part.fill(0);
+                part.iter_mut()
+                    .zip(bytes)
+                    .for_each(|(to, from)| *to = *from);
+            }
+        }
+    }
+}
+
+/// Returns true if an error says that there is no room on the disk, or for this file.
+fn is_full(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+    )
+}
+
+/// A bit for each page.
+#[derive(Debug, Default)]
+struct PageSet(Vec<u64>);
+
+impl PageSet {
+    fn has(&self, page: u64) -> bool {
+        let word = self.0.get((page / 64) as usize);
+        word.is_some_and(|word| word >> (page % 64) & 1 == 1)
+    }
+
+    fn insert(&mut self, page: u64) {
+        let index = (page / 64) as usize;
+        if self.0.len() <= index {
+            self.0.resize(index + 1, 0);
+        }
+        if let Some(word) = self.0.get_mut(index) {
+            *word |= 1 << (page % 64);
+        }
+    }
+}
+
+/// What the writer knows.
+#[derive(Debug, Default)]
+struct Writing {
+    /// As it is in the file.
+    note: Note,
+    /// The number of the next record.
+    next_number: u64,
+    /// Bytes of the journal that have records.
+    used_bytes: u64,
+    /// Syncs since the file was opened or changed its length.
+    syncs: u32,
+    /// Pages are written to their places until the next sync.
+    is_in_place: bool,
+    /// Pages that have room on the disk for certain: they were written to their places.
+    placed: PageSet,
+    /// The journal was left by a crash: it has to be emptied before anything is written.
+    is_left_over: bool,
+    /// A write or a sync has failed, and only opening the file again tells what is in it.
+    has_failed: bool,
+}
+
+/// The file. It is read and written in whole pages, but for the sealed head.
+#[derive(Debug)]
+pub(crate) struct JournaledFile {
+    file: Box<dyn StorageBackend>,
+    limits: JournalLimits,
+    pub(super) waiting: Arc<RwLock<WaitingPages>>,
+    writing: Mutex<Writing>,
+    is_loaded: AtomicBool,
+    /// The length of the engine's part of the file.
+    length_bytes: AtomicU64,
+    pub(super) counters: Arc<FileCounters>,
+}
+
+impl JournaledFile {
+    /// Nothing is read yet: the engine locks the file first.
+    pub(crate) fn new(file: Box<dyn StorageBackend>, limits: JournalLimits) -> Self {
+        Self {
+            file,
+            limits,
+            waiting: Arc::default(),
+            writing: Mutex::default(),
+            is_loaded: AtomicBool::new(false),
+            length_bytes: AtomicU64::new(0),
+            counters: Arc::default(),
+        }
+    }
+
+    /// Opens a file that is locked already and may be damaged. Returns the byte at which the journal is damaged,
+    /// too: the commits from there on cannot be told.
+    pub(crate) fn open_damaged(file: Box<dyn StorageBackend>) -> Result<(Self, Option<u64>)> {
+        let journaled = Self::new(file, JournalLimits::NONE);
+        let damage = journaled.load(&mut journaled.writing.lock().ignore_poison())?;
+        Ok((journaled, damage))
+    }
+
+    /// Reads the journal, unless that is done.
+    fn loaded(&self) -> Result<()> {
+        if self.is_loaded.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.writing().map(drop)
+    }
+
+    fn writing(&self) -> Result<MutexGuard<'_, Writing>> {
+        let mut writing = self.writing.lock().ignore_poison();
+        if !self.is_loaded.load(Ordering::Acquire)
+            && let Some(place) = self.load(&mut writing)?
+        {
+            self.is_loaded.store(false, Ordering::Release);
+            let detail = "the journal of the last commits is damaged; `repair` brings back the \
+                          documents of those before";
+            return Err(damaged(place, detail));
+        }
+        Ok(writing)
+    }
+
+    /// Reads note and journal, as far as it is not damaged; returns the byte at which it is.
+    fn load(&self, writing: &mut Writing) -> Result<Option<u64>> {
+        let length = self.file.len()?;
+        let mut start = [0; SEALED_HEAD_BYTES + NOTE_BYTES];
+        if length >= start.len() as u64 {
+            self.read_file(0, &mut start)?;
+        }
+        let (sealed, note) = start.split_at(SEALED_HEAD_BYTES);
+        let is_head = |sealed: &[u8; SEALED_HEAD_BYTES]| {
+            sealed.starts_with(ENGINE_MAGIC) && check_head(sealed) == HeadSeal::Intact
+        };
+        let (note, mut damage) = match note.first_chunk().and_then(Note::parse) {
+            Some(note) => (note, None),
+            None if sealed.first_chunk().is_some_and(is_head) => {
+                (Note::default(), Some(SEALED_HEAD_BYTES as u64))
+            }
+            // Who reads the head tells what is wrong with it.
+            None => (Note::default(), None),
+        };
+        let mut records = JournalRecords::default();
+        if note.offset > 0 {
+            let read = |at: u64, out: &mut [u8]| self.read_file(note.offset + at, out);
+            let there = length.saturating_sub(note.offset).min(note.bytes);
+            records = read_records(there, note.number, &read)?;
+            // It had its length before the note.
+            let end = (there < note.bytes).then_some(there);
+            damage = records.damage.or(end).map(|place| note.offset + place);
+        }
+        *writing = Writing {
+            note,
+            // The record behind the last one may have been begun.
+            next_number: note.number + records.count + 1,
+            is_left_over: note.offset > 0,
+            ..Writing::default()
+        };
+        self.waiting.write().ignore_poison().journaled = records.pages;
+        let engine_bytes = match note.offset {
+            0 => length,
+            offset => offset.min(length),
+        };
+        self.length_bytes.store(engine_bytes, Ordering::Release);
+        self.is_loaded.store(true, Ordering::Release);
+        Ok(damage)
+    }
+
+    fn read_file(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.file.read(offset, out)?;
+        self.counters.note_read(out.len());
+        Ok(())
+    }
+
+    fn write_file(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.file.write(offset, data)?;
+        self.counters.note_write(data.len());
+        Ok(())
+    }
+
+    fn sync_file(&self) -> Result<()> {
+        let began = Instant::now();
+        self.file.sync_data()?;
+        self.counters.syncs.record(began.elapsed());
+        Ok(())
+    }
+
+    /// Writes the head to its place, and the note behind it in the same sector.
+    fn write_head(&self, head: &[u8], note: Note) -> Result<()> {
+        let mut sector = [0; SEALED_HEAD_BYTES + NOTE_BYTES];
+        let (sealed, behind) = sector.split_at_mut(SEALED_HEAD_BYTES);
+        sealed
+            .iter_mut()
+            .zip(head)
+            .for_each(|(to, from)| *to = *from);
+        let note = note.encode();
+        behind
+            .iter_mut()
+            .zip(note)
+            .for_each(|(to, from)| *to = from);
+        self.write_file(0, &sector)
+    }
+
+    /// Writes pages to their places, neighbours at once.
+    fn write_places(&self, pages: &BTreeMap<u64, JournaledPage>, note: Note) -> Result<()> {
+        let (mut first, mut bytes) = (0, Vec::new());
+        for (&page, content) in pages {
+            if page == 0 {
+                self.write_head(content, note)?;
+                continue;
+            }
+            let end = first + bytes.len() as u64;
+            if page * PAGE != end || bytes.len() >= MAX_WRITE_BYTES {
+                if !bytes.is_empty() {
+                    self.write_file(first, &bytes)?;
+                }
+                first = page * PAGE;
+                bytes.clear();
+            }
+            // Of a page of zeros nothing waits.
+            let end = bytes.len() + PAGE_BYTES;
+            bytes.extend(content);
+            bytes.resize(end, 0);
+        }
+        match bytes.is_empty() {
+            true => Ok(()),
+            false => self.write_file(first, &bytes),
+        }
+    }
+
+    /// Writes the pages of the journal to their places, and empties it; with `offset` 0 the file has none
+    /// any more.
+    fn checkpoint(&self, writing: &mut Writing, offset: u64) -> Result<()> {
+        if writing.note.offset == 0 {
+            return Ok(());
+        }
+        {
+            let waiting = self.waiting.read().ignore_poison();
+            if !waiting.journaled.is_empty() {
+                // With the old note: until all pages are there, the journal counts.
+                self.write_places(&waiting.journaled, writing.note)?;
+                self.sync_file()?;
+            }
+        }
+        writing.note = Note {
+            offset,
+            bytes: if offset == 0 { 0 } else { writing.note.bytes },
+            number: writing.next_number,
+        };
+        let mut head = [0; SEALED_HEAD_BYTES];
+        self.read_file(0, &mut head)?;
+        self.write_head(&head, writing.note)?;
+        // A record that is written over the first ones must not meet the old note.
+        self.sync_file()?;
+        self.waiting.write().ignore_poison().journaled.clear();
+        writing.used_bytes = 0;
+        writing.is_left_over = false;
+        Ok(())
+    }
+
+    /// Makes a journal behind the engine's pages. Returns false if there can be none: while a file is being
+    /// made it has no head, and the disk may be full.
+    fn begin_journal(&self, writing: &mut Writing) -> Result<bool> {
+        let mut head = [0; SEALED_HEAD_BYTES];
+        self.read_file(0, &mut head)?;
+        if !head.starts_with(ENGINE_MAGIC) || check_head(&head) != HeadSeal::Intact {
+            return Ok(false);
+        }
+        let offset = self.length_bytes.load(Ordering::Acquire);
+        // A commit of which the disk has no room for the journal must not fail for that. And a file system takes
+        // longer for a sync of bytes that the file did not have before.
+        let zeros = vec![0; usize::try_from(self.limits.bytes).unwrap_or(usize::MAX)];
+        let room = self.file.set_len(offset + self.limits.bytes);
+        match room.and_then(|()| self.write_file(offset, &zeros)) {
+            Err(error) if is_full(&error) => {
+                self.file.set_len(offset)?;
+                writing.syncs = 0;
+                return Ok(false);
+            }
+            made => made?,
+        }
+        // A note tells of a journal that is there.
+        self.sync_file()?;
+        writing.note = Note {
+            offset,
+            bytes: self.limits.bytes,
+            number: writing.next_number,
+        };
+        self.write_head(&head, writing.note)?;
+        // A number counts once the file has it: without a sync a crash could leave sectors of two records with
+        // the same.
+        self.sync_file()?;
+        writing.used_bytes = 0;
+        Ok(true)
+    }
+
+    /// Writes those pages to their places as well that were never written there. Where the disk is full this fails,
+    /// before the commit counts, and not a checkpoint of what the journal has promised. No commit and no record has
+    /// these pages yet.
+    fn take_places(
+        &self,
+        writing: &mut Writing,
+        pages: &BTreeMap<u64, JournaledPage>,
+    ) -> Result<()> {
+        let is_new = |page: &u64| *page > 0 && !writing.placed.has(*page);
+        let new = pages.iter().filter(|(page, _)| is_new(page));
+        let new: BTreeMap<_, _> = new.map(|(page, bytes)| (*page, bytes.clone())).collect();
+        self.write_places(&new, writing.note)?;
+        new.keys().for_each(|page| writing.placed.insert(*page));
+        Ok(())
+    }
+
+    /// Appends what was written since the last sync to the journal, and syncs.
+    fn append(&self, writing: &mut Writing) -> Result<()> {
+        let record = {
+            let mut waiting = self.waiting.write().ignore_poison();
+            let pages = std::mem::take(&mut waiting.unsynced);
+            self.take_places(writing, &pages)?;
+            let record = encode_record(writing.next_number, &pages);
+            let end = writing.used_bytes + record.len() as u64;
+            if end > self.limits.bytes {
+                drop(waiting);
+                self.checkpoint(writing, writing.note.offset)?;
+                waiting = self.waiting.write().ignore_poison();
+            }
+            waiting.journaled.extend(pages);
+            record
+        };
+        let offset = writing.note.offset + writing.used_bytes;
+        writing.used_bytes += record.len() as u64;
+        writing.next_number += 1;
+        self.write_file(offset, &record)?;
+        self.sync_file()
+    }
+
+    /// Writes what waits to its place, and what follows until the next sync.
+    fn write_in_place(&self, writing: &mut Writing) -> Result<()> {
+        self.checkpoint(writing, writing.note.offset)?;
+        let unsynced = std::mem::take(&mut self.waiting.write().ignore_poison().unsynced);
+        writing.is_in_place = true;
+        self.write_places(&unsynced, writing.note)?;
+        unsynced
+            .keys()
+            .for_each(|page| writing.placed.insert(*page));
+        Ok(())
+    }
+
+    fn write_pages(&self, writing: &mut Writing, offset: u64, data: &[u8]) -> Result<()> {
+        if writing.is_left_over {
+            self.checkpoint(writing, 0)?;
+            self.file
+                .set_len(self.length_bytes.load(Ordering::Acquire))?;
+        }
+        let is_early = writing.syncs < self.limits.after_syncs || self.limits.bytes == 0;
+        if is_early && !writing.is_in_place {
+            self.write_in_place(writing)?;
+        }
+        if !writing.is_in_place {
+            let unsynced_pages = {
+                let mut waiting = self.waiting.write().ignore_poison();
+                for (page, part) in (offset / PAGE..).zip(data.chunks(PAGE_BYTES)) {
+                    waiting.unsynced.insert(page, trimmed(part));
+                }
+                waiting.unsynced.len() as u64
+            };
+            if unsynced_pages * PAGE > self.limits.bytes / 2 {
+                self.write_in_place(writing)?;
+            }
+            return Ok(());
+        }
+        if offset == 0 {
+            return self.write_head(data, writing.note);
+        }
+        self.write_file(offset, data)?;
+        let pages = offset / PAGE..(offset + data.len() as u64) / PAGE;
+        pages.for_each(|page| writing.placed.insert(page));
+        Ok(())
+    }
+
+    fn sync_pages(&self, writing: &mut Writing) -> Result<()> {
+        writing.syncs = writing.syncs.saturating_add(1);
+        let is_in_place = std::mem::take(&mut writing.is_in_place);
+        let has_none = self.waiting.read().ignore_poison().unsynced.is_empty();
+        if is_in_place || has_none {
+            return match writing.note.offset {
+                // All commits so far are in the journal, which is synced.
+                1.. if !is_in_place => Ok(()),
+                _ => self.sync_file(),
+            };
+        }
+        if writing.note.offset == 0 && !self.begin_journal(writing)? {
+            self.write_in_place(writing)?;
+            writing.is_in_place = false;
+            return self.sync_file();
+        }
+        self.append(writing)
+    }
+
+    fn change_length(&self, writing: &mut Writing, length: u64) -> Result<()> {
+        let before = self.length_bytes.load(Ordering::Acquire);
+        if writing.note.offset > 0 {
+            self.checkpoint(writing, 0)?;
+            self.file.set_len(before)?;
+        }
+        let mut waiting = self.waiting.write().ignore_poison();
+        waiting.unsynced.retain(|page, _| page * PAGE < length);
+        drop(waiting);
+        self.file.set_len(length)?;
+        writing.syncs = 0;
+        if length < before {
+            // Pages that are cut off lose their room.
+            writing.placed = PageSet::default();
+        }
+        self.length_bytes.store(length, Ordering::Release);
+        // A journal that follows must find zeros.
+        match length < before {
+            true => self.sync_file(),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs a step of the writer, after which a failure leaves only closing.
+    fn write_step(&self, step: impl FnOnce(&mut Writing) -> Result<()>) -> Result<()> {
+        let mut writing = self.writing()?;
+        if writing.has_failed {
+            return Err(Error::other("an earlier write of the file failed"));
+        }
+        let result = step(&mut writing);
+        writing.has_failed = result.is_err();
+        result
+    }
+
+    /// Writes what is in the journal to its places, if this handle has written it.
+    fn empty_journal(&self) -> Result<()> {
+        if !self.is_loaded.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut writing = self.writing()?;
+        if writing.has_failed || writing.is_left_over || writing.note.offset == 0 {
+            return Ok(());
+        }
+        self.checkpoint(&mut writing, 0)?;
+        self.file.set_len(self.length_bytes.load(Ordering::Acquire))
+    }
+}
+
+impl StorageBackend for JournaledFile {
+    fn len(&self) -> Result<u64> {
+        self.loaded()?;
+        Ok(self.length_bytes.load(Ordering::Acquire))
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.loaded()?;
+        let end = offset.checked_add(out.len() as u64);
+        if end.is_none_or(|end| end > self.length_bytes.load(Ordering::Acquire)) {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let waiting = self.waiting.read().ignore_poison();
+        if !waiting.has_any(offset, out.len()) {
+            drop(waiting);
+            return self.read_file(offset, out);
+        }
+        for (page, part) in (offset / PAGE..).zip(out.chunks_mut(PAGE_BYTES)) {
+            // Nothing depends any more on what is at the place of a page that waits.
+            if waiting.get(page).is_none() {
+                self.read_file(page * PAGE, part)?;
+            }
+        }
+        waiting.cover(offset, out);
+        Ok(())
+    }
+
+    fn set_len(&self, length: u64) -> Result<()> {
+        self.write_step(|writing| self.change_length(writing, length))
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.write_step(|writing| self.sync_pages(writing))
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.write_step(|writing| self.write_pages(writing, offset, data))
+    }
+
+    fn close(&self) -> Result<()> {
+        let emptied = self.empty_journal();
+        let closed = self.file.close();
+        emptied.and(closed)
+    }
+
+    fn try_lock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
+        self.file.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
+        self.file.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<(), BackendError> {
+        self.file.lock_range(start, end)
+    }
+
+    fn lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<(), BackendError> {
+        self.file.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<(), BackendError> {
+        self.file.unlock_range(start, end)
+    }
+
+    fn query_lock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
+        self.file.query_lock_range(start, end)
+    }
+}
+
+#[cfg(test)]
+#[path = "journaled_file_tests.rs"]
+mod tests;

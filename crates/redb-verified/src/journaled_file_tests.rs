@@ -1,0 +1,166 @@
+use std::sync::RwLock;
+
+use redb::backends::InMemoryBackend;
+
+use super::*;
+use crate::page_layout::{HEAD_BYTES, seal_head};
+
+const LIMITS: JournalLimits = JournalLimits {
+    bytes: 1 << 16,
+    after_syncs: 0,
+};
+
+/// Bytes that outlive those who open them, and a disk of so many pages' room.
+#[derive(Clone, Debug)]
+struct SmallDisk {
+    bytes: Arc<InMemoryBackend>,
+    /// Pages that were written, and the most of them.
+    taken: Arc<RwLock<(std::collections::BTreeSet<u64>, usize)>>,
+}
+
+impl SmallDisk {
+    fn new(pages: usize) -> Self {
+        Self {
+            bytes: Arc::default(),
+            taken: Arc::new(RwLock::new((Default::default(), pages))),
+        }
+    }
+
+    fn open(&self) -> JournaledFile {
+        JournaledFile::new(Box::new(self.clone()), LIMITS)
+    }
+
+    /// A page as it stands in the file, without a journal.
+    fn raw(&self, page: u64) -> Vec<u8> {
+        let mut bytes = vec![0; PAGE_BYTES];
+        self.bytes.read(page * PAGE, &mut bytes).unwrap();
+        bytes
+    }
+}
+
+impl StorageBackend for SmallDisk {
+    fn len(&self) -> Result<u64> {
+        self.bytes.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.bytes.read(offset, out)
+    }
+
+    fn set_len(&self, length: u64) -> Result<()> {
+        self.taken
+            .write()
+            .unwrap()
+            .0
+            .retain(|page| page * PAGE < length);
+        self.bytes.set_len(length)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let mut taken = self.taken.write().unwrap();
+        let pages = offset / PAGE..(offset + data.len() as u64).div_ceil(PAGE);
+        taken.0.extend(pages);
+        if taken.0.len() > taken.1 {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        self.bytes.write(offset, data)
+    }
+}
+
+/// A file of 64 pages, of which those up to the fourth are full of sevens.
+fn begun(disk: &SmallDisk) -> JournaledFile {
+    let file = disk.open();
+    file.set_len(64 * PAGE).unwrap();
+    let mut head = [0; HEAD_BYTES];
+    head.iter_mut()
+        .zip(ENGINE_MAGIC)
+        .for_each(|(to, from)| *to = *from);
+    file.write(0, &seal_head(&head)).unwrap();
+    file.write(PAGE, &[7; 4 * PAGE_BYTES]).unwrap();
+    file.sync_data().unwrap();
+    file
+}
+
+fn has_journal(disk: &SmallDisk) -> bool {
+    disk.len().unwrap() > 64 * PAGE
+}
+
+#[test]
+fn pages_of_zeros_come_to_their_places() {
+    let disk = SmallDisk::new(1_000);
+    let file = begun(&disk);
+    // A long page, of which the second and the last piece are zeros.
+    let mut long = vec![0; 4 * PAGE_BYTES];
+    long[0] = 1;
+    long[2 * PAGE_BYTES] = 3;
+    for round in 0..2 {
+        file.write(PAGE, &[9; 4 * PAGE_BYTES]).unwrap();
+        file.sync_data().unwrap();
+        file.write(PAGE, &long).unwrap();
+        file.sync_data().unwrap();
+        assert!(has_journal(&disk), "round {round}");
+    }
+    let mut found = vec![1; 4 * PAGE_BYTES];
+    file.read(PAGE, &mut found).unwrap();
+    assert_eq!(found, long);
+    file.close().unwrap();
+    assert!(!has_journal(&disk));
+    let raw: Vec<u8> = (1..5).flat_map(|page| disk.raw(page)).collect();
+    assert_eq!(raw, long);
+}
+
+#[test]
+fn what_the_journal_has_finds_room_at_its_place() {
+    // Head, four pages, and the journal of 16; then three more.
+    let disk = SmallDisk::new(5 + 16 + 3);
+    let file = begun(&disk);
+    let mut committed = 0;
+    let failed = (10..20).find_map(|page| {
+        file.write(page * PAGE, &[page as u8; PAGE_BYTES]).unwrap();
+        let synced = file.sync_data();
+        committed += u64::from(synced.is_ok());
+        synced.err()
+    });
+    assert!(is_full(&failed.unwrap()));
+    assert!((1..=3).contains(&committed), "{committed}");
+    drop(file);
+    // Nothing more finds room, and nothing has to.
+    let most = disk.taken.read().unwrap().0.len() - 1;
+    disk.taken.write().unwrap().1 = most;
+    disk.taken.write().unwrap().0.pop_last();
+    let file = disk.open();
+    file.write(PAGE, &[8; PAGE_BYTES]).unwrap();
+    file.sync_data().unwrap();
+    for page in 10..10 + committed {
+        assert_eq!(disk.raw(page), [page as u8; PAGE_BYTES], "page {page}");
+    }
+}
+
+/// Pages that a large commit or the file's first commits wrote to their places are not written there by a small
+/// one; those that were never written are.
+#[test]
+fn places_that_have_room_are_left_alone_until_a_checkpoint() {
+    let disk = SmallDisk::new(1_000);
+    let file = begun(&disk);
+    let large: Vec<u8> = (0..20 * PAGE_BYTES).map(|at| at as u8 | 1).collect();
+    file.write(10 * PAGE, &large).unwrap();
+    file.sync_data().unwrap();
+    for page in [2, 12, 40] {
+        file.write(page * PAGE, &[5; PAGE_BYTES]).unwrap();
+    }
+    file.sync_data().unwrap();
+    assert!(has_journal(&disk));
+    let fives = [2, 12, 40].map(|page| disk.raw(page) == [5; PAGE_BYTES]);
+    // Page 2 was written before there was a head, with which a journal begins.
+    assert_eq!(fives, [false, false, true]);
+    file.close().unwrap();
+    assert!(
+        [2, 12, 40]
+            .iter()
+            .all(|page| disk.raw(*page) == [5; PAGE_BYTES])
+    );
+}

@@ -1,0 +1,182 @@
+//! Tells whether the engine that this build is linked with lays pages out as this crate reads them.
+//!
+//! Cargo may link a release of the engine that nobody tried with this crate, and a file format that
+//! is the same by its number is not promised to stay the same in every page. So before a process
+//! touches its first file, it has the engine write a small one in memory, and reads it through the
+//! verification of pages. An engine that fails here is refused; every file that carries our seal was
+//! thus written by one that did not.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+
+use redb::backends::InMemoryBackend;
+use redb::{Database, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
+
+use crate::error::{EngineError, Result};
+use crate::files::JournalLimits;
+use crate::journaled_file::JournaledFile;
+use crate::verified_file::{Verification, VerifiedFile};
+
+/// Tables of all combinations of fixed and free widths of keys and values.
+const NUMBERED: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("numbered");
+const NAMED: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("named");
+const FIXED: TableDefinition<'static, &[u8; 22], &[u8; SHORT_BYTES]> =
+    TableDefinition::new("fixed");
+const COUNTED: TableDefinition<'static, &[u8], &[u8; SHORT_BYTES]> =
+    TableDefinition::new("counted");
+
+/// So many rows make a branch above the leaves of every table.
+const ROWS: u64 = 16;
+
+/// A value longer than a page, and others of which few fit into one.
+const LONG_BYTES: usize = 9_000;
+const SHORT_BYTES: usize = 500;
+
+/// What is written stays in memory until it is committed.
+const WRITE_CACHE_BYTES: usize = 1 << 20;
+
+/// Refuses a process whose engine lays pages out in another way. It looks once, which takes a
+/// millisecond or two.
+///
+/// # Errors
+/// [`EngineError::UntriedEngine`].
+pub(crate) fn check_engine() -> Result<()> {
+    static FOUND: OnceLock<Option<String>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let memory = SharedMemory::default();
+        let open = || verified(&memory);
+        match catch_unwind(AssertUnwindSafe(|| try_engine(open))) {
+            Ok(trial) => trial.err().map(|error| error.to_string()),
+            Err(_) => Some("it stopped with a panic".into()),
+        }
+    });
+    match found {
+        None => Ok(()),
+        Some(detail) => Err(EngineError::UntriedEngine {
+            detail: detail.clone(),
+        }),
+    }
+}
+
+/// Opens a file in memory, whose pages are verified.
+fn verified(memory: &SharedMemory) -> (VerifiedFile, Arc<Verification>) {
+    let file = JournaledFile::new(Box::new(memory.clone()), JournalLimits::NONE);
+    let file = VerifiedFile::new(file);
+    let verification = Arc::clone(&file.verification);
+    (file, verification)
+}
+
+/// Writes a file, changes it, and reads it; each time through another handle on the same memory.
+fn try_engine<F: StorageBackend>(open: impl Fn() -> (F, Arc<Verification>)) -> Result<()> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(WRITE_CACHE_BYTES);
+    let (file, verification) = open();
+    let database = builder.create_with_backend(file)?;
+    verification.opened();
+    write_rows(&database)?;
+    drop_rows(&database)?;
+    database.close()?;
+    // Every page is read from the file.
+    builder.set_cache_size(0);
+    let (file, verification) = open();
+    let database = builder.open_read_only_with_backend(file)?;
+    verification.opened();
+    read_rows(&database)?;
+    Ok(database.close()?)
+}
+
+fn write_rows(database: &Database) -> Result<()> {
+    let write = database.begin_write()?;
+    {
+        let mut numbered = write.open_table(NUMBERED)?;
+        let mut named = write.open_table(NAMED)?;
+        let mut fixed = write.open_table(FIXED)?;
+        let mut counted = write.open_table(COUNTED)?;
+        let (short, long) = ([5; SHORT_BYTES], [7; LONG_BYTES]);
+        for row in 0..ROWS {
+            let value: &[u8] = if row == 3 { &long } else { &short };
+            let name = row.to_string();
+            let mut key = [1; 22];
+            key.iter_mut()
+                .zip(row.to_be_bytes())
+                .for_each(|(to, from)| *to = from);
+            numbered.insert(row, value)?;
+            named.insert(name.as_str(), value)?;
+            fixed.insert(&key, &short)?;
+            counted.insert(key.as_slice(), &short)?;
+        }
+    }
+    Ok(write.commit()?)
+}
+
+/// The other kind of commit, and pages that are written again.
+fn drop_rows(database: &Database) -> Result<()> {
+    let mut write = database.begin_write()?;
+    write.set_quick_repair(true);
+    write.open_table(NUMBERED)?.retain(|row, _| is_kept(row))?;
+    Ok(write.commit()?)
+}
+
+fn is_kept(row: u64) -> bool {
+    row.is_multiple_of(2)
+}
+
+fn read_rows(database: &redb::ReadOnlyDatabase) -> Result<()> {
+    let read = database.begin_read()?;
+    let mut rows = [0; 4];
+    let [numbered, named, fixed, counted] = &mut rows;
+    for row in read.open_table(NUMBERED)?.iter()? {
+        row?;
+        *numbered += 1;
+    }
+    for row in read.open_table(NAMED)?.iter()? {
+        row?;
+        *named += 1;
+    }
+    for row in read.open_table(FIXED)?.iter()? {
+        row?;
+        *fixed += 1;
+    }
+    for row in read.open_table(COUNTED)?.iter()? {
+        row?;
+        *counted += 1;
+    }
+    match rows == [ROWS / 2, ROWS, ROWS, ROWS] {
+        true => Ok(()),
+        false => Err(EngineError::corrupt(
+            "a trial of the engine",
+            format!("found {rows:?} rows"),
+        )),
+    }
+}
+
+/// A file in memory that is opened twice.
+#[derive(Clone, Debug, Default)]
+struct SharedMemory(Arc<InMemoryBackend>);
+
+impl StorageBackend for SharedMemory {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+}
+
+#[cfg(test)]
+#[path = "layout_check_tests.rs"]
+mod tests;

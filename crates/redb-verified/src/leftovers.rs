@@ -1,0 +1,200 @@
+//! Temporary files of runs that have ended without removing them: their names tell of which run.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How the names begin. A number of the system follows, one of the process, and one of the file.
+const PREFIX: &str = ".resemblance-";
+
+/// The last part of the name of an empty file that tells the mode of new ones.
+const PROBE: &str = "mode";
+
+/// A file of an unknown process that nobody has locked is left behind once it is so old: a live run writes
+/// to its file, or has it locked, or is just about to give it its name.
+const UNKNOWN_AGE: Duration = Duration::from_secs(60 * 60);
+
+/// Stands in names where the system does not tell its number.
+const UNKNOWN_SYSTEM: u32 = 0;
+
+/// The name of a temporary file of this process.
+pub(crate) fn temporary_name(number: u64) -> String {
+    let (system, process) = (
+        system_number().unwrap_or(UNKNOWN_SYSTEM),
+        std::process::id(),
+    );
+    format!("{PREFIX}{system:08x}-{process}-{number}")
+}
+
+/// The name of an empty file beside a temporary one.
+pub(crate) fn probe_name(temporary: &Path) -> PathBuf {
+    let mut name = temporary.as_os_str().to_owned();
+    name.push(format!("-{PROBE}"));
+    PathBuf::from(name)
+}
+
+/// Removes temporary files of dead runs from a folder, once in each process.
+pub(crate) fn remove_leftovers(folder: &Path) {
+    static SEEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    // After a fork the lock may never be free.
+    let Ok(mut seen) = SEEN.try_lock() else {
+        return;
+    };
+    if !seen.insert(folder.into()) {
+        return;
+    }
+    drop(seen);
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(run) = name.to_str().and_then(FormerRun::parse) else {
+            continue;
+        };
+        let path = entry.path();
+        if run.is_dead(&path) {
+            // Another run may have removed it just now.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// What a name tells of the run that made a file.
+#[derive(Debug, PartialEq, Eq)]
+struct FormerRun {
+    system: u32,
+    process: u32,
+}
+
+impl FormerRun {
+    fn parse(name: &str) -> Option<Self> {
+        let mut parts = name.strip_prefix(PREFIX)?.split('-');
+        let (system, process, number) = (parts.next()?, parts.next()?, parts.next()?);
+        number.parse::<u64>().ok()?;
+        if system.len() != 8 || parts.next().is_some_and(|part| part != PROBE) {
+            return None;
+        }
+        Some(Self {
+            system: u32::from_str_radix(system, 16).ok()?,
+            process: process.parse().ok()?,
+        })
+    }
+
+    /// Returns true if nobody needs the file any more, as far as can be known.
+    fn is_dead(&self, path: &Path) -> bool {
+        // A link to a file, or a pipe, is none of ours.
+        let Ok(metadata) = fs::symlink_metadata(path) else {
+            return false;
+        };
+        if !metadata.is_file() {
+            return false;
+        }
+        if Some(self.system) == system_number()
+            && let Some(lives) = is_alive(self.process)
+        {
+            return !lives;
+        }
+        let age = metadata
+            .modified()
+            .ok()
+            .and_then(|time| time.elapsed().ok());
+        let is_old = age.is_some_and(|age| age > UNKNOWN_AGE);
+        // A store that is being made is locked.
+        is_old && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+    }
+}
+
+/// Returns true if a process of this system lives; `None` where that is not known.
+fn is_alive(process: u32) -> Option<bool> {
+    let processes = Path::new("/proc");
+    // Where it tells of this process, it tells of all.
+    let own = processes.join(std::process::id().to_string());
+    own.exists()
+        .then(|| processes.join(process.to_string()).exists())
+}
+
+/// A number of the boot of the system and of the name space of its processes: only where it is the same
+/// do numbers of processes mean the same. `None` where the system does not tell both: two name spaces could
+/// not be told apart then, and a process of the other one would be taken for dead.
+fn system_number() -> Option<u32> {
+    static NUMBER: OnceLock<Option<u32>> = OnceLock::new();
+    *NUMBER.get_or_init(|| {
+        let boot = fs::read("/proc/sys/kernel/random/boot_id").ok();
+        let space = fs::read_link("/proc/self/ns/pid").ok();
+        number_of(boot.as_deref(), space.as_deref())
+    })
+}
+
+fn number_of(boot: Option<&[u8]>, space: Option<&Path>) -> Option<u32> {
+    let hash = xxh3_64(&[boot?, space?.as_os_str().as_encoded_bytes()].concat());
+    // The low half is enough. Its last bit sets it apart from the number of an unknown system.
+    Some((hash & u64::from(u32::MAX)) as u32 | 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_of_their_runs() {
+        let own = FormerRun {
+            system: system_number().unwrap_or(UNKNOWN_SYSTEM),
+            process: std::process::id(),
+        };
+        assert_eq!(FormerRun::parse(&temporary_name(7)), Some(own));
+        for other in [
+            ".resemblance-",
+            ".resemblance-1234-5",
+            ".resemblance-aB3xY9",
+            ".resemblance-00000001-5",
+            ".resemblance-00000001-5-6-7",
+            "x.resemblance-00000001-5-6",
+        ] {
+            assert_eq!(FormerRun::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_system_that_does_not_tell_all_has_no_number() {
+        let (boot, space) = (&b"1234"[..], Path::new("pid:[1]"));
+        assert!(number_of(Some(boot), Some(space)).is_some_and(|n| n != UNKNOWN_SYSTEM));
+        assert_eq!(number_of(None, Some(space)), None);
+        assert_eq!(number_of(Some(boot), None), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn files_of_dead_runs_go_and_those_of_live_ones_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: String| {
+            fs::write(folder.path().join(&name), "half a store").unwrap();
+            folder.path().join(name)
+        };
+        let system = system_number().unwrap();
+        // Greater than any number of a process.
+        let dead = file(format!("{PREFIX}{system:08x}-4294967295-0"));
+        let own = file(temporary_name(0));
+        let elsewhere = file(format!("{PREFIX}{:08x}-4294967295-0", !system));
+        let old = file(format!("{PREFIX}{:08x}-4294967295-1", !system));
+        let unknown = file(format!("{PREFIX}{UNKNOWN_SYSTEM:08x}-4294967295-0"));
+        let locked = file(format!("{PREFIX}{:08x}-4294967295-2", !system));
+        let other = file(format!("{PREFIX}of-the-tool"));
+        let long_ago = std::time::SystemTime::now() - 2 * UNKNOWN_AGE;
+        for path in [&old, &locked] {
+            let file = File::options().write(true).open(path).unwrap();
+            file.set_modified(long_ago).unwrap();
+        }
+        let holder = File::open(&locked).unwrap();
+        holder.lock().unwrap();
+        remove_leftovers(folder.path());
+        assert!(!dead.exists() && !old.exists());
+        // Nobody knows whether the process of an unknown system lives.
+        assert!(unknown.exists());
+        assert!(own.exists() && elsewhere.exists() && locked.exists() && other.exists());
+    }
+}

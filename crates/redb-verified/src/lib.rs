@@ -1,0 +1,44 @@
+#![doc = include_str!("../README.md")]
+
+mod counters;
+mod database;
+mod error;
+mod files;
+mod journal;
+mod journaled_file;
+mod layout;
+mod layout_check;
+mod leftovers;
+mod overlay;
+mod page_finder;
+mod page_layout;
+mod page_tree;
+mod panics;
+mod process;
+#[cfg(test)]
+#[path = "../../../tests/common/sample.rs"]
+mod sample;
+mod sync_ahead;
+mod temporary;
+mod verified_file;
+
+pub use counters::{Counter, FileCounters, Histogram};
+pub use database::{RedbFile, commit_without_sync, file_size, verify_pages};
+pub use error::{EngineError, PAGE_PLACE, Result};
+pub use files::{Access, FileOptions, FileSource, Files, JournalLimits, folder_of};
+pub use overlay::overlay;
+pub use page_finder::{LeafPlaces, PageFinder, PagePlace, RowInPage, WantedRow};
+pub use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};
+pub use page_tree::{
+    Commit, HeadDamage, KeyRange, LeafPage, PageDamage, PageFile, Tree, Walk, WalkStep,
+    intact_rows, open_commit,
+};
+pub use panics::{PanicSafe, catch_engine_panic, catch_panic};
+pub use process::{HomeProcess, IgnorePoison};
+pub use redb::{
+    AccessGuard, Cursor, Key, OwnedAccessGuard, OwnedRange, Range, ReadOnlyTable, ReadTransaction,
+    ReadableTable, ReadableTableMetadata, StorageBackend, StorageError, Table, TableDefinition,
+    TableError, TableHandle, Value, WriteTransaction,
+};
+pub use sync_ahead::SyncAhead;
+pub use temporary::{TemporaryFile, must_not_exist};

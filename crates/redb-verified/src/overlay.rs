@@ -1,0 +1,290 @@
+//! A file whose changes are kept in memory: for readers of files that the engine would mend first.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Result};
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use redb::{BackendError, StorageBackend};
+
+use crate::database::{lock_shared, open_bytes};
+use crate::error::{self, EngineError};
+use crate::files::{Access, FileOptions, FileSource, Files};
+use crate::page_layout::PAGE_BYTES;
+use crate::process::{HomeProcess, IgnorePoison};
+
+/// Opens a file for reading, and keeps writers away from it until the files that this returns are dropped.
+/// In these it has its name, can be opened for writing any number of times, and takes all changes in
+/// memory: those of a recovery are a few pages.
+///
+/// # Errors
+/// [`EngineError::NotFound`], [`EngineError::Locked`], [`EngineError::LocksUnsupported`], [`EngineError::Io`].
+pub fn overlay(path: &Path, options: &FileOptions) -> error::Result<Arc<dyn Files>> {
+    let base = open_bytes(path, Access::Read, options)?;
+    lock_shared(&*base, path)?;
+    let reading = |error| EngineError::io("reading", path, error);
+    let base_bytes = base.len().map_err(reading)?;
+    let pages = OverlayPages {
+        base,
+        home: HomeProcess::current(),
+        changes: Mutex::new(Changes {
+            length_bytes: base_bytes,
+            base_bytes,
+            pages: BTreeMap::new(),
+        }),
+    };
+    Ok(Arc::new(Overlay {
+        path: path.into(),
+        pages: Arc::new(pages),
+        source: options.files.clone(),
+    }))
+}
+
+/// One file under its name.
+#[derive(Debug)]
+struct Overlay {
+    path: PathBuf,
+    pages: Arc<OverlayPages>,
+    source: FileSource,
+}
+
+impl Files for Overlay {
+    fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>> {
+        match access {
+            Access::Create => Err(ErrorKind::Unsupported.into()),
+            _ if path != self.path => Err(ErrorKind::NotFound.into()),
+            _ => Ok(Box::new(OverlayFile(Arc::clone(&self.pages)))),
+        }
+    }
+
+    fn remove(&self, _: &Path) -> Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    fn publish(&self, _: &Path, _: &Path) -> Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.source.0.exists(path)
+    }
+
+    fn size_bytes(&self, path: &Path) -> Result<(u64, u64)> {
+        self.source.0.size_bytes(path)
+    }
+}
+
+/// The file below, and what was changed since.
+#[derive(Debug)]
+struct OverlayPages {
+    base: Box<dyn StorageBackend>,
+    home: HomeProcess,
+    changes: Mutex<Changes>,
+}
+
+impl Drop for OverlayPages {
+    fn drop(&mut self) {
+        // A child that was forked meanwhile would keep the lock for as long as it lives.
+        if self.home.is_current() {
+            let _ = self.base.close();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Changes {
+    length_bytes: u64,
+    /// Bytes of the file below that are still there: behind them are zeros.
+    base_bytes: u64,
+    /// The pages that were written, by their places.
+    pages: BTreeMap<u64, Vec<u8>>,
+}
+
+impl OverlayPages {
+    fn changes(&self) -> MutexGuard<'_, Changes> {
+        self.changes.lock().ignore_poison()
+    }
+
+    /// Reads bytes of the file below, zeros where it has ended.
+    fn read_base(&self, base_bytes: u64, offset: u64, out: &mut [u8]) -> Result<()> {
+        let there = base_bytes.saturating_sub(offset).min(out.len() as u64);
+        let there = usize::try_from(there).unwrap_or(out.len());
+        let (from_base, behind) = out.split_at_mut(there);
+        behind.fill(0);
+        match from_base.is_empty() {
+            true => Ok(()),
+            false => self.base.read(offset, from_base),
+        }
+    }
+}
+
+/// The parts of a range of bytes that lie in one page each: the page, and where the part begins in it.
+fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)> {
+    let page_bytes = PAGE_BYTES as u64;
+    let (mut at, mut left) = (offset, length);
+    std::iter::from_fn(move || {
+        if left == 0 {
+            return None;
+        }
+        // Less than a page.
+        let within = (at % page_bytes) as usize;
+        let count = left.min(PAGE_BYTES - within);
+        let part = (at / page_bytes, within, count);
+        at += count as u64;
+        left -= count;
+        Some(part)
+    })
+}
+
+/// One opening of the file.
+#[derive(Debug)]
+struct OverlayFile(Arc<OverlayPages>);
+
+impl StorageBackend for OverlayFile {
+    fn len(&self) -> Result<u64> {
+        Ok(self.0.changes().length_bytes)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let changes = self.0.changes();
+        let end = offset.checked_add(out.len() as u64);
+        if end.is_none_or(|end| end > changes.length_bytes) {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let covers = |(page, ..): (u64, usize, usize)| changes.pages.contains_key(&page);
+        if !parts(offset, out.len()).any(covers) {
+            return self.0.read_base(changes.base_bytes, offset, out);
+        }
+        // What was changed is not read from the file below: nothing depends on it any more.
+        let (mut at, mut rest) = (offset, &mut *out);
+        for (page, within, count) in parts(offset, rest.len()) {
+            let (part, others) = rest.split_at_mut(count);
+            match changes.pages.get(&page) {
+                None => self.0.read_base(changes.base_bytes, at, part)?,
+                Some(changed) => {
+                    let (from, _) = changed.split_at(within).1.split_at(count);
+                    part.copy_from_slice(from);
+                }
+            }
+            at += count as u64;
+            rest = others;
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, length: u64) -> Result<()> {
+        let mut changes = self.0.changes();
+        changes.length_bytes = length;
+        // A file that is cut and grows again has zeros there, and not the bytes that it had before.
+        changes.base_bytes = changes.base_bytes.min(length);
+        // Only whole pages are ever cut off, so that no part of a page need be kept.
+        changes
+            .pages
+            .retain(|page, _| page * (PAGE_BYTES as u64) < length);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let mut changes = self.0.changes();
+        let base_bytes = changes.base_bytes;
+        let mut rest = data;
+        for (page, within, count) in parts(offset, data.len()) {
+            let (part, others) = rest.split_at(count);
+            if count < PAGE_BYTES && !changes.pages.contains_key(&page) {
+                let mut bytes = vec![0; PAGE_BYTES];
+                self.0
+                    .read_base(base_bytes, page * PAGE_BYTES as u64, &mut bytes)?;
+                changes.pages.insert(page, bytes);
+            }
+            let changed = changes
+                .pages
+                .entry(page)
+                .or_insert_with(|| vec![0; PAGE_BYTES]);
+            let (to, _) = changed.split_at_mut(within).1.split_at_mut(count);
+            to.copy_from_slice(part);
+            rest = others;
+        }
+        let end = offset + data.len() as u64;
+        changes.length_bytes = changes.length_bytes.max(end);
+        Ok(())
+    }
+
+    // The file below is locked as long as any of its openings lives.
+
+    fn try_lock_range(
+        &self,
+        _: Bound<u64>,
+        _: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
+        Ok(true)
+    }
+
+    fn try_lock_shared_range(
+        &self,
+        _: Bound<u64>,
+        _: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
+        Ok(true)
+    }
+
+    fn unlock_range(&self, _: Bound<u64>, _: Bound<u64>) -> std::result::Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn query_lock_range(
+        &self,
+        _: Bound<u64>,
+        _: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn changes_are_read_back_and_leave_the_file_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let before: Vec<u8> = (0..3 * PAGE_BYTES).map(|at| (at % 251) as u8).collect();
+        fs::write(&path, &before).unwrap();
+        let files = overlay(&path, &FileOptions::default()).unwrap();
+        let file = files.open(&path, Access::Write).unwrap();
+        let mut model = before.clone();
+        file.write(10, &[9; 336]).unwrap();
+        model[10..346].fill(9);
+        file.set_len(2 * PAGE_BYTES as u64).unwrap();
+        file.set_len(4 * PAGE_BYTES as u64).unwrap();
+        model.truncate(2 * PAGE_BYTES);
+        model.resize(4 * PAGE_BYTES, 0);
+        let across = PAGE_BYTES - 5;
+        file.write(across as u64, &[7; 10]).unwrap();
+        model[across..across + 10].fill(7);
+        let again = files.open(&path, Access::Read).unwrap();
+        let mut found = vec![1; model.len()];
+        again.read(0, &mut found).unwrap();
+        assert!(found == model);
+        let mut part = vec![1; 20];
+        again.read(across as u64 - 5, &mut part).unwrap();
+        assert_eq!(part, model[across - 5..across + 15]);
+        assert_eq!(again.len().unwrap(), model.len() as u64);
+        let behind = again.read(model.len() as u64 - 1, &mut [0; 2]);
+        assert_eq!(behind.unwrap_err().kind(), ErrorKind::UnexpectedEof);
+        assert!(
+            files
+                .open(&folder.path().join("other"), Access::Read)
+                .is_err()
+        );
+        drop((file, again, files));
+        assert!(fs::read(&path).unwrap() == before);
+    }
+}

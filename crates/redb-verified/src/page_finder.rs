@@ -1,0 +1,570 @@
+//! Finds and reads pages of the last commit beside the engine.
+//!
+//! The engine finds a page from the top of its tree down, one page after the other, and it tells no page's
+//! place. So the way down is gone here as well, over the pages of the last commit that this handle has read
+//! or written. What comes of it is a hint, because a page may have moved since:
+//!
+//! - [`PageFinder::find`] finds where the pages of rows are. Of several it asks the operating system for all at once,
+//!   and for the pages on the way to them: a disk reads many in the time of one. A page that has moved is asked
+//!   for in vain.
+//! - [`PageFinder::row_from`] reads a row at a place that was found before. The caller must know from the
+//!   row itself that it is the wanted one, and has the engine read what is not.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::files::FileOptions;
+use crate::page_layout::{Branch, Child, Geometry, PAGE_BYTES, Page, TablePages, Widths};
+use crate::process::IgnorePoison;
+use crate::verified_file::Verification;
+
+/// No tree of a file is as deep.
+const MAX_DEPTH: usize = 64;
+
+/// Pages longer than this are neither asked for nor read.
+const MAX_PAGE_BYTES: usize = 1 << 20;
+
+/// The widths of the tree whose rows are definitions of tables.
+const TABLE_WIDTHS: Widths = Widths {
+    key: None,
+    value: None,
+};
+
+/// The row at or after a key, in the order of the bytes of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedRow {
+    /// The name of its table.
+    pub table: &'static str,
+    /// The bytes of the key.
+    pub key: Vec<u8>,
+}
+
+/// Where a page of rows is in the file: its offset, and in the lowest bits the logarithm of its length in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PagePlace(u64);
+
+impl PagePlace {
+    fn new((offset, length): (u64, usize)) -> Self {
+        Self(offset | u64::from((length / PAGE_BYTES).ilog2()))
+    }
+
+    fn offset(self) -> u64 {
+        self.0 / PAGE_BYTES as u64 * PAGE_BYTES as u64
+    }
+
+    fn length(self) -> usize {
+        // At most 20, as `Geometry::place` gives it.
+        PAGE_BYTES << (self.0 % PAGE_BYTES as u64)
+    }
+}
+
+/// A row in a copy of its page.
+#[derive(Debug)]
+pub struct RowInPage {
+    page: Vec<u8>,
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+impl RowInPage {
+    /// Returns the key of the row.
+    pub fn key(&self) -> Option<&[u8]> {
+        self.page.get(self.key.clone())
+    }
+
+    /// Returns the value of the row.
+    pub fn value(&self) -> Option<&[u8]> {
+        self.page.get(self.value.clone())
+    }
+}
+
+/// The places of pages of rows that one page names.
+#[derive(Debug)]
+pub struct LeafPlaces {
+    page: Vec<u8>,
+    widths: Widths,
+    geometry: Geometry,
+    after: Option<Vec<u8>>,
+    last: Option<Vec<u8>>,
+    rows: Vec<usize>,
+}
+
+impl LeafPlaces {
+    /// The indices of the wanted rows that these pages have, if there are such rows.
+    pub fn rows(&self) -> &[usize] {
+        &self.rows
+    }
+
+    /// A key that is not above any of the rows, if there are pages before these.
+    pub fn after(&self) -> Option<&[u8]> {
+        self.after.as_deref()
+    }
+
+    /// The pages in order, each with the greatest key that it can have; nothing bounds a page without one.
+    pub fn pages(&self) -> impl Iterator<Item = (Option<&[u8]>, PagePlace)> {
+        let branch = match Page::parse(&self.page, self.widths) {
+            Some(Page::Branch(branch)) => Some(branch),
+            _ => None,
+        };
+        let children = branch.map(|branch| {
+            let children = branch.children().enumerate();
+            children.filter_map(move |(number, child)| {
+                let last = branch.key(number).or(self.last.as_deref());
+                Some((last, PagePlace::new(self.geometry.place(&child)?)))
+            })
+        });
+        children.into_iter().flatten()
+    }
+}
+
+/// Finds and reads pages of an open file.
+#[derive(Debug)]
+pub struct PageFinder {
+    /// A handle of its own, for reading, beside the engine's.
+    file: File,
+    verification: Arc<Verification>,
+    trees: Mutex<KnownTrees>,
+}
+
+/// The tables of a commit, by its root.
+#[derive(Debug, Default)]
+struct KnownTrees {
+    root: Option<Child>,
+    trees: Vec<KnownTree>,
+}
+
+#[derive(Debug)]
+struct KnownTree {
+    name: Vec<u8>,
+    pages: TablePages,
+    /// Number of pages above each of rows, once that is known: all are equally deep.
+    depth: Option<usize>,
+}
+
+/// A tree in which rows are looked for.
+struct SearchedTree {
+    pages: TablePages,
+    depth: Option<usize>,
+}
+
+/// A page on the way down to some rows.
+struct Step {
+    /// The index of its tree.
+    tree: usize,
+    page: Child,
+    after: Option<Vec<u8>>,
+    last: Option<Vec<u8>>,
+    /// The indices of the rows.
+    rows: Vec<usize>,
+}
+
+impl Step {
+    /// The pages below this one that lead to the rows.
+    fn below(&self, branch: &Branch<'_>, wanted: &[WantedRow]) -> Vec<Self> {
+        let number_of = |row: &usize| {
+            let key = &wanted.get(*row)?.key;
+            Some((branch.child_for(key), *row))
+        };
+        let mut rows: Vec<(usize, usize)> = self.rows.iter().filter_map(number_of).collect();
+        rows.sort_unstable();
+        let bound = |number| branch.key(number).map(<[u8]>::to_vec);
+        let below = rows.chunk_by(|a, b| a.0 == b.0).filter_map(|rows| {
+            let (number, _) = *rows.first()?;
+            Some(Self {
+                tree: self.tree,
+                page: branch.children().nth(number)?,
+                after: match number.checked_sub(1) {
+                    Some(before) => bound(before),
+                    None => self.after.clone(),
+                },
+                last: bound(number).or_else(|| self.last.clone()),
+                rows: rows.iter().map(|(_, row)| *row).collect(),
+            })
+        });
+        below.collect()
+    }
+}
+
+impl PageFinder {
+    /// `None` where a file cannot be read at any place without its handle, or it is none of the system's.
+    pub(crate) fn open(
+        path: &Path,
+        options: &FileOptions,
+        verification: &Arc<Verification>,
+    ) -> Option<Self> {
+        if !cfg!(unix) || !options.files.0.are_shared() {
+            return None;
+        }
+        Some(Self {
+            file: File::open(path).ok()?,
+            verification: Arc::clone(verification),
+            trees: Mutex::default(),
+        })
+    }
+
+    /// Returns a number that another commit changes.
+    pub fn commit_mark(&self) -> Option<u128> {
+        let (_, root) = self.verification.last_tables()?;
+        Some(root.checksum)
+    }
+
+    /// Finds the pages of wanted rows, with those that the page above them names as well. Rows whose pages cannot be
+    /// read, or have nothing above them, are not found. Pages of several rows are asked for: they will be
+    /// read.
+    pub fn find(&self, wanted: &[WantedRow]) -> Vec<LeafPlaces> {
+        let mut found = Vec::new();
+        let Some((geometry, mut trees, mut steps)) = self.roots(wanted) else {
+            return found;
+        };
+        let will_read = wanted.len() > 1;
+        for depth in 1..=MAX_DEPTH {
+            if will_read {
+                self.advise(geometry, &steps);
+            }
+            for step in std::mem::take(&mut steps) {
+                let Some(tree) = trees.get_mut(step.tree) else {
+                    continue;
+                };
+                let widths = tree.pages.widths;
+                let Some(page) = self.read(geometry, &step.page) else {
+                    continue;
+                };
+                let Some(Page::Branch(branch)) = Page::parse(&page, widths) else {
+                    continue;
+                };
+                let below = step.below(&branch, wanted);
+                if !self.are_leaves(geometry, tree, &below, depth) {
+                    steps.extend(below);
+                    continue;
+                }
+                if will_read {
+                    self.advise(geometry, &below);
+                }
+                found.push(LeafPlaces {
+                    page,
+                    widths,
+                    geometry,
+                    after: step.after,
+                    last: step.last,
+                    rows: step.rows,
+                });
+            }
+        }
+        found
+    }
+
+    /// The trees that have the wanted rows, and their roots.
+    fn roots(&self, wanted: &[WantedRow]) -> Option<(Geometry, Vec<SearchedTree>, Vec<Step>)> {
+        let (geometry, known) = self.trees()?;
+        let (mut trees, mut steps) = (Vec::new(), Vec::new());
+        for tree in &known.trees {
+            let is_in = |(_, row): &(usize, &WantedRow)| tree.name == row.table.as_bytes();
+            let rows = wanted.iter().enumerate().filter(is_in);
+            let rows: Vec<usize> = rows.map(|(index, _)| index).collect();
+            let Some(page) = tree.pages.root.filter(|_| !rows.is_empty()) else {
+                continue;
+            };
+            steps.push(Step {
+                tree: trees.len(),
+                page,
+                after: None,
+                last: None,
+                rows,
+            });
+            trees.push(SearchedTree {
+                pages: tree.pages,
+                depth: tree.depth,
+            });
+        }
+        Some((geometry, trees, steps))
+    }
+
+    /// Returns true if pages with so many above them have rows of a tree. One of them is read to tell that for the first
+    /// time.
+    fn are_leaves(
+        &self,
+        geometry: Geometry,
+        tree: &mut SearchedTree,
+        pages: &[Step],
+        depth: usize,
+    ) -> bool {
+        if tree.depth.is_none()
+            && let Some(page) = pages.first()
+            && let Some(page) = self.read(geometry, &page.page)
+            && let Some(Page::Leaf(_)) = Page::parse(&page, tree.pages.widths)
+        {
+            tree.depth = Some(depth);
+            self.note_depth(tree, depth);
+        }
+        tree.depth == Some(depth)
+    }
+
+    /// Notes how many pages are above each of rows, unless another commit has changed the tree.
+    fn note_depth(&self, tree: &SearchedTree, depth: usize) {
+        let mut known = self.trees.lock().ignore_poison();
+        let mut trees = known.trees.iter_mut();
+        if let Some(same) = trees.find(|known| known.pages == tree.pages) {
+            same.depth = Some(depth);
+        }
+    }
+
+    /// Reads the first row from a key on in a page of rows, if the page has one. The table has keys of this
+    /// length.
+    pub fn row_from(&self, place: PagePlace, key: &[u8]) -> Option<RowInPage> {
+        let page = self.read_pages(place.offset(), place.length())?;
+        let widths = Widths {
+            key: Some(key.len()),
+            value: None,
+        };
+        let Page::Leaf(leaf) = Page::parse(&page, widths)? else {
+            return None;
+        };
+        let reaches = |row: &usize| leaf.key(*row).is_some_and(|found| found >= key);
+        let row = (0..leaf.rows()).find(reaches)?;
+        let (key, value) = (leaf.key_range(row)?, leaf.value_range(row)?);
+        Some(RowInPage { page, key, value })
+    }
+
+    /// Asks for pages of rows that will be read, where the system takes such advice.
+    pub fn ask(&self, places: &[PagePlace]) {
+        for place in places {
+            will_need(&self.file, place.offset(), place.length());
+        }
+    }
+
+    /// The trees of the last commit.
+    fn trees(&self) -> Option<(Geometry, MutexGuard<'_, KnownTrees>)> {
+        let (geometry, root) = self.verification.last_tables()?;
+        let mut known = self.trees.lock().ignore_poison();
+        if known.root != Some(root) {
+            *known = KnownTrees {
+                root: Some(root),
+                trees: self.tables(geometry, root),
+            };
+        }
+        Some((geometry, known))
+    }
+
+    fn tables(&self, geometry: Geometry, root: Child) -> Vec<KnownTree> {
+        let mut tables = Vec::new();
+        let mut pages = vec![root];
+        for _ in 0..MAX_DEPTH {
+            let Some(page) = pages.pop() else { break };
+            let Some(bytes) = self.read(geometry, &page) else {
+                continue;
+            };
+            match Page::parse(&bytes, TABLE_WIDTHS) {
+                Some(Page::Branch(branch)) => pages.extend(branch.children()),
+                Some(Page::Leaf(leaf)) => tables.extend((0..leaf.rows()).filter_map(|row| {
+                    Some(KnownTree {
+                        name: leaf.key(row)?.to_vec(),
+                        pages: TablePages::parse(leaf.value(row)?)?,
+                        depth: None,
+                    })
+                })),
+                None => {}
+            }
+        }
+        tables
+    }
+
+    fn advise(&self, geometry: Geometry, steps: &[Step]) {
+        let places = steps.iter().filter_map(|step| geometry.place(&step.page));
+        for (offset, length) in places {
+            if length <= MAX_PAGE_BYTES {
+                will_need(&self.file, offset, length);
+            }
+        }
+    }
+
+    fn read(&self, geometry: Geometry, page: &Child) -> Option<Vec<u8>> {
+        let (offset, length) = geometry.place(page)?;
+        self.read_pages(offset, length)
+    }
+
+    fn read_pages(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
+        if length > MAX_PAGE_BYTES {
+            return None;
+        }
+        let mut bytes = vec![0; length];
+        self.verification.counters.note_read(length);
+        // While the lock is held no page that waits is taken for one that is at its place.
+        let waiting = self.verification.waiting.read().ignore_poison();
+        read_at(&self.file, offset, &mut bytes)?;
+        waiting.cover(offset, &mut bytes);
+        Some(bytes)
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, offset: u64, bytes: &mut [u8]) -> Option<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset).ok()
+}
+
+#[cfg(not(unix))]
+fn read_at(_: &File, _: u64, _: &mut [u8]) -> Option<()> {
+    None
+}
+
+#[cfg(target_os = "linux")]
+fn will_need(file: &File, offset: u64, length: usize) {
+    use std::num::NonZeroU64;
+
+    let length = NonZeroU64::new(length as u64);
+    // Where the system takes no advice, pages are read all the same.
+    let _ = rustix::fs::fadvise(file, offset, length, rustix::fs::Advice::WillNeed);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn will_need(_: &File, _: u64, _: usize) {}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use redb::TableDefinition;
+
+    use crate::database::RedbFile;
+
+    const BANDS: TableDefinition<'static, &'static [u8; 22], &[u8]> = TableDefinition::new("bands");
+    const FILTERS: TableDefinition<'static, &'static [u8; 10], &[u8]> =
+        TableDefinition::new("filters");
+
+    fn block_key(code: u64) -> [u8; 22] {
+        let mut key = [1; 22];
+        key[6..14].copy_from_slice(&code.to_be_bytes());
+        key
+    }
+
+    fn filter_key(piece: u64) -> [u8; 10] {
+        let mut key = [1; 10];
+        key[2..].copy_from_slice(&piece.to_be_bytes());
+        key
+    }
+
+    const BLOCKS: u64 = 3_000;
+
+    fn wanted(numbers: impl Iterator<Item = u64>) -> Vec<WantedRow> {
+        let block = |code| WantedRow {
+            table: "bands",
+            key: block_key(code).to_vec(),
+        };
+        numbers.map(block).collect()
+    }
+
+    fn write(file: &RedbFile, first: u64) {
+        let write = file.begin_write().unwrap();
+        let mut bands = write.open_table(BANDS).unwrap();
+        for code in (first..BLOCKS).step_by(2) {
+            // As long as a block: one row a page.
+            let key = block_key(code);
+            bands.insert(&key, [7; 4_060].as_slice()).unwrap();
+        }
+        drop(bands);
+        let mut filters = write.open_table(FILTERS).unwrap();
+        let key = filter_key(first);
+        filters.insert(&key, [7; 4_000].as_slice()).unwrap();
+        drop(filters);
+        write.commit().unwrap();
+    }
+
+    /// Pages of rows are found after each commit, by the handle that made it and by others: each page once.
+    #[test]
+    fn the_pages_of_rows_are_found_from_the_top_of_the_tree() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let options = FileOptions::default();
+        let file = RedbFile::create(&path, &options).unwrap();
+        // Number of pages that have the rows.
+        let found = |file: &RedbFile, wanted: &[WantedRow]| {
+            let finder = file.page_finder.as_ref().unwrap();
+            let found = finder.find(wanted);
+            let places = found.iter().flat_map(|leaves| {
+                leaves.rows().iter().map(|row| {
+                    let key = wanted[*row].key.as_slice();
+                    let mut pages = leaves.pages();
+                    let page = pages.find(|(last, _)| last.is_none_or(|last| last >= key));
+                    page.unwrap().1.0
+                })
+            });
+            places.collect::<BTreeSet<u64>>().len()
+        };
+        write(&file, 0);
+        // Only every other row is there: the next one is found.
+        assert_eq!(found(&file, &wanted(0..199)), 100);
+        write(&file, 1);
+        assert_eq!(found(&file, &wanted(0..200)), 200);
+        assert_eq!(found(&file, &wanted((0..BLOCKS).step_by(100))), 30);
+        assert_eq!(found(&file, &wanted(BLOCKS + 5..BLOCKS + 7)), 1);
+        let mut both = wanted([5, 2_000].into_iter());
+        both.push(WantedRow {
+            table: "filters",
+            key: filter_key(1).to_vec(),
+        });
+        assert_eq!(found(&file, &both), 3);
+        let unknown = WantedRow {
+            table: "no table of a store",
+            key: Vec::new(),
+        };
+        assert_eq!(found(&file, &[unknown]), 0);
+        file.close().unwrap();
+        let file = RedbFile::open_read_only(&path, &options).unwrap();
+        assert_eq!(found(&file, &wanted(0..200)), 200);
+        assert_eq!(found(&file, &[]), 0);
+    }
+
+    /// Each page of rows is visited with the others below the same page, and rows are read at their places.
+    #[test]
+    fn rows_are_read_at_the_places_of_their_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = RedbFile::create(&folder.path().join("file"), &FileOptions::default()).unwrap();
+        let finder = file.page_finder.as_ref().unwrap();
+        let visited = |wanted: &WantedRow| {
+            let leaves = finder.find(std::slice::from_ref(wanted)).pop();
+            let owned =
+                |(last, place): (Option<&[u8]>, PagePlace)| (last.map(<[u8]>::to_vec), place);
+            let pages: Vec<_> = leaves
+                .iter()
+                .flat_map(LeafPlaces::pages)
+                .map(owned)
+                .collect();
+            (leaves.and_then(|leaves| leaves.after), pages)
+        };
+        let all = wanted(0..BLOCKS);
+        assert_eq!(visited(&all[0]), (None, Vec::new()));
+        write(&file, 0);
+        let filter = WantedRow {
+            table: "filters",
+            key: filter_key(0).to_vec(),
+        };
+        // Nothing is above its only page.
+        assert_eq!(visited(&filter), (None, Vec::new()));
+        let before = finder.commit_mark();
+        write(&file, 1);
+        assert_ne!(finder.commit_mark(), before);
+        let mut calls = 0;
+        let mut pages: Vec<(Option<Vec<u8>>, PagePlace)> = Vec::new();
+        for row in &all {
+            let is_at = |(bound, _): &&(Option<Vec<u8>>, PagePlace)| {
+                bound.as_ref().is_none_or(|bound| *bound >= row.key)
+            };
+            if pages.iter().find(is_at).is_none() {
+                calls += 1;
+                // The pages before these end where these begin.
+                let (after, next) = visited(row);
+                assert_eq!(after, pages.pop().and_then(|(last, _)| last));
+                pages = next;
+            }
+            let (_, place) = pages.iter().find(is_at).unwrap();
+            let found = finder.row_from(*place, &row.key).unwrap();
+            assert_eq!(found.key().unwrap(), row.key);
+            assert_eq!(found.value().unwrap(), [7; 4_060]);
+        }
+        // A page names some eighty others, and at least half of that.
+        assert!((BLOCKS / 90..BLOCKS / 40).contains(&calls), "{calls}");
+    }
+}

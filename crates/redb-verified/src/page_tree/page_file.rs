@@ -1,0 +1,69 @@
+//! Single pages of a file, read and verified without the engine and without changing anything.
+
+use std::borrow::Cow;
+
+use redb::StorageBackend;
+
+use crate::journaled_file::JournaledFile;
+use crate::page_layout::{Child, Geometry, Page, Widths};
+use crate::process::HomeProcess;
+
+/// The length of the page that holds a row of the greatest length.
+const MAX_PAGE_BYTES: usize = 128 << 20;
+
+/// The pages of an open file.
+#[derive(Debug)]
+pub struct PageFile {
+    pub(super) file: JournaledFile,
+    pub(super) home: HomeProcess,
+    pub(super) length_bytes: u64,
+    pub(super) geometry: Geometry,
+}
+
+impl Drop for PageFile {
+    fn drop(&mut self) {
+        // A child that was forked meanwhile would keep the lock for as long as it lives.
+        if self.home.is_current() {
+            let _ = self.file.close();
+        }
+    }
+}
+
+impl PageFile {
+    /// Returns offset and length of a page in bytes; `None` if it is not within the file.
+    pub(crate) fn place(&self, page: &Child) -> Option<(u64, usize)> {
+        let (offset, length) = self.geometry.place(page)?;
+        let end = offset.checked_add(length as u64)?;
+        (end <= self.length_bytes && length <= MAX_PAGE_BYTES).then_some((offset, length))
+    }
+
+    /// Returns the length of the file.
+    pub fn length_bytes(&self) -> u64 {
+        self.length_bytes
+    }
+
+    /// Reads bytes of the file. The error says why they cannot be read, as the detail of a damage.
+    pub fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, Cow<'static, str>> {
+        let mut bytes = vec![0; length];
+        match self.file.read(offset, &mut bytes) {
+            Ok(()) => Ok(bytes),
+            Err(error) => Err(format!("it cannot be read: {error}").into()),
+        }
+    }
+
+    /// The bytes of a page, if they are those that its checksum is of.
+    pub(crate) fn verified(&self, page: &Child, widths: Widths) -> Option<Vec<u8>> {
+        let (offset, length) = self.place(page)?;
+        let bytes = self.read(offset, length).ok()?;
+        is_verified(&bytes, widths, page).then_some(bytes)
+    }
+
+    /// Returns true if a page has the checksum that the reference to it states.
+    pub(crate) fn is_whole(&self, page: &Child, widths: Widths) -> bool {
+        self.verified(page, widths).is_some()
+    }
+}
+
+pub(crate) fn is_verified(bytes: &[u8], widths: Widths, page: &Child) -> bool {
+    Page::parse(bytes, widths).is_some_and(|parsed| parsed.checksum() == page.checksum)
+}

@@ -1,0 +1,278 @@
+//! Walks over page trees from the top down, in the order of keys.
+//!
+//! Every page is verified against the checksum that stands beside the reference to it. The walk
+//! reports a damaged page with what it still leads to, and goes on behind it.
+
+use std::borrow::Cow;
+
+use crate::page_layout::{Branch, Child, Leaf, PAGE_BYTES, Page, Widths};
+use crate::page_tree::page_file::{PageFile, is_verified};
+use crate::page_tree::remains::children;
+
+/// No tree of a file is as deep: a branch has at least two pages below it.
+const MAX_DEPTH: usize = 64;
+
+/// A tree of pages.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    /// The name of the table.
+    pub name: Box<str>,
+    /// None if it has no rows.
+    pub(super) root: Option<Child>,
+    /// The widths of its rows.
+    pub widths: Widths,
+}
+
+/// Keys as they are stored: those above one, up to another; unbounded where there is none.
+#[derive(Clone, Debug, Default)]
+pub struct KeyRange {
+    /// The key before the first.
+    pub above: Option<Box<[u8]>>,
+    /// The last key.
+    pub up_to: Option<Box<[u8]>>,
+}
+
+/// A page that is not as it must be.
+#[derive(Clone, Debug)]
+pub struct PageDamage {
+    /// Of its first byte; none if it would be outside of the file.
+    pub offset: Option<u64>,
+    /// The range of the keys that can be below it.
+    pub keys: KeyRange,
+    /// Number of pages above it.
+    pub depth: usize,
+    /// What is wrong with it.
+    pub detail: Cow<'static, str>,
+    /// True if rows below it are out of reach.
+    pub has_lost: bool,
+}
+
+/// A page of rows.
+#[derive(Debug)]
+pub struct LeafPage {
+    bytes: Vec<u8>,
+    widths: Widths,
+    /// Apparent number of rows, if the page is damaged.
+    guessed_rows: Option<usize>,
+}
+
+impl LeafPage {
+    /// Returns the rows of the page, or what seem to be.
+    pub fn leaf(&self) -> Option<Leaf<'_>> {
+        if let Some(rows) = self.guessed_rows {
+            return Leaf::of_rows(&self.bytes, self.widths, rows);
+        }
+        match Page::parse(&self.bytes, self.widths)? {
+            Page::Leaf(leaf) => Some(leaf),
+            Page::Branch(_) => None,
+        }
+    }
+
+    /// A damaged page of which so many rows can be told apart.
+    pub fn damaged(bytes: Vec<u8>, widths: Widths, rows: usize) -> Self {
+        Self {
+            bytes,
+            widths,
+            guessed_rows: Some(rows),
+        }
+    }
+
+    /// Returns true if the page is not damaged.
+    pub fn is_whole(&self) -> bool {
+        self.guessed_rows.is_none()
+    }
+
+    /// Returns the length of the page.
+    pub fn size_bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+}
+
+/// One step of a walk.
+#[derive(Debug)]
+pub enum WalkStep {
+    /// A page that is not damaged.
+    Leaf(LeafPage),
+    /// With the bytes of the page, if it can be one of rows.
+    Damaged(PageDamage, Option<Vec<u8>>),
+}
+
+/// A page that the walk has still to read.
+#[derive(Debug)]
+struct PendingPage {
+    page: Child,
+    keys: KeyRange,
+    depth: usize,
+    /// The page above it is damaged, so that this need not be one.
+    is_suspect: bool,
+}
+
+/// A walk over a tree, in the order of its keys.
+#[derive(Debug)]
+pub struct Walk {
+    widths: Widths,
+    /// A stack: the next page is the last.
+    steps: Vec<PendingPage>,
+    seen: VisitedPages,
+}
+
+impl Walk {
+    /// Begins a walk.
+    pub fn new(tree: &Tree) -> Self {
+        let root = tree.root.map(|page| PendingPage {
+            page,
+            keys: KeyRange::default(),
+            depth: 0,
+            is_suspect: false,
+        });
+        Self {
+            widths: tree.widths,
+            steps: root.into_iter().collect(),
+            seen: VisitedPages::default(),
+        }
+    }
+
+    /// Returns the widths of the rows of the tree.
+    pub fn widths(&self) -> Widths {
+        self.widths
+    }
+
+    /// The next page of rows, or the next damaged page.
+    pub fn next(&mut self, pages: &PageFile) -> Option<WalkStep> {
+        while let Some(step) = self.steps.pop() {
+            let Some((offset, length)) = pages.place(&step.page) else {
+                return Some(damaged(step, None, "the file ends before it"));
+            };
+            if step.is_suspect {
+                // Whatever is there, nothing says where it belongs.
+                let detail = "it is damaged, or what the damaged page above it says of it";
+                return Some(damaged(step, Some(offset), detail));
+            }
+            if step.depth > MAX_DEPTH || !self.seen.insert(offset) {
+                let detail = "it is below two pages, or below itself";
+                return Some(damaged(step, Some(offset), detail));
+            }
+            let bytes = match pages.read(offset, length) {
+                Ok(bytes) => bytes,
+                Err(detail) => return Some(damaged(step, Some(offset), detail)),
+            };
+            if !is_verified(&bytes, self.widths, &step.page) {
+                return Some(self.go_on_below(pages, step, offset, bytes));
+            }
+            match Page::parse(&bytes, self.widths) {
+                Some(Page::Branch(branch)) => self.push_children(&step, &branch),
+                _ => {
+                    return Some(WalkStep::Leaf(LeafPage {
+                        bytes,
+                        widths: self.widths,
+                        guessed_rows: None,
+                    }));
+                }
+            }
+        }
+        None
+    }
+
+    fn push_children(&mut self, above: &PendingPage, branch: &Branch<'_>) {
+        let first = self.steps.len();
+        let mut from = above.keys.above.clone();
+        for (place, page) in branch.children().enumerate() {
+            let up_to = match branch.key(place) {
+                Some(key) => Some(key.into()),
+                None => above.keys.up_to.clone(),
+            };
+            let keys = KeyRange {
+                above: from,
+                up_to: up_to.clone(),
+            };
+            from = up_to;
+            self.steps.push(PendingPage {
+                page,
+                keys,
+                depth: above.depth + 1,
+                is_suspect: false,
+            });
+        }
+        if let Some(children) = self.steps.get_mut(first..) {
+            children.reverse();
+        }
+    }
+
+    /// Reports a damaged page, and queues the pages that it still leads to.
+    fn go_on_below(
+        &mut self,
+        pages: &PageFile,
+        step: PendingPage,
+        offset: u64,
+        bytes: Vec<u8>,
+    ) -> WalkStep {
+        let remaining = children(pages, &bytes, self.widths);
+        let detail = "its checksum is not the expected one";
+        let (whole, other) = (remaining.whole.len(), remaining.other.len());
+        if whole + other == 0 {
+            return damaged_with(step, offset, detail, bytes);
+        }
+        let pushed = remaining.whole.into_iter().chain(remaining.other);
+        let below = |(place, page): (usize, Child)| PendingPage {
+            page,
+            keys: step.keys.clone(),
+            depth: step.depth + 1,
+            is_suspect: place >= whole,
+        };
+        let below: Vec<PendingPage> = pushed.enumerate().map(below).collect();
+        self.steps.extend(below.into_iter().rev());
+        let detail = format!(
+            "{detail}; {whole} of {} pages below it can be reached",
+            whole + other
+        );
+        let mut found = PageDamage::new(step, Some(offset), detail);
+        found.has_lost = other > 0;
+        WalkStep::Damaged(found, None)
+    }
+}
+
+impl PageDamage {
+    fn new(step: PendingPage, offset: Option<u64>, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            offset,
+            keys: step.keys,
+            depth: step.depth,
+            detail: detail.into(),
+            has_lost: true,
+        }
+    }
+}
+
+fn damaged(
+    step: PendingPage,
+    offset: Option<u64>,
+    detail: impl Into<Cow<'static, str>>,
+) -> WalkStep {
+    WalkStep::Damaged(PageDamage::new(step, offset, detail), None)
+}
+
+fn damaged_with(step: PendingPage, offset: u64, detail: &'static str, bytes: Vec<u8>) -> WalkStep {
+    WalkStep::Damaged(PageDamage::new(step, Some(offset), detail), Some(bytes))
+}
+
+/// The pages that the walk has read, a bit for each page of the file: damage can make a page refer to
+/// one above it, and the walk must end.
+#[derive(Debug, Default)]
+struct VisitedPages(Vec<u64>);
+
+impl VisitedPages {
+    /// Notes a page. Returns true the first time.
+    fn insert(&mut self, offset: u64) -> bool {
+        let page = usize::try_from(offset / PAGE_BYTES as u64).unwrap_or(usize::MAX);
+        if self.0.len() <= page / 64 {
+            self.0.resize(page / 64 + 1, 0);
+        }
+        let Some(word) = self.0.get_mut(page / 64) else {
+            return false;
+        };
+        let bit = 1 << (page % 64);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+}

@@ -1,0 +1,67 @@
+//! Syncs of a file while it is still being written, so that the one at its end is short.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+use crate::error::{EngineError, Result};
+use crate::files::FileOptions;
+
+/// A thread that syncs a file whenever it is asked to, beside whoever writes it.
+#[derive(Debug)]
+pub struct SyncAhead {
+    sender: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SyncAhead {
+    /// Starts the thread; `None` if the file is none of the system's.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] if the system allows no further thread.
+    pub fn start(path: &Path, options: &FileOptions) -> Result<Option<Self>> {
+        if !options.files.0.are_shared() {
+            return Ok(None);
+        }
+        let Ok(file) = File::open(path) else {
+            return Ok(None);
+        };
+        let (sender, receiver) = sync_channel(1);
+        let thread = Builder::new().name("redb-sync".into()).spawn(move || {
+            while receiver.recv().is_ok() {
+                // The engine's own sync, through another handle, says what could not be written.
+                let _ = file.sync_data();
+            }
+        });
+        let thread = thread.map_err(|source| EngineError::Io {
+            action: "starting a thread".into(),
+            source,
+        })?;
+        Ok(Some(Self {
+            sender: Some(sender),
+            thread: Some(thread),
+        }))
+    }
+
+    /// Asks for a sync of what has been written. One that has not begun yet covers it as well.
+    pub fn ask(&self) {
+        if let Some(sender) = &self.sender {
+            let _ = sender.try_send(());
+        }
+    }
+
+    /// Leaves the thread alone: it is one of another process.
+    pub fn forget(mut self) {
+        std::mem::forget(self.thread.take());
+    }
+}
+
+impl Drop for SyncAhead {
+    fn drop(&mut self) {
+        self.sender = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

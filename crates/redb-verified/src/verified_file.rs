@@ -1,0 +1,540 @@
+//! Every page is verified whenever it is read from the file.
+//!
+//! The engine keeps the checksums of its pages in the pages above them, and the first of these in
+//! the head of the file. So whoever reads pages from the top down, as the engine does, knows what
+//! each must be. What is expected of a page is noted when the page above it is read, or when it is
+//! written itself, in 8 bytes for each 4,096 of the file.
+//!
+//! Nothing more is written for it, and a crash leaves nothing behind that does not agree, but for the
+//! head: it has no checksum as a whole, so one is written behind it, in the same sector.
+
+use std::io::{Error, ErrorKind, Result};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+
+use redb::{BackendError, StorageBackend};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::counters::FileCounters;
+use crate::error::{ForkedAccess, damaged, refuse_partial_pages};
+use crate::journaled_file::{JournaledFile, WaitingPages};
+use crate::layout::{UnknownLayout, recognize, unknown_layout};
+use crate::page_layout::{
+    Child, Geometry, HEAD_BYTES, Head, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages,
+    Widths, check_head, seal_head,
+};
+use crate::process::{HomeProcess, IgnorePoison};
+
+/// The expected checksum of a page: 56 bits of it, and in the lowest byte its kind.
+///
+/// 0: nothing is known. 1: the checksum of the whole page as it was written. From 2 on: the engine's
+/// checksum, of a page of the kind of that number.
+type Expected = u64;
+
+const WRITTEN: u64 = 1;
+const FIRST_KIND: u64 = 2;
+const KIND_BITS: u64 = 0xff;
+
+/// The shape of the rows of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TreeKind {
+    widths: Widths,
+    /// The rows are definitions of tables.
+    is_of_tables: bool,
+}
+
+const TABLES: TreeKind = TreeKind {
+    widths: Widths {
+        key: None,
+        value: None,
+    },
+    is_of_tables: true,
+};
+
+/// Pages that are noted together: 4 MiB of the file.
+const CHUNK_PAGES: usize = 1_024;
+
+type Chunk = Box<[AtomicU64]>;
+
+/// The expected checksum of each page of the file, as far as it is known.
+#[derive(Debug, Default)]
+struct Expectations {
+    chunks: RwLock<Vec<Option<Chunk>>>,
+    /// The number of a kind of trees is its place; there are as many as shapes of tables.
+    kinds: RwLock<Vec<TreeKind>>,
+    /// The length of the file.
+    file_bytes: AtomicU64,
+    /// True once a page referred to one outside of the file: the file was cut, and may have grown again
+    /// since.
+    leads_outside: AtomicBool,
+}
+
+impl Expectations {
+    fn get(&self, page: usize) -> Expected {
+        let chunks = self.chunks.read().ignore_poison();
+        let chunk = chunks.get(page / CHUNK_PAGES).and_then(Option::as_ref);
+        chunk
+            .and_then(|chunk| chunk.get(page % CHUNK_PAGES))
+            .map_or(0, |expected| expected.load(Ordering::Acquire))
+    }
+
+    /// Notes what pages were written as, or 0 where nothing is known any more.
+    fn set(&self, pages: impl Iterator<Item = (usize, Expected)>) {
+        self.note(pages, |place, expected| {
+            place.store(expected, Ordering::Release)
+        });
+    }
+
+    /// Notes what pages must be. A page of which something is known already keeps that: it is the same, or
+    /// was written later.
+    fn learn(&self, pages: impl Iterator<Item = (usize, Expected)>) {
+        self.note(pages, |place, expected| {
+            let _ = place.compare_exchange(0, expected, Ordering::AcqRel, Ordering::Acquire);
+        });
+    }
+
+    fn note(
+        &self,
+        pages: impl Iterator<Item = (usize, Expected)>,
+        note: impl Fn(&AtomicU64, Expected),
+    ) {
+        let mut chunks = self.chunks.read().ignore_poison();
+        for (page, expected) in pages {
+            if !matches!(chunks.get(page / CHUNK_PAGES), Some(Some(_))) {
+                drop(chunks);
+                self.make_room(page);
+                chunks = self.chunks.read().ignore_poison();
+            }
+            let chunk = chunks.get(page / CHUNK_PAGES).and_then(Option::as_ref);
+            if let Some(place) = chunk.and_then(|chunk| chunk.get(page % CHUNK_PAGES)) {
+                note(place, expected);
+            }
+        }
+    }
+
+    fn make_room(&self, page: usize) {
+        let mut chunks = self.chunks.write().ignore_poison();
+        if chunks.len() <= page / CHUNK_PAGES {
+            chunks.resize_with(page / CHUNK_PAGES + 1, || None);
+        }
+        if let Some(chunk) = chunks.get_mut(page / CHUNK_PAGES) {
+            let empty = || (0..CHUNK_PAGES).map(|_| AtomicU64::new(0)).collect();
+            chunk.get_or_insert_with(empty);
+        }
+    }
+
+    /// Forgets all pages from one on.
+    fn forget_from(&self, page: usize) {
+        let mut chunks = self.chunks.write().ignore_poison();
+        chunks.truncate(page.div_ceil(CHUNK_PAGES));
+        let partial = page % CHUNK_PAGES;
+        if let Some(Some(chunk)) = chunks.get(page / CHUNK_PAGES) {
+            for place in chunk.iter().skip(partial) {
+                place.store(0, Ordering::Release);
+            }
+        }
+    }
+
+    fn kind(&self, number: u64) -> Option<TreeKind> {
+        let kinds = self.kinds.read().ignore_poison();
+        kinds.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// Returns the number of a kind; `None` if there are more kinds than numbers.
+    fn number_of(&self, kind: TreeKind) -> Option<u64> {
+        let kinds = self.kinds.read().ignore_poison();
+        let find = |kinds: &[TreeKind]| kinds.iter().position(|known| *known == kind);
+        let mut place = find(&kinds);
+        drop(kinds);
+        if place.is_none() {
+            let mut kinds = self.kinds.write().ignore_poison();
+            place = find(&kinds).or_else(|| {
+                kinds.push(kind);
+                Some(kinds.len() - 1)
+            });
+        }
+        let number = u64::try_from(place?).ok()?;
+        (number + FIRST_KIND <= KIND_BITS).then_some(number)
+    }
+
+    /// Notes what a page above says of those below it. One that is not in the file is not noted: the
+    /// memory for it would have no bound.
+    fn learn_children(
+        &self,
+        geometry: &Geometry,
+        children: impl Iterator<Item = Child>,
+        kind: TreeKind,
+    ) {
+        let Some(number) = self.number_of(kind) else {
+            return;
+        };
+        let file_bytes = self.file_bytes.load(Ordering::Acquire);
+        self.learn(children.filter_map(|child| {
+            let is_inside = |(offset, length): &(u64, usize)| {
+                offset.saturating_add(*length as u64) <= file_bytes
+            };
+            let Some((offset, _)) = geometry.place(&child).filter(is_inside) else {
+                self.leads_outside.store(true, Ordering::Release);
+                return None;
+            };
+            let expected = expected(low_bits(child.checksum), number + FIRST_KIND);
+            Some((page_of(offset)?, expected))
+        }));
+    }
+}
+
+fn expected(checksum: u64, tag: u64) -> Expected {
+    checksum & !KIND_BITS | tag
+}
+
+/// The engine's checksum has more bits than are noted.
+fn low_bits(checksum: u128) -> u64 {
+    // The mask leaves 64 bits, so the cast drops none.
+    (checksum & u128::from(u64::MAX)) as u64
+}
+
+fn page_of(offset: u64) -> Option<usize> {
+    usize::try_from(offset / PAGE_BYTES as u64).ok()
+}
+
+/// State that the engine's file and the handle that opened it share.
+#[derive(Debug, Default)]
+pub(crate) struct Verification {
+    expectations: Expectations,
+    geometry: Mutex<Option<Geometry>>,
+    /// The root of the tree of tables in the head that was read or written last.
+    last_tables: Mutex<Option<(Geometry, Child)>>,
+    /// True while the engine finds out how much of the last commit a crash has left: it then gets pages
+    /// that are not as expected, too.
+    is_lenient: AtomicBool,
+    is_open: AtomicBool,
+    /// Counters of reads and writes.
+    pub(super) counters: Arc<FileCounters>,
+    /// Pages that are not at their places in the file.
+    pub(super) waiting: Arc<RwLock<WaitingPages>>,
+}
+
+impl Verification {
+    /// The engine has the file open, and knows its last commit: from now on every page must be right.
+    pub(crate) fn opened(&self) {
+        self.is_open.store(true, Ordering::Release);
+        self.is_lenient.store(false, Ordering::Release);
+    }
+
+    fn is_lenient(&self) -> bool {
+        self.is_lenient.load(Ordering::Acquire)
+    }
+
+    fn geometry(&self) -> Option<Geometry> {
+        *self.geometry.lock().ignore_poison()
+    }
+
+    /// Returns the root of the tree of tables, of the last commit that was read or written.
+    pub(crate) fn last_tables(&self) -> Option<(Geometry, Child)> {
+        *self.last_tables.lock().ignore_poison()
+    }
+
+    fn note_tables(&self, head: &Head) {
+        let tables = head.slots.first().and_then(|slot| slot.tables);
+        *self.last_tables.lock().ignore_poison() = tables.map(|root| (head.geometry, root));
+    }
+
+    /// Notes the roots of the commits in a head.
+    fn read_head(&self, head: &[u8; HEAD_BYTES]) -> Result<()> {
+        let head = recognize(head)?;
+        *self.geometry.lock().ignore_poison() = Some(head.geometry);
+        self.note_tables(&head);
+        // A torn commit looks like this: the head names its roots, but pages below them were never written.
+        // The head does not show that. It says only that the commit was made in one phase, which is usual
+        // while a file is open for writing.
+        let is_torn = head.may_be_torn && !self.is_open.load(Ordering::Acquire);
+        if is_torn {
+            self.is_lenient.store(true, Ordering::Release);
+        }
+        // If the last commit is whole, pages of the one before may have been reused, and its roots say
+        // nothing of what stands there now.
+        let count = if is_torn { 2 } else { 1 };
+        let slots = head.slots.iter().take(count);
+        let roots = slots.flat_map(|slot| [slot.tables, slot.system_tables]);
+        self.expectations
+            .learn_children(&head.geometry, roots.flatten(), TABLES);
+        Ok(())
+    }
+
+    fn verify(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let page = page_of(offset).unwrap_or(usize::MAX);
+        let known = self.expectations.get(page);
+        let tag = known & KIND_BITS;
+        let found = match tag {
+            // Where the file was cut, references beyond its end were not noted. If it has grown again, such a
+            // page is damage and not a newer layout.
+            0 if self.expectations.leads_outside.load(Ordering::Acquire) => {
+                Err("found a page that nothing refers to")
+            }
+            0 => return Err(UnknownLayout::for_unreferenced(offset).into()),
+            WRITTEN => Ok(expected(xxh3_64(bytes), WRITTEN)),
+            number => self.verify_engine_page(offset, bytes, number - FIRST_KIND, known),
+        };
+        match found {
+            Ok(found) if found == known => Ok(()),
+            Ok(_) => Err(damaged(offset, "its checksum is not the expected one")),
+            Err(detail) => Err(damaged(offset, detail)),
+        }
+    }
+
+    /// Returns the checksum of a page, and notes those that it states for other pages.
+    fn verify_engine_page(
+        &self,
+        offset: u64,
+        bytes: &[u8],
+        number: u64,
+        known: Expected,
+    ) -> std::result::Result<Expected, &'static str> {
+        let unreadable = "found a page of an unknown form";
+        let kind = self.expectations.kind(number).ok_or(unreadable)?;
+        let page = Page::parse(bytes, kind.widths).ok_or(unreadable)?;
+        let found = expected(low_bits(page.checksum()), number + FIRST_KIND);
+        if found == known && self.learn_from(&page, kind) {
+            // Its references are noted. From now on one checksum of the whole page is enough, which also
+            // covers the room behind its rows.
+            let whole = expected(xxh3_64(bytes), WRITTEN);
+            self.expectations
+                .set(page_of(offset).map(|page| (page, whole)).into_iter());
+        }
+        Ok(found)
+    }
+
+    /// Notes the checksums that a page states for others. Returns false if it can state none.
+    fn learn_from(&self, page: &Page<'_>, kind: TreeKind) -> bool {
+        let Some(geometry) = self.geometry() else {
+            return false;
+        };
+        match page {
+            Page::Branch(branch) => {
+                let children = branch.children();
+                self.expectations.learn_children(&geometry, children, kind);
+                true
+            }
+            Page::Leaf(leaf) if kind.is_of_tables => {
+                for row in 0..leaf.rows() {
+                    let Some(table) = leaf.value(row).and_then(TablePages::parse) else {
+                        continue;
+                    };
+                    let kind = TreeKind {
+                        widths: table.widths,
+                        is_of_tables: false,
+                    };
+                    let root = table.root.into_iter();
+                    self.expectations.learn_children(&geometry, root, kind);
+                }
+                true
+            }
+            Page::Leaf(_) => false,
+        }
+    }
+}
+
+/// A file whose pages are verified when they are read.
+#[derive(Debug)]
+pub(crate) struct VerifiedFile {
+    file: JournaledFile,
+    home: HomeProcess,
+    pub(crate) verification: Arc<Verification>,
+}
+
+impl VerifiedFile {
+    pub(crate) fn new(file: JournaledFile) -> Self {
+        let verification = Verification {
+            counters: Arc::clone(&file.counters),
+            waiting: Arc::clone(&file.waiting),
+            ..Verification::default()
+        };
+        Self {
+            file,
+            home: HomeProcess::current(),
+            verification: Arc::new(verification),
+        }
+    }
+
+    /// Bytes as they are in the file.
+    fn read_unverified(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.file.read(offset, out).map_err(|error| {
+            if error.kind() == ErrorKind::UnexpectedEof {
+                return damaged(offset, "the file ends before its end");
+            }
+            error
+        })
+    }
+
+    /// The head, or a part of it.
+    fn read_head(&self, out: &mut [u8]) -> Result<()> {
+        let mut sealed = [0; SEALED_HEAD_BYTES];
+        self.read_unverified(0, &mut sealed)?;
+        if check_head(&sealed) != HeadSeal::Intact {
+            let detail = "the checksum of the file's head is not the expected one: its last write may \
+                          have been cut short; `repair` brings back every document of a whole commit";
+            let unknown = unknown_layout(&sealed).map(Error::from);
+            return Err(unknown.unwrap_or_else(|| damaged(0, detail)));
+        }
+        let length = self.file.len()?;
+        let expectations = &self.verification.expectations;
+        expectations.file_bytes.store(length, Ordering::Release);
+        if let Some(head) = sealed.first_chunk() {
+            self.verification.read_head(head)?;
+        }
+        for (to, from) in out.iter_mut().zip(&sealed) {
+            *to = *from;
+        }
+        Ok(())
+    }
+}
+
+impl VerifiedFile {
+    /// Notes a failure: the engine may panic on it later, and that panic is not ours.
+    fn note<T>(&self, result: Result<T>) -> Result<T> {
+        result.inspect_err(|_| self.verification.counters.note_failure())
+    }
+
+    fn read_verified(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        if offset == 0 && out.len() <= HEAD_BYTES {
+            return self.read_head(out);
+        }
+        refuse_partial_pages(offset, out.len(), "it reads parts of pages")?;
+        self.read_unverified(offset, out)?;
+        // The check runs even where its outcome is ignored. It notes what the page says of others, and it
+        // notes a failure, on which the engine may panic later.
+        let verified = self.note(self.verification.verify(offset, out));
+        // After a crash pages of the last commit may be missing: the engine compares checksums
+        // itself, and falls back to the commit before. An error here would keep it from that.
+        if self.verification.is_lenient() {
+            return Ok(());
+        }
+        verified
+    }
+
+    fn write_verified(&self, offset: u64, data: &[u8]) -> Result<()> {
+        if offset == 0
+            && let Ok(head) = data.try_into()
+        {
+            // In one write and one sector: a crash leaves both as they were, or both as they are now.
+            self.file.write(0, &seal_head(head))?;
+            if let Some(head) = Head::parse(head) {
+                self.verification.note_tables(&head);
+            }
+            return Ok(());
+        }
+        refuse_partial_pages(offset, data.len(), "it writes parts of pages")?;
+        self.file.write(offset, data)?;
+        if let Some(first) = page_of(offset) {
+            let whole = expected(xxh3_64(data), WRITTEN);
+            // A long page is noted at its first place. The notes at its other places are of pages that were
+            // there before it.
+            let behind = (first + 1..).zip(std::iter::repeat_n(
+                0,
+                data.len().div_ceil(PAGE_BYTES).saturating_sub(1),
+            ));
+            self.verification
+                .expectations
+                .set(std::iter::once((first, whole)).chain(behind));
+        }
+        Ok(())
+    }
+}
+
+impl VerifiedFile {
+    /// The file, in the process that opened it. In any other the engine must do nothing to the file: not
+    /// even close it, which would release locks that both processes share.
+    fn at_home(&self) -> Result<&JournaledFile> {
+        match self.home.is_current() {
+            true => Ok(&self.file),
+            false => Err(Error::other(ForkedAccess)),
+        }
+    }
+}
+
+impl StorageBackend for VerifiedFile {
+    fn len(&self) -> Result<u64> {
+        self.note(self.at_home()?.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.at_home()?;
+        self.note(self.read_verified(offset, out))
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.note(self.at_home()?.set_len(len))?;
+        let pages = len.div_ceil(PAGE_BYTES as u64);
+        let pages = usize::try_from(pages).unwrap_or(usize::MAX);
+        let expectations = &self.verification.expectations;
+        expectations.file_bytes.store(len, Ordering::Release);
+        expectations.forget_from(pages);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.note(self.at_home()?.sync_data())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.at_home()?;
+        self.note(self.write_verified(offset, data))
+    }
+
+    fn close(&self) -> Result<()> {
+        self.at_home()?.close()
+    }
+
+    fn try_lock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
+        self.at_home()?.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
+        self.at_home()?.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<(), BackendError> {
+        self.at_home()?.lock_range(start, end)
+    }
+
+    fn lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<(), BackendError> {
+        self.at_home()?.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<(), BackendError> {
+        self.at_home()?.unlock_range(start, end)
+    }
+
+    fn query_lock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<bool, BackendError> {
+        self.at_home()?.query_lock_range(start, end)
+    }
+}
+
+#[cfg(test)]
+#[path = "verified_file_tests.rs"]
+mod tests;

@@ -1,0 +1,276 @@
+//! What is noted of pages, without the engine.
+
+use std::collections::BTreeMap;
+use std::iter;
+use std::sync::RwLock as Lock;
+use std::thread;
+
+use super::*;
+use crate::error::DamagedPage;
+use crate::files::JournalLimits;
+
+/// What was written, by offset.
+type Written = BTreeMap<u64, Vec<u8>>;
+
+/// A file that may be longer than what was written of it.
+#[derive(Clone, Debug, Default)]
+struct Sparse(Arc<Lock<(u64, Written)>>);
+
+impl StorageBackend for Sparse {
+    fn len(&self) -> Result<u64> {
+        Ok(self.0.read().unwrap().0)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let file = self.0.read().unwrap();
+        if offset + out.len() as u64 > file.0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        out.fill(0);
+        if let Some(bytes) = file.1.get(&offset) {
+            let length = bytes.len().min(out.len());
+            out[..length].copy_from_slice(&bytes[..length]);
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.0.write().unwrap().0 = len;
+        Ok(())
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.0.write().unwrap().1.insert(offset, data.to_vec());
+        Ok(())
+    }
+}
+
+const PAGE: u64 = PAGE_BYTES as u64;
+
+fn file(pages: u64) -> (VerifiedFile, Arc<Verification>, Sparse) {
+    let sparse = Sparse::default();
+    let file = JournaledFile::new(Box::new(sparse.clone()), JournalLimits::NONE);
+    let file = VerifiedFile::new(file);
+    let verification = Arc::clone(&file.verification);
+    file.set_len(pages * PAGE).unwrap();
+    (file, verification, sparse)
+}
+
+fn chunks(verification: &Verification) -> usize {
+    let chunks = verification.expectations.chunks.read().unwrap();
+    chunks.iter().flatten().count()
+}
+
+fn read(file: &VerifiedFile, page: u64, pages: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; pages * PAGE_BYTES];
+    file.read(page * PAGE, &mut bytes).map(|()| bytes)
+}
+
+fn is_damage(result: Result<Vec<u8>>, offset: u64) -> bool {
+    let error = result.unwrap_err();
+    let page = error
+        .get_ref()
+        .and_then(|e| e.downcast_ref::<DamagedPage>());
+    page.is_some_and(|page| page.offset == offset)
+}
+
+/// Nothing that is understood leads to the page: that is no damage.
+fn is_unreferenced(result: Result<Vec<u8>>) -> bool {
+    let error = result.unwrap_err();
+    error.get_ref().is_some_and(|e| e.is::<UnknownLayout>())
+}
+
+#[test]
+fn memory_is_for_what_is_written_or_referred_to() {
+    let (file, verification, _) = file(1 << 40);
+    assert_eq!(chunks(&verification), 0);
+    for page in [1, 5, 1_023, 1_024, 900_000] {
+        file.write(page * PAGE, &[page as u8; PAGE_BYTES]).unwrap();
+    }
+    assert_eq!(chunks(&verification), 3);
+    for page in [1, 5, 1_023, 1_024, 900_000] {
+        assert_eq!(read(&file, page, 1).unwrap(), [page as u8; PAGE_BYTES]);
+    }
+    assert!(is_unreferenced(read(&file, 6, 1)));
+    assert_eq!(chunks(&verification), 3);
+}
+
+/// A forged head had an entry made for each page up to one that no file can hold: gigabytes.
+#[test]
+fn pages_behind_the_end_of_the_file_take_no_memory() {
+    let (_, verification, _) = file(100);
+    let mut head = [0u8; HEAD_BYTES];
+    head[..9].copy_from_slice(crate::page_layout::ENGINE_MAGIC);
+    head[12..16].copy_from_slice(&4_096u32.to_le_bytes());
+    head[20..24].copy_from_slice(&(1u32 << 20).to_le_bytes());
+    for slot in [64, 192] {
+        head[slot] = 3;
+        head[slot + 1] = 1;
+        // The last page of the last region.
+        head[slot + 8..slot + 16].copy_from_slice(&0xff_ffff_ffffu64.to_le_bytes());
+    }
+    verification.read_head(&head).unwrap();
+    assert_eq!(chunks(&verification), 0);
+    // One that is in the file is noted.
+    head[64 + 8..64 + 16].copy_from_slice(&50u64.to_le_bytes());
+    verification.read_head(&head).unwrap();
+    assert_eq!(chunks(&verification), 1);
+}
+
+/// A file that was cut, and has grown again, is damaged.
+#[test]
+fn what_was_cut_off_and_grew_again_is_damage() {
+    let (file, verification, _) = file(100);
+    let geometry = Geometry::USUAL;
+    let child = |number| Child {
+        number,
+        checksum: 0,
+    };
+    let learn = |number| {
+        let children = iter::once(child(number));
+        verification
+            .expectations
+            .learn_children(&geometry, children, TABLES);
+    };
+    learn(98);
+    assert!(is_unreferenced(read(&file, 60, 1)));
+    learn(149);
+    file.set_len(200 * PAGE).unwrap();
+    assert!(is_damage(read(&file, 150, 1), 150 * PAGE));
+    // What has no place in any file is none of the layout, either.
+    assert!(is_damage(read(&file, 60, 1), 60 * PAGE));
+}
+
+/// Reads and writes of anything but pages would be taken for damage.
+#[test]
+fn only_whole_pages_and_the_head_are_read_and_written() {
+    let (file, _, sparse) = file(100);
+    for (offset, length) in [
+        (0, 321),
+        (0, PAGE_BYTES),
+        (9, 100),
+        (PAGE + 1, PAGE_BYTES),
+        (PAGE, 100),
+    ] {
+        let refused = |error: Error| error.kind() == ErrorKind::Unsupported;
+        assert!(refused(file.write(offset, &vec![1; length]).unwrap_err()));
+        assert!(refused(
+            file.read(offset, &mut vec![0; length]).unwrap_err()
+        ));
+    }
+    assert!(
+        sparse.0.read().unwrap().1.is_empty(),
+        "something was written"
+    );
+}
+
+#[test]
+fn a_longer_page_takes_the_place_of_what_was_there() {
+    let (file, verification, sparse) = file(64);
+    for page in 8..12 {
+        file.write(page * PAGE, &[1; PAGE_BYTES]).unwrap();
+    }
+    file.write(8 * PAGE, &[2; 4 * PAGE_BYTES]).unwrap();
+    assert_eq!(read(&file, 8, 4).unwrap(), [2; 4 * PAGE_BYTES]);
+    for page in 9..12 {
+        assert_eq!(verification.expectations.get(page), 0);
+        assert!(is_unreferenced(read(&file, page as u64, 1)));
+    }
+    // The last byte counts, too; and a part of the page is not the page.
+    assert!(is_damage(read(&file, 8, 2), 8 * PAGE));
+    let mut damaged = vec![2; 4 * PAGE_BYTES];
+    *damaged.last_mut().unwrap() ^= 1;
+    sparse.write(8 * PAGE, &damaged).unwrap();
+    assert!(is_damage(read(&file, 8, 4), 8 * PAGE));
+}
+
+#[test]
+fn what_is_cut_off_is_forgotten() {
+    let (file, verification, _) = file(4_000);
+    for page in 1..3_000 {
+        file.write(page * PAGE, &[3; PAGE_BYTES]).unwrap();
+    }
+    assert_eq!(chunks(&verification), 3);
+    file.set_len(1_500 * PAGE).unwrap();
+    assert_eq!(chunks(&verification), 2);
+    file.set_len(4_000 * PAGE).unwrap();
+    for page in [1, 1_023, 1_024, 1_499] {
+        assert!(read(&file, page, 1).is_ok());
+    }
+    for page in [1_500, 2_047, 2_048, 2_999] {
+        assert_eq!(verification.expectations.get(page), 0, "page {page}");
+    }
+    file.set_len(1_024 * PAGE).unwrap();
+    assert_eq!(chunks(&verification), 1);
+    assert!(
+        is_damage(read(&file, 1_024, 1), 1_024 * PAGE),
+        "it is behind the end"
+    );
+}
+
+/// What was written counts, whatever a page says that was read before.
+#[test]
+fn only_what_is_unknown_is_learned() {
+    let expectations = Expectations::default();
+    let page = |page, expected| iter::once((page, expected));
+    expectations.set(page(7, 0x100 | WRITTEN));
+    expectations.learn(page(7, 0x200 | FIRST_KIND));
+    assert_eq!(expectations.get(7), 0x100 | WRITTEN);
+    expectations.learn(page(8, 0x200 | FIRST_KIND));
+    assert_eq!(expectations.get(8), 0x200 | FIRST_KIND);
+    expectations.set(page(8, 0x300 | WRITTEN));
+    assert_eq!(expectations.get(8), 0x300 | WRITTEN);
+}
+
+#[test]
+fn there_are_only_so_many_kinds() {
+    let expectations = Expectations::default();
+    let kind = |width| TreeKind {
+        widths: Widths {
+            key: Some(width),
+            value: None,
+        },
+        is_of_tables: false,
+    };
+    let numbers: Vec<Option<u64>> = (0..300).map(|w| expectations.number_of(kind(w))).collect();
+    let most = (KIND_BITS - FIRST_KIND) as usize;
+    assert_eq!(numbers[most], Some(most as u64));
+    assert!(numbers[most + 1..].iter().all(Option::is_none));
+    assert!((0..=most).all(|w| expectations.kind(w as u64) == Some(kind(w))));
+}
+
+/// Many threads note and look at once: nothing that was noted is lost, nothing is made up.
+#[test]
+fn threads_share_what_is_noted() {
+    let expectations = Expectations::default();
+    let noted = |page: usize| (page as u64) << 8 | FIRST_KIND;
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let expectations = &expectations;
+            scope.spawn(move || {
+                for step in 0..20_000 {
+                    let page = (step * 7_919 + thread * 31) % 50_000;
+                    let found = expectations.get(page);
+                    assert!(found == 0 || found == noted(page));
+                    expectations.learn(iter::once((page, noted(page))));
+                    assert_eq!(expectations.get(page), noted(page));
+                    let widths = Widths {
+                        key: Some(step % 5),
+                        value: None,
+                    };
+                    let kind = TreeKind {
+                        widths,
+                        is_of_tables: false,
+                    };
+                    let number = expectations.number_of(kind).unwrap();
+                    assert_eq!(expectations.kind(number), Some(kind));
+                }
+            });
+        }
+    });
+    assert_eq!(expectations.kinds.read().unwrap().len(), 5);
+}

@@ -1,0 +1,84 @@
+//! The storage engine: the tables of a store, and what rooms above name of redb with verified pages.
+//!
+//! The one room that knows `redb_verified`.
+
+#[cfg(test)]
+pub(crate) use redb_verified::Range;
+pub use redb_verified::{Access, Files};
+pub(crate) use redb_verified::{
+    AccessGuard, Commit, Cursor, EngineError, FileOptions, FileSource, HeadDamage, JournalLimits,
+    Key, KeyRange, Leaf, LeafPage, LeafPlaces, OwnedAccessGuard, OwnedRange, PAGE_BYTES, Page,
+    PageDamage, PageFile, PageFinder, PagePlace, PanicSafe, ReadOnlyTable, ReadTransaction,
+    ReadableTable, ReadableTableMetadata, RedbFile, RowInPage, StorageError, SyncAhead, Table,
+    TableDefinition, TableError, TableHandle, TemporaryFile, Tree, Value, Walk, WalkStep,
+    WantedRow, Widths, WriteTransaction, catch_engine_panic, catch_panic, commit_without_sync,
+    file_size, folder_of, intact_rows, must_not_exist, open_commit, overlay, stated_count,
+    verify_pages,
+};
+
+use redb_verified::PAGE_PLACE;
+
+use crate::error::{Error, Result};
+
+pub(crate) type RowTable = TableDefinition<'static, u64, &'static [u8]>;
+pub(crate) type BlockTable = TableDefinition<'static, &'static [u8; 22], &'static [u8]>;
+pub(crate) type FilterTable = TableDefinition<'static, &'static [u8; 10], &'static [u8]>;
+
+pub(crate) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
+pub(crate) const DOCUMENTS: RowTable = TableDefinition::new("documents");
+pub(crate) const PAYLOADS: RowTable = TableDefinition::new("payloads");
+pub(crate) const LANES: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("lanes");
+pub(crate) const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
+pub(crate) const DEAD: RowTable = TableDefinition::new("dead");
+pub(crate) const EQUAL: RowTable = TableDefinition::new("equal");
+pub(crate) const KEYS: BlockTable = TableDefinition::new("keys");
+pub(crate) const BANDS: BlockTable = TableDefinition::new("bands");
+pub(crate) const PERMUTED: BlockTable = TableDefinition::new("permuted");
+pub(crate) const FILTERS: FilterTable = TableDefinition::new("filters");
+
+/// A table of blocks of a snapshot.
+pub(crate) type ReadOnlyBlocks = ReadOnlyTable<&'static [u8; 22], &'static [u8]>;
+/// The table of pieces of filters of a snapshot.
+pub(crate) type ReadOnlyPieces = ReadOnlyTable<&'static [u8; 10], &'static [u8]>;
+
+/// The tables that readers use, of one snapshot.
+pub(crate) struct ReadTables {
+    /// For the tables that few readers ask for.
+    pub(crate) read: ReadTransaction,
+    pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
+    pub(crate) payloads: ReadOnlyTable<u64, &'static [u8]>,
+    pub(crate) keys: ReadOnlyBlocks,
+    pub(crate) bands: ReadOnlyBlocks,
+    pub(crate) permuted: ReadOnlyBlocks,
+    pub(crate) filters: ReadOnlyPieces,
+}
+
+impl ReadTables {
+    pub(crate) fn open(read: ReadTransaction) -> Result<Self> {
+        Ok(Self {
+            documents: read.open_table(DOCUMENTS).engine()?,
+            payloads: read.open_table(PAYLOADS).engine()?,
+            keys: read.open_table(KEYS).engine()?,
+            bands: read.open_table(BANDS).engine()?,
+            permuted: read.open_table(PERMUTED).engine()?,
+            filters: read.open_table(FILTERS).engine()?,
+            read,
+        })
+    }
+}
+
+/// Results of the engine as ours.
+pub(crate) trait EngineResult<T> {
+    fn engine(self) -> Result<T>;
+}
+
+impl<T, E: Into<EngineError>> EngineResult<T> for std::result::Result<T, E> {
+    fn engine(self) -> Result<T> {
+        self.map_err(|error| error.into().into())
+    }
+}
+
+/// Returns true if an error is about a damaged page.
+pub(crate) fn is_of_page(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { place, .. } if place.starts_with(PAGE_PLACE))
+}
