@@ -83,6 +83,7 @@ impl Snapshot {
     /// assert!(answers[1].is_empty());
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    #[doc(alias("near", "similar", "lookup", "search"))]
     pub fn query<'a, Q: OneOrMany + ?Sized>(&'a self, signatures: &'a Q) -> Query<'a, Q::Answer> {
         Query::new(self.view.view(), Cow::Borrowed(signatures.signatures()))
     }
@@ -105,6 +106,7 @@ impl Snapshot {
     /// assert!(answers[1].is_empty());
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    #[doc(alias("containment", "superset"))]
     pub fn contained_in<'a, Q: OneOrMany + ?Sized>(
         &'a self,
         signatures: &'a Q,
@@ -210,6 +212,7 @@ impl Snapshot {
     /// assert_eq!(nearest[0].key_str().as_deref(), Some("all that glitters is not gold"));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    #[doc(alias("knn", "top-k", "ann", "neighbors", "neighbours"))]
     pub fn nearest<'a, Q: OneOrMany + ?Sized>(
         &'a self,
         signatures: &'a Q,
@@ -400,6 +403,7 @@ impl Snapshot {
     /// assert_eq!(pairs[0].similarity, Some(1.0));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    #[doc(alias("self-join", "all-pairs", "similarity join"))]
     pub fn pairs<'a>(&self) -> Join<'a, Pairs> {
         Join::new(Arc::new(self.view.clone()))
     }
@@ -426,6 +430,7 @@ impl Snapshot {
     /// assert_eq!(clusters[0].len(), 3);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
+    #[doc(alias("cluster", "group", "connected components"))]
     pub fn clusters<'a>(&self) -> Join<'a, Clusters> {
         Join::new(Arc::new(self.view.clone()))
     }

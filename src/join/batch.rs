@@ -86,21 +86,26 @@ impl JoinBatch {
         debug_assert!(group < self.groups.len());
         let group = self.groups.get(group);
         let members = group.and_then(|group| self.members.get(group.members.clone()));
+        // Asked for each pair, so checked in tests alone.
         members.unwrap_or_default()
     }
 
     /// Looks up the slots of the signatures of some groups.
     pub(super) fn find_slots(&mut self, indexes: Range<usize>) -> Result<()> {
-        let groups = self.groups.get_mut(indexes.clone());
-        let groups = groups.or_bug("groups of a piece")?;
+        let groups = self
+            .groups
+            .get_mut(indexes.clone())
+            .or_bug("groups of a piece")?;
         for group in groups.iter_mut() {
             group.slot = self.signatures.slot(group.first)?;
         }
         if self.fingerprints.is_empty() {
             return Ok(());
         }
-        let fingerprints = self.fingerprints.get_mut(indexes);
-        let fingerprints = fingerprints.or_bug("a fingerprint for each group")?;
+        let fingerprints = self
+            .fingerprints
+            .get_mut(indexes)
+            .or_bug("a fingerprint for each group")?;
         for (fingerprint, group) in fingerprints.iter_mut().zip(groups) {
             let found = self.signatures.fingerprint(group.slot);
             group.fingerprint = found.or_bug("a fingerprint for each signature")?;
@@ -149,7 +154,7 @@ impl NotedDocuments {
     /// Looks documents up whose ids ascend.
     ///
     /// # Errors
-    /// Those of reading.
+    /// The errors of reading.
     pub(super) fn read(source: &dyn JoinSource, ids: &[u64]) -> Result<Self> {
         let mut documents = Self::default();
         for ids in ids.chunk_by(|a, b| a / CHUNK_DOCUMENTS == b / CHUNK_DOCUMENTS) {

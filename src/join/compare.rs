@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::invariant::invariant;
+use crate::invariant::{OrBug, invariant};
 use crate::join::batch::{CutBuckets, Group, JoinBatch};
 use crate::join::partners::for_each_within;
 use crate::join::settings::Settings;
@@ -144,8 +144,9 @@ impl Comparer<'_> {
     /// Returns the events found in the rows, in their order, whatever the number of threads.
     pub(crate) fn compare(self, rows: &[GroupRow]) -> Result<Vec<Event>> {
         let comparisons: usize = rows.iter().map(|row| row.a.len()).sum();
-        let threads = self.settings.threads;
-        let threads = threads.min(comparisons / MIN_PER_THREAD).max(1);
+        let most = self.settings.threads;
+        let threads = most.min(comparisons / MIN_PER_THREAD).max(1);
+        // Shares are runs of rows, so that events stay in order for any number of threads.
         let shares = shares(rows, comparisons.div_ceil(threads));
         let shared: usize = shares.iter().map(|share| share.len()).sum();
         invariant!(
@@ -153,10 +154,10 @@ impl Comparer<'_> {
             "shared {shared} of {} rows",
             rows.len()
         );
-        let mut shares = shares.into_iter();
-        let own = shares.next().unwrap_or_default();
+        let (own, others) = shares.split_first().or_bug("the share of this thread")?;
         std::thread::scope(|scope| {
-            let others: Vec<_> = shares
+            let others: Vec<_> = others
+                .iter()
                 .map(|share| spawn_scoped(scope, "compare", move || self.compare_share(share)))
                 .collect::<Result<_>>()?;
             let mut events = self.compare_share(own);

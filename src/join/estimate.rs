@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::join::join_lanes::BucketStream;
 use crate::join::partners::for_each_within;
-use crate::join::settings::{BATCH_BYTES, JoinOptions, Settings};
+use crate::join::settings::{BATCH_BYTES, PairOptions, Settings};
 use crate::join::source::{JoinSource, LiveDocuments};
 
 /// Maximum number of postings of a lane in the sample.
@@ -72,9 +72,9 @@ struct Sample {
 }
 
 /// Estimates the work and the result of a join from samples of its lanes.
-pub(super) fn estimate(source: &Arc<dyn JoinSource>, options: JoinOptions) -> Result<JoinEstimate> {
+pub(super) fn estimate(source: &Arc<dyn JoinSource>, options: PairOptions) -> Result<JoinEstimate> {
     // It says what the join would take without a limit on buckets.
-    let unlimited = JoinOptions {
+    let unlimited = PairOptions {
         max_bucket: None,
         ..options
     };
@@ -102,8 +102,8 @@ fn estimate_with(source: &Arc<dyn JoinSource>, settings: &Settings) -> Result<Jo
         }
         let postings = lanes
             .clone()
-            .map(|lane| settings.join_lanes.postings(&**source, lane));
-        let postings = postings.fold(0, u64::saturating_add);
+            .map(|lane| settings.join_lanes.postings(&**source, lane))
+            .fold(0, u64::saturating_add);
         let sample = sample(source, settings, &live, lanes.start)?;
         let scale = postings as f64 / sample.postings.max(1) as f64;
         expected.postings = expected.postings.saturating_add(postings);
@@ -187,10 +187,14 @@ fn measure_bucket(
     let mut ids: Vec<u64> = bucket.iter().step_by(step).map(|p| p.id).collect();
     ids.sort_unstable();
     let signatures = source.signatures(&ids, false, 1)?;
-    let slots = ids.iter().map(|id| signatures.slot(*id));
-    let slots = slots.collect::<Result<Vec<_>>>()?;
-    let digests = slots.iter().map(|slot| signatures.digest(*slot));
-    let mut digests = digests.collect::<Result<Vec<_>>>()?;
+    let slots: Vec<usize> = ids
+        .iter()
+        .map(|id| signatures.slot(*id))
+        .collect::<Result<_>>()?;
+    let mut digests: Vec<u128> = slots
+        .iter()
+        .map(|slot| signatures.digest(*slot))
+        .collect::<Result<_>>()?;
     digests.sort_unstable();
     digests.dedup();
     let mut near = 0_u32;
@@ -212,12 +216,13 @@ fn measure_bucket(
 /// Pairs of a table's bucket within the distance; of a large one from some of its codes.
 fn near_by_code(settings: &Settings, bucket: &[Posting]) -> f64 {
     const MOST_CODES: usize = 1 << 10;
-    let codes: Vec<u64> = bucket.iter().map(|posting| posting.code).collect();
-    let codes = codes.get(..MOST_CODES).unwrap_or(&codes);
+    let sampled = bucket.iter().take(MOST_CODES);
+    let codes: Vec<u64> = sampled.map(|posting| posting.code).collect();
+    // A table is read where there is a bound on the distance.
     let distance = settings.bounds.max_distance.unwrap_or(0);
     let mut near = 0.0;
     for (later, code) in codes.iter().enumerate() {
-        let earlier = codes.get(..later).unwrap_or_default();
+        let (earlier, _) = codes.split_at(later);
         for_each_within(earlier, *code, distance, |_, _| near += 1.0);
     }
     let share = bucket.len() as f64 / codes.len().max(1) as f64;

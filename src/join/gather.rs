@@ -11,9 +11,12 @@ use crate::join::batch::{BucketPiece, CutBuckets, JoinBatch, MIN_DOCUMENTS, Note
 use crate::join::join_lanes::BucketStream;
 use crate::join::partners::Partners;
 use crate::join::settings::{LeftOut, Settings};
-use crate::join::signature_batch::stopped;
+use crate::join::signature_batch::{SignatureBatch, stopped};
 use crate::join::source::{JoinSource, LiveDocuments};
 use crate::threads::spawn;
+
+/// Number of ids that are gathered before repeated ones are removed.
+const MIN_ROOM: usize = 1 << 20;
 
 /// Maximum number of documents in a batch whose signatures need not be read.
 const MAX_MEMBERS: usize = 1 << 18;
@@ -29,6 +32,31 @@ struct BucketCandidates {
     ids: Range<usize>,
 }
 
+struct LargeBucket {
+    lane: u16,
+    low_code: u64,
+    ids: Vec<u64>,
+}
+
+/// A bucket whose groups are being appended to a batch, and where they begin.
+struct OpenBucket {
+    lane: u16,
+    low_code: u64,
+    groups: usize,
+    members: usize,
+}
+
+impl OpenBucket {
+    fn new(batch: &JoinBatch, lane: u16, low_code: u64) -> Self {
+        Self {
+            lane,
+            low_code,
+            groups: batch.groups.len(),
+            members: batch.members.len(),
+        }
+    }
+}
+
 /// Makes batches of the buckets of the lanes, in the order of the lanes.
 pub(super) struct Gatherer {
     lanes: Range<u16>,
@@ -41,13 +69,15 @@ pub(super) struct Gatherer {
     candidates: Vec<BucketCandidates>,
     ids: Vec<u64>,
     /// A bucket that is too large to be in a batch with others.
-    large: Option<(u16, u64, Vec<u64>)>,
+    large: Option<LargeBucket>,
+    /// The signatures of all documents that share a bucket with another, where they are in memory.
+    held: Option<Arc<SignatureBatch>>,
     pub(super) cut: CutBuckets,
     pub(super) left_out: LeftOut,
 }
 
 impl Gatherer {
-    pub(crate) fn new(source: &dyn JoinSource, settings: &Settings) -> Result<Self> {
+    pub(crate) fn new(source: &Arc<dyn JoinSource>, settings: &Settings) -> Result<Self> {
         Ok(Self {
             lanes: settings.lanes.clone(),
             stream: None,
@@ -58,6 +88,7 @@ impl Gatherer {
             candidates: Vec::new(),
             ids: Vec::new(),
             large: None,
+            held: held_signatures(source, settings)?,
             cut: CutBuckets::new(),
             left_out: LeftOut::default(),
         })
@@ -78,8 +109,8 @@ impl Gatherer {
         let source = &**shared_source;
         let mut batch = JoinBatch::default();
         loop {
-            if let Some((lane, low_code, ids)) = self.large.take() {
-                self.read_large(source, settings, &mut batch, (lane, low_code, ids))?;
+            if let Some(bucket) = self.large.take() {
+                self.read_large(source, settings, &mut batch, bucket)?;
             } else if let Some(stream) = self.stream.take() {
                 self.fill(settings, stream, &mut batch)?;
                 self.read_candidates(source, settings, &mut batch)?;
@@ -108,6 +139,7 @@ impl Gatherer {
                 None => None,
             },
         };
+        // A lane in memory is sorted when it is opened, which takes as long as comparing one.
         if settings.threads > 1
             && let Some(lane) = self.lanes.next()
         {
@@ -138,7 +170,8 @@ impl Gatherer {
                 if settings.reads_signatures {
                     self.take_documents(settings, lane, low_code, &bucket);
                 } else {
-                    self.take_fingerprints(settings, batch, lane, &bucket);
+                    let open = OpenBucket::new(batch, lane, low_code);
+                    self.take_fingerprints(settings, batch, open, &bucket)?;
                 }
             }
             if self.ids.len() >= settings.batch_documents || batch.members.len() >= MAX_MEMBERS {
@@ -166,9 +199,9 @@ impl Gatherer {
         if let Some(table) = settings.table(lane).filter(|_| !may_be_cut) {
             let is_first = |a, b| !self.cut.is_empty() || table.may_meet_first(a, b);
             self.partners.find(bucket, distance, is_first);
-            let near = self.partners.runs().filter(|(_, is_near)| *is_near);
-            let near = near.filter_map(|(run, _)| bucket.get(run)).flatten();
-            self.ids.extend(near.map(|posting| posting.id));
+            let near = self.partners.runs(bucket).filter(|(_, is_near)| *is_near);
+            self.ids
+                .extend(near.flat_map(|(run, _)| run).map(|posting| posting.id));
         } else {
             self.ids.extend(bucket.iter().map(|posting| posting.id));
         }
@@ -181,44 +214,32 @@ impl Gatherer {
         }
     }
 
-    /// Takes a bucket of a table whose codes say all: they are the signatures.
+    /// Takes a bucket of a table whose codes are the signatures.
     fn take_fingerprints(
         &mut self,
         settings: &Settings,
         batch: &mut JoinBatch,
-        lane: u16,
+        open: OpenBucket,
         bucket: &[Posting],
-    ) {
-        let Some(table) = settings.table(lane) else {
-            return;
-        };
+    ) -> Result<()> {
+        let table = settings.table(open.lane).or_bug("a table")?;
         let few = settings.representatives(FEW_FINGERPRINTS);
         let is_first = |a, b| !self.cut.is_empty() || table.may_meet_first(a, b);
         let distance = settings.bounds.max_distance;
         let is_searched = self.partners.find_if_few(bucket, distance, few, is_first);
-        let mut bucket_start = None;
-        for (run, is_near) in self.partners.runs() {
-            debug_assert!(run.end <= bucket.len());
-            let documents = bucket.get(run).unwrap_or_default();
+        for (documents, is_near) in self.partners.runs(bucket) {
             if let Some(posting) = documents.first()
                 && (is_near || !is_searched)
             {
-                bucket_start = bucket_start.or(Some((
-                    batch.groups.len(),
-                    batch.members.len(),
-                    posting.code,
-                )));
                 let ids = documents.iter().map(|posting| posting.id);
                 batch.push_group(ids, table.fingerprint(posting.code).into());
             }
         }
-        if let Some((groups, members, code)) = bucket_start {
-            let low_code = settings.join_lanes.set().bucket_range(lane, code).0;
-            let start = (groups, members);
-            if let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, start) {
-                batch.pieces.push(piece);
-            }
+        if batch.groups.len() > open.groups {
+            let piece = self.finish_bucket(settings, batch, open)?;
+            batch.pieces.extend(piece);
         }
+        Ok(())
     }
 
     /// Reads the signatures of the documents that were noted, in the order of their ids.
@@ -229,12 +250,16 @@ impl Gatherer {
         batch: &mut JoinBatch,
     ) -> Result<()> {
         if self.ids.len() > 2 * settings.batch_documents
-            && !source.holds_signatures()
+            && self.held.is_none()
             && let Some(last) = self.candidates.pop()
         {
             // All others together are no more than a batch.
             let ids = self.ids.split_off(last.ids.start);
-            self.large = Some((last.lane, last.low_code, ids));
+            self.large = Some(LargeBucket {
+                lane: last.lane,
+                low_code: last.low_code,
+                ids,
+            });
         }
         if self.candidates.is_empty() {
             return Ok(());
@@ -242,19 +267,17 @@ impl Gatherer {
         let noted = self.read_signatures(source, settings, batch)?;
         for candidates in std::mem::take(&mut self.candidates) {
             let ids = self.ids.get(candidates.ids);
-            let ids = ids.or_bug("the documents of a bucket")?;
-            let documents = ids.iter().map(|id| {
-                if let Some(digest) = noted.digest(*id) {
-                    return Ok((digest, *id));
-                }
-                let slot = batch.signatures.slot(*id)?;
-                Ok((batch.signatures.digest(slot)?, *id))
-            });
-            let documents = documents.collect::<Result<Vec<_>>>()?;
-            let start = (batch.groups.len(), batch.members.len());
+            let mut documents = Vec::new();
+            for id in ids.or_bug("the documents of a bucket")? {
+                let digest = match noted.digest(*id) {
+                    Some(digest) => digest,
+                    None => batch.signatures.digest(batch.signatures.slot(*id)?)?,
+                };
+                documents.push((digest, *id));
+            }
+            let open = OpenBucket::new(batch, candidates.lane, candidates.low_code);
             batch.group(documents);
-            let (lane, low_code) = (candidates.lane, candidates.low_code);
-            if let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, start) {
+            if let Some(piece) = self.finish_bucket(settings, batch, open)? {
                 batch.find_slots(piece.b.clone())?;
                 batch.pieces.push(piece);
             }
@@ -271,9 +294,8 @@ impl Gatherer {
         settings: &Settings,
         batch: &mut JoinBatch,
     ) -> Result<NotedDocuments> {
-        let (threads, with_codes) = (settings.threads, settings.with_codes);
-        if source.holds_signatures() {
-            batch.signatures = source.signatures(&self.ids, with_codes, threads)?;
+        if let Some(held) = &self.held {
+            batch.signatures = Arc::clone(held);
             return Ok(NotedDocuments::default());
         }
         let noted = self.noted(source)?;
@@ -281,16 +303,17 @@ impl Gatherer {
         let mut distinct: Vec<u64> = unknown.copied().chain(noted.firsts()).collect();
         distinct.sort_unstable();
         distinct.dedup();
-        batch.signatures = source.signatures(&distinct, with_codes, threads)?;
+        batch.signatures = source.signatures(&distinct, settings.with_codes, settings.threads)?;
         Ok(noted)
     }
 
     /// Looks the documents of the larger buckets up among those that are noted to be equal.
     fn noted(&self, source: &dyn JoinSource) -> Result<NotedDocuments> {
         let buckets = self.candidates.iter().map(|bucket| bucket.ids.clone());
-        let large = buckets.filter(|ids| ids.len() >= MIN_DOCUMENTS);
-        let large = large.filter_map(|ids| self.ids.get(ids)).flatten();
-        let mut ids: Vec<u64> = large.copied().collect();
+        let mut ids: Vec<u64> = Vec::new();
+        for large in buckets.filter(|ids| ids.len() >= MIN_DOCUMENTS) {
+            ids.extend(self.ids.get(large).or_bug("the documents of a bucket")?);
+        }
         ids.sort_unstable();
         NotedDocuments::read(source, &ids)
     }
@@ -302,24 +325,26 @@ impl Gatherer {
         source: &dyn JoinSource,
         settings: &Settings,
         batch: &mut JoinBatch,
-        (lane, low_code, mut ids): (u16, u64, Vec<u64>),
+        mut bucket: LargeBucket,
     ) -> Result<()> {
-        let threads = settings.threads;
-        let mut documents = Vec::with_capacity(ids.len());
-        ids.sort_unstable();
-        let noted = NotedDocuments::read(source, &ids)?;
-        drop(ids);
+        let open = OpenBucket::new(batch, bucket.lane, bucket.low_code);
+        let mut documents = Vec::with_capacity(bucket.ids.len());
+        bucket.ids.sort_unstable();
+        let noted = NotedDocuments::read(source, &bucket.ids)?;
+        // Large lists are dropped before the next one is made.
+        drop(bucket);
         documents.extend(noted.digests());
         for share in noted.others.chunks(settings.batch_documents) {
-            let signatures = source.signatures(share, false, threads)?;
+            let signatures = source.signatures(share, false, settings.threads)?;
             documents.extend(signatures.documents().map(|(id, digest)| (digest, id)));
         }
         drop(noted);
         batch.group(documents);
-        let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, (0, 0)) else {
+        let Some(piece) = self.finish_bucket(settings, batch, open)? else {
             return Ok(());
         };
         let end = piece.b.end;
+        // Two batches fit where one is read alone.
         let share = if end <= 2 * settings.batch_documents {
             end
         } else {
@@ -347,33 +372,35 @@ impl Gatherer {
         Ok(())
     }
 
-    /// Puts the groups of a bucket in order, from the indexes of its first group and its first
-    /// member on. `None`: there is nothing to compare, and its groups and members are removed from the batch.
+    /// Puts the groups of a bucket in order. Returns `None` if there is nothing to compare, and removes its
+    /// groups and members from the batch.
     fn finish_bucket(
         &mut self,
         settings: &Settings,
         batch: &mut JoinBatch,
-        lane: u16,
-        low_code: u64,
-        (start, members): (usize, usize),
-    ) -> Option<BucketPiece> {
-        debug_assert!(start <= batch.groups.len() && members <= batch.members.len());
-        let groups = batch.groups.get_mut(start..).unwrap_or_default();
+        bucket: OpenBucket,
+    ) -> Result<Option<BucketPiece>> {
+        let start = bucket.groups;
+        let groups = batch
+            .groups
+            .get_mut(start..)
+            .or_bug("the groups of a bucket")?;
         groups.sort_unstable_by_key(|group| group.first);
         let representatives = settings.representatives(groups.len());
         if let Some((compared, rest)) = groups.split_at_checked(representatives)
             && let (Some(last), false) = (compared.last(), rest.is_empty())
         {
-            self.cut.insert((lane, low_code), last.first);
+            self.cut.insert((bucket.lane, bucket.low_code), last.first);
             self.left_out
                 .add(rest.iter().map(|group| group.members.len() as u64));
         }
-        let has_equal =
-            lane == settings.lanes.start && groups.iter().any(|group| group.members.len() > 1);
+        // Equal documents share all their buckets, so the first lane has them all.
+        let has_equal = bucket.lane == settings.lanes.start
+            && groups.iter().any(|group| group.members.len() > 1);
         if groups.len() < 2 && !has_equal {
             batch.groups.truncate(start);
-            batch.members.truncate(members);
-            return None;
+            batch.members.truncate(bucket.members);
+            return Ok(None);
         }
         if settings.has_fingerprints {
             let fingerprints = groups.iter().map(|group| group.fingerprint.word(0));
@@ -387,12 +414,66 @@ impl Gatherer {
             }
         }
         let groups = start..batch.groups.len();
-        Some(BucketPiece {
-            lane,
+        Ok(Some(BucketPiece {
+            lane: bucket.lane,
             a: groups.clone(),
             representatives_end: start + representatives,
             b: groups,
             is_read_alone: false,
-        })
+        }))
     }
+}
+
+/// Returns the signatures that a join needs, if they are in memory, or else if they take no more of it than
+/// they may: a document is in a bucket of nearly every lane, so each is read once, in the order of the file.
+fn held_signatures(
+    source: &Arc<dyn JoinSource>,
+    settings: &Settings,
+) -> Result<Option<Arc<SignatureBatch>>> {
+    if !settings.reads_signatures {
+        return Ok(None);
+    }
+    if let Some(held) = source.held_signatures() {
+        return Ok(Some(held));
+    }
+    let most = settings.options.memory_bytes / settings.document_bytes;
+    let Some(ids) = documents_with_partners(source, settings, most)? else {
+        return Ok(None);
+    };
+    let signatures = source.signatures(&ids, settings.with_codes, settings.threads)?;
+    Ok(Some(signatures))
+}
+
+/// Returns the documents that share a bucket with another, ascending; `None` if there are more than
+/// `most`.
+fn documents_with_partners(
+    source: &Arc<dyn JoinSource>,
+    settings: &Settings,
+    most: u64,
+) -> Result<Option<Vec<u64>>> {
+    let live = source.live()?;
+    let lanes = settings.join_lanes.set();
+    let (mut ids, mut room) = (Vec::new(), MIN_ROOM);
+    let mut bucket = Vec::new();
+    for lane in settings.lanes.clone() {
+        let mut stream = BucketStream::open(source, &settings.join_lanes, lane)?;
+        while stream.read(lanes, &live, &mut bucket)? {
+            if bucket.len() < 2 {
+                continue;
+            }
+            ids.extend(bucket.iter().map(|posting| posting.id));
+            if ids.len() >= room {
+                ids.sort_unstable();
+                ids.dedup();
+                if ids.len() as u64 > most {
+                    return Ok(None);
+                }
+                // Half of the room has to be free, or the list would be sorted again too soon.
+                room = MIN_ROOM.max(2 * ids.len());
+            }
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(Some(ids).filter(|ids| ids.len() as u64 <= most))
 }

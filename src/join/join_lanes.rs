@@ -29,6 +29,7 @@ impl JoinLanes {
     pub(super) fn new(source: &dyn JoinSource, bounds: &ResolvedBounds) -> Result<Self> {
         let lanes = source.context().lanes.clone();
         let distance = bounds.max_distance.zip(lanes.design());
+        // The stored tables prove only distances within whole buckets.
         let beyond =
             distance.filter(|(distance, design)| *distance > design.bucket_distance().into());
         let own = beyond.map(|(distance, design)| {
@@ -108,6 +109,7 @@ impl OwnTable {
         self.source.fingerprints(&mut |id, fingerprint| {
             let code = table.permute(fingerprint);
             let posting = Posting { code, id };
+            // Every share reads all fingerprints again: memory is bounded, not the number of passes.
             if posting < start || end.is_some_and(|end| posting >= end) {
                 return Ok(());
             }

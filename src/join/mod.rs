@@ -12,7 +12,6 @@ mod join_lanes;
 mod pairs;
 mod partners;
 mod request;
-mod resident;
 mod settings;
 mod signature_batch;
 mod source;

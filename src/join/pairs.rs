@@ -9,8 +9,7 @@ use crate::invariant::invariant;
 use crate::join::batch::JoinBatch;
 use crate::join::compare::{Comparer, Cursor, Event};
 use crate::join::gather::Gatherer;
-use crate::join::resident::with_signatures;
-use crate::join::settings::{JoinOptions, LeftOut, Settings};
+use crate::join::settings::{LeftOut, PairOptions, Settings};
 use crate::join::source::JoinSource;
 use crate::join::verify::{Pair, PairSimilarity, ROUND_CANDIDATES, Verifier};
 use crate::sketch::ValueLayout;
@@ -71,7 +70,7 @@ pub(super) struct EventPairs {
 impl Pairs {
     pub(super) fn new(
         source: Arc<dyn JoinSource>,
-        options: JoinOptions,
+        options: PairOptions,
         links_only: bool,
     ) -> Result<Self> {
         Ok(Self {
@@ -189,6 +188,7 @@ impl Pairs {
             let verifier = Verifier::new(verify, &self.settings);
             let is_last = round.failure.is_some();
             // Outside of the engine's guard, which would take a panic of the caller's for damage.
+            // The next round is gathered while other threads verify this one.
             let (mut verified, next) = verifier.round(&round.candidates, || {
                 (!is_last).then(|| self.gather_candidates())
             });
@@ -229,13 +229,8 @@ impl Pairs {
         let settings = &self.settings;
         let gatherer = match &mut self.gatherer {
             Some(gatherer) => gatherer,
-            None => {
-                self.source = with_signatures(Arc::clone(&self.source), settings)?;
-                self.gatherer
-                    .insert(Gatherer::new(&*self.source, settings)?)
-            }
+            None => self.gatherer.insert(Gatherer::new(&self.source, settings)?),
         };
-        let source = &*self.source;
         let (rows, read) = self.cursor.next_rows(settings, &self.batch);
         if rows.is_empty() {
             invariant!(
@@ -254,7 +249,8 @@ impl Pairs {
         if let Some(piece) = read {
             let threads = settings.threads;
             let with_codes = settings.with_codes;
-            self.batch.read_piece(source, piece, with_codes, threads)?;
+            self.batch
+                .read_piece(&*self.source, piece, with_codes, threads)?;
         }
         let comparer = Comparer {
             lanes: settings.join_lanes.set(),

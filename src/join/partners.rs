@@ -1,7 +1,5 @@
 //! Finds the codes of a table's bucket that have another code within the distance.
 
-use std::ops::Range;
-
 use crate::format::Posting;
 
 /// Number of codes compared before the result is read: enough for vector registers to pay.
@@ -11,9 +9,13 @@ const STRIDE: usize = 64;
 #[derive(Default)]
 pub(super) struct Partners {
     codes: Vec<u64>,
-    /// The end of the postings of each code, as an index into the bucket.
-    ends: Vec<usize>,
+    /// Whether each code has a partner.
     near: Vec<bool>,
+}
+
+/// The postings of each code of a bucket.
+fn runs(bucket: &[Posting]) -> impl Iterator<Item = &[Posting]> {
+    bucket.chunk_by(|a, b| a.code == b.code)
 }
 
 impl Partners {
@@ -27,22 +29,15 @@ impl Partners {
         is_first: impl Fn(u64, u64) -> bool,
     ) -> bool {
         self.codes.clear();
-        self.ends.clear();
-        for (index, posting) in bucket.iter().enumerate() {
-            if self.codes.last() == Some(&posting.code) {
-                self.ends.pop();
-            } else {
-                self.codes.push(posting.code);
-            }
-            self.ends.push(index + 1);
-        }
+        let first = |run: &[Posting]| run.first().map(|posting| posting.code);
+        self.codes.extend(runs(bucket).filter_map(first));
         self.near.clear();
         self.near.resize(self.codes.len(), false);
         let is_searched = self.codes.len() <= max;
         if let Some(distance) = distance
             && is_searched
         {
-            self.mark_near(distance, is_first);
+            self.mark_near(bucket, distance, is_first);
         }
         is_searched
     }
@@ -57,38 +52,37 @@ impl Partners {
         self.find_if_few(bucket, distance, usize::MAX, is_first);
     }
 
-    fn mark_near(&mut self, distance: u32, is_first: impl Fn(u64, u64) -> bool) {
-        let mut start = 0;
-        for (later, code) in self.codes.iter().enumerate() {
-            let end = self.ends.get(later).copied().unwrap_or(start);
-            let has_equal = end > start + 1 && is_first(*code, *code);
-            start = end;
-            let (earlier, near) = (self.codes.get(..later), self.near.split_at_mut(later));
-            let mut is_near = has_equal;
-            for_each_within(
-                earlier.unwrap_or_default(),
-                *code,
-                distance,
-                |index, other| {
-                    if is_first(*code, other) {
-                        is_near = true;
-                        if let Some(near) = near.0.get_mut(index) {
-                            *near = true;
-                        }
+    fn mark_near(
+        &mut self,
+        bucket: &[Posting],
+        distance: u32,
+        is_first: impl Fn(u64, u64) -> bool,
+    ) {
+        for (later, (run, code)) in runs(bucket).zip(&self.codes).enumerate() {
+            let (earlier, _) = self.codes.split_at(later);
+            let (near_earlier, own) = self.near.split_at_mut(later);
+            // Documents with the same code are partners of each other.
+            let mut is_near = run.len() > 1 && is_first(*code, *code);
+            for_each_within(earlier, *code, distance, |index, other| {
+                if is_first(*code, other) {
+                    is_near = true;
+                    if let Some(near) = near_earlier.get_mut(index) {
+                        *near = true;
                     }
-                },
-            );
-            if let Some(near) = near.1.first_mut() {
+                }
+            });
+            if let Some(near) = own.first_mut() {
                 *near |= is_near;
             }
         }
     }
 
-    /// Returns the range of postings of each code, with true if the code has a partner.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let runs = starts.zip(&self.ends).map(|(start, end)| start..*end);
-        runs.zip(self.near.iter().copied())
+    /// Returns the postings of each code of the bucket, with true if the code has a partner.
+    pub(super) fn runs<'b>(
+        &self,
+        bucket: &'b [Posting],
+    ) -> impl Iterator<Item = (&'b [Posting], bool)> {
+        runs(bucket).zip(self.near.iter().copied())
     }
 }
 

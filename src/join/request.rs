@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::join::clusters::Clusters;
 use crate::join::estimate::{JoinEstimate, estimate};
 use crate::join::pairs::Pairs;
-use crate::join::settings::JoinOptions;
+use crate::join::settings::PairOptions;
 use crate::join::source::JoinSource;
 use crate::join::verify::PairSimilarity;
 use crate::query::{Bounds, ResolvedBounds, SearchOptions};
@@ -39,7 +39,7 @@ use crate::error::Error;
 #[must_use = "a join does nothing until it is run"]
 pub struct Join<'a, A> {
     pub(super) source: Arc<dyn JoinSource>,
-    pub(super) options: JoinOptions,
+    pub(super) options: PairOptions,
     pub(super) verify: Option<Arc<PairSimilarity>>,
     on_progress: Option<Box<OnProgress<'a>>>,
     answer: PhantomData<fn() -> A>,
@@ -60,7 +60,7 @@ impl<'a, A> Join<'a, A> {
     pub(crate) fn new(source: Arc<dyn JoinSource>) -> Self {
         Self {
             source,
-            options: JoinOptions::default(),
+            options: PairOptions::default(),
             verify: None,
             on_progress: None,
             answer: PhantomData,

@@ -16,8 +16,8 @@ const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
 /// The options of a join.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct JoinOptions {
-    /// Of these a join reads the bounds and the number of threads.
+pub(super) struct PairOptions {
+    /// A join reads the bounds and the number of threads.
     pub(super) search: SearchOptions,
     /// Memory for signatures that are read before the join, in bytes.
     pub(super) memory_bytes: u64,
@@ -25,7 +25,7 @@ pub(super) struct JoinOptions {
     pub(super) max_bucket: Option<usize>,
 }
 
-impl Default for JoinOptions {
+impl Default for PairOptions {
     fn default() -> Self {
         Self {
             search: SearchOptions::default(),
@@ -35,7 +35,7 @@ impl Default for JoinOptions {
     }
 }
 
-impl JoinOptions {
+impl PairOptions {
     fn validate(&self) -> Result<()> {
         self.search.check_threads()?;
         if self.max_bucket == Some(0) {
@@ -53,7 +53,7 @@ const MIN_BATCH_DOCUMENTS: usize = 1 << 10;
 
 pub(super) struct Settings {
     pub(super) bounds: ResolvedBounds,
-    pub(super) options: JoinOptions,
+    pub(super) options: PairOptions,
     pub(super) threads: usize,
     /// True if the join needs only enough pairs to connect all that are near, not all pairs.
     pub(super) links_only: bool,
@@ -80,7 +80,7 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn new(
         source: &dyn JoinSource,
-        options: JoinOptions,
+        options: PairOptions,
         links_only: bool,
     ) -> Result<Self> {
         options.validate()?;
@@ -130,6 +130,7 @@ impl Settings {
 /// Returns the lanes that give the candidates for these bounds.
 pub(super) fn lanes_read(lanes: &LaneSet, bounds: &ResolvedBounds) -> Range<u16> {
     let bands_end = 1 + lanes.band_count();
+    // Lane 0 has the keys.
     let start = if bounds.probes_bands() { 1 } else { bands_end };
     let end = if bounds.probes_tables() {
         lanes.single_count()

@@ -78,28 +78,22 @@ impl SignatureBatch {
         with_codes: bool,
         threads: usize,
     ) -> Result<Self> {
-        let threads = threads.min(ids.len() / MIN_PER_THREAD).max(1);
-        let share = ids.len().div_ceil(threads).max(1);
-        let mut parts = ids.chunks(share);
-        let own = parts.next().unwrap_or_default();
+        let shares = threads.min(ids.len() / MIN_PER_THREAD).max(1);
+        let (own, others) = ids.split_at(ids.len().div_ceil(shares));
         std::thread::scope(|scope| {
             let load = |part: &[u64], room| {
                 let context = snapshot.context();
                 context.run_checked(|| Self::read(snapshot, part, with_codes, room))
             };
-            let others: Vec<_> = parts
+            let others: Vec<_> = others
+                .chunks(own.len().max(1))
                 .map(|part| spawn_scoped(scope, "read", move || load(part, part.len())))
                 .collect::<Result<_>>()?;
             // All come together in the first part.
-            let mut signatures = load(own, ids.len());
+            let mut signatures = load(own, ids.len())?;
             for other in others {
-                let other = other.join().unwrap_or_else(|_| Err(stopped()));
-                signatures = signatures.and_then(|mut signatures| {
-                    signatures.append(other?);
-                    Ok(signatures)
-                });
+                signatures.append(other.join().map_err(|_| stopped())??);
             }
-            let signatures = signatures?;
             let (found, expected) = (signatures.ids.len(), ids.len());
             // The ids are those of live documents, and a live document without a row is damage, which
             // reading has told.
@@ -189,14 +183,15 @@ impl SignatureBatch {
         debug_assert!(slot < self.ids.len());
         let start = slot * self.value_bytes();
         let values = self.values.get(start..start + self.value_bytes());
+        // Read for each comparison, so checked in tests alone.
         values.unwrap_or_default()
     }
 
     /// Returns the signature at a slot.
     pub(crate) fn to_signature(&self, context: &SharedContext, slot: usize) -> Result<Signature> {
         let length = *at(&self.value_lengths, slot)? as usize;
-        let values = self.values(slot).get(..length);
-        let values = values.or_bug("the values of a signature")?;
+        let padded = self.values(slot);
+        let values = padded.get(..length).or_bug("the values of a signature")?;
         let shape = context.shape();
         let values = shape
             .values

@@ -1,4 +1,4 @@
-//! What a join reads: a snapshot of a store, or documents in memory.
+//! The documents that a join reads: a snapshot of a store, or documents in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,8 +45,10 @@ pub(crate) trait JoinSource: Send + Sync {
     /// The number of postings of a lane.
     fn lane_postings(&self, lane: u16) -> u64;
 
-    /// True if all signatures are in memory, so that reading some shows all.
-    fn holds_signatures(&self) -> bool;
+    /// Returns the signatures of all documents, where they are in memory anyway.
+    fn held_signatures(&self) -> Option<Arc<SignatureBatch>> {
+        None
+    }
 
     /// Shows the signatures of documents whose ids ascend, at least; with the codes of their bands if
     /// `with_codes`.
@@ -107,10 +109,6 @@ impl JoinSource for SnapshotView {
         sealed.fold(in_memory, |sum, summary| {
             sum.saturating_add(summary.postings)
         })
-    }
-
-    fn holds_signatures(&self) -> bool {
-        false
     }
 
     fn signatures(

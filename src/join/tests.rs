@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::*;
-use crate::join::settings::JoinOptions;
+use crate::join::settings::PairOptions;
 use crate::options::StoreOptions;
 use crate::query::Family;
 use crate::query::{Bounds, SearchOptions};
@@ -210,13 +210,13 @@ fn components(pairs: &PairMap) -> BTreeSet<Vec<u64>> {
     sorted.collect()
 }
 
-fn in_threads(threads: usize) -> JoinOptions {
-    JoinOptions {
+fn in_threads(threads: usize) -> PairOptions {
+    PairOptions {
         search: SearchOptions {
             threads: Some(threads),
             ..SearchOptions::default()
         },
-        ..JoinOptions::default()
+        ..PairOptions::default()
     }
 }
 
@@ -224,11 +224,11 @@ fn in_threads(threads: usize) -> JoinOptions {
 fn join(
     snapshot: &Snapshot,
     bounds: Bounds,
-    options: JoinOptions,
+    options: PairOptions,
     links_only: bool,
     batch_documents: Option<usize>,
 ) -> Pairs {
-    let options = JoinOptions {
+    let options = PairOptions {
         search: SearchOptions {
             bounds,
             ..options.search
@@ -263,7 +263,7 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
     let clusters = components(&expected);
     let mut orders = BTreeSet::new();
     for (threads, batch_documents) in [(1, None), (5, None), (1, Some(7)), (3, Some(7))] {
-        let options = JoinOptions {
+        let options = PairOptions {
             max_bucket: most,
             ..in_threads(threads)
         };

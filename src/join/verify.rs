@@ -74,7 +74,7 @@ pub(super) const ROUND_CANDIDATES: usize = 1 << 14;
 /// Candidates that a thread takes at a time.
 const SHARE_CANDIDATES: usize = 1 << 8;
 
-/// What verifies candidates.
+/// The verification of candidates by the caller, in threads.
 #[derive(Clone, Copy)]
 pub(super) struct Verifier<'v> {
     verify: &'v PairSimilarity,

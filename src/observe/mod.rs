@@ -1,4 +1,4 @@
-//! What a store counts and tells: counters, metrics, log events.
+//! Counters, metrics and log events of a store.
 //!
 //! Knows no other room. Any room may import it.
 

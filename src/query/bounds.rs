@@ -104,7 +104,7 @@ impl SearchOptions {
 
 /// Bounds on what a query or a join returns. All are inclusive.
 ///
-/// What is left out comes from the schema: its threshold, its greatest distance, and its
+/// Bounds that are not given come from the schema: its threshold, its greatest distance, and its
 /// [`Combine`] rule. Where a schema has both families and only one bound is given, that family alone
 /// decides.
 ///
@@ -225,6 +225,7 @@ impl Bounds {
             }
             _ => unused("max_distance", self.max_distance.is_some())?,
         };
+        // Only bands can miss a document: tables miss none within the distance, which by both decides.
         let recall = match (schema.minhash(), by) {
             (Some(minhash), Family::MinHash | Family::Any) => {
                 Some(minhash.probability(self.min_similarity.unwrap_or(minhash.threshold())))
@@ -233,6 +234,8 @@ impl Bounds {
         };
         let both = by == Family::Both;
         let layout = schema.minhash().map(|minhash| minhash.layout());
+        // Estimates come in steps. The bound is rounded to one of them once, so that pairs and queries
+        // agree at the bound.
         let least = min_similarity.zip(layout).map(|(similarity, layout)| {
             let equal = layout.min_agreement(similarity);
             (equal, layout.similarity(equal))
@@ -256,6 +259,7 @@ impl Bounds {
             (None, (true, false)) => Family::MinHash,
             (None, (false, _)) => Family::SimHash,
             (None, (true, true)) => match (self.min_similarity, self.max_distance) {
+                // One bound that is given means its family alone.
                 (Some(_), None) => Family::MinHash,
                 (None, Some(_)) => Family::SimHash,
                 _ if schema.near() == Combine::Both => Family::Both,
@@ -356,6 +360,7 @@ impl ResolvedBounds {
         let close = self.max_distance.map(|most| distance <= most);
         match (near, close) {
             (Some(near), Some(close)) if self.both => near && close,
+            // A family that is not asked accepts nothing.
             (near, close) => near.unwrap_or(false) || close.unwrap_or(false),
         }
     }

@@ -32,9 +32,9 @@ pub(super) enum Begin {
     ExactCode,
 }
 
-/// What was read of a bucket.
+/// The part of a bucket that was read.
 #[derive(Debug, Default)]
-pub(super) struct Bucket {
+pub(super) struct ReadBucket {
     /// Ordered from the code on where reading began, then by id. None is of a document with a tombstone.
     pub(super) postings: Vec<Posting>,
     /// True if there may be more.
@@ -60,6 +60,7 @@ impl LaneProbe {
             let others = lane.near_codes(context, code).skip(1);
             others.map(move |near_code| probe(lane, code, near_code))
         });
+        // Own buckets hold most of what is near, and an identical document in any case.
         own.chain(near).collect()
     }
 
@@ -199,6 +200,7 @@ impl FirstPostings {
             self.heap.push(rank);
             return ProbeControl::GoOn;
         }
+        // Postings of one segment come in order, so the rest of it is further away.
         match self.heap.peek_mut() {
             Some(mut last) if rank < *last => {
                 *last = rank;
@@ -208,7 +210,7 @@ impl FirstPostings {
         }
     }
 
-    fn into_bucket(self) -> Bucket {
+    fn into_bucket(self) -> ReadBucket {
         let is_cut = self.heap.len() > self.most;
         let posting = |(code, id)| Posting {
             code: self.origin.wrapping_add(code),
@@ -217,7 +219,7 @@ impl FirstPostings {
         let ranked = self.heap.into_sorted_vec();
         let mut postings: Vec<Posting> = ranked.into_iter().map(posting).collect();
         postings.dedup();
-        Bucket { postings, is_cut }
+        ReadBucket { postings, is_cut }
     }
 }
 
@@ -228,7 +230,7 @@ pub(super) fn read_first(
     probes: &[LaneProbe],
     most: usize,
     begin: Begin,
-) -> Result<Vec<Bucket>> {
+) -> Result<Vec<ReadBucket>> {
     let mut firsts: Vec<FirstPostings> = Vec::with_capacity(probes.len());
     for of_table in probes.chunk_by(|a, b| a.lane.table == b.lane.table) {
         let first_position = firsts.len();
@@ -247,6 +249,7 @@ pub(super) fn read_first(
             .map_or(PostingTable::Bands, |a| a.lane.table);
         view.context().counters.lanes_probed(of_table.len());
         let mut visit = |index: usize, posting: Posting| {
+            // Deleted documents take no room among the first.
             if view.is_dead(posting.id) {
                 return Ok(ProbeControl::GoOn);
             }

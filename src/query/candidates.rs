@@ -63,10 +63,10 @@ pub(super) struct Candidates {
     pub(super) list: Vec<Candidate>,
     /// Candidates of a single signature that are not in the list: many of them are equal.
     pub(super) equal: EqualMembers,
-    /// Of a sweep with a budget, for each signature what was counted against it; empty otherwise. The candidates of a signature
-    /// that went beyond are not in the list: it has to be searched for by itself.
+    /// For each signature of a sweep with a budget, the counts to compare with it; empty otherwise. The
+    /// candidates of a signature that exceeded it are not in the list: it has to be searched for by itself.
     pub(super) counts_per_query: Vec<ProbeCounts>,
-    /// What the budget left out of the candidates of a single signature.
+    /// The number that the budget left out of the candidates of a single signature.
     pub(super) beyond: Option<BudgetExceeded>,
 }
 
@@ -111,6 +111,7 @@ pub(super) fn compare(
     let mut compared = 0;
     let mut rest = candidates.iter().peekable();
     view.live_documents(&ids, &mut |id, row| {
+        // Rows come for live documents only, so candidates without one are passed over.
         while let Some(candidate) = rest.next_if(|candidate| candidate.id <= id) {
             if candidate.id == id {
                 compared += 1;

@@ -1,9 +1,9 @@
-//! What a search keeps of the candidates that it has scored.
+//! The best of the candidates that a search has scored.
 
 use crate::query::bounds::ResolvedBounds;
 use crate::query::candidates::ProbeCounts;
 use crate::query::score::{Order, Rank, Scored};
-use crate::query::verify::Verdict;
+use crate::query::verify::CallerVerdict;
 use crate::types::{BudgetExceeded, Document};
 
 /// Which of the documents within the bounds a search keeps.
@@ -35,7 +35,7 @@ pub(super) struct TopK {
     limit: usize,
     order: Order,
     held: Vec<Scored>,
-    /// What ranks below this is not among the best.
+    /// A document that ranks below this is not among the best.
     floor: Rank,
 }
 
@@ -112,24 +112,24 @@ impl TopK {
     }
 }
 
-/// What was found for one signature.
+/// The documents that were found for one signature.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundDocuments {
     pub(super) near: TopK,
     /// Number of candidates that were compared.
     pub(super) compared: usize,
     /// True once an identical document is held: no other is looked for.
     pub(crate) is_identical: bool,
     /// Verdicts of the caller on documents with the signature that is searched for.
-    pub(super) verdicts: Vec<(u64, Verdict)>,
+    pub(super) verdicts: Vec<(u64, CallerVerdict)>,
     /// An identical document, where it was read to see that it lives.
     pub(super) known: Option<(u64, Document<'static>)>,
-    /// What was counted against the budget.
+    /// Counts to compare with the budget.
     pub(crate) counts: ProbeCounts,
     pub(super) beyond: Option<BudgetExceeded>,
 }
 
-impl Found {
+impl FoundDocuments {
     pub(super) fn new(limit: usize, order: Order) -> Self {
         Self {
             near: TopK::new(limit, order),

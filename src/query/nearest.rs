@@ -11,8 +11,8 @@ use crate::query::plan::Families;
 use crate::query::request::check_signatures;
 use crate::query::score::Order;
 use crate::query::search::SearchSpec;
-use crate::query::stages::{Goal, StagedSearch};
-use crate::query::verify::{Ask, Outside, Verify};
+use crate::query::stages::{NearestGoal, StagedSearch};
+use crate::query::verify::{Verify, asking};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::types::{DocumentId, Matches};
@@ -125,39 +125,36 @@ impl<'a, A> Nearest<'a, A> {
     }
 
     /// Answers in stages, where a panic of the caller is not treated as damage.
-    fn answer(self, goal: Goal) -> Result<Vec<Matches>> {
+    fn answer(self, goal: NearestGoal) -> Result<Vec<Matches>> {
         let (families, order) = match self.family()? {
             Family::SimHash => (Families::TABLES, Order::Distance),
             _ => (Families::BANDS, Order::Similarity),
         };
         let context = self.view.context();
         check_signatures(context, self.signatures)?;
-        let outside = Outside::default();
-        let ask = self
-            .verify
-            .as_deref()
-            .map(|verify| |index, id, _: f64| outside.ask(|| verify(index, DocumentId::new(id))));
-        let search = StagedSearch {
-            spec: SearchSpec {
-                families,
-                order,
-                exclude: self.options.exclude.map(DocumentId::get),
-                verify: ask.as_ref().map(|ask| ask as &Ask<'_>),
-                with_payloads: self.options.with_payloads,
-                ..SearchSpec::new(self.view, Collector::Top(goal.limit()))
-            },
-            goal,
-            min_recall: self.options.min_recall.unwrap_or(DEFAULT_MIN_RECALL),
-            scans: self.options.scan != Some(false),
-        };
         let signatures: Vec<&Signature> = self.signatures.iter().collect();
-        let answers = context.run_checked(|| search.run(&signatures));
-        outside.leave();
+        let answers = asking(self.verify.as_deref(), |verify| {
+            let search = StagedSearch {
+                spec: SearchSpec {
+                    families,
+                    order,
+                    exclude: self.options.exclude.map(DocumentId::get),
+                    verify,
+                    with_payloads: self.options.with_payloads,
+                    ..SearchSpec::new(self.view, Collector::Top(goal.limit()))
+                },
+                goal,
+                min_recall: self.options.min_recall.unwrap_or(DEFAULT_MIN_RECALL),
+                scans: self.options.scan != Some(false),
+            };
+            context.run_checked(|| search.run(&signatures))
+        });
         answers.inspect(|answers| context.note_queries(answers.len()))
     }
 
     /// The documents within `factor` times the radius, where these are in range.
-    fn goal_within(&self, radius: f64, factor: f64) -> Result<Goal> {
+    fn goal_within(&self, radius: f64, factor: f64) -> Result<NearestGoal> {
+        // 1 is the distance of documents that share nothing; of bits no bound matters.
         let max_radius = match self.family()? {
             Family::SimHash => f64::MAX,
             _ => 1.0,
@@ -169,7 +166,7 @@ impl<'a, A> Nearest<'a, A> {
         if !(1.0..=f64::MAX).contains(&factor) {
             return Err(Error::invalid("factor", factor, "1 or more"));
         }
-        Ok(Goal::Within { radius, factor })
+        Ok(NearestGoal::Within { radius, factor })
     }
 
     /// The family that is asked, checked with all other parameters.
@@ -271,7 +268,7 @@ impl<'a> Nearest<'a> {
     /// [`Error::Io`] if the file cannot be read; what the closure of [`verify`](Self::verify) returns, or
     /// [`Error::InvalidParameter`] if that is not 0 to 1.
     pub fn run(self) -> Result<Matches> {
-        let goal = Goal::First(self.n);
+        let goal = NearestGoal::First(self.n);
         self.answer(goal)?.pop().or_bug("the answer to a signature")
     }
 
@@ -354,7 +351,7 @@ impl<'a> Nearest<'a, Vec<Matches>> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn run(self) -> Result<Vec<Matches>> {
-        let goal = Goal::First(self.n);
+        let goal = NearestGoal::First(self.n);
         self.answer(goal)
     }
 

@@ -1,4 +1,4 @@
-//! What a search asks of the lanes: the codes of one signature or of many.
+//! The codes that a search looks for in the lanes: those of one signature or of many.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::read::PostingTable;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
 
-/// What is asked of the tables.
+/// The extent to which tables are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AskedTables {
     None,
@@ -119,7 +119,7 @@ pub(super) struct IdenticalLane {
 /// The codes of signatures in the lanes that are probed for them.
 #[derive(Debug)]
 pub(crate) struct ProbePlan {
-    /// Those of the bands, then those of the tables.
+    /// The lanes of the bands, then those of the tables.
     lanes: Vec<ProbedLane>,
     /// Signature by signature, one code for each lane.
     codes: Vec<u64>,
@@ -203,6 +203,7 @@ impl ProbePlan {
             found == expected || !is_asked,
             "found {found} codes of signatures, expected {expected}"
         );
+        // Rows of codes have one width, those included for which nothing is asked.
         self.codes.resize(expected, 0);
         Ok(())
     }

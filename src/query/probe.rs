@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::{CodeRange, ProbeControl, TOMBSTONE_LANE};
 use crate::invariant::{OrBug, invariant};
-use crate::query::buckets::{Begin, Bucket, LaneProbe, read_first, read_whole};
+use crate::query::buckets::{Begin, LaneProbe, ReadBucket, read_first, read_whole};
 use crate::query::candidates::{
     Budget, Candidate, CandidateSource, Candidates, Gathered, MAX_IDENTICAL_TRIES,
 };
@@ -29,8 +29,8 @@ pub(super) struct Probe<'p> {
     /// equal documents are then returned apart from the other candidates.
     pub(super) folds_equal: bool,
     probes: Vec<LaneProbe>,
-    /// What has been read of the first bucket: the whole, or with a budget what may be read of it.
-    first: Option<Bucket>,
+    /// The first bucket as far as it has been read: the whole, or with a budget the part that it allows.
+    first: Option<ReadBucket>,
 }
 
 impl<'p> Probe<'p> {
@@ -52,7 +52,7 @@ impl<'p> Probe<'p> {
         }
     }
 
-    fn read_one(&self, probe: &LaneProbe, most: usize, begin: Begin) -> Result<Bucket> {
+    fn read_one(&self, probe: &LaneProbe, most: usize, begin: Begin) -> Result<ReadBucket> {
         let mut buckets = read_first(self.view, std::slice::from_ref(probe), most, begin)?;
         buckets.pop().or_bug("a bucket")
     }
@@ -61,7 +61,7 @@ impl<'p> Probe<'p> {
     /// them with the signature; of those that share equally many, the first by id. Buckets that were cut
     /// count less than all others: of a cut bucket, only its id decides whether a document was read.
     fn within(mut self, budget: Budget) -> Result<Candidates> {
-        let mut buckets: Vec<Bucket> = self.first.take().into_iter().collect();
+        let mut buckets: Vec<ReadBucket> = self.first.take().into_iter().collect();
         let unread = self.unread(buckets.len())?;
         let most = budget.postings();
         buckets.extend(read_first(self.view, unread, most, Begin::ExactCode)?);
@@ -69,6 +69,7 @@ impl<'p> Probe<'p> {
         invariant!(read == expected, "read {read} of {expected} buckets");
         let mut weighed = self.weigh(&buckets);
         weighed.retain(|weighed| Some(weighed.candidate.id) != self.exclude);
+        // Deleted documents are counted only where they would displace others.
         if weighed.len() > budget.documents() {
             leave_out_deleted(self.view, &mut weighed)?;
         }
@@ -95,12 +96,13 @@ impl<'p> Probe<'p> {
     }
 
     /// Returns the candidates in these buckets, ascending by id.
-    fn weigh(&self, buckets: &[Bucket]) -> Vec<WeighedCandidate> {
+    fn weigh(&self, buckets: &[ReadBucket]) -> Vec<WeighedCandidate> {
         let mut found: Vec<(Candidate, bool)> = Vec::new();
         for (probe, bucket) in self.probes.iter().zip(buckets) {
             let candidates = self.candidates_in(probe, bucket);
             found.extend(candidates.map(|candidate| (candidate, bucket.is_cut)));
         }
+        // Equal candidates stand together afterwards, whole buckets (`false`) first.
         found.sort_unstable();
         let candidates = found.chunk_by(|(a, _), (b, _)| a == b).filter_map(|same| {
             let whole_buckets = same.partition_point(|(_, is_cut)| !is_cut);
@@ -113,7 +115,11 @@ impl<'p> Probe<'p> {
         candidates.collect()
     }
 
-    fn candidates_in(&self, probe: &LaneProbe, bucket: &Bucket) -> impl Iterator<Item = Candidate> {
+    fn candidates_in(
+        &self,
+        probe: &LaneProbe,
+        bucket: &ReadBucket,
+    ) -> impl Iterator<Item = Candidate> {
         let postings = bucket.postings.iter();
         postings
             .filter(|posting| probe.accepts(self.plan, **posting))
@@ -127,7 +133,7 @@ impl<'p> Probe<'p> {
     }
 
     /// Returns the first documents with the signature's exact code, ascending.
-    fn exact_candidates(&self, probe: &LaneProbe, bucket: &Bucket) -> Vec<Candidate> {
+    fn exact_candidates(&self, probe: &LaneProbe, bucket: &ReadBucket) -> Vec<Candidate> {
         let exact = bucket.postings.iter().filter(|p| p.code == probe.code);
         let candidate = |posting: &Posting| probe.candidate(self.plan, *posting);
         exact.take(MAX_IDENTICAL_TRIES).map(candidate).collect()

@@ -10,7 +10,7 @@ use crate::query::bounds::{Bounds, SearchOptions};
 use crate::query::candidates::Budget;
 use crate::query::collect::Collector;
 use crate::query::search::SearchSpec;
-use crate::query::verify::{Ask, Outside, Verify};
+use crate::query::verify::{Verify, asking};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
@@ -34,13 +34,13 @@ use crate::types::{DocumentId, Matches, Overlaps};
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 pub trait OneOrMany: sealed::Sealed {
-    /// What a query about it is answered by.
+    /// The answer to a query.
     type Answer;
 
     /// The candidates of one signature, or those of each of many.
     type Candidates;
 
-    /// What a question about shared passages is answered by.
+    /// The answer to a query for shared passages.
     type Overlaps;
 
     #[doc(hidden)]
@@ -247,16 +247,16 @@ impl<'a, A> Query<'a, A> {
         self
     }
 
-    /// Compares at most so many of the documents that share a bucket with the signature: those that
+    /// Compares at most this number of the documents that share a bucket with the signature: those that
     /// share the most buckets with it, of such as share equally many the ones that were inserted first.
     /// No limit if not given. A budget bounds what a query costs where buckets are hot, and it can change
     /// the answer: [`Matches::budget_exceeded`] then says so. A query with a budget never chooses to compare
     /// with every document.
     ///
-    /// Of each bucket at most as many postings are read as the budget has documents, and 1,024 at
+    /// A query reads at most as many postings of each bucket as the budget has documents, and 1,024 at
     /// least, of each run and each piece of the index in memory: those of the documents that were
     /// inserted first, or in a table those from the fingerprint's own code on. Buckets that were not read
-    /// to their end count less than those that were: they tell the documents apart less.
+    /// to their end count less than those that were: they distinguish the documents less.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -333,21 +333,17 @@ impl<'a, A> Query<'a, A> {
             let expected = "none: a scan compares with every document";
             return Err(Error::invalid("probe_budget", budget, expected));
         }
-        let outside = Outside::default();
-        let ask = self
-            .verify
-            .as_deref()
-            .map(|verify| |index, id, _: f64| outside.ask(|| verify(index, DocumentId::new(id))));
-        let spec = SearchSpec {
-            bounds: Some(&bounds),
-            budget,
-            exclude: options.exclude.map(DocumentId::get),
-            verify: ask.as_ref().map(|ask| ask as &Ask<'_>),
-            with_payloads: options.with_payloads,
-            ..SearchSpec::new(self.view, Collector::up_to(options.limit))
-        };
-        let answer = context.run_checked(|| run(&spec));
-        outside.leave();
+        let answer = asking(self.verify.as_deref(), |verify| {
+            let spec = SearchSpec {
+                bounds: Some(&bounds),
+                budget,
+                exclude: options.exclude.map(DocumentId::get),
+                verify,
+                with_payloads: options.with_payloads,
+                ..SearchSpec::new(self.view, Collector::up_to(options.limit))
+            };
+            context.run_checked(|| run(&spec))
+        });
         answer.inspect(|_| context.note_queries(self.signatures.len()))
     }
 }

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::format::DocumentRow;
 use crate::invariant::OrBug;
 use crate::query::bounds::ResolvedBounds;
-use crate::query::collect::Found;
-use crate::query::score::Subject;
+use crate::query::collect::FoundDocuments;
+use crate::query::score::Scorer;
 use crate::query::search::SearchSpec;
 use crate::read::VisitShare;
 use crate::sketch::Signature;
@@ -45,7 +45,7 @@ impl SearchSpec<'_> {
     }
 
     /// Returns what the store has for each signature, not verified.
-    pub(super) fn scan_found(&self, signatures: &[&Signature]) -> Result<Vec<Found>> {
+    pub(super) fn scan_found(&self, signatures: &[&Signature]) -> Result<Vec<FoundDocuments>> {
         if signatures.is_empty() {
             return Ok(Vec::new());
         }
@@ -63,6 +63,7 @@ impl SearchSpec<'_> {
             bounds: self.bounds.filter(|_| self.verify.is_none()),
             exclude: self.exclude,
         };
+        // Every thread has its own lists, which are joined at the end: no lock is taken for a row.
         let threads = available_parallelism().map_or(1, NonZeroUsize::get);
         let nothing = vec![self.nothing(); signatures.len()];
         let mut shares = vec![nothing; threads.min(MAX_THREADS)];
@@ -86,7 +87,7 @@ impl SearchSpec<'_> {
     }
 }
 
-/// What is compared with every document.
+/// The signatures that are compared with every document.
 struct Scan<'s> {
     context: &'s SharedContext,
     signatures: Vec<EncodedSignature<'s>>,
@@ -103,7 +104,7 @@ struct EncodedSignature<'s> {
 
 impl Scan<'_> {
     /// Compares the row of a document with each signature.
-    fn compare(&self, id: u64, bytes: &[u8], all: &mut [Found]) -> Result<()> {
+    fn compare(&self, id: u64, bytes: &[u8], all: &mut [FoundDocuments]) -> Result<()> {
         let shape = self.context.shape();
         let row = DocumentRow::decode(id, bytes, shape)?;
         if Some(id) == self.exclude {
@@ -114,8 +115,8 @@ impl Scan<'_> {
             found.compared += 1;
             if row.is_empty() == signature.is_empty() {
                 let agreement = layout.map_or(0, |layout| layout.agreement(values, row.values()));
-                let subject = Subject::new(signature);
-                let scored = subject.scored(self.context, id, agreement, row.fingerprint());
+                let scorer = Scorer::new(signature);
+                let scored = scorer.scored(self.context, id, agreement, row.fingerprint());
                 if self.bounds.is_none_or(|bounds| scored.is_within(bounds)) {
                     found.push(scored);
                 }

@@ -102,11 +102,11 @@ impl Scored {
 
 /// The signature of a search, which is compared with the stored documents.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct Scorer<'a> {
     signature: &'a Signature,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> Scorer<'a> {
     pub(crate) fn new(signature: &'a Signature) -> Self {
         Self { signature }
     }
@@ -160,6 +160,7 @@ impl<'a> Subject<'a> {
         distance: u32,
         codes: impl FnOnce(&mut Vec<u64>) -> Result<()>,
     ) -> Result<bool> {
+        // Codes of 64 bits or fewer are whole fingerprints, whose buckets were compared bit by bit.
         let codes_are_exact = context
             .lanes
             .design()
@@ -170,6 +171,7 @@ impl<'a> Subject<'a> {
         if bounds.max_distance.is_none_or(|most| distance <= most) {
             return Ok(true);
         }
+        // Beyond the distance only a shared band makes a candidate.
         if !bounds.probes_bands() {
             return Ok(false);
         }

@@ -7,18 +7,18 @@ use crate::format::{DOCUMENTS, no_row};
 use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::query::bounds::ResolvedBounds;
 use crate::query::candidates::{Budget, Candidate, CandidateSource, MAX_IDENTICAL_TRIES, compare};
-use crate::query::collect::{Collector, Found, TopK};
+use crate::query::collect::{Collector, FoundDocuments, TopK};
 use crate::query::equal_classes::EqualMembers;
 use crate::query::plan::{Families, IdenticalLane, ProbePlan};
 use crate::query::probe::Probe;
-use crate::query::score::{Order, Scored, Subject};
+use crate::query::score::{Order, Scored, Scorer};
 use crate::query::sweep::{Sweep, for_each_piece, in_threads};
-use crate::query::verify::{Ask, Verdict};
+use crate::query::verify::{Ask, CallerVerdict};
 use crate::read::ReadView;
 use crate::sketch::{EmptyDocuments, Signature};
 use crate::types::{DocumentId, Matches, Scope};
 
-/// What is searched for, in what, and what is kept.
+/// The view that is searched, the bounds, and the documents that are kept.
 #[derive(Clone, Copy)]
 pub(crate) struct SearchSpec<'q> {
     pub(crate) view: &'q dyn ReadView,
@@ -63,7 +63,11 @@ impl<'q> SearchSpec<'q> {
 
     /// Returns what is in the buckets of one signature. A caller who verifies is asked, by `index`,
     /// about identical documents alone.
-    pub(super) fn find_in_buckets(&self, index: usize, signature: &Signature) -> Result<Found> {
+    pub(super) fn find_in_buckets(
+        &self,
+        index: usize,
+        signature: &Signature,
+    ) -> Result<FoundDocuments> {
         let plan = self.plan([signature])?;
         let lane = plan.identical_lane();
         let mut probe = Probe::new(self.view, &plan, self.budget, self.exclude);
@@ -90,6 +94,7 @@ impl<'q> SearchSpec<'q> {
             };
             for (signature, mut found) in piece.iter().zip(all) {
                 let index = answers.len();
+                // A sweep counts what goes beyond a budget but cannot choose: probes do.
                 answers.push(if found.counts.is_over {
                     self.probe(index, signature)?
                 } else {
@@ -115,7 +120,7 @@ impl<'q> SearchSpec<'q> {
         first_index: usize,
         signatures: &[&Signature],
         plan: &mut ProbePlan,
-    ) -> Result<Option<Vec<Found>>> {
+    ) -> Result<Option<Vec<FoundDocuments>>> {
         let lane = plan.identical_lane();
         let sweep = Sweep::new(self.view, plan, self.budget, self.exclude);
         self.collect(first_index, signatures, lane, sweep)
@@ -142,6 +147,7 @@ impl<'q> SearchSpec<'q> {
         if self.scans(scan, signatures.len()) {
             return self.scan(signatures);
         }
+        // A transaction is of one thread, and so is the closure of a caller.
         let Some(view) = self.view.shared().filter(|_| self.verify.is_none()) else {
             return self.sweep(signatures);
         };
@@ -194,7 +200,7 @@ impl<'q> SearchSpec<'q> {
         signatures: &[&Signature],
         lane: Option<IdenticalLane>,
         mut source: impl CandidateSource,
-    ) -> Result<Option<Vec<Found>>> {
+    ) -> Result<Option<Vec<FoundDocuments>>> {
         let mut all = vec![self.nothing(); signatures.len()];
         let mut compared = Vec::new();
         // Nothing outranks an identical document, so where one is wanted it ends the search.
@@ -213,6 +219,7 @@ impl<'q> SearchSpec<'q> {
             return Ok(None);
         };
         if !compared.is_empty() {
+            // Some that were compared to find an identical one may be beyond the budget.
             if self.budget.is_some() {
                 forget_left_out(&candidates.list, &mut all);
             }
@@ -241,7 +248,7 @@ impl<'q> SearchSpec<'q> {
         signatures: &[&Signature],
         lane: IdenticalLane,
         exact: &[Candidate],
-        found: &mut [Found],
+        found: &mut [FoundDocuments],
     ) -> Result<Vec<Candidate>> {
         let mut compared = Vec::new();
         if lane.has_whole_signatures && self.verify.is_none() {
@@ -279,13 +286,13 @@ impl<'q> SearchSpec<'q> {
 
     /// Keeps a scored document alone if it is identical to the signature and, where the caller verifies, to
     /// the document as well.
-    fn take_identical(&self, index: usize, id: u64, found: &mut Found) -> Result<()> {
+    fn take_identical(&self, index: usize, id: u64, found: &mut FoundDocuments) -> Result<()> {
         let scored = found.near.of_id(id).filter(|_| !found.is_identical);
         let Some(scored) = scored.filter(|s| s.is_identical(self.view.context())) else {
             return Ok(());
         };
         let verdict = self.verdict(index, id, self.floor())?;
-        if verdict != Verdict::NotAsked {
+        if verdict != CallerVerdict::NotAsked {
             found.verdicts.push((id, verdict));
             if verdict.similarity().unwrap_or(scored.similarity) < 1.0 {
                 return Ok(());
@@ -302,7 +309,7 @@ impl<'q> SearchSpec<'q> {
         &self,
         signatures: &[&Signature],
         candidates: &[Candidate],
-        found: &mut [Found],
+        found: &mut [FoundDocuments],
     ) -> Result<()> {
         for candidate in candidates {
             let (id, query_index) = (candidate.id, candidate.query_index as usize);
@@ -313,8 +320,8 @@ impl<'q> SearchSpec<'q> {
             };
             let found = at_mut(found, query_index)?;
             let signature = *at(signatures, query_index)?;
-            let subject = Subject::new(signature);
-            found.push(subject.scored(self.view.context(), id, 0, signature.fingerprint()));
+            let scorer = Scorer::new(signature);
+            found.push(scorer.scored(self.view.context(), id, 0, signature.fingerprint()));
             found.is_identical = true;
             found.known = Some((id, document));
             break;
@@ -327,7 +334,7 @@ impl<'q> SearchSpec<'q> {
         &self,
         signatures: &[&Signature],
         candidates: &[Candidate],
-        all: &mut [Found],
+        all: &mut [FoundDocuments],
     ) -> Result<()> {
         let context = self.view.context();
         // A posting in memory may be of a document that was deleted, which only its row shows.
@@ -339,10 +346,10 @@ impl<'q> SearchSpec<'q> {
         self.score_measured(measured, all)?;
         compare(self.view, unread, &mut |candidate, row| {
             let query_index = candidate.query_index as usize;
-            let subject = Subject::new(at(signatures, query_index)?);
+            let scorer = Scorer::new(at(signatures, query_index)?);
             let found = at_mut(all, query_index)?;
             found.compared += 1;
-            let score = subject.score(context, candidate.id, row, self.bounds)?;
+            let score = scorer.score(context, candidate.id, row, self.bounds)?;
             if let Some(scored) = score.filter(|scored| self.accepts(scored)) {
                 found.near.push(scored);
             }
@@ -351,7 +358,7 @@ impl<'q> SearchSpec<'q> {
     }
 
     /// Scores flushed documents by the distances of their codes.
-    fn score_measured(&self, candidates: &[Candidate], all: &mut [Found]) -> Result<()> {
+    fn score_measured(&self, candidates: &[Candidate], all: &mut [FoundDocuments]) -> Result<()> {
         let mut compared = 0;
         for candidate in candidates {
             if self.view.is_dead(candidate.id) {
@@ -377,7 +384,7 @@ impl<'q> SearchSpec<'q> {
         signature: &Signature,
         equal: &EqualMembers,
         compared: &[Candidate],
-        found: &mut Found,
+        found: &mut FoundDocuments,
     ) -> Result<()> {
         let (context, limit) = (self.view.context(), self.collector.limit());
         for class in equal.classes() {
@@ -396,7 +403,7 @@ impl<'q> SearchSpec<'q> {
             };
             let mut score = None;
             self.view.live_documents(one, &mut |id, row| {
-                score = Subject::new(signature).score(context, id, &row, self.bounds)?;
+                score = Scorer::new(signature).score(context, id, &row, self.bounds)?;
                 Ok(())
             })?;
             found.compared += count;
@@ -414,14 +421,14 @@ impl<'q> SearchSpec<'q> {
         self.verify.is_some() || self.bounds.is_none_or(|bounds| scored.is_within(bounds))
     }
 
-    pub(super) fn nothing(&self) -> Found {
+    pub(super) fn nothing(&self) -> FoundDocuments {
         // Before it is known which are verified, or within the budget, none can be left out.
         let keeps_all = self.verify.is_some() || self.budget.is_some();
         let limit = match keeps_all {
             true => usize::MAX,
             false => self.collector.limit(),
         };
-        Found::new(limit, self.order)
+        FoundDocuments::new(limit, self.order)
     }
 
     /// Returns the similarity below which no document is wanted.
@@ -430,16 +437,16 @@ impl<'q> SearchSpec<'q> {
     }
 
     /// Asks the caller, if it verifies, how similar a document is.
-    fn verdict(&self, index: usize, id: u64, floor: f64) -> Result<Verdict> {
+    fn verdict(&self, index: usize, id: u64, floor: f64) -> Result<CallerVerdict> {
         let Some(ask) = self.verify else {
-            return Ok(Verdict::NotAsked);
+            return Ok(CallerVerdict::NotAsked);
         };
-        Ok(ask(index, id, floor)?.map_or(Verdict::Unknown, Verdict::Similarity))
+        Ok(ask(index, id, floor)?.map_or(CallerVerdict::Unknown, CallerVerdict::Similarity))
     }
 
     /// Replaces estimates by the similarities of a caller who verifies, and keeps the best within the
     /// bounds.
-    pub(crate) fn verify_found(&self, index: usize, found: &mut Found) -> Result<()> {
+    pub(crate) fn verify_found(&self, index: usize, found: &mut FoundDocuments) -> Result<()> {
         if self.verify.is_none() && self.budget.is_none() {
             return Ok(());
         }
@@ -453,6 +460,7 @@ impl<'q> SearchSpec<'q> {
             held.sort_unstable_by_key(Scored::rank);
         }
         for scored in held {
+            // No document is verified twice: identical ones have their verdicts.
             let known = found.verdicts.iter().find(|(id, _)| *id == scored.id);
             let verdict = match known {
                 Some((_, verdict)) => *verdict,
@@ -473,18 +481,19 @@ impl<'q> SearchSpec<'q> {
     pub(crate) fn matches(
         &self,
         signature: &Signature,
-        found: Found,
+        found: FoundDocuments,
         scope: Scope,
     ) -> Result<Matches> {
         let context = self.view.context();
         if !context.is_filed(signature) {
             return Ok(Matches::none(scope));
         }
-        let subject = Subject::new(signature);
+        let scorer = Scorer::new(signature);
         let mut known = found.known;
         let near = found.near.into_sorted();
         let mut matches = Vec::with_capacity(near.len());
         for scored in near {
+            // The row of an identical document was read to see that it lives.
             let document = match known.take_if(|(id, _)| *id == scored.id) {
                 Some((_, document)) => document,
                 None => self
@@ -492,7 +501,7 @@ impl<'q> SearchSpec<'q> {
                     .document_of(scored.id, self.with_payloads)?
                     .ok_or_else(|| no_row(DOCUMENTS, scored.id, 4))?,
             };
-            let mut matched = subject.matched(context, &scored, document);
+            let mut matched = scorer.matched(context, &scored, document);
             matched.has_payload = self.with_payloads;
             matched.beyond = found.beyond;
             matches.push(matched);
@@ -574,7 +583,7 @@ impl<'q> SearchSpec<'q> {
 
 /// Takes out documents that the budget left out of the candidates: they do not count, even if they have
 /// been compared. An identical one, after which nothing else was looked for, stays.
-fn forget_left_out(candidates: &[Candidate], all: &mut [Found]) {
+fn forget_left_out(candidates: &[Candidate], all: &mut [FoundDocuments]) {
     for (query_index, found) in (0..).zip(all) {
         if !found.is_identical {
             found.near.retain(|scored| {

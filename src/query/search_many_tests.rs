@@ -1,13 +1,13 @@
 use crate::error::Error;
 use crate::options::StoreOptions;
-use crate::query::bounds::{Bounds, Family};
+use crate::query::bounds::{Bounds, Family, SearchOptions};
 use crate::sample::one_in;
 use crate::schema::{Combine, MinHash, Schema, SimHash};
 use crate::sketch::EmptyDocuments;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::transaction::WriteTransaction;
-use crate::types::{Document, DocumentId, Novelty, Record};
+use crate::types::{Document, DocumentId, Match, Matches, Novelty, Record, Scope};
 
 use super::*;
 
@@ -172,6 +172,86 @@ fn many_are_answered_as_each_alone() {
             }
         }
     }
+}
+
+/// A scan, a document that is left out, a budget and a limit.
+#[test]
+fn options_hold_for_many_as_for_each_alone() {
+    let mut random = Random(2);
+    for schema in schemas() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = create(&folder, "s", &schema, 60);
+        fill(&store, &mut random);
+        let snapshot = store.snapshot().unwrap();
+        let signatures = random.signatures(&schema, 40);
+        let all = snapshot.query(&signatures).run().unwrap();
+        let exclude = all.iter().flatten().next().map(Match::id);
+        assert!(exclude.is_some());
+        let base = SearchOptions::default();
+        for options in [
+            SearchOptions { exclude, ..base },
+            SearchOptions {
+                exclude,
+                probe_budget: Some(3),
+                ..base
+            },
+            SearchOptions {
+                exclude,
+                scan: Some(true),
+                limit: Some(2),
+                ..base
+            },
+            SearchOptions {
+                scan: Some(false),
+                limit: Some(1),
+                ..base
+            },
+        ] {
+            let many = snapshot.query(&signatures).options(options).run().unwrap();
+            let found = |matches: &Matches| matches.iter().any(|found| Some(found.id()) == exclude);
+            assert_eq!(
+                many.iter().any(found),
+                options.exclude.is_none(),
+                "{options:?}"
+            );
+            for (signature, together) in signatures.iter().zip(many) {
+                let alone = snapshot.query(signature).options(options).run().unwrap();
+                assert_eq!(together, alone, "{options:?}");
+                let is_scan = alone.scope() == Scope::Scan;
+                assert_eq!(is_scan, options.scan == Some(true), "{options:?}");
+            }
+        }
+    }
+}
+
+/// The error for a bound below the schema's threshold names the method that allows it.
+#[test]
+fn a_lower_recall_can_be_accepted() {
+    let schema = &schemas()[0];
+    let folder = tempfile::tempdir().unwrap();
+    let store = create(&folder, "s", schema, 60);
+    let half = [vec![1; 16], vec![2; 16]].concat();
+    let signatures = [vec![1; 32], half].map(Signature::from_minhash);
+    for signature in &signatures {
+        store.insert(Document::without_key(), signature).unwrap();
+    }
+    let snapshot = store.snapshot().unwrap();
+    let one = || snapshot.query(&signatures[0]).min_similarity(0.4);
+    let refused = one().run().unwrap_err().to_string();
+    assert!(refused.contains("accept_lower_recall"), "{refused}");
+    let found = one().accept_lower_recall().run().unwrap();
+    let scanned = one().scan().run().unwrap();
+    assert_eq!((found.len(), &found[..]), (2, &scanned[..]));
+    let probability = schema.minhash().unwrap().probability(0.4);
+    assert_eq!(
+        (found.recall(), scanned.recall()),
+        (Some(probability), None)
+    );
+    let many = snapshot.query(&signatures).min_similarity(0.4);
+    assert_eq!(many.accept_lower_recall().run().unwrap()[0], found);
+    let pairs = || snapshot.pairs().min_similarity(0.4);
+    assert!(pairs().run().is_err());
+    assert_eq!(pairs().accept_lower_recall().run().unwrap().count(), 1);
 }
 
 #[test]

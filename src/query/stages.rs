@@ -8,7 +8,7 @@ use crate::format::Posting;
 use crate::index::{CodeRange, ProbeControl};
 use crate::invariant::at;
 use crate::query::candidates::{Candidate, Gathered};
-use crate::query::collect::{Found, TopK};
+use crate::query::collect::{FoundDocuments, TopK};
 use crate::query::plan::{ProbePlan, ProbedLane};
 use crate::query::score::{Order, Scored};
 use crate::query::search::SearchSpec;
@@ -20,13 +20,13 @@ use crate::types::{Matches, Scope};
 /// A document in this many costs less to look up by itself than to pass by in a scan of all.
 const SCANNED_PER_LOOKUP: u64 = 16;
 
-/// So many postings of short buckets are read in any case.
+/// The number of postings of short buckets that are read in any case.
 const MIN_POSTINGS: u64 = 1_024;
 
 /// Number of documents that a scan for many signatures may hold at once, 32 bytes each.
 const MAX_HELD: u64 = 1 << 21;
 
-/// Of the documents that may be missing, this part may be missing because they were not verified.
+/// The part of the documents that may be missing which may be missing because they were not verified.
 const UNVERIFIED_SHARE: f64 = 0.01;
 
 /// Number of documents that are verified at least before the last of the best is looked at.
@@ -34,14 +34,14 @@ const MIN_VERIFIED: usize = 16;
 
 /// Which documents answer.
 #[derive(Clone, Copy)]
-pub(super) enum Goal {
+pub(super) enum NearestGoal {
     /// So many, the nearest.
     First(usize),
     /// One within `factor` times the radius.
     Within { radius: f64, factor: f64 },
 }
 
-impl Goal {
+impl NearestGoal {
     pub(super) fn limit(self) -> usize {
         match self {
             Self::First(n) => n,
@@ -70,12 +70,12 @@ impl Stage {
     }
 }
 
-/// What is known of the answer for one signature after some stages.
+/// The answer for one signature as it is known after some stages.
 struct StagedAnswer {
     compared: usize,
-    /// What the caller returned for documents.
+    /// The similarities that the caller returned for documents.
     verdicts: HashMap<u64, Option<f64>>,
-    found: Found,
+    found: FoundDocuments,
     stage: Stage,
     recall: f64,
     is_enough: bool,
@@ -86,7 +86,7 @@ struct StagedAnswer {
 pub(super) struct StagedSearch<'q> {
     /// By similarity, or by distance: of one family, without bounds.
     pub(super) spec: SearchSpec<'q>,
-    pub(super) goal: Goal,
+    pub(super) goal: NearestGoal,
     pub(super) min_recall: f64,
     pub(super) scans: bool,
 }
@@ -118,8 +118,9 @@ impl StagedSearch<'_> {
     fn in_all_buckets(&self, signatures: &[&Signature]) -> Result<Vec<StagedAnswer>> {
         let spec = self.spec;
         let Some(view) = spec.view.shared().filter(|_| spec.verify.is_none()) else {
-            let signatures = signatures.iter().enumerate();
             return signatures
+                .iter()
+                .enumerate()
                 .map(|(index, signature)| self.in_buckets(index, signature))
                 .collect();
         };
@@ -155,6 +156,7 @@ impl StagedSearch<'_> {
             (answer.recall, answer.is_enough) = (1.0, true);
             return Ok(answer);
         }
+        // Shorter buckets hold the longer ones: each stage replaces what the one before has found.
         for dropped in 0..=self.max_dropped() {
             let found = match dropped {
                 0 => Some(self.spec.find_in_buckets(index, signature)?),
@@ -181,6 +183,7 @@ impl StagedSearch<'_> {
     /// For how many signatures one scan looks.
     fn scanned_together(&self) -> usize {
         let limit = self.goal.limit() as u64;
+        // A list of the best is trimmed at twice its length; who verifies needs all candidates.
         let held = match self.spec.verify {
             None => limit.saturating_mul(2).min(self.spec.view.documents()),
             Some(_) => self.spec.view.documents(),
@@ -210,7 +213,7 @@ impl StagedSearch<'_> {
         &self,
         answer: &mut StagedAnswer,
         index: usize,
-        mut found: Found,
+        mut found: FoundDocuments,
         stage: Stage,
     ) -> Result<()> {
         let first_left = self.verify_best(&mut found, index, &mut answer.verdicts)?;
@@ -227,7 +230,7 @@ impl StagedSearch<'_> {
     /// have so small an estimate as those that are left. Returns the first of these.
     fn verify_best(
         &self,
-        found: &mut Found,
+        found: &mut FoundDocuments,
         index: usize,
         verdicts: &mut HashMap<u64, Option<f64>>,
     ) -> Result<Option<Scored>> {
@@ -243,6 +246,7 @@ impl StagedSearch<'_> {
         let max_missed = (1.0 - self.min_recall) * UNVERIFIED_SHARE;
         for candidates in candidates.chunks(self.goal.limit().max(MIN_VERIFIED)) {
             let (first, last) = (candidates.first().copied(), found.near.nth(last));
+            // The list is full, and what is left has smaller estimates than the first of these.
             if let Some((first, last)) = first.zip(last)
                 && self.unverified_probability(last.similarity, &first) <= max_missed
             {
@@ -283,7 +287,12 @@ impl StagedSearch<'_> {
 
     /// Returns the probability that a document as near as the answer must have would have been found by a stage
     /// and verified, and whether the answer will do.
-    fn judge(&self, found: &mut Found, stage: Stage, first_left: Option<Scored>) -> (f64, bool) {
+    fn judge(
+        &self,
+        found: &mut FoundDocuments,
+        stage: Stage,
+        first_left: Option<Scored>,
+    ) -> (f64, bool) {
         let recall_at = |scored: &Scored| {
             let unverified = first_left.map_or(0.0, |left| {
                 self.unverified_probability(scored.similarity, &left)
@@ -291,7 +300,7 @@ impl StagedSearch<'_> {
             self.probability(stage, scored) * (1.0 - unverified)
         };
         match self.goal {
-            Goal::First(n) => {
+            NearestGoal::First(n) => {
                 let last = n.checked_sub(1).map(|last| found.near.nth(last));
                 let recall = match (stage, last) {
                     // None are asked for, or all were looked at.
@@ -302,7 +311,7 @@ impl StagedSearch<'_> {
                 let is_complete = !matches!(last, Some(None));
                 (recall, is_complete && recall >= self.min_recall)
             }
-            Goal::Within { radius, factor } => {
+            NearestGoal::Within { radius, factor } => {
                 let distance = |scored: &Scored| match self.spec.order {
                     Order::Distance => f64::from(scored.distance),
                     Order::Similarity => 1.0 - scored.similarity,
@@ -324,7 +333,11 @@ impl StagedSearch<'_> {
     }
 
     /// The documents that share a short bucket; `None` if these have so many postings that a scan costs less.
-    fn in_short_buckets(&self, signature: &Signature, dropped: u8) -> Result<Option<Found>> {
+    fn in_short_buckets(
+        &self,
+        signature: &Signature,
+        dropped: u8,
+    ) -> Result<Option<FoundDocuments>> {
         let plan = self.spec.plan([signature])?;
         let Some(mut candidates) = self.candidates_in_short_buckets(&plan, dropped)? else {
             return Ok(None);
@@ -385,6 +398,7 @@ impl StagedSearch<'_> {
                 design.shortened_probability_at(scored.distance, dropped)
             });
         }
+        // A short bucket stands for fewer rows, which more documents share.
         let banding = match dropped {
             0 => context.schema.minhash().map(|minhash| minhash.banding()),
             _ => lanes.leading_banding(),

@@ -23,11 +23,11 @@ use crate::threads::spawn_scoped;
 /// small batches have several pieces.
 const PIECE_SIGNATURES: usize = if cfg!(test) { 100 } else { 16_384 };
 
-/// So many candidates, some of them counted several times, are held together unless a single
+/// The number of candidates, some of them counted several times, that are held together unless a single
 /// signature has more: 48 bytes each with what their verification needs.
 const PIECE_CANDIDATES: usize = if cfg!(test) { 500 } else { 1 << 20 };
 
-/// So many buckets of a lane are asked for together, by 40 bytes each.
+/// The number of buckets of a lane that are asked for together, by 40 bytes each.
 const PIECE_RANGES: usize = if cfg!(test) { 1_000 } else { 1 << 19 };
 
 /// Number of candidates with an exact code beyond which all but the first of each signature are dropped.
@@ -37,7 +37,7 @@ const MAX_EXACT: usize = if cfg!(test) { 50 } else { 1 << 18 };
 /// candidates to hold: its halves are shown instead.
 ///
 /// # Errors
-/// Those of `take`, and [`Error::Bug`](crate::Error::Bug) if it refuses a piece that has no halves.
+/// The errors of `take`, and [`Error::Bug`](crate::Error::Bug) if it refuses a piece that has no halves.
 pub(crate) fn for_each_piece<'b, T>(
     batch: &'b [T],
     mut take: impl FnMut(&'b [T]) -> Result<bool>,
@@ -114,6 +114,7 @@ impl<'c> Sweep<'c> {
         // Each signature may ask for thousands of buckets.
         let buckets = lane.near_codes(self.view.context(), 0).count();
         let share = (PIECE_RANGES / buckets.max(1)) as u32;
+        // At most `PIECE_SIGNATURES`.
         let end = self.plan.signatures() as u32;
         let mut start = 0;
         while start < end {
@@ -142,6 +143,7 @@ impl<'c> Sweep<'c> {
             // It counts all postings.
             ranges.iter_mut().for_each(|range| range.near = None);
         }
+        // Of a lane on disk blocks follow each other by code; a hash table has no order.
         if view.sweeps_by_code() {
             ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));
         }
@@ -180,6 +182,7 @@ impl<'c> Sweep<'c> {
                 SweepControl::End
             })
         };
+        // Ranges of one signature do not overlap, so no posting is shown to it twice in a lane.
         view.sweep(lane.table, lane.lane, &ranges, &mut visit)?;
         for (counted, count) in self.counts_per_query.iter_mut().zip(counts) {
             counted.postings = counted.postings.max(count);

@@ -11,9 +11,9 @@ use crate::types::DocumentId;
 /// caller cannot compute it; then the estimate stands.
 pub(crate) type ExactSimilarity = Result<Option<f64>>;
 
-/// What the caller's verification says about a document.
+/// The result of asking a caller who verifies about a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum CallerVerdict {
     /// The caller does not verify.
     NotAsked,
     /// The caller cannot compute the similarity: the estimate decides.
@@ -21,7 +21,7 @@ pub(super) enum Verdict {
     Similarity(f64),
 }
 
-impl Verdict {
+impl CallerVerdict {
     /// Returns the similarity that replaces the estimate.
     pub(super) fn similarity(self) -> Option<f64> {
         match self {
@@ -82,6 +82,20 @@ impl Outside {
             resume_unwind(panic);
         }
     }
+}
+
+/// Runs a search that asks a caller who verifies. A panic of the caller's closure goes on afterwards,
+/// outside of the engine.
+pub(super) fn asking<T>(
+    verify: Option<&Verify<'_>>,
+    search: impl FnOnce(Option<&Ask<'_>>) -> Result<T>,
+) -> Result<T> {
+    let outside = Outside::default();
+    let ask =
+        verify.map(|verify| |index, id, _: f64| outside.ask(|| verify(index, DocumentId::new(id))));
+    let answer = search(ask.as_ref().map(|ask| ask as &Ask<'_>));
+    outside.leave();
+    answer
 }
 
 /// Returns the similarity, or an error if it is not a number from 0 to 1.

@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Deref;
 
 use crate::id::DocumentId;
-use crate::types::document::Document;
-use crate::types::key_text::key_text;
+use crate::types::document::{Document, key_text};
 
 /// The candidates that a probe with a budget left out: see
 /// [`Query::probe_budget`](crate::Query::probe_budget).
@@ -60,7 +58,8 @@ impl fmt::Display for BudgetExceeded {
 /// assert_eq!(found.payload(), Some(&b"a title"[..])); // `None` without `with_payloads`
 /// assert_eq!((found.similarity(), found.is_exact(), found.distance()), (Some(1.0), false, Some(0)));
 /// assert_eq!(found.budget_exceeded(), None);
-/// println!("{}", found.key_str().unwrap_or("without a key".into()));
+/// assert_eq!(found.key_str().as_deref(), Some("page/1")); // for people
+/// assert_eq!(found.to_string(), "page/1, similarity 1.000, distance 0");
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +72,23 @@ pub struct Match {
     pub(crate) is_exact: bool,
     pub(crate) distance: Option<u32>,
     pub(crate) beyond: Option<BudgetExceeded>,
+}
+
+/// The key as text, or the id, and how near the document is.
+impl fmt::Display for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.key_str() {
+            Some(key) => write!(f, "{key}")?,
+            None => write!(f, "document {}", self.id)?,
+        }
+        if let Some(similarity) = self.similarity {
+            write!(f, ", similarity {similarity:.3}")?;
+        }
+        match self.distance {
+            Some(distance) => write!(f, ", distance {distance}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Match {
@@ -202,7 +218,7 @@ impl Matches {
     /// both bounds that must be met one is), or all documents were scanned. If a budget left documents
     /// out, neither holds: see [`budget_exceeded`](Self::budget_exceeded).
     ///
-    /// Of [`Nearest`](crate::Nearest) it is the probability that a document as near as the last one was
+    /// In an answer of [`Nearest`](crate::Nearest) it is the probability that a document as near as the last one was
     /// found, 1 after a scan (a little less where [candidates are verified](crate::Nearest::verify)), and 0 where fewer were found than asked for without a scan.
     #[must_use]
     pub fn recall(&self) -> Option<f64> {
@@ -234,28 +250,4 @@ impl Matches {
     }
 }
 
-impl Deref for Matches {
-    type Target = [Match];
-
-    fn deref(&self) -> &[Match] {
-        &self.matches
-    }
-}
-
-impl IntoIterator for Matches {
-    type Item = Match;
-    type IntoIter = std::vec::IntoIter<Match>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.matches.into_iter()
-    }
-}
-
-impl<'m> IntoIterator for &'m Matches {
-    type Item = &'m Match;
-    type IntoIter = std::slice::Iter<'m, Match>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.matches.iter()
-    }
-}
+dereferences_to_list!(Matches, matches: Match);

@@ -2,9 +2,39 @@
 //!
 //! Imports no other folder but `sketch`. Any folder may import it.
 
+/// Lets an answer be read as the list that it has in a field, and iterated over.
+macro_rules! dereferences_to_list {
+    ($answer:ident, $list:ident: $item:ident) => {
+        impl std::ops::Deref for $answer {
+            type Target = [$item];
+
+            fn deref(&self) -> &[$item] {
+                &self.$list
+            }
+        }
+
+        impl IntoIterator for $answer {
+            type Item = $item;
+            type IntoIter = std::vec::IntoIter<$item>;
+
+            fn into_iter(self) -> Self::IntoIter {
+                self.$list.into_iter()
+            }
+        }
+
+        impl<'m> IntoIterator for &'m $answer {
+            type Item = &'m $item;
+            type IntoIter = std::slice::Iter<'m, $item>;
+
+            fn into_iter(self) -> Self::IntoIter {
+                self.$list.iter()
+            }
+        }
+    };
+}
+
 mod check_report;
 mod document;
-mod key_text;
 mod matches;
 mod novelty;
 mod operation;
@@ -13,9 +43,8 @@ mod progress;
 
 pub(crate) use crate::id::DocumentId;
 pub use check_report::{CheckReport, Problem};
-pub use document::{Document, Record};
+pub use document::{Document, Record, key_text};
 pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
-pub use key_text::key_text;
 pub use matches::{BudgetExceeded, Match, Matches, Scope};
 pub use novelty::{Novelty, Revision, Upserted};
 pub use operation::{Operation, Report};

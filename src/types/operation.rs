@@ -80,7 +80,7 @@ impl<'a, R: Report> Operation<'a, R> {
     ///
     /// # Errors
     ///
-    /// Those of the method that described it, and [`Error::Stopped`](crate::Error::Stopped) if the
+    /// The errors of the method that described it, and [`Error::Stopped`](crate::Error::Stopped) if the
     /// progress callback breaks off.
     pub fn run(self) -> Result<R> {
         let (work, settings) = (self.work, self.settings);

@@ -1,11 +1,10 @@
 //! Documents that share passages with a query.
 
 use std::borrow::Cow;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 
 use crate::id::DocumentId;
-use crate::types::document::Document;
-use crate::types::key_text::key_text;
+use crate::types::document::{Document, key_text};
 
 /// A document that shares passages with a query, by the hashes that are kept of both.
 ///
@@ -227,31 +226,7 @@ impl Overlaps {
     }
 }
 
-impl Deref for Overlaps {
-    type Target = [Overlap];
-
-    fn deref(&self) -> &[Overlap] {
-        &self.overlaps
-    }
-}
-
-impl IntoIterator for Overlaps {
-    type Item = Overlap;
-    type IntoIter = std::vec::IntoIter<Overlap>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.overlaps.into_iter()
-    }
-}
-
-impl<'m> IntoIterator for &'m Overlaps {
-    type Item = &'m Overlap;
-    type IntoIter = std::slice::Iter<'m, Overlap>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.overlaps.iter()
-    }
-}
+dereferences_to_list!(Overlaps, overlaps: Overlap);
 
 /// A passage of a text that many documents have: see
 /// [`ContainmentQuery::frequent_passages`](crate::ContainmentQuery::frequent_passages).

@@ -43,7 +43,7 @@ const UNITS_PER_CALL: u64 = 4_096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// What is being done.
+    /// The part of the operation that is under way.
     pub phase: Phase,
     /// How much of it is done, in the unit of the phase.
     pub done: u64,
@@ -125,52 +125,38 @@ impl Phase {
     /// Returns what the phase counts, such as "documents".
     #[must_use]
     pub fn unit(self) -> &'static str {
+        self.name_and_unit().1
+    }
+
+    fn name_and_unit(self) -> (&'static str, &'static str) {
         match self {
-            Self::VerifyingPages | Self::CheckingFreePages | Self::ScanningPages => "bytes",
-            Self::ReadingDocuments
-            | Self::CheckingDocuments
-            | Self::RemovingDuplicates
-            | Self::WritingDocuments
-            | Self::StoringDocuments
-            | Self::DecidingDocuments
-            | Self::EvictingDocuments => "documents",
-            Self::CheckingPostings
-            | Self::SortingPostings
-            | Self::WritingPostings
-            | Self::FinishingMerges
-            | Self::MergingRuns
-            | Self::CountingPostings => "postings",
-            Self::CopyingRows | Self::CountingRows => "rows",
-            Self::MovingPages => "passes",
-            Self::JoiningLanes => "lanes",
+            Self::VerifyingPages => ("verifying pages", "bytes"),
+            Self::CheckingFreePages => ("checking free pages", "bytes"),
+            Self::ScanningPages => ("searching pages for rows", "bytes"),
+            Self::ReadingDocuments => ("reading documents", "documents"),
+            Self::CheckingDocuments => ("checking documents", "documents"),
+            Self::CheckingPostings => ("checking postings", "postings"),
+            Self::SortingPostings => ("sorting postings", "postings"),
+            Self::WritingPostings => ("writing postings", "postings"),
+            Self::RemovingDuplicates => ("removing documents with repeated keys", "documents"),
+            Self::CopyingRows => ("copying rows", "rows"),
+            Self::WritingDocuments => ("writing documents", "documents"),
+            Self::StoringDocuments => ("storing documents", "documents"),
+            Self::EvictingDocuments => ("evicting documents", "documents"),
+            Self::FinishingMerges => ("finishing merges", "postings"),
+            Self::MergingRuns => ("merging runs", "postings"),
+            Self::MovingPages => ("moving pages", "passes"),
+            Self::JoiningLanes => ("comparing documents", "lanes"),
+            Self::DecidingDocuments => ("deciding on documents", "documents"),
+            Self::CountingRows => ("counting rows", "rows"),
+            Self::CountingPostings => ("counting postings", "postings"),
         }
     }
 }
 
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::VerifyingPages => "verifying pages",
-            Self::CheckingFreePages => "checking free pages",
-            Self::ScanningPages => "searching pages for rows",
-            Self::ReadingDocuments => "reading documents",
-            Self::CheckingDocuments => "checking documents",
-            Self::CheckingPostings => "checking postings",
-            Self::SortingPostings => "sorting postings",
-            Self::WritingPostings => "writing postings",
-            Self::RemovingDuplicates => "removing documents with repeated keys",
-            Self::CopyingRows => "copying rows",
-            Self::WritingDocuments => "writing documents",
-            Self::StoringDocuments => "storing documents",
-            Self::EvictingDocuments => "evicting documents",
-            Self::FinishingMerges => "finishing merges",
-            Self::MergingRuns => "merging runs",
-            Self::MovingPages => "moving pages",
-            Self::JoiningLanes => "comparing documents",
-            Self::DecidingDocuments => "deciding on documents",
-            Self::CountingRows => "counting rows",
-            Self::CountingPostings => "counting postings",
-        })
+        f.pad(self.name_and_unit().0)
     }
 }
 
@@ -219,12 +205,13 @@ impl<'a> Watch<'a> {
             done,
             total: total.into(),
         };
-        let answer = catch_unwind(AssertUnwindSafe(|| callback(progress)));
-        let answer = answer.unwrap_or_else(|panic| {
-            self.panic = Some(panic);
-            ControlFlow::Break(())
-        });
-        self.obey(answer)
+        match catch_unwind(AssertUnwindSafe(|| callback(progress))) {
+            Ok(answer) => self.obey(answer),
+            Err(panic) => {
+                self.panic = Some(panic);
+                self.obey(ControlFlow::Break(()))
+            }
+        }
     }
 
     /// Returns an error if a callback of the caller's breaks the work off.

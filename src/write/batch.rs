@@ -4,8 +4,8 @@
 use crate::error::Result;
 use crate::invariant::{OrBug, at, bug, invariant};
 use crate::query::{
-    Ask, Bounds, Budget, Collector, Earlier, ExactSimilarity, Found, ProbePlan, ResolvedBounds,
-    SearchSpec, Subject, find_keys, for_each_piece,
+    Ask, Bounds, Budget, Collector, Earlier, ExactSimilarity, FoundDocuments, ProbePlan,
+    ResolvedBounds, Scorer, SearchSpec, find_keys, for_each_piece,
 };
 use crate::read::ReadView;
 use crate::sketch::Signature;
@@ -115,7 +115,7 @@ struct LookedUp {
     same_key: Vec<Option<u64>>,
     /// For each document, the nearest stored one; `None` if they have so many candidates that they must be
     /// halved, or if each is to be searched for when its turn has come.
-    found: Option<Vec<Found>>,
+    found: Option<Vec<FoundDocuments>>,
 }
 
 impl BatchInsert {
@@ -238,7 +238,7 @@ impl BatchInsert {
             let stored = *at(&looked_up.same_key, query_index)?;
             let in_batch = || document.key().and_then(|key| dedup.id_of_key(key));
             let novelty = if let Some(id) = stored.or_else(in_batch) {
-                Novelty::KeyExists(Subject::new(signature).compare(&*target, id)?)
+                Novelty::KeyExists(Scorer::new(signature).compare(&*target, id)?)
             } else {
                 let best = self.best(&*target, caller, &dedup, query_index, found)?;
                 let beyond = best.budget_exceeded();
@@ -264,7 +264,7 @@ impl BatchInsert {
         caller: Option<&AskCaller<'_>>,
         dedup: &BatchDedup<'_>,
         query_index: usize,
-        found: Option<Found>,
+        found: Option<FoundDocuments>,
     ) -> Result<Matches> {
         let (index, context) = (self.novelties.len(), view.context());
         let signature = dedup.signature(query_index)?;
@@ -285,10 +285,10 @@ impl BatchInsert {
         {
             return search.probe(index, signature);
         }
-        let subject = Subject::new(signature);
+        let scorer = Scorer::new(signature);
         for (id, other) in in_batch.documents {
             // Documents in one bucket need not be within the bounds of a score.
-            let scored = subject.score_signature(context, id, other, &self.bounds)?;
+            let scored = scorer.score_signature(context, id, other, &self.bounds)?;
             if let Some(scored) = scored {
                 let exact_similarity = self.ask(caller, index, id, found.floor(&self.bounds))?;
                 if let Some(scored) = scored.verified(exact_similarity, Some(&self.bounds)) {

@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, SweepControl, VisitProbe};
-use crate::query::{Bounds, Budget, Collector, SearchSpec, Subject};
+use crate::query::{Bounds, Budget, Collector, Scorer, SearchSpec};
 use crate::read::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
 use crate::sketch::Signature;
 use crate::state::SharedContext;
@@ -30,7 +30,7 @@ pub(crate) fn find_duplicate(
     if let Some(key) = document.key()
         && let Some(id) = source.find_key(key)?
     {
-        let same = Subject::new(signature).compare(source, id)?;
+        let same = Scorer::new(signature).compare(source, id)?;
         return Ok(DuplicateCheck {
             novelty: Some(Novelty::KeyExists(same)),
             beyond: None,

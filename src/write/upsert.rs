@@ -5,7 +5,7 @@ use crate::engine::{DOCUMENTS, EngineResult, PAYLOADS};
 use crate::error::Result;
 use crate::format::{DocumentRow, RowHead, encode_payload};
 use crate::invariant::{OrBug, invariant};
-use crate::query::{Bounds, Subject};
+use crate::query::{Bounds, Scorer};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Revision, Upserted};
@@ -140,12 +140,12 @@ fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -
     let has_bounds = context.schema.has_families();
     let bounds = has_bounds.then(|| Bounds::new().resolve(&context.schema, false));
     let bounds = bounds.transpose()?;
-    let subject = Subject::new(signature);
+    let scorer = Scorer::new(signature);
     let mut revision = None;
     source.live_documents(&[id], &mut |id, row| {
-        let compared = subject.compare_row(context, id, &row);
+        let compared = scorer.compare_row(context, id, &row);
         let document = source.to_document(id, &row.head, false)?;
-        let last = subject.matched(context, &compared, document);
+        let last = scorer.matched(context, &compared, document);
         // The bytes are compared and not the estimate: values cut to few bits can agree in all
         // positions where the whole values differ.
         revision = Some(if row.has_signature_of(&as_stored) {

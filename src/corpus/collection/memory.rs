@@ -197,8 +197,8 @@ impl JoinSource for MemoryDocuments {
         self.rows.len()
     }
 
-    fn holds_signatures(&self) -> bool {
-        true
+    fn held_signatures(&self) -> Option<Arc<SignatureBatch>> {
+        Some(Arc::clone(&self.signatures))
     }
 
     fn signatures(&self, _: &[u64], _: bool, _: usize) -> Result<Arc<SignatureBatch>> {

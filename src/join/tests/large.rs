@@ -1,7 +1,7 @@
 //! Large buckets, equal documents, and what is expected and said of a join.
 
 use super::*;
-use crate::join::settings::JoinOptions;
+use crate::join::settings::PairOptions;
 use crate::query::Bounds;
 use crate::snapshot::Snapshot;
 
@@ -31,7 +31,7 @@ fn equal_documents_are_not_compared_with_each_other() {
         let (_folder, snapshot) = of_equal(count, 4_000 / part as u64, schema);
         for batch_documents in [None, Some(1_000 / part)] {
             let bounds = Bounds::new();
-            let options = JoinOptions::default();
+            let options = PairOptions::default();
             let mut links = join(&snapshot, bounds, options, true, batch_documents);
             assert_eq!(links.by_ref().count(), count - 1);
             assert_eq!(links.comparisons(), 0);
@@ -69,11 +69,11 @@ fn comparisons_are_counted() {
             }
             pairs
         };
-        let options = JoinOptions::default();
+        let options = PairOptions::default();
         let mut pairs = joined(options);
         assert_eq!(pairs.by_ref().count(), 150);
         assert_eq!(pairs.comparisons(), 150 * 149 / 2);
-        let options = JoinOptions {
+        let options = PairOptions {
             max_bucket: Some(10),
             ..options
         };
@@ -172,7 +172,7 @@ fn expectations_are_near_what_happens() {
         let mut pairs = join(
             &snapshot,
             Bounds::new(),
-            JoinOptions::default(),
+            PairOptions::default(),
             false,
             None,
         );

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::sketch::KeptShingle;
 use crate::types::PlacedPassage;
 
-/// So many places in the document are followed at once: of a shingle that is repeated more often, the first.
+/// The number of places in the document that are followed at once: of a shingle that is repeated more often, the first.
 const TRIED_PLACES: usize = 64;
 
 /// A document's kept shingles, in order, and by their hashes.

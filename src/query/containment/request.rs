@@ -83,7 +83,7 @@ impl<A> fmt::Debug for ContainmentQuery<'_, A> {
     }
 }
 
-/// What an answer may hold.
+/// The bounds of an answer.
 #[derive(Clone, Copy, Debug)]
 struct ContainmentBounds {
     share_of: ShareOf,
@@ -281,15 +281,10 @@ impl ContainmentBounds {
     }
 
     fn answers(&self, view: &dyn ReadView, signatures: &[&Signature]) -> Result<Vec<Overlaps>> {
-        let mut answers = Vec::with_capacity(signatures.len());
-        for_each_piece(signatures, |piece| {
-            let Some(shared) = SharedHashes::find(view, piece, self.max_frequency)? else {
-                return Ok(false);
-            };
-            self.add_answers(view, piece, &shared, &mut answers)?;
-            Ok(true)
-        })?;
-        Ok(answers)
+        let cap = self.max_frequency;
+        by_piece(view, signatures, cap, |piece, shared, answers| {
+            self.add_answers(view, piece, shared, answers)
+        })
     }
 
     fn frequent_passages(
@@ -297,18 +292,13 @@ impl ContainmentBounds {
         view: &dyn ReadView,
         signatures: &[&Signature],
     ) -> Result<Vec<Vec<FrequentPassage>>> {
-        let mut answers = Vec::with_capacity(signatures.len());
-        for_each_piece(signatures, |piece| {
-            // Without a cap: the documents are counted.
-            let Some(shared) = SharedHashes::find(view, piece, u64::MAX)? else {
-                return Ok(false);
-            };
+        // Without a cap: the documents are counted.
+        by_piece(view, signatures, u64::MAX, |piece, shared, answers| {
             for signature in piece {
-                answers.push(self.runs_of(signature, &shared)?);
+                answers.push(self.runs_of(signature, shared)?);
             }
-            Ok(true)
-        })?;
-        Ok(answers)
+            Ok(())
+        })
     }
 
     fn runs_of(
@@ -404,6 +394,7 @@ impl ContainmentBounds {
                 passages: None,
                 scale,
             };
+            // The share of the document is known once its row is read.
             let decides = self.share_of != ShareOf::Document;
             if overlap.shared >= self.min_shared
                 && !(decides && overlap.query_share() < self.min_share)
@@ -442,6 +433,24 @@ impl ContainmentBounds {
             overlaps.truncate(limit);
         }
     }
+}
+
+/// Answers signatures piece by piece, from the documents that share hashes with those of a piece.
+fn by_piece<T>(
+    view: &dyn ReadView,
+    signatures: &[&Signature],
+    cap: u64,
+    add: impl Fn(&[&Signature], &SharedHashes, &mut Vec<T>) -> Result<()>,
+) -> Result<Vec<T>> {
+    let mut answers = Vec::with_capacity(signatures.len());
+    for_each_piece(signatures, |piece| {
+        let Some(shared) = SharedHashes::find(view, piece, cap)? else {
+            return Ok(false);
+        };
+        add(piece, &shared, &mut answers)?;
+        Ok(true)
+    })?;
+    Ok(answers)
 }
 
 /// Converts a number of kept hashes, of which a signature has fewer than 2^32.

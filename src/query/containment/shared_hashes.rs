@@ -7,7 +7,7 @@ use crate::invariant::{OrBug, at, at_mut};
 use crate::read::{PostingTable, ReadView};
 use crate::sketch::Signature;
 
-/// So many postings are held together, unless a single query has more: 16 bytes each.
+/// The number of postings that are held together, unless a single query has more: 16 bytes each.
 const PIECE_POSTINGS: usize = if cfg!(test) { 200 } else { 1 << 24 };
 
 /// A posting that was found: the position of its code in the codes, and the document.
