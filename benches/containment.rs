@@ -85,7 +85,7 @@ fn build(path: &Path, pages: u64, words: u64) -> Result<()> {
             .collect();
         let signatures = sketching.add(|| {
             let signatures = texts.iter().map(|text| sketcher.text(text));
-            signatures.collect::<Result<Vec<Signature>>>()
+            signatures.collect::<Result<Vec<Signature>, _>>()
         })?;
         kept += signatures
             .iter()
@@ -123,7 +123,7 @@ fn ask(snapshot: &Snapshot, pages: u64, words: u64, queries: u64) -> Result<()> 
             .map(|number| paragraph(number, pages, words))
             .collect();
         let signatures = planted.iter().map(|(text, _)| sketcher.text(text));
-        let signatures = signatures.collect::<Result<Vec<Signature>>>()?;
+        let signatures = signatures.collect::<Result<Vec<Signature>, _>>()?;
         let answers = elapsed.add(|| snapshot.overlaps(&signatures).run())?;
         for ((_, page), answer) in planted.iter().zip(answers) {
             found += u64::from(answer.iter().any(|overlap| overlap.id().get() == *page));

@@ -61,9 +61,8 @@ fn main() {
 }
 
 fn schema() -> Result<Schema> {
-    Schema::builder()
-        .minhash(MinHash::new(VALUES as u16))
-        .build()
+    let minhash = MinHash::new(VALUES as u16);
+    Ok(Schema::builder().minhash(minhash).build()?)
 }
 
 fn build(path: &std::path::Path, count: u64, signature: fn(u64) -> Signature) -> Result<Store> {

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use redb_verified::EngineError;
 
+use resemblance_sketch::SketchError;
+
 use crate::types::DocumentId;
 
 /// What went wrong, told apart by what the caller can do about it.
@@ -360,6 +362,34 @@ impl Error {
             part,
             found: found.to_string(),
             expected: expected.to_string(),
+        }
+    }
+}
+
+impl From<SketchError> for Error {
+    /// Turns each variant into the one of its name.
+    fn from(error: SketchError) -> Self {
+        match error {
+            SketchError::Bug { what, file, line } => Self::Bug { what, file, line },
+            SketchError::InvalidParameter {
+                parameter,
+                found,
+                expected,
+            } => Self::invalid(parameter, found, expected),
+            SketchError::SignatureMismatch {
+                part,
+                found,
+                expected,
+            } => Self::signature(part, found, expected),
+            SketchError::NewerFormat { found, supported } => Self::NewerFormat { found, supported },
+            SketchError::Corrupt { place, detail } => Self::Corrupt { place, detail },
+            SketchError::SelfTest { detail } => Self::SelfTest { detail },
+            SketchError::MissingFeature { needed_by, feature } => {
+                Self::MissingFeature { needed_by, feature }
+            }
+            SketchError::NotUtf8 { offset_bytes } => Self::NotUtf8 { offset_bytes },
+            SketchError::Io { action, source } => Self::Io { action, source },
+            other => Self::Storage(Box::new(other)),
         }
     }
 }

@@ -100,7 +100,6 @@ mod build;
 mod corpus;
 mod engine;
 mod error;
-mod fingerprint;
 mod format;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -111,7 +110,6 @@ mod id;
 mod index;
 mod invariant;
 mod join;
-mod lanes;
 mod maintain;
 mod observe;
 mod options;
@@ -120,29 +118,27 @@ mod read;
 #[cfg(test)]
 #[path = "../tests/common/sample.rs"]
 mod sample;
-mod schema;
-mod sketch;
 mod snapshot;
 mod state;
 mod store;
 mod sync;
-mod text;
 mod threads;
 mod transaction;
 mod types;
 mod write;
+
+/// The rooms of `resemblance-sketch`, by the names that this crate's rooms use.
+pub(crate) use resemblance_sketch::{fingerprint, lanes, schema, sketch, text};
 
 pub use build::{BuildEstimate, BulkBuild, BulkOptions, BulkReport, DuplicateKeys, RebandReport};
 pub use corpus::{collection, dedup, eval, tune, verification};
 #[doc(hidden)]
 pub use engine::{Access, Files};
 pub use error::{Error, Result};
-pub use fingerprint::Fingerprint;
 pub use format::FORMAT_VERSION;
 pub use group_commit::{Closed, Queue, Ticket};
 pub use id::DocumentId;
 pub use join::{Clusters, Join, JoinEstimate, LeftOut, Pair, Pairs, SuspiciousCluster};
-pub use lanes::{Banding, TableDesign};
 pub use maintain::{
     BackupReport, BucketSample, BucketStats, Codec, CompactReport, EvictPolicy, EvictReport,
     ExistingKeys, ExportReport, IdRange, ImportReport, LaneStats, MergeStats, PairRule, PairScore,
@@ -154,16 +150,14 @@ pub use query::{
     Bounds, ContainmentQuery, Earlier, Family, Nearest, OneOrMany, Query, SearchOptions,
 };
 pub use read::Records;
-pub use schema::{
-    Combine, DesignReport, MinHash, MinHashSchema, Rebanding, Schema, SchemaBuilder, SimHash,
-};
-pub use sketch::{
-    Containment, DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Signature,
-    Sketcher, StreamedText, exact, feature_hash,
+pub use resemblance_sketch::{
+    Banding, Combine, Containment, DesignReport, DocumentFrequencies, EmptyDocuments, Fingerprint,
+    Language, MinHash, MinHashKind, MinHashSchema, Permutations, Rebanding, Schema, SchemaBuilder,
+    ShingleUnit, Signature, SimHash, SketchError, Sketcher, StreamedText, TableDesign, Text,
+    UNICODE_VERSION, exact, feature_hash,
 };
 pub use snapshot::Snapshot;
 pub use store::Store;
-pub use text::{Language, ShingleUnit, Text, UNICODE_VERSION};
 pub use transaction::WriteTransaction;
 pub use types::{
     BudgetExceeded, CheckReport, Document, FrequentPassage, Match, Matches, Novelty, Operation,

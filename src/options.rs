@@ -384,3 +384,16 @@ const MIN_PAGE_BYTES: u64 = 16 << 20;
 fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::{HELD_POSTING_BYTES, HELD_ROW_BYTES};
+
+    #[test]
+    fn the_default_cache_holds_what_the_choice_of_tables_counts_as_held() {
+        let options = StoreOptions::new();
+        assert_eq!(HELD_POSTING_BYTES, options.run_cache_bytes() as f64);
+        assert_eq!(HELD_ROW_BYTES, options.file_options().cache_bytes as f64);
+    }
+}

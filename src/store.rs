@@ -325,7 +325,7 @@ impl Store {
     /// [`Error::InvalidParameter`] if the schema does not take texts.
     #[doc(alias("fingerprint", "hash"))]
     pub fn sketch_text(&self, text: &str) -> Result<Signature> {
-        self.store().context.sketcher.text(text)
+        Ok(self.store().context.sketcher.text(text)?)
     }
 
     /// Inserts a document unless its key or a near-duplicate of it is in the store. The document is

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use resemblance::Error;
+use resemblance::{Error, SketchError};
 
 use resemblance_corpus::{BadDocument, CorpusError};
 
@@ -300,6 +300,12 @@ impl From<Error> for Failure {
             _ => FailureKind::Io,
         };
         Self::new(kind, message)
+    }
+}
+
+impl From<SketchError> for Failure {
+    fn from(error: SketchError) -> Self {
+        Error::from(error).into()
     }
 }
 

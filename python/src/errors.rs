@@ -43,9 +43,9 @@ pub(crate) trait OrRaise<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
 }
 
-impl<T> OrRaise<T> for Result<T, Error> {
+impl<T, E: Into<Error>> OrRaise<T> for Result<T, E> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T> {
-        self.map_err(|error| exception(py, &error))
+        self.map_err(|error| exception(py, &error.into()))
     }
 }
 

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use resemblance_sketch::metadata;
+
 use crate::error::{Error, Result};
-use crate::format::{checksum, metadata};
+use crate::format::checksum;
 use crate::sketch::DocumentFrequencies;
 
 pub(crate) const META: &str = "meta";
@@ -226,7 +228,7 @@ pub(crate) fn encode_meta(name: &str, value: &impl Serialize) -> Result<Vec<u8>>
 
 pub(crate) fn decode_meta<T: serde::de::DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
     match checksum::open(META, name.as_bytes(), bytes)? {
-        [KIND, body @ ..] => metadata::decode(name, body),
+        [KIND, body @ ..] => Ok(metadata::decode(name, body)?),
         found => {
             let detail = format!("found kind {:?}, expected {KIND}", found.first());
             Err(Error::corrupt(
@@ -240,7 +242,7 @@ pub(crate) fn decode_meta<T: serde::de::DeserializeOwned>(name: &str, bytes: &[u
 /// Reads the weights of features.
 pub(crate) fn decode_weights(bytes: &[u8]) -> Result<DocumentFrequencies> {
     let (documents, pairs) = decode_meta::<(u64, Vec<(u64, u64)>)>(WEIGHTS, bytes)?;
-    DocumentFrequencies::from_pairs(documents, pairs)
+    Ok(DocumentFrequencies::from_pairs(documents, pairs)?)
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ mod equal;
 mod filter;
 pub(crate) mod header;
 mod kept;
-pub(crate) mod metadata;
 mod posting;
 pub(crate) mod rows;
 mod run_descriptor;

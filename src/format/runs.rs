@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use resemblance_sketch::metadata;
+
 use crate::error::{Error, Result};
+use crate::format::checksum;
 use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
-use crate::format::{checksum, metadata};
 use crate::lanes::LaneRole;
 
 pub(crate) const RUNS: &str = "runs";
@@ -21,7 +23,7 @@ fn encode(table: &str, key: &[u8], value: &impl Serialize) -> Result<Vec<u8>> {
 
 fn decode<T: serde::de::DeserializeOwned>(table: &str, key: &[u8], bytes: &[u8]) -> Result<T> {
     match checksum::open(table, key, bytes)? {
-        [KIND, body @ ..] => metadata::decode(table, body),
+        [KIND, body @ ..] => Ok(metadata::decode(table, body)?),
         found => {
             let detail = format!("found kind {:?}, expected {KIND}", found.first());
             Err(Error::corrupt(checksum::place(table, key), detail))

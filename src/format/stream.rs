@@ -6,7 +6,6 @@ use std::io::{ErrorKind, Read};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, Result};
-use crate::format::metadata;
 #[cfg(any(test, fuzzing))]
 use crate::format::rows::encode_body;
 use crate::format::rows::{RowHead, Shape, decode_body};
@@ -15,6 +14,7 @@ use crate::invariant::OrBug;
 use crate::schema::Schema;
 use crate::sketch::{RecipeMark, Signature};
 use crate::types::{Document, KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
+use resemblance_sketch::metadata;
 
 const MAGIC: [u8; 8] = *b"RESEMBX\x1a";
 
@@ -82,8 +82,8 @@ impl StreamHeader {
         let (digest, schema) = rest.split_first_chunk().ok_or_else(cut)?;
         let decoded = metadata::decode::<Schema>("its schema", schema);
         let schema = decoded.and_then(|schema| schema.validate().map(|()| schema));
-        let schema = schema.map_err(|error| match error {
-            Error::SelfTest { .. } | Error::MissingFeature { .. } => error,
+        let schema = schema.map_err(|error| match Error::from(error) {
+            error @ (Error::SelfTest { .. } | Error::MissingFeature { .. }) => error,
             error => damaged(0, format!("its schema: {error}")),
         })?;
         Ok(Self {

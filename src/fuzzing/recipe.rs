@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-use crate::error::Error;
+use resemblance_sketch::SketchError;
+
 use crate::format::{decode_body, encode_signature};
 use crate::fuzzing::Input;
 use crate::schema::{MinHash, Schema, SimHash};
@@ -55,7 +56,7 @@ pub fn recipe(data: &[u8]) {
     }
     let schema = match builder.build() {
         Ok(schema) => schema,
-        Err(Error::InvalidParameter { .. } | Error::MissingFeature { .. }) => return,
+        Err(SketchError::InvalidParameter { .. } | SketchError::MissingFeature { .. }) => return,
         Err(error) => panic!("{error}"),
     };
     let sketcher = schema.sketcher();
@@ -128,7 +129,7 @@ fn whole_text<'t>(sketcher: &Sketcher, bytes: &'t [u8], sizes: [usize; 3]) -> Co
         Ok(text) => Cow::Borrowed(text),
         Err(wrong) => {
             let found = sketcher.text_reader(Pieces { bytes, sizes });
-            let Err(Error::NotUtf8 { offset_bytes }) = found else {
+            let Err(SketchError::NotUtf8 { offset_bytes }) = found else {
                 panic!("{found:?}, expected {wrong}");
             };
             assert_eq!(offset_bytes, wrong.valid_up_to() as u64);
@@ -184,6 +185,7 @@ fn ascii_shingles(recipe: Text, text: &str) -> Vec<String> {
             (characters.chars().map(String::from).collect(), "")
         }
         ShingleUnit::CodeTokens => (code_tokens(text), " "),
+        other => panic!("{other:?} has no definition here"),
     };
     let length = usize::from(recipe.length());
     match units.len() {
@@ -279,7 +281,7 @@ fn weighted(sketcher: &Sketcher, bytes: &[u8]) {
             assert!(features.iter().all(|(_, weight)| is_valid(*weight)));
             assert_eq!(made, backwards);
         }
-        (Err(Error::InvalidParameter { .. }), Err(Error::InvalidParameter { .. })) => {
+        (Err(SketchError::InvalidParameter { .. }), Err(SketchError::InvalidParameter { .. })) => {
             assert!(!features.iter().all(|(_, weight)| is_valid(*weight)));
         }
         other => panic!("{other:?}"),

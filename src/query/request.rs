@@ -53,8 +53,10 @@ pub trait OneOrMany: sealed::Sealed {
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Signature {}
-    impl Sealed for &super::Signature {}
-    impl<Q: AsRef<[super::Signature]> + ?Sized> Sealed for Q {}
+    impl Sealed for [super::Signature] {}
+    impl<const N: usize> Sealed for [super::Signature; N] {}
+    impl Sealed for Vec<super::Signature> {}
+    impl<Q: Sealed + ?Sized> Sealed for &Q {}
 }
 
 impl OneOrMany for Signature {
@@ -71,10 +73,31 @@ impl OneOrMany for Signature {
     }
 }
 
-impl OneOrMany for &Signature {
-    type Answer = Matches;
-    type Candidates = Vec<DocumentId>;
-    type Overlaps = Overlaps;
+macro_rules! answered_together {
+    ($many:ty $(, const $count:ident)?) => {
+        impl$(<const $count: usize>)? OneOrMany for $many {
+            type Answer = Vec<Matches>;
+            type Candidates = Vec<Vec<DocumentId>>;
+            type Overlaps = Vec<Overlaps>;
+
+            fn signatures(&self) -> &[Signature] {
+                self
+            }
+
+            fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
+                Ok(ids)
+            }
+        }
+    };
+}
+answered_together!([Signature]);
+answered_together!([Signature; N], const N);
+answered_together!(Vec<Signature>);
+
+impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
+    type Answer = Q::Answer;
+    type Candidates = Q::Candidates;
+    type Overlaps = Q::Overlaps;
 
     fn signatures(&self) -> &[Signature] {
         (**self).signatures()
@@ -82,20 +105,6 @@ impl OneOrMany for &Signature {
 
     fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
         (**self).of_candidates(ids)
-    }
-}
-
-impl<Q: AsRef<[Signature]> + ?Sized> OneOrMany for Q {
-    type Answer = Vec<Matches>;
-    type Candidates = Vec<Vec<DocumentId>>;
-    type Overlaps = Vec<Overlaps>;
-
-    fn signatures(&self) -> &[Signature] {
-        self.as_ref()
-    }
-
-    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
-        Ok(ids)
     }
 }
 

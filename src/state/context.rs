@@ -156,7 +156,7 @@ impl SharedContext {
             return Ok(());
         }
         let rows = signature.rows(self.shape.values);
-        self.lanes.band_codes(&rows, codes)
+        Ok(self.lanes.band_codes(&rows, codes)?)
     }
 
     /// Encodes the row of a document.

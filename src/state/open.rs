@@ -284,13 +284,15 @@ fn load(
     let may_write = admit(path, &meta)?;
     let found: UncheckedSchema = header::decode_meta(header::SCHEMA, &row(header::SCHEMA)?)?;
     let mut schema = found.into_unchecked();
-    schema.validate().map_err(|error| match error {
-        Error::SelfTest { .. } => error,
-        error => Error::corrupt("table meta, row schema", error.to_string()),
-    })?;
+    schema
+        .validate()
+        .map_err(|error| match Error::from(error) {
+            error @ Error::SelfTest { .. } => error,
+            error => Error::corrupt("table meta, row schema", error.to_string()),
+        })?;
     if Header::decode(&row(header::HEADER)?)?.has_weights() {
         schema = header::decode_weights(&row(header::WEIGHTS)?)
-            .and_then(|weights| schema.with_weights(weights))
+            .and_then(|weights| Ok(schema.with_weights(weights)?))
             .map_err(|error| Error::corrupt("table meta, row weights", error.to_string()))?;
     }
     let context = SharedContext::new(path.into(), schema, options.clone())?;

@@ -166,7 +166,9 @@ impl SourceTree {
                 Item::Use(item) if is_public(&item.vis) && !is_hidden(&item.attrs) => {
                     let mut found = Vec::new();
                     super::source_tree::leaves(&item.tree, &mut Vec::new(), &mut found);
-                    for (name, path) in found {
+                    // What other crates define they show themselves.
+                    let own = |path: &[String]| !path[0].starts_with("resemblance_");
+                    for (name, path) in found.into_iter().filter(|(_, path)| own(path)) {
                         let (path, defined) = self
                             .resolve(file, &path, 0)
                             .unwrap_or_else(|| panic!("{name} of {} is not found", file.path));

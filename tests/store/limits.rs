@@ -17,7 +17,7 @@ use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean};
 use resemblance::{
     Bounds, Document, DocumentId, Error, Family, MinHash, Novelty, Schema, Signature, SimHash,
-    Store, Text,
+    SketchError, Store, Text,
 };
 
 #[test]
@@ -115,7 +115,7 @@ fn a_recall_is_looked_at_even_where_the_bands_are_given() {
     for recall in [f64::NAN, 0.0, 1.0, -1.0] {
         let minhash = MinHash::new(128).banding(8, 4).recall(recall);
         let refused = Schema::builder().minhash(minhash).build().err();
-        let named = matches!(&refused, Some(Error::InvalidParameter { parameter, .. })
+        let named = matches!(&refused, Some(SketchError::InvalidParameter { parameter, .. })
             if *parameter == "recall");
         assert!(named, "{recall}: {refused:?}");
     }

@@ -41,8 +41,8 @@ fn hashes(numbers: std::ops::Range<u64>) -> Vec<u64> {
 }
 
 #[track_caller]
-fn mismatch<T: std::fmt::Debug>(result: Result<T>, part: &str) {
-    match result {
+fn mismatch<T: std::fmt::Debug>(result: Result<T, impl Into<Error>>, part: &str) {
+    match result.map_err(Into::into) {
         Err(error @ Error::SignatureMismatch { .. }) => {
             assert!(error.to_string().contains(part), "{error}");
         }
@@ -93,8 +93,8 @@ fn the_part_of_the_recipe_that_differs_is_named() {
 }
 
 #[track_caller]
-fn invalid<T: std::fmt::Debug>(result: Result<T>, name: &str) {
-    match result {
+fn invalid<T: std::fmt::Debug>(result: Result<T, impl Into<Error>>, name: &str) {
+    match result.map_err(Into::into) {
         Err(Error::InvalidParameter { parameter, .. }) => assert_eq!(parameter, name),
         other => panic!("{other:?}, expected {name} to be refused"),
     }

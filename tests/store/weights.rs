@@ -2,8 +2,8 @@
 
 use crate::common::{Place, check_clean};
 use resemblance::{
-    BulkOptions, Closed, Document, DocumentFrequencies, Error, MinHash, Schema, SimHash, Sketcher,
-    Store, Text,
+    BulkOptions, Closed, Document, DocumentFrequencies, Error, MinHash, Schema, SimHash,
+    SketchError, Sketcher, Store, Text,
 };
 
 const CORPUS: [&str; 6] = [
@@ -80,7 +80,7 @@ fn a_store_weighs_by_the_frequencies_that_it_keeps() {
     }
     assert!(matches!(
         sketcher.streamed_text(),
-        Err(Error::InvalidParameter { .. })
+        Err(SketchError::InvalidParameter { .. })
     ));
 }
 
@@ -104,7 +104,7 @@ fn other_weights_are_refused() {
     refused(&plain().sketcher());
     refused(&plain().with_weights(others.clone()).unwrap().sketcher());
     let weighed = store.sketcher().weighted_text("the cat", &others);
-    assert!(matches!(weighed, Err(Error::InvalidParameter { .. })));
+    assert!(matches!(weighed, Err(SketchError::InvalidParameter { .. })));
     // And the other way round.
     let other = Store::create(place.file("plain.rsm"), plain()).unwrap();
     let signature = store.sketch_text("the cat").unwrap();
@@ -165,7 +165,7 @@ fn what_cannot_use_weights_takes_none() {
         let refused = schema.with_weights(frequencies(&CORPUS));
         assert!(matches!(
             refused,
-            Err(Error::InvalidParameter {
+            Err(SketchError::InvalidParameter {
                 parameter: "weights",
                 ..
             })

@@ -12,7 +12,7 @@ use minhash::{Kernel, MinHasher, Permutations};
     unreachable_pub,
     reason = "not all of the crate's file is measured"
 )]
-#[path = "../../../src/sketch/hash.rs"]
+#[path = "../../../crates/resemblance-sketch/src/sketch/hash.rs"]
 mod hash;
 #[allow(
     dead_code,
@@ -20,7 +20,7 @@ mod hash;
     unused_imports,
     reason = "not all of the crate's file is measured"
 )]
-#[path = "../../../src/sketch/minhash/mod.rs"]
+#[path = "../../../crates/resemblance-sketch/src/sketch/minhash/mod.rs"]
 mod minhash;
 
 use crate::Result;

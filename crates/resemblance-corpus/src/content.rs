@@ -74,7 +74,7 @@ impl Content<'_> {
     /// Those of [`Sketcher::feature_hashes`].
     pub fn features(&self, sketcher: &Sketcher) -> resemblance::Result<Vec<u64>> {
         match self {
-            Self::Text(text) => sketcher.feature_hashes(text),
+            Self::Text(text) => Ok(sketcher.feature_hashes(text)?),
             other => Ok(other.sketch(sketcher, true)?.features.to_vec()),
         }
     }

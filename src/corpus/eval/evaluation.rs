@@ -334,7 +334,7 @@ impl Evaluation {
         if let Some(seeds) = &mut self.seeds {
             seeds.add(&compared)?;
         }
-        tally.add(&compared, |other| own.jaccard(at(signatures, other)?))
+        tally.add(&compared, |other| Ok(own.jaccard(at(signatures, other)?)?))
     }
 
     fn count_near(&mut self, document: usize, exact: &[Partner], nearby: Nearby) -> Result<()> {

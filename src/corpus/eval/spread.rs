@@ -220,16 +220,20 @@ impl SeedRecall {
             let expected = "MinHash of sets of features, which other seeds can be tried with";
             Error::invalid("schema", "none", expected)
         })?;
-        let lanes = LaneSet::new(Some((minhash.banding(), minhash.code_bits())), None)?
+        let lanes = LaneSet::new(Some((minhash.banding(), minhash.code_bits())), None)
+            .map_err(Error::from)?
             .of_value_bits(minhash.layout().bits());
-        let sketchers = (1..=seeds).map(|seed| schema.minhash_sketcher(seed));
+        let sketchers = (1..=seeds).map(|seed| schema.minhash_sketcher(seed).map_err(Error::from));
         let sketchers: Vec<_> = sketchers.collect::<Result<_>>()?;
         let mut codes = Vec::new();
         for hashes in features {
             for sketcher in &sketchers {
                 on_document()?;
-                let signature = sketcher.hashes(hashes.iter().copied())?;
-                lanes.band_codes(&signature.rows(Some(minhash.layout())), &mut codes)?;
+                let signature = sketcher
+                    .hashes(hashes.iter().copied())
+                    .map_err(Error::from)?;
+                let rows = signature.rows(Some(minhash.layout()));
+                lanes.band_codes(&rows, &mut codes).map_err(Error::from)?;
             }
         }
         let threshold = minhash.threshold();

@@ -92,5 +92,5 @@ fn weights(schema: &Schema, text: &Text, document: &str) -> Result<WeightedSet<u
         let rarity = schema.weights().map_or(1.0, |weights| weights.weight(hash));
         shingles.push((hash, rarity));
     });
-    WeightedSet::new(shingles)
+    Ok(WeightedSet::new(shingles)?)
 }

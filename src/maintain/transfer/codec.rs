@@ -12,7 +12,6 @@ use crate::query::Bounds;
 use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
-use xxhash_rust::xxh3::xxh3_128;
 
 /// Turns the signatures of a schema into bytes, bytes into signatures, and signatures into the codes
 /// under which a store with this schema indexes them: for programs that keep signatures elsewhere, or
@@ -35,48 +34,6 @@ use xxhash_rust::xxh3::xxh3_128;
 pub struct Codec {
     /// That of a store which has this schema and no file.
     context: Arc<SharedContext>,
-}
-
-impl Signature {
-    /// Returns a hash of all that the signature consists of, for tables of signatures of one schema:
-    /// equal signatures have equal digests, and two of a hundred million different ones agree with a
-    /// probability of 10⁻²³. Section 14 of `format-spec.md` specifies it.
-    ///
-    /// ```
-    /// use resemblance::{MinHash, Schema, Text};
-    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// let sketcher = schema.sketcher();
-    /// let digests = [sketcher.text("a b c")?.digest(), sketcher.text("c b a")?.digest()];
-    /// assert_eq!(digests[0], digests[1]);
-    /// assert_ne!(digests[0], sketcher.text("a b d")?.digest());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    #[must_use]
-    pub fn digest(&self) -> u128 {
-        let value_bits = self.value_bits().map_or(0, u8::from);
-        // 256 bits are told from none by their bytes.
-        let simhash_bits = self.simhash_bits().map_or(0, |bits| bits as u8);
-        let mut bytes = vec![value_bits, simhash_bits, u8::from(self.is_empty())];
-        for value in self.minhash().into_iter().flatten() {
-            bytes.extend(value.to_le_bytes());
-        }
-        for hash in self.bottom_k().into_iter().flatten() {
-            bytes.extend(hash.to_le_bytes());
-        }
-        if let Some(fingerprint) = self.fingerprint() {
-            fingerprint.append_le_bytes(&mut bytes);
-            let width = bytes.len() + 16_usize.saturating_sub(usize::from(fingerprint.bits() / 8));
-            bytes.resize(width, 0);
-        }
-        for hash in self.kept_hashes().into_iter().flatten() {
-            bytes.extend(hash.to_le_bytes());
-        }
-        for (position, hash) in self.placed_shingles().into_iter().flatten() {
-            bytes.extend(position.to_le_bytes());
-            bytes.extend(hash.to_le_bytes());
-        }
-        xxh3_128(&bytes)
-    }
 }
 
 impl std::fmt::Debug for Codec {
@@ -197,6 +154,6 @@ impl Codec {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn self_test(&self) -> Result<u64> {
-        self.context.sketcher.self_test()
+        Ok(self.context.sketcher.self_test()?)
     }
 }

@@ -4,7 +4,6 @@ mod codec;
 mod export;
 mod import;
 mod pair_rule;
-mod schema_bytes;
 
 pub use codec::Codec;
 pub use export::ExportReport;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use resemblance::{
-    BulkOptions, Document, Error, MinHash, Rebanding, Schema, SchemaBuilder, Scope, Signature,
-    SimHash, Store,
+    BulkOptions, Document, MinHash, Rebanding, Schema, SchemaBuilder, Scope, Signature, SimHash,
+    SketchError, Store,
 };
 
 use crate::common::oracle::{Entry, Model};
@@ -232,7 +232,7 @@ fn bands_change_between_their_bounds() {
 #[test]
 fn what_is_beyond_the_bounds_is_refused_by_name() {
     let refused = |builder: SchemaBuilder, name: &str| match builder.build() {
-        Err(error @ Error::InvalidParameter { parameter, .. }) => {
+        Err(error @ SketchError::InvalidParameter { parameter, .. }) => {
             assert!(parameter.contains(name), "{error}, expected {name}");
         }
         other => panic!("{other:?}, expected an error about {name}"),

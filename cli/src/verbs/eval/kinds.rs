@@ -74,7 +74,7 @@ impl SignatureKind {
     /// texts.
     pub(super) fn schema(&self, values: u16, seed: u64) -> Result<Schema, Error> {
         let minhash = (self.minhash)(values).value_bits(self.bits.unwrap_or(32));
-        Schema::builder().minhash(minhash).seed(seed).build()
+        Ok(Schema::builder().minhash(minhash).seed(seed).build()?)
     }
 }
 

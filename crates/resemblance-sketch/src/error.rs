@@ -1,0 +1,128 @@
+//! What goes wrong between texts and codes.
+
+/// What went wrong, told apart by what the caller can do about it.
+///
+/// ```
+/// use resemblance_sketch::{MinHash, Schema, SketchError};
+/// let refused = Schema::builder().minhash(MinHash::new(128).threshold(1.5)).build();
+/// assert!(matches!(refused, Err(SketchError::InvalidParameter { parameter: "threshold", .. })));
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SketchError {
+    /// An invariant of this crate is broken: a fault of ours, and not the caller's. Please report it.
+    #[error("internal error: {what} ({file}:{line}); please report this as a bug")]
+    Bug {
+        /// What does not hold.
+        what: String,
+        /// The source file of the check.
+        file: &'static str,
+        /// Its line.
+        line: u32,
+    },
+    /// A parameter is out of its range: correct the call.
+    #[error("{parameter}: found {found}, expected {expected}")]
+    InvalidParameter {
+        /// The name of the parameter.
+        parameter: &'static str,
+        /// The value that was given.
+        found: String,
+        /// What would have been accepted.
+        expected: String,
+    },
+    /// A signature does not fit the schema, or two signatures cannot be compared.
+    #[error("signature, {part}: found {found}, expected {expected}")]
+    SignatureMismatch {
+        /// The part of the signature, or of the recipe that made it, in which they differ: "MinHash values",
+        /// "SimHash fingerprint", "band codes"; "text", "seed", "MinHash", "SimHash", "empty documents",
+        /// "weights"; "recipe" where it cannot be told.
+        part: &'static str,
+        /// What the signature is.
+        found: String,
+        /// What the schema, or the other signature, asks for.
+        expected: String,
+    },
+    /// The schema bytes were written by a newer release in a version that this one cannot read.
+    #[error(
+        "the schema bytes have version {found}, this release reads up to {supported}; use a newer release"
+    )]
+    NewerFormat {
+        /// The version of the bytes.
+        found: u16,
+        /// The newest version that this release reads.
+        supported: u16,
+    },
+    /// Bytes that were read, such as those of saved document frequencies, are damaged.
+    #[error("damaged: {place}: {detail}")]
+    Corrupt {
+        /// The part that is damaged.
+        place: String,
+        /// What was found there and what was expected.
+        detail: String,
+    },
+    /// This build hashes differently from the one that made the schema: its matches would be wrong.
+    #[error("self-test: {detail}; this build hashes differently from the one that made the store")]
+    SelfTest {
+        /// Which value differs.
+        detail: String,
+    },
+    /// The crate was built without a feature that the schema needs. Build it with the feature.
+    #[error("{needed_by}: needs the feature `{feature}`, which this build is without")]
+    MissingFeature {
+        /// The part of the schema.
+        needed_by: String,
+        /// The name of the feature.
+        feature: &'static str,
+    },
+    /// A text that is read as bytes is not UTF-8.
+    #[error("the text is not UTF-8 at byte {offset_bytes}; convert it, or leave it out")]
+    NotUtf8 {
+        /// Where the first byte that is wrong, or begins what is cut short, is in the text.
+        offset_bytes: u64,
+    },
+    /// A reader or a writer that the caller passed failed.
+    #[error("{action}: {source}")]
+    Io {
+        /// What was being done.
+        action: String,
+        /// Its error.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl SketchError {
+    pub(crate) fn invalid(
+        parameter: &'static str,
+        found: impl ToString,
+        expected: impl ToString,
+    ) -> Self {
+        Self::InvalidParameter {
+            parameter,
+            found: found.to_string(),
+            expected: expected.to_string(),
+        }
+    }
+
+    pub(crate) fn corrupt(place: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::Corrupt {
+            place: place.into(),
+            detail: detail.into(),
+        }
+    }
+
+    pub(crate) fn signature(
+        part: &'static str,
+        found: impl ToString,
+        expected: impl ToString,
+    ) -> Self {
+        Self::SignatureMismatch {
+            part,
+            found: found.to_string(),
+            expected: expected.to_string(),
+        }
+    }
+}
+
+/// A result with [`SketchError`].
+pub type Result<T, E = SketchError> = std::result::Result<T, E>;

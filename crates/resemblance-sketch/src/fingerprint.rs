@@ -1,0 +1,208 @@
+//! Fingerprints of up to 256 bits.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Result, SketchError};
+
+/// The widths of fingerprints, in bits.
+pub(crate) const WIDTHS: [u16; 4] = [32, 64, 128, 256];
+
+/// A fingerprint of 32, 64, 128 or 256 bits, such as SimHash or a perceptual hash of an image: two are as near
+/// as few bits differ.
+///
+/// It is made from an integer, from 32 bytes of which the first has the highest bits, or from hexadecimal digits,
+/// one for four bits, and prints as those.
+///
+/// ```
+/// use resemblance_sketch::{Fingerprint, Signature};
+/// let pdq: Fingerprint = "f8f8f0cee0f4a84f06370a22038f63f0b36e2ed596621e1d33e6b39c4e9c9b22".parse()?;
+/// assert_eq!(pdq.bits(), 256);
+/// assert_eq!(Fingerprint::from(0xbeef_u32).to_string(), "0000beef");
+/// assert_eq!(Fingerprint::from(7_u64).hamming(&5_u64.into()), Some(1));
+/// assert_eq!(Signature::from_fingerprint(pdq).fingerprint(), Some(pdq));
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint {
+    bits: u16,
+    /// The highest first, so that fingerprints of a width are ordered as numbers.
+    words: [u64; 4],
+}
+
+impl Fingerprint {
+    /// The number of bits: 32, 64, 128 or 256.
+    #[must_use]
+    pub const fn bits(&self) -> u16 {
+        self.bits
+    }
+
+    /// The number of bits in which two differ; `None` if they have different widths.
+    #[must_use]
+    pub fn hamming(&self, other: &Self) -> Option<u32> {
+        (self.bits == other.bits).then(|| self.distance(other))
+    }
+
+    /// The same for two of one width.
+    #[inline]
+    pub fn distance(&self, other: &Self) -> u32 {
+        let words = self.words.iter().zip(&other.words);
+        words.map(|(a, b)| (a ^ b).count_ones()).sum()
+    }
+
+    /// The bits in which two differ.
+    pub(crate) fn xor(&self, other: &Self) -> Self {
+        let mut words = self.words;
+        words.iter_mut().zip(other.words).for_each(|(a, b)| *a ^= b);
+        Self { words, ..*self }
+    }
+
+    /// 64 bits: those from 64 · `word` on, counted from the least significant.
+    #[inline]
+    pub const fn word(&self, word: usize) -> u64 {
+        let [fourth, third, second, first] = self.words;
+        match word {
+            0 => first,
+            1 => second,
+            2 => third,
+            _ => fourth,
+        }
+    }
+
+    /// The fingerprint as an integer; `None` if it has 256 bits.
+    pub(crate) fn number(&self) -> Option<u128> {
+        let number = u128::from(self.word(1)) << 64 | u128::from(self.word(0));
+        (self.bits <= 128).then_some(number)
+    }
+
+    /// The fingerprint of so many bits, one of [`WIDTHS`], that an integer below 2^`bits` has.
+    pub(crate) fn from_number(bits: u16, number: u128) -> Self {
+        Self {
+            bits,
+            words: [0, 0, (number >> 64) as u64, number as u64],
+        }
+    }
+
+    /// Appends its bytes, the lowest bits first.
+    pub fn append_le_bytes(&self, bytes: &mut Vec<u8>) {
+        let end = bytes.len() + usize::from(self.bits / 8);
+        for word in self.words.iter().rev() {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        bytes.truncate(end);
+    }
+
+    /// The fingerprint of bytes, the lowest bits first; `None` for another number of them than a width has.
+    pub fn from_le_bytes(bytes: &[u8]) -> Option<Self> {
+        let bits = u16::try_from(bytes.len() * 8).ok()?;
+        let mut padded = [0; 32];
+        padded.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        padded.reverse();
+        let fingerprint = Self {
+            bits,
+            ..Self::from(padded)
+        };
+        WIDTHS.contains(&bits).then_some(fingerprint)
+    }
+}
+
+impl From<u32> for Fingerprint {
+    fn from(number: u32) -> Self {
+        Self::from_number(32, number.into())
+    }
+}
+
+impl From<u64> for Fingerprint {
+    fn from(number: u64) -> Self {
+        Self::from_number(64, number.into())
+    }
+}
+
+impl From<u128> for Fingerprint {
+    fn from(number: u128) -> Self {
+        Self::from_number(128, number)
+    }
+}
+
+impl From<[u8; 32]> for Fingerprint {
+    /// The first byte has the highest bits.
+    fn from(bytes: [u8; 32]) -> Self {
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *word = u64::from_be_bytes(*bytes);
+        }
+        Self { bits: 256, words }
+    }
+}
+
+/// All hexadecimal digits.
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = usize::from(self.bits / 4);
+        let [fourth, third, second, first] = self.words;
+        let all = format!("{fourth:016x}{third:016x}{second:016x}{first:016x}");
+        f.write_str(all.get(all.len().saturating_sub(digits)..).unwrap_or(&all))
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = SketchError;
+
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] for anything but 8, 16, 32 or 64 hexadecimal digits.
+    fn from_str(text: &str) -> Result<Self> {
+        let refused = || {
+            let shown: String = text.chars().take(80).collect();
+            SketchError::invalid("fingerprint", shown, "8, 16, 32 or 64 hexadecimal digits")
+        };
+        let mut width = WIDTHS.into_iter();
+        let bits = width.find(|bits| usize::from(bits / 4) == text.len());
+        let bits = bits.filter(|_| text.bytes().all(|b| b.is_ascii_hexdigit()));
+        let bits = bits.ok_or_else(refused)?;
+        let padded = format!("{text:0>64}");
+        let mut words = [0; 4];
+        for (word, start) in words.iter_mut().zip((0..64).step_by(16)) {
+            let part = padded.get(start..start + 16).ok_or_else(refused)?;
+            *word = u64::from_str_radix(part, 16).map_err(|_| refused())?;
+        }
+        Ok(Self { bits, words })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_come_back_from_text_and_bytes() {
+        let bytes: [u8; 32] = std::array::from_fn(|index| index as u8 * 7 + 1);
+        for fingerprint in [
+            Fingerprint::from(0x0123_4567_u32),
+            Fingerprint::from(0x0123_4567_89ab_cdef_u64),
+            Fingerprint::from(u128::MAX / 3),
+            Fingerprint::from(bytes),
+        ] {
+            assert_eq!(
+                fingerprint.to_string().parse::<Fingerprint>().unwrap(),
+                fingerprint
+            );
+            let mut stored = Vec::new();
+            fingerprint.append_le_bytes(&mut stored);
+            assert_eq!(stored.len() * 8, usize::from(fingerprint.bits()));
+            assert_eq!(Fingerprint::from_le_bytes(&stored), Some(fingerprint));
+        }
+        assert!(Fingerprint::from(bytes).to_string().starts_with("01080f16"));
+        assert_eq!(Fingerprint::from_le_bytes(&[1; 12]), None);
+        for text in [
+            "",
+            "123",
+            "0x012345",
+            "0123456g",
+            "ü123456",
+            &"0".repeat(65),
+        ] {
+            assert!(text.parse::<Fingerprint>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,576 @@
+//! MinHash bands: their number, their length, and the code of a band.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::error::{Result, SketchError};
+
+/// How the values of a MinHash signature are cut into bands.
+///
+/// Band `i` holds the `rows` values from `i * rows` on; values beyond `bands * rows` are in no
+/// band. Two signatures become candidates of each other when they agree in all rows of at least
+/// one band. If the sets have Jaccard similarity `s`, a row agrees with probability `s`, so the
+/// pair is found with [probability](Banding::probability) `1 - (1 - s^rows)^bands` (Leskovec,
+/// Rajaraman and Ullman, *Mining of Massive Datasets*, section 3.4).
+///
+/// ```
+/// use resemblance_sketch::Banding;
+/// let banding = Banding::explicit(13, 7, 128)?;
+/// assert_eq!((banding.bands(), banding.rows()), (13, 7));
+/// assert!(banding.probability(0.8) >= 0.95);
+/// assert!(banding.probability(0.4) < 0.03);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "(u16, u16)", into = "(u16, u16)")]
+pub struct Banding {
+    bands: u16,
+    rows: u16,
+}
+
+impl Banding {
+    /// The banding that finds a share of at least `recall` of the pairs whose similarity is
+    /// `threshold`, with as few false candidates as the number of `values` allows. Unequal values are
+    /// equal with the probability `chance`.
+    ///
+    /// It has the largest number of rows for which some number of bands, at most `values / rows`,
+    /// reaches the recall; then the smallest such number of bands. `values` is at least 1,
+    /// `threshold` in (0, 1], `recall` in (0, 1).
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] if a parameter is out of its range, or if even bands of one row
+    /// (`values` of them) miss the recall.
+    pub(crate) fn by_recall(values: u16, threshold: f64, recall: f64, chance: f64) -> Result<Self> {
+        if values == 0 {
+            return Err(SketchError::invalid("values", values, "at least 1"));
+        }
+        if !(threshold > 0.0 && threshold <= 1.0) {
+            return Err(SketchError::invalid(
+                "threshold",
+                threshold,
+                "a Jaccard similarity above 0, at most 1",
+            ));
+        }
+        if !(recall > 0.0 && recall < 1.0) {
+            return Err(SketchError::invalid(
+                "recall",
+                recall,
+                "a probability above 0 and below 1",
+            ));
+        }
+        let enough = recall - ROUNDING;
+        let agreement = threshold + (1.0 - threshold) * chance;
+        let reaches = |bands, rows| Self { bands, rows }.probability(agreement) >= enough;
+        for rows in (1..=values).rev() {
+            let max_bands = values / rows;
+            if reaches(max_bands, rows) {
+                return Ok(Self {
+                    bands: smallest(max_bands, |bands| reaches(bands, rows)),
+                    rows,
+                });
+            }
+        }
+        let best = Self {
+            bands: values,
+            rows: 1,
+        };
+        Err(SketchError::invalid(
+            "recall",
+            recall,
+            format!(
+                "at most {:.4}, which {values} bands of one row reach at threshold {threshold}; \
+                 raise the number of values or the threshold, or lower the recall",
+                best.probability(agreement)
+            ),
+        ))
+    }
+
+    /// A banding chosen by hand, for signatures of `values` values.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] if `bands` or `rows` is 0 or `bands * rows` exceeds `values`.
+    ///
+    /// ```
+    /// use resemblance_sketch::Banding;
+    /// assert!(Banding::explicit(20, 5, 100).is_ok());
+    /// assert!(Banding::explicit(20, 6, 100).is_err());
+    /// ```
+    pub fn explicit(bands: u16, rows: u16, values: u16) -> Result<Self> {
+        let banding = Self::try_from((bands, rows))?;
+        if banding.values() > u32::from(values) {
+            return Err(SketchError::invalid(
+                "banding",
+                format!("{banding}"),
+                format!("bands x rows of at most the {values} values of a signature"),
+            ));
+        }
+        Ok(banding)
+    }
+
+    /// The banding of about `values` values whose [curve](Self::approximate_threshold) is steepest
+    /// nearest to a similarity: the number of rows `r` for which `(1 / b)^(1 / r)` with `b = values / r`
+    /// bands, rounded down, comes closest, and of equally close ones the most rows (Leskovec, Rajaraman
+    /// and Ullman, section 3.4.2). It finds some 63 % of the pairs at that similarity;
+    /// the bands of a [recall](crate::MinHash::recall) find those that they promise.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] if `values` is 0 or the similarity not in (0, 1].
+    ///
+    /// ```
+    /// use resemblance_sketch::Banding;
+    /// let banding = Banding::by_curve(64, 0.5)?;
+    /// assert_eq!((banding.bands(), banding.rows()), (16, 4));
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn by_curve(values: u16, similarity: f64) -> Result<Self> {
+        if values == 0 {
+            return Err(SketchError::invalid("values", values, "at least 1"));
+        }
+        if !(similarity > 0.0 && similarity <= 1.0) {
+            let expected = "a Jaccard similarity above 0, at most 1";
+            return Err(SketchError::invalid("similarity", similarity, expected));
+        }
+        let of_rows = |rows| Self {
+            bands: values / rows,
+            rows,
+        };
+        let off = |banding: &Self| (banding.approximate_threshold() - similarity).abs();
+        let mut best = of_rows(values);
+        for banding in (1..values).rev().map(of_rows) {
+            if off(&banding) < off(&best) - ROUNDING {
+                best = banding;
+            }
+        }
+        Ok(best)
+    }
+
+    /// The areas of the S-curve beside a threshold: of false positives, below it and under the curve, and of
+    /// false negatives, above it and over the curve. Each is at most 1. Bands with the least sum find 40 % of the
+    /// pairs at the threshold 0.8 with 128 values.
+    ///
+    /// ```
+    /// use resemblance_sketch::Banding;
+    /// let (positives, negatives) = Banding::explicit(1, 1, 1)?.areas(0.8);
+    /// assert!((positives - 0.32).abs() < 1e-9 && (negatives - 0.02).abs() < 1e-9);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn areas(self, threshold: f64) -> (f64, f64) {
+        /// Number of intervals of Simpson's rule, even.
+        const INTERVALS: u32 = 1_000;
+        let integral = |from: f64, to: f64, height: &dyn Fn(f64) -> f64| {
+            let step = (to - from) / f64::from(INTERVALS);
+            let sum = (0..=INTERVALS).fold(0.0, |sum, point| {
+                let weight = match point {
+                    0 | INTERVALS => 1.0,
+                    odd if odd % 2 == 1 => 4.0,
+                    _ => 2.0,
+                };
+                sum + weight * height(from + step * f64::from(point))
+            });
+            sum * step / 3.0
+        };
+        let threshold = threshold.clamp(0.0, 1.0);
+        let positives = integral(0.0, threshold, &|s| self.probability(s));
+        let negatives = integral(threshold, 1.0, &|s| 1.0 - self.probability(s));
+        (positives, negatives)
+    }
+
+    /// The number of bands, at least 1.
+    #[must_use]
+    pub const fn bands(self) -> u16 {
+        self.bands
+    }
+
+    /// The number of rows of a band, at least 1.
+    #[must_use]
+    pub const fn rows(self) -> u16 {
+        self.rows
+    }
+
+    /// The number of values that the bands take from a signature, `bands * rows`.
+    pub(crate) fn values(self) -> u32 {
+        u32::from(self.bands) * u32::from(self.rows)
+    }
+
+    /// The probability, in [0, 1], that a pair of this Jaccard similarity shares a band and is
+    /// therefore found. A similarity outside [0, 1] counts as the nearer end; NaN gives NaN.
+    ///
+    /// ```
+    /// use resemblance_sketch::Banding;
+    /// let banding = Banding::explicit(20, 5, 100)?;
+    /// assert!((banding.probability(0.8) - 0.99964).abs() < 1e-5);
+    /// assert!((banding.probability(0.3) - 0.0475).abs() < 1e-4);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn probability(self, similarity: f64) -> f64 {
+        // Through logarithms, for 1 - s^r loses a small s^r to rounding.
+        let band = similarity.clamp(0.0, 1.0).powf(f64::from(self.rows));
+        -(f64::from(self.bands) * (-band).ln_1p()).exp_m1()
+    }
+
+    /// The similarity near which the S-curve is steepest: `(1/bands)^(1/rows)`, at which a pair is
+    /// found with a probability of 1 - (1 - 1/bands)^bands, 0.63 or more (Leskovec, Rajaraman and
+    /// Ullman, section 3.4.2). It is not the similarity above which pairs are found reliably: that is
+    /// the [threshold](crate::MinHash::threshold) of a schema.
+    ///
+    /// ```
+    /// use resemblance_sketch::Banding;
+    /// let banding = Banding::explicit(16, 4, 64)?;
+    /// assert!((banding.approximate_threshold() - 0.5).abs() < 1e-12);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn approximate_threshold(self) -> f64 {
+        f64::from(self.bands)
+            .recip()
+            .powf(f64::from(self.rows).recip())
+    }
+
+    /// The expected number of candidates of a query among this many documents, if each of them
+    /// has the similarity `background` to it: `documents * probability(background)`. For a
+    /// real corpus, put the mean of [`probability`](Self::probability) over its pairs in the place of
+    /// the second factor. Unequal bands whose codes are equal by chance are not counted: with codes of
+    /// 40 bits they add `documents * bands / 2^40`.
+    ///
+    /// ```
+    /// use resemblance_sketch::Banding;
+    /// let banding = Banding::explicit(20, 5, 100)?;
+    /// assert!((banding.candidates(1_000, 0.3) - 47.5).abs() < 0.1);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn candidates(self, documents: u64, background: f64) -> f64 {
+        documents as f64 * self.probability(background)
+    }
+}
+
+/// The amount by which a probability may miss the recall. Without it rounding, which differs between
+/// platforms, would decide where the two are equal: one row at threshold 0.1 reaches recall 0.1.
+const ROUNDING: f64 = 1e-12;
+
+/// The smallest number in `1..=max` for which `holds` is true. It must be true for `max`, and for all
+/// numbers above one for which it is true.
+fn smallest(max: u16, holds: impl Fn(u16) -> bool) -> u16 {
+    let (mut low, mut high) = (1, max);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
+impl TryFrom<(u16, u16)> for Banding {
+    type Error = SketchError;
+
+    /// From (bands, rows).
+    fn try_from((bands, rows): (u16, u16)) -> Result<Self> {
+        if bands == 0 {
+            return Err(SketchError::invalid("bands", bands, "at least 1"));
+        }
+        if rows == 0 {
+            return Err(SketchError::invalid("rows", rows, "at least 1"));
+        }
+        Ok(Self { bands, rows })
+    }
+}
+
+impl From<Banding> for (u16, u16) {
+    fn from(banding: Banding) -> Self {
+        (banding.bands, banding.rows)
+    }
+}
+
+/// "13 x 7": bands, then rows.
+impl fmt::Display for Banding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {}", self.bands, self.rows)
+    }
+}
+
+/// The least number of bits in a band's code.
+pub(super) const MIN_CODE_BITS: u8 = 32;
+/// The greatest number of bits in a band's code.
+pub(super) const MAX_CODE_BITS: u8 = 64;
+
+/// The greatest number of rows that are hashed from one buffer on the stack.
+const BUFFERED_ROWS: usize = 64;
+
+/// The greatest number of rows that are hashed from a short buffer: to clear the longer one costs as much as to
+/// hash them.
+const FEW_ROWS: usize = 8;
+
+/// The number of rows that lead the code of a band, if it has more.
+pub(super) const LEADING_ROWS: u16 = 2;
+
+/// The least number of bits of a value with which rows lead. Two rows of fewer bits are alike in too many documents
+/// to find any by them, and would say too little in the first bits of a code.
+pub(super) const MIN_LEADING_BITS: u8 = 8;
+
+/// The number of bits of a code that the leading rows get.
+pub(super) const fn leading_bits(code_bits: u8) -> u8 {
+    code_bits * 3 / 5
+}
+
+/// The code of a band of `code_bits` bits, 32 to 64. Frozen by the format.
+///
+/// Hashes are XXH3-64, seed 0, of rows as little-endian 32-bit words, of which the top bits are taken.
+/// Where rows do not lead, and of one or two rows, it is the hash of all rows. Where they lead, the hash of the first two rows
+/// is in the first three fifths of the code, and that of the others in the rest: the documents that share
+/// the first two rows are neighbours, so the bands can be asked as bands of two rows as well.
+///
+/// The band's number is not hashed: every band has its own lane, so equal codes of two bands are never
+/// compared.
+pub(super) fn band_code(rows: &[u32], code_bits: u8, rows_lead: bool) -> u64 {
+    debug_assert!((MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits));
+    let top = |rows, bits: u8| hash_rows(rows) >> (MAX_CODE_BITS - bits);
+    match rows.split_at_checked(LEADING_ROWS.into()) {
+        Some((leading, others)) if rows_lead && !others.is_empty() => {
+            let other_bits = code_bits - leading_bits(code_bits);
+            top(leading, leading_bits(code_bits)) << other_bits | top(others, other_bits)
+        }
+        _ => top(rows, code_bits),
+    }
+}
+
+fn hash_rows(rows: &[u32]) -> u64 {
+    if rows.len() <= FEW_ROWS {
+        return xxh3_64(little_endian(rows, &mut [0; FEW_ROWS * 4]));
+    }
+    let mut buffer = [0_u8; BUFFERED_ROWS * 4];
+    if rows.len() <= BUFFERED_ROWS {
+        return xxh3_64(little_endian(rows, &mut buffer));
+    }
+    let mut hasher = Xxh3::new();
+    for rows in rows.chunks(BUFFERED_ROWS) {
+        hasher.update(little_endian(rows, &mut buffer));
+    }
+    hasher.digest()
+}
+
+/// The bytes of rows, as many as the buffer has room for, written to its head.
+fn little_endian<'a>(rows: &[u32], buffer: &'a mut [u8]) -> &'a [u8] {
+    let (words, _) = buffer.as_chunks_mut::<4>();
+    for (word, row) in words.iter_mut().zip(rows) {
+        *word = row.to_le_bytes();
+    }
+    let (bytes, _) = buffer.split_at(4 * rows.len());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probability_keeps_its_digits_where_it_is_small() {
+        let banding = Banding::explicit(2, 32, 64).unwrap();
+        // 1 - (1 - x)^2 = 2x - x^2 with x = 10^-32, of which 1 - x keeps nothing.
+        let found = banding.probability(0.1);
+        assert!((found / 2e-32 - 1.0).abs() < 1e-12, "{found}");
+        assert_eq!(banding.probability(0.0), 0.0);
+        assert_eq!(banding.probability(1.0), 1.0);
+        assert_eq!(banding.probability(-3.0), 0.0);
+        assert_eq!(banding.probability(3.0), 1.0);
+        assert!(banding.probability(f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn by_recall_is_what_brute_force_finds() {
+        for values in [1, 2, 3, 7, 16, 32, 64, 100, 128, 200, 256] {
+            for threshold in [
+                0.05, 0.1, 0.3, 0.5, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0,
+            ] {
+                for recall in [0.01, 0.1, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999] {
+                    let mut best: Option<(u16, u16)> = None;
+                    for rows in 1..=values {
+                        for bands in 1..=values / rows {
+                            // The plain formula, not the code under test.
+                            let missed =
+                                (1.0 - f64::powi(threshold, rows.into())).powi(bands.into());
+                            let better =
+                                best.is_none_or(|(b, r)| rows > r || (rows == r && bands < b));
+                            if 1.0 - missed >= recall - 1e-12 && better {
+                                best = Some((bands, rows));
+                            }
+                        }
+                    }
+                    let found = Banding::by_recall(values, threshold, recall, 0.0);
+                    assert_eq!(
+                        found.ok().map(<(u16, u16)>::from),
+                        best,
+                        "{values} values, threshold {threshold}, recall {recall}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn by_recall_known_answers() {
+        let usual = Banding::by_recall(128, 0.8, 0.95, 0.0).unwrap();
+        assert_eq!((usual.bands(), usual.rows()), (13, 7));
+        assert!((usual.probability(0.8) - 0.953).abs() < 0.0005);
+        assert_eq!(usual.to_string(), "13 x 7");
+        // The rule of least area gives 9 x 13, which finds 40 % at the threshold.
+        let least_area = Banding::explicit(9, 13, 128).unwrap();
+        assert!((least_area.probability(0.8) - 0.40).abs() < 0.005);
+        let equal = Banding::by_recall(128, 1.0, 0.999_999, 0.0).unwrap();
+        assert_eq!((equal.bands(), equal.rows()), (1, 128));
+        let large = Banding::by_recall(u16::MAX, 0.5, 0.95, 0.0).unwrap();
+        assert!(large.probability(0.5) >= 0.95);
+    }
+
+    /// datasketch, and most others, weigh the two areas alike: 9 bands of 13 rows for 0.8 with 128 values.
+    #[test]
+    fn the_least_area_is_that_of_datasketch() {
+        for (values, threshold, expected) in [(128, 0.8, (9, 13)), (128, 0.5, (25, 5))] {
+            let bandings = (1..=values)
+                .flat_map(|rows| (1..=values / rows).map(move |bands| Banding { bands, rows }));
+            let area = |banding: &Banding| {
+                let (positives, negatives) = banding.areas(threshold);
+                positives + negatives
+            };
+            let least = bandings.min_by(|a, b| area(a).total_cmp(&area(b))).unwrap();
+            assert_eq!((least.bands(), least.rows()), expected);
+        }
+        // The integral of 1 - (1 - s^r)^b by its binomial sum.
+        let (positives, _) = Banding { bands: 2, rows: 3 }.areas(0.7);
+        let exact = 2.0 * 0.7_f64.powi(4) / 4.0 - 0.7_f64.powi(7) / 7.0;
+        assert!((positives - exact).abs() < 1e-9);
+    }
+
+    #[test]
+    fn curves_are_steepest_where_they_are_asked_to_be() {
+        // Mining of Massive Datasets: 20 bands of 5 rows, 0.55.
+        let usual = Banding::by_curve(100, 0.549_280_271_653).unwrap();
+        assert_eq!((usual.bands(), usual.rows()), (20, 5));
+        for values in [1, 7, 64, 128, 200] {
+            for similarity in [0.05, 0.3, 0.5, 0.8, 1.0] {
+                let found = Banding::by_curve(values, similarity).unwrap();
+                let off = |b: f64, r: f64| ((1.0 / b).powf(1.0 / r) - similarity).abs();
+                let least = (1..=values).map(|r| off(f64::from(values / r), r.into()));
+                let least = least.fold(f64::MAX, f64::min);
+                let own = off(found.bands().into(), found.rows().into());
+                assert!(own <= least + 1e-11, "{values} {similarity}");
+            }
+        }
+        assert_eq!(parameter(Banding::by_curve(0, 0.5)), "values");
+        assert_eq!(parameter(Banding::by_curve(9, f64::NAN)), "similarity");
+    }
+
+    fn parameter(result: Result<Banding>) -> &'static str {
+        match result {
+            Err(SketchError::InvalidParameter { parameter, .. }) => parameter,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_named() {
+        for threshold in [0.0, -0.1, 1.000_1, f64::NAN, f64::INFINITY] {
+            assert_eq!(
+                parameter(Banding::by_recall(128, threshold, 0.9, 0.0)),
+                "threshold"
+            );
+        }
+        for recall in [0.0, 1.0, -1.0, 2.0, f64::NAN] {
+            assert_eq!(
+                parameter(Banding::by_recall(128, 0.8, recall, 0.0)),
+                "recall"
+            );
+        }
+        assert_eq!(parameter(Banding::by_recall(0, 0.8, 0.9, 0.0)), "values");
+        assert_eq!(parameter(Banding::explicit(0, 1, 10)), "bands");
+        assert_eq!(parameter(Banding::explicit(1, 0, 10)), "rows");
+        assert_eq!(parameter(Banding::explicit(3, 4, 11)), "banding");
+        assert!(Banding::explicit(3, 4, 12).is_ok());
+        assert_eq!(
+            parameter(Banding::explicit(u16::MAX, u16::MAX, u16::MAX)),
+            "banding"
+        );
+        let unreachable = Banding::by_recall(4, 0.1, 0.95, 0.0)
+            .unwrap_err()
+            .to_string();
+        assert!(unreachable.contains("raise the number of values"));
+        assert!(unreachable.contains("0.3439"), "{unreachable}"); // 1 - 0.9^4
+    }
+
+    #[test]
+    fn stored_bandings_are_checked() {
+        let banding = Banding::explicit(13, 7, 128).unwrap();
+        let stored = serde_json::to_string(&banding).unwrap();
+        assert_eq!(stored, "[13,7]");
+        assert_eq!(serde_json::from_str::<Banding>(&stored).unwrap(), banding);
+        assert!(serde_json::from_str::<Banding>("[0,7]").is_err());
+        assert!(serde_json::from_str::<Banding>("[13,0]").is_err());
+    }
+
+    #[test]
+    fn band_codes_are_hashes_of_the_first_rows_and_of_the_others() {
+        let rows: Vec<u32> = (0..500_u32).map(|i| i * i + 7).collect();
+        let hash = |rows: &[u32]| {
+            let bytes: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
+            xxh3_64(&bytes)
+        };
+        for n in [0, 1, 2] {
+            assert_eq!(
+                band_code(&rows[..n], 64, true),
+                hash(&rows[..n]),
+                "{n} rows"
+            );
+        }
+        for n in [0, 2, 3, 64, 65, 500] {
+            assert_eq!(
+                band_code(&rows[..n], 64, false),
+                hash(&rows[..n]),
+                "{n} rows"
+            );
+        }
+        for n in [3, 64, 65, 66, 67, 128, 500] {
+            for bits in [32, 40, 64] {
+                let first_bits = 3 * bits / 5;
+                let code = band_code(&rows[..n], bits, true);
+                let others = hash(&rows[2..n]) >> (64 - (bits - first_bits));
+                assert_eq!(
+                    code >> (bits - first_bits),
+                    hash(&rows[..2]) >> (64 - first_bits)
+                );
+                assert_eq!(code & ((1 << (bits - first_bits)) - 1), others, "{n} rows");
+            }
+        }
+    }
+
+    #[test]
+    fn band_codes_are_uniform() {
+        // 2^16 codes of consecutive, small rows in 256 cells by their top 8 bits: chi-square with
+        // 255 degrees of freedom has mean 255 and standard deviation 22.6; the bound is mean + 6
+        // deviations, passed by chance with probability below 10^-6. The lowest 8 bits alike.
+        for bits in [32, 40, 64] {
+            let (mut top, mut bottom) = ([0_u32; 256], [0_u32; 256]);
+            for i in 0..65_536_u32 {
+                let code = band_code(&[i, i + 1, i + 2, 0, 0], bits, true);
+                assert!(bits == 64 || code < 1 << bits);
+                top[(code >> (bits - 8)) as usize] += 1;
+                bottom[(code & 255) as usize] += 1;
+            }
+            for cells in [top, bottom] {
+                let chi_square: f64 = cells
+                    .iter()
+                    .map(|&n| (f64::from(n) - 256.0).powi(2) / 256.0)
+                    .sum();
+                assert!(chi_square < 255.0 + 6.0 * 22.6, "{bits} bits: {chi_square}");
+            }
+        }
+    }
+}

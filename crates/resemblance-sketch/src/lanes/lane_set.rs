@@ -1,0 +1,347 @@
+//! The lanes of a store, and the code of a signature in each.
+
+use std::fmt;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::bands::{
+    Banding, LEADING_ROWS, MAX_CODE_BITS, MIN_CODE_BITS, MIN_LEADING_BITS, band_code, leading_bits,
+};
+use super::radii::{ProbeRadii, prefix_flips};
+use super::tables::{PermutedTable, TableDesign, first_bits_range};
+use crate::error::{Result, SketchError};
+use crate::fingerprint::Fingerprint;
+use crate::invariant::invariant;
+
+/// The part of a document that a lane indexes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LaneRole {
+    /// The hash of the key.
+    Key,
+    /// A MinHash band, numbered from 0.
+    Band(u16),
+    /// A SimHash table, numbered from 0.
+    Table(u16),
+    /// The hashes of kept shingles, of which a document has any number.
+    Kept,
+}
+
+impl fmt::Display for LaneRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key => f.write_str("key"),
+            Self::Band(band) => write!(f, "band {band}"),
+            Self::Table(table) => write!(f, "table {table}"),
+            Self::Kept => f.write_str("kept hashes"),
+        }
+    }
+}
+
+/// The seed for hashes of keys, so that they differ from everything that is hashed with seed 0 (bands,
+/// checksums of callers): the bytes "key lane" as a big-endian number. Frozen by the format.
+const KEY_SEED: u64 = 0x6b65_7920_6c61_6e65;
+
+/// The code of a key: its XXH3-64 hash with the seed `KEY_SEED`. Frozen by the format.
+pub fn hash_key(key: &[u8]) -> u64 {
+    xxh3_64_with_seed(key, KEY_SEED)
+}
+
+/// The bits that all codes of a bucket share: the first `length` bits after a shift to the left by
+/// `shift`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketBits {
+    /// The bits in front of them.
+    pub shift: u32,
+    /// Their number, 1 to 64.
+    pub length: u8,
+}
+
+impl BucketBits {
+    /// The bucket of a code, in the order of the codes, spread over all numbers of 64 bits.
+    #[inline]
+    pub fn bucket(self, code: u64) -> u64 {
+        debug_assert!((1..=64).contains(&self.length));
+        let mask = u64::MAX << (64 - u32::from(self.length));
+        (code << self.shift) & mask
+    }
+}
+
+/// The code of a document in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneCode {
+    /// Its number in its [`LaneSet`].
+    pub lane: u16,
+    /// The code.
+    pub code: u64,
+}
+
+/// The lanes of a store: number 0 for the key, then one for each band, then one for each permuted table,
+/// then one for kept hashes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneSet {
+    /// The banding, and the bits of a band's code.
+    banding: Option<(Banding, u8)>,
+    /// True if the first rows of a band lead its code.
+    rows_lead: bool,
+    design: Option<TableDesign>,
+    /// The bits of a kept hash, if there is a lane for these.
+    kept_bits: Option<u8>,
+}
+
+impl LaneSet {
+    /// The lanes of a schema: MinHash bands with the bits of their codes, and SimHash tables.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] if a code has fewer than 32 or more than 64 bits, or there are more
+    /// bands than can be numbered.
+    pub fn new(banding: Option<(Banding, u8)>, design: Option<TableDesign>) -> Result<Self> {
+        if let Some((banding, code_bits)) = banding {
+            if !(MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits) {
+                let expected = format!("{MIN_CODE_BITS} to {MAX_CODE_BITS}");
+                return Err(SketchError::invalid("code_bits", code_bits, expected));
+            }
+            // Lanes have numbers of 16 bits, and the key and at most 256 tables need numbers, too.
+            let max_bands = u16::MAX - 1_000;
+            if banding.bands() > max_bands {
+                let expected = format!("at most {max_bands}");
+                return Err(SketchError::invalid("bands", banding.bands(), expected));
+            }
+        }
+        Ok(Self {
+            banding,
+            rows_lead: true,
+            design,
+            kept_bits: None,
+        })
+    }
+
+    /// These lanes with other tables.
+    pub fn with_design(self, design: TableDesign) -> Self {
+        Self {
+            design: Some(design),
+            ..self
+        }
+    }
+
+    /// The lanes of values of so many bits.
+    pub fn of_value_bits(self, bits: u8) -> Self {
+        Self {
+            rows_lead: bits >= MIN_LEADING_BITS,
+            ..self
+        }
+    }
+
+    /// The lanes with one for kept hashes of so many bits, or without.
+    pub(crate) fn with_kept_hashes(self, kept_bits: Option<u8>) -> Self {
+        Self { kept_bits, ..self }
+    }
+
+    /// The roles in the order of the lanes' numbers.
+    pub fn roles(&self) -> impl Iterator<Item = LaneRole> + use<> {
+        let bands = (0..self.band_count()).map(LaneRole::Band);
+        let tables = (0..self.table_count()).map(LaneRole::Table);
+        let kept = self.kept_bits.map(|_| LaneRole::Kept);
+        let one_code = std::iter::once(LaneRole::Key).chain(bands).chain(tables);
+        one_code.chain(kept)
+    }
+
+    /// The number of lanes, the key's included.
+    pub fn count(&self) -> u16 {
+        self.single_count() + u16::from(self.kept_bits.is_some())
+    }
+
+    /// The number of lanes in which a document has at most one code: all but that of kept hashes.
+    pub fn single_count(&self) -> u16 {
+        1 + self.band_count() + self.table_count()
+    }
+
+    /// The lane of kept hashes, the last one, if there is one.
+    pub fn kept_lane(&self) -> Option<u16> {
+        self.kept_bits.map(|_| self.single_count())
+    }
+
+    /// The number of bands.
+    pub fn band_count(&self) -> u16 {
+        self.banding.map_or(0, |(banding, _)| banding.bands())
+    }
+
+    /// The number of permuted tables.
+    pub fn table_count(&self) -> u16 {
+        // A design has at most 256 tables.
+        self.design
+            .as_ref()
+            .map_or(0, |design| design.table_count() as u16)
+    }
+
+    /// The design of the permuted tables.
+    pub fn design(&self) -> Option<&TableDesign> {
+        self.design.as_ref()
+    }
+
+    /// The least and the greatest code in the bucket of `code`. In a permuted table a bucket has all codes
+    /// with the same prefix, elsewhere one code.
+    pub fn bucket_range(&self, lane: u16, code: u64) -> (u64, u64) {
+        let table = self.table(lane);
+        table.map_or((code, code), |table| table.prefix_range(code))
+    }
+
+    /// The radii by which a search finds every fingerprint within a distance among so many documents: see
+    /// [`TableDesign::probe_radii`]. Without tables there are none.
+    pub fn probe_radii(&self, distance: u32, documents: u64) -> Option<ProbeRadii> {
+        match &self.design {
+            Some(design) => design.probe_radii(distance, documents),
+            None => Some(ProbeRadii::zero(0)),
+        }
+    }
+
+    /// What to combine a code with by exclusive or, to be in each bucket whose prefix is within the radius of
+    /// its own, but for its own bucket. None in lanes that are no tables.
+    pub fn flips(&self, lane: u16, radius: u8) -> impl Iterator<Item = u64> + Clone + use<> {
+        let prefix_bits = self.table(lane).map_or(0, |table| table.prefix_bits());
+        prefix_flips(prefix_bits, radius)
+    }
+
+    /// The range of codes that share less with `code` than a bucket does, or the bucket where there is
+    /// no such range: those with the first rows of a band, and with a table's prefix without its last
+    /// `dropped` blocks.
+    pub fn shorter_range(&self, lane: u16, code: u64, dropped: u8) -> (u64, u64) {
+        match (self.table(lane), self.banding) {
+            (Some(table), _) => table.shorter_prefix_range(code, dropped),
+            (None, Some((_, code_bits))) if self.leading_banding().is_some() && dropped > 0 => {
+                let unused = MAX_CODE_BITS - code_bits;
+                let (low, high) = first_bits_range(code << unused, leading_bits(code_bits));
+                (low >> unused, high >> unused)
+            }
+            _ => (code, code),
+        }
+    }
+
+    /// The bands as they are asked by their first rows; `None` where bands have no other rows.
+    pub fn leading_banding(&self) -> Option<Banding> {
+        let (banding, _) = self.banding.filter(|_| self.rows_lead)?;
+        if banding.rows() <= LEADING_ROWS {
+            return None;
+        }
+        Banding::try_from((banding.bands(), LEADING_ROWS)).ok()
+    }
+
+    /// The table of a lane; `None` for the lanes of keys, bands and kept hashes.
+    pub fn table(&self, lane: u16) -> Option<&PermutedTable> {
+        let number = lane.checked_sub(1 + self.band_count())?;
+        self.design.as_ref()?.tables().get(usize::from(number))
+    }
+
+    /// The bits of a lane's codes that tell its buckets apart.
+    pub fn bucket_bits(&self, lane: u16) -> BucketBits {
+        match (self.banding, self.kept_bits) {
+            (Some((banding, code_bits)), _) if (1..=banding.bands()).contains(&lane) => {
+                BucketBits {
+                    shift: 64 - u32::from(code_bits),
+                    length: code_bits,
+                }
+            }
+            (_, Some(bits)) if lane == self.single_count() => BucketBits {
+                shift: 64 - u32::from(bits),
+                length: bits,
+            },
+            // Keys have codes of 64 bits, each a bucket of its own.
+            _ => BucketBits {
+                shift: 0,
+                length: self.table(lane).map_or(64, |table| table.prefix_bits()),
+            },
+        }
+    }
+
+    /// Appends the codes of a MinHash signature, given by its rows: one a band, none without bands.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::SignatureMismatch`] if the signature has fewer values than the bands take.
+    pub fn band_codes(&self, minhash: &[u32], codes: &mut Vec<u64>) -> Result<()> {
+        let Some((banding, code_bits)) = self.banding else {
+            return Ok(());
+        };
+        let Some(values) = minhash.get(..banding.values() as usize) else {
+            let expected = format!("at least {} for bands of {banding}", banding.values());
+            let found = format!("{} MinHash values", minhash.len());
+            return Err(SketchError::signature("MinHash values", found, expected));
+        };
+        let before = codes.len();
+        let bands = values.chunks_exact(usize::from(banding.rows()));
+        codes.extend(bands.map(|rows| band_code(rows, code_bits, self.rows_lead)));
+        let found = codes.len() - before;
+        invariant!(
+            found == usize::from(banding.bands()),
+            "{found} codes for bands of {banding}"
+        );
+        Ok(())
+    }
+
+    /// Appends the codes of a SimHash fingerprint: one a table, none without tables.
+    pub fn table_codes(&self, fingerprint: &Fingerprint, codes: &mut Vec<u64>) {
+        if let Some(design) = &self.design {
+            codes.extend(
+                design
+                    .tables()
+                    .iter()
+                    .map(|table| table.permute(fingerprint)),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_numbered_key_bands_tables() {
+        let banding = Banding::explicit(3, 2, 8).unwrap();
+        let design = TableDesign::new(64, 1, &[(1, 1), (1, 1)]).unwrap();
+        let lanes = LaneSet::new(Some((banding, 40)), Some(design)).unwrap();
+        let roles: Vec<String> = lanes.roles().map(|role| role.to_string()).collect();
+        let expected = ["key", "band 0", "band 1", "band 2", "table 0", "table 1"];
+        assert_eq!(roles, expected);
+        assert_eq!(usize::from(lanes.count()), roles.len());
+
+        let none = LaneSet::new(None, None).unwrap();
+        assert_eq!(none.roles().collect::<Vec<_>>(), [LaneRole::Key]);
+        assert_eq!(none.count(), 1);
+        let mut codes = Vec::new();
+        none.band_codes(&[1, 2], &mut codes).unwrap();
+        none.table_codes(&1_u64.into(), &mut codes);
+        assert!(codes.is_empty());
+    }
+
+    #[test]
+    fn codes_are_those_of_bands_and_tables() {
+        let banding = Banding::explicit(3, 2, 8).unwrap();
+        let design = TableDesign::new(64, 1, &[(1, 1), (1, 1)]).unwrap();
+        let lanes = LaneSet::new(Some((banding, 40)), Some(design)).unwrap();
+        let values = [1, 2, 3, 4, 5, 6, 7, 8];
+        let mut codes = vec![99];
+        lanes.band_codes(&values, &mut codes).unwrap();
+        lanes.table_codes(&0x0123_4567_89ab_cdef_u64.into(), &mut codes);
+        let expected = [
+            99,
+            band_code(&[1, 2], 40, true),
+            band_code(&[3, 4], 40, true),
+            band_code(&[5, 6], 40, true),
+            0x0123_4567_89ab_cdef,
+            0x89ab_cdef_0123_4567,
+        ];
+        assert_eq!(codes, expected);
+        let short = lanes.band_codes(&values[..5], &mut codes);
+        assert!(matches!(short, Err(SketchError::SignatureMismatch { .. })));
+    }
+
+    #[test]
+    fn lanes_refuse_what_they_cannot_number() {
+        let banding = Banding::explicit(3, 2, 8).unwrap();
+        assert!(LaneSet::new(Some((banding, 31)), None).is_err());
+        assert!(LaneSet::new(Some((banding, 65)), None).is_err());
+        let many = Banding::explicit(u16::MAX, 1, u16::MAX).unwrap();
+        assert!(LaneSet::new(Some((many, 40)), None).is_err());
+    }
+}

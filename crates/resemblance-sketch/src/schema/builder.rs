@@ -1,0 +1,635 @@
+//! Builders of schemas.
+
+use super::definition::{Combine, MinHashSchema, Schema, value_layout};
+use crate::error::{Result, SketchError};
+use crate::lanes::{Banding, TableDesign, choose_design};
+use crate::sketch::{
+    Containment, EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe,
+};
+use crate::text::{Text, UNICODE_VERSION};
+
+/// The widths of stored values that a schema accepts, in bits.
+const VALUE_BITS: [u8; 6] = [1, 2, 4, 8, 16, 32];
+
+/// The widths of band codes that a schema accepts, in bits.
+const CODE_BITS: std::ops::RangeInclusive<u8> = 32..=64;
+
+/// How a schema makes, indexes and compares MinHash signatures (Broder 1997).
+///
+/// ```
+/// use resemblance_sketch::{MinHash, Schema};
+/// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
+/// let minhash = schema.minhash().unwrap();
+/// assert_eq!((minhash.bands(), minhash.rows()), (13, 7));
+/// assert!(minhash.recall_at_threshold() >= 0.95);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MinHash {
+    kind: MinHashKind,
+    values: u16,
+    value_bits: u8,
+    threshold: f64,
+    recall: f64,
+    banding: Option<(u16, u16)>,
+    code_bits: u8,
+}
+
+impl MinHash {
+    /// Signatures of `values` values, 16 to 1,024: minima of as many hash functions, of which
+    /// [16 bits](Self::value_bits) are kept unless you say otherwise. The usual choice is 128: the
+    /// estimate then has a standard deviation of at most 1 / (2 · √128) = 0.044.
+    #[must_use]
+    pub fn new(values: u16) -> Self {
+        Self::new_of_kind(MinHashKind::Functions(Permutations::default()), values)
+    }
+
+    /// Signatures of `values` values, 16 to 1,024, from one pass over the features: as good as those of as many hash functions. A feature costs the same however many values there are,
+    /// once there are more features than about `values` · ln `values`; fewer are taken through
+    /// several rounds, and functions may be quicker for them.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::one_pass(1_024)).build()?;
+    /// let signature = schema.sketcher().hashes(0..100_000)?; // 100,000 steps, not 100 million
+    /// assert_eq!(signature.minhash().map(<[u32]>::len), Some(1_024));
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn one_pass(values: u16) -> Self {
+        Self::new_of_kind(MinHashKind::OnePass, values)
+    }
+
+    /// Signatures of the `max_values` smallest hashes of 64 bits, 64 to 1,024 of them.
+    ///
+    /// They are indexed by rows made from them, an eighth as many: row j is the least hash that falls
+    /// into the j-th of as many equal bins. Two documents agree in a row at least as often as they
+    /// are similar, but for a share of e⁻⁸. So for the same recall bands are shorter, and find more
+    /// candidates, than with as many values of another kind.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let sketcher = Schema::builder().minhash(MinHash::bottom_k(128)).build()?.sketcher();
+    /// let (a, b) = (sketcher.hashes(0..60)?, sketcher.hashes(20..80)?);
+    /// assert_eq!(a.jaccard(&b)?, 0.5); // 40 of 80: exact, as the union has fewer than 128
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn bottom_k(max_values: u16) -> Self {
+        Self::new_of_kind(MinHashKind::BottomK, max_values)
+    }
+
+    /// Signatures of `values` values, 16 to 1,024, of *weighted* features: they estimate the weighted similarity Σ min / Σ max. A text's shingle, or a feature given without a weight, weighs
+    /// 1 each time it occurs.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let sketcher = Schema::builder().minhash(MinHash::weighted(1_024)).build()?.sketcher();
+    /// let a = sketcher.weighted_features([("rose", 3.0), ("thorn", 1.0)])?;
+    /// let b = sketcher.weighted_features([("rose", 1.0), ("thorn", 1.0)])?;
+    /// assert!((a.jaccard(&b)? - 2.0 / 4.0).abs() < 0.1); // of the sets it is 1
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn weighted(values: u16) -> Self {
+        Self::new_of_kind(MinHashKind::Weighted, values)
+    }
+
+    /// Signatures of `values` values, 16 to 1,024, of weighted features: they estimate the
+    /// [probability Jaccard similarity](crate::exact::probability_jaccard) of the distributions which the
+    /// weights are in proportion to (Moulton and Jiang 2018). Documents with the same shares of features
+    /// are equal, however long they are. A text's shingle, or a feature given without a weight, weighs 1
+    /// each time it occurs.
+    ///
+    /// ```
+    /// use resemblance_sketch::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::probability(128)).build()?;
+    /// let sketcher = schema.sketcher();
+    /// let short = sketcher.weighted_features([("bread", 1.0), ("milk", 2.0)])?;
+    /// let long = sketcher.weighted_features([("bread", 10.0), ("milk", 20.0)])?;
+    /// assert_eq!(short.jaccard(&long)?, 1.0);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn probability(values: u16) -> Self {
+        Self::new_of_kind(MinHashKind::Probability, values)
+    }
+
+    /// Signatures of `values` values, 16 to 1,024, that are made elsewhere, by any method whose
+    /// values are equal with the probability of the similarity. They have 32 bits unless
+    /// [`value_bits`](Self::value_bits) says otherwise: then they are given with so many bits, or
+    /// with more, of which the store keeps the lowest. [`Signature::from_minhash64`] brings longer
+    /// ones in.
+    ///
+    /// [`Signature::from_minhash64`]: crate::Signature::from_minhash64
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema, Signature};
+    /// let schema = Schema::builder().minhash(MinHash::external(64)).build()?;
+    /// let page = Signature::from_minhash((0..64).collect()); // from another program
+    /// assert_eq!(page.jaccard(&page)?, 1.0);
+    /// assert!(schema.sketcher().features(["x"]).is_err()); // nothing says how to sketch it
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn external(values: u16) -> Self {
+        Self::new_of_kind(MinHashKind::External, values)
+    }
+
+    /// Signatures of any kind, with the defaults for everything else.
+    pub(super) fn new_of_kind(kind: MinHashKind, values: u16) -> Self {
+        Self {
+            kind,
+            values,
+            value_bits: match kind {
+                MinHashKind::BottomK | MinHashKind::External => 32,
+                _ => 16,
+            },
+            threshold: 0.8,
+            recall: 0.95,
+            banding: None,
+            code_bits: 40,
+        }
+    }
+
+    /// The family of hash functions, [`Permutations::PairMultiply`] if not given. It has an effect on
+    /// [`new`](Self::new) alone.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, MinHashKind, Permutations, Schema};
+    /// let minhash = MinHash::new(128).permutations(Permutations::Tabulation);
+    /// let schema = Schema::builder().minhash(minhash).build()?;
+    /// assert_eq!(schema.minhash().unwrap().kind(), MinHashKind::Functions(Permutations::Tabulation));
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn permutations(mut self, permutations: Permutations) -> Self {
+        if let MinHashKind::Functions(_) = self.kind {
+            self.kind = MinHashKind::Functions(permutations);
+        }
+        self
+    }
+
+    /// How many bits of each value are kept: 1, 2, 4, 8, 16 or all 32 (b-bit MinHash: Li and König
+    /// 2010). If not given 16, and 32 of [external](Self::external) values.
+    ///
+    /// Unequal values become equal with probability 2⁻ᵇ when they are cut to b bits. The estimate
+    /// corrects for it; its variance grows from J (1 − J) / k to (1 − J) (J + 1 / (2ᵇ − 1)) / k. The
+    /// bands are made of cut values, and are chosen with that probability in mind: with few bits they
+    /// are longer. Signatures of cut values cannot be [merged](crate::Signature::merge).
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let one_bit = MinHash::new(1_024).value_bits(1); // 128 bytes a document
+    /// let sketcher = Schema::builder().minhash(one_bit).build()?.sketcher();
+    /// let (a, b) = (sketcher.hashes(0..900)?, sketcher.hashes(100..1_000)?);
+    /// assert!((a.jaccard(&b)? - 0.8).abs() < 0.1);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn value_bits(mut self, bits: u8) -> Self {
+        self.value_bits = bits;
+        self
+    }
+
+    /// The least Jaccard similarity of near-duplicates: above 0, at most 1; 0.8 if not given.
+    #[must_use]
+    pub fn threshold(mut self, threshold: f64) -> Self {
+        self.threshold = threshold;
+        self
+    }
+
+    /// The share of the pairs at the threshold that must share a band, between 0 and 1; 0.95 if not
+    /// given. Pairs above the threshold are found more often.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let bands = |recall| {
+    ///     let minhash = MinHash::new(128).threshold(0.8).recall(recall);
+    ///     Schema::builder().minhash(minhash).build().map(|schema| schema.minhash().unwrap().bands())
+    /// };
+    /// assert!(bands(0.99)? > bands(0.9)?); // it costs space and time
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn recall(mut self, recall: f64) -> Self {
+        self.recall = recall;
+        self
+    }
+
+    /// Sets bands and rows directly instead of having them chosen by recall.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let minhash = MinHash::new(128).threshold(0.8).banding(25, 5);
+    /// let schema = Schema::builder().minhash(minhash).build()?;
+    /// assert!(schema.minhash().unwrap().recall_at_threshold() > 0.999);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn banding(mut self, bands: u16, rows: u16) -> Self {
+        self.banding = Some((bands, rows));
+        self
+    }
+
+    /// How many bits of a band's hash are stored, 32 to 64; 40 if not given. Fewer bits make
+    /// smaller files and more false candidates (which are never returned).
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let minhash = MinHash::new(128).code_bits(48); // for some hundred million documents
+    /// let schema = Schema::builder().minhash(minhash).build()?;
+    /// assert_eq!(schema.minhash().unwrap().code_bits(), 48);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn code_bits(mut self, bits: u8) -> Self {
+        self.code_bits = bits;
+        self
+    }
+
+    /// Checks the parameters and chooses the bands.
+    pub(super) fn build(self) -> Result<MinHashSchema> {
+        if !(self.threshold > 0.0 && self.threshold <= 1.0) {
+            let expected = "a similarity above 0 and at most 1";
+            return Err(SketchError::invalid("threshold", self.threshold, expected));
+        }
+        if !(self.recall > 0.0 && self.recall < 1.0) {
+            let expected = "a probability above 0 and below 1";
+            return Err(SketchError::invalid("recall", self.recall, expected));
+        }
+        if !CODE_BITS.contains(&self.code_bits) {
+            return Err(SketchError::invalid(
+                "code_bits",
+                self.code_bits,
+                "32 to 64",
+            ));
+        }
+        if !VALUE_BITS.contains(&self.value_bits) {
+            let expected = "1, 2, 4, 8, 16 or 32";
+            return Err(SketchError::invalid(
+                "value_bits",
+                self.value_bits,
+                expected,
+            ));
+        }
+        if self.kind == MinHashKind::BottomK && self.value_bits != 32 {
+            let expected = "none for bottom-k, whose hashes are kept whole";
+            return Err(SketchError::invalid(
+                "value_bits",
+                self.value_bits,
+                expected,
+            ));
+        }
+        let rows = self.kind.row_count(self.values);
+        let chance = value_layout(self.kind, self.values, self.value_bits).chance();
+        let banding = match self.banding {
+            Some((bands, rows_per_band)) => Banding::explicit(bands, rows_per_band, rows)?,
+            None => Banding::by_recall(rows, self.threshold, self.recall, chance)?,
+        };
+        Ok(MinHashSchema {
+            kind: self.kind,
+            values: self.values,
+            value_bits: self.value_bits,
+            threshold: self.threshold,
+            banding,
+            code_bits: self.code_bits,
+        })
+    }
+}
+
+/// How a schema makes, indexes and compares SimHash fingerprints (Charikar 2002; Manku, Jain and Das Sarma
+/// 2007).
+///
+/// ```
+/// use resemblance_sketch::{Schema, SimHash};
+/// let schema = Schema::builder()
+///     .simhash(SimHash::bits64().max_distance(3))
+///     .expected_documents(1_000_000)
+///     .build()?;
+/// assert_eq!(schema.simhash().unwrap().max_distance(), 3);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimHash {
+    bits: u16,
+    /// True if no recipe makes the fingerprints.
+    is_external: bool,
+    max_distance: Option<u8>,
+    groups: Option<Vec<(u8, u8)>>,
+}
+
+impl SimHash {
+    /// Fingerprints of 64 bits.
+    #[must_use]
+    pub fn bits64() -> Self {
+        Self::of_bits(64)
+    }
+
+    /// Fingerprints of 32 bits, the lower half of those of 64: for short texts and little space. Among many documents
+    /// distances above 2 are met by chance.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Schema, SimHash, Text};
+    /// let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits32()).build()?;
+    /// assert_eq!(schema.sketcher().text("a few words")?.fingerprint().unwrap().bits(), 32);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn bits32() -> Self {
+        Self::of_bits(32)
+    }
+
+    /// Fingerprints of 128 bits: twice the bytes, and twice the distance separates near from far documents
+    /// as well.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits128().max_distance(6)).build()?;
+    /// let fingerprint = schema.sketcher().hashes([1, 2, 3])?;
+    /// assert_eq!(fingerprint.fingerprint().unwrap().bits(), 128);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn bits128() -> Self {
+        Self::of_bits(128)
+    }
+
+    /// Fingerprints of 32, 64, 128 or 256 bits that are made elsewhere, such as perceptual hashes of images (PDQ
+    /// has 256 bits). The store takes them as they are, by [`Signature::from_fingerprint`](crate::Signature::from_fingerprint),
+    /// and refuses texts and features unless there is MinHash for these.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Schema, Signature, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::external(256).max_distance(31)).build()?;
+    /// let image = Signature::from_fingerprint([0x5a; 32]);
+    /// let mut near = [0x5a; 32];
+    /// near[..3].fill(0xa5); // 24 bits differ
+    /// assert_eq!(image.hamming(&Signature::from_fingerprint(near))?, 24);
+    /// assert!(schema.sketcher().features(["x"]).is_err());
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn external(bits: u16) -> Self {
+        Self {
+            is_external: true,
+            ..Self::of_bits(bits)
+        }
+    }
+
+    fn of_bits(bits: u16) -> Self {
+        Self {
+            bits,
+            is_external: false,
+            max_distance: None,
+            groups: None,
+        }
+    }
+
+    /// The greatest number of differing bits between near-duplicates: 1 to 10, 3 if not given; of 32 bits
+    /// 1 to 5, 2 if not given; of 128 bits 1 to 20, 6 if not given; of 256 bits 1 to 40, 31 if not given. With
+    /// [tables](Self::tables) of your own it may be any that takes at most 65,536 buckets, and is the
+    /// greatest that whole buckets prove if not given. The store finds *every* fingerprint within it, and
+    /// queries may ask for more or less.
+    #[must_use]
+    pub fn max_distance(mut self, distance: u8) -> Self {
+        self.max_distance = Some(distance);
+        self
+    }
+
+    /// Sets the permuted tables directly instead of having them chosen by the [expected
+    /// documents](SchemaBuilder::expected_documents): groups of `(blocks, leading blocks)` as
+    /// [`TableDesign`](crate::TableDesign) has them. Building the schema fails if finding every
+    /// fingerprint within the greatest distance would take more than 65,536 buckets.
+    ///
+    /// ```
+    /// use resemblance_sketch::{Schema, SimHash};
+    /// // Ten tables: five blocks of 12 or 13 bits, any two of which lead (Manku, Jain and Das Sarma 2007).
+    /// let simhash = SimHash::bits64().tables(&[(5, 2)]);
+    /// let schema = Schema::builder().simhash(simhash.clone()).build()?;
+    /// let design = schema.simhash().unwrap();
+    /// assert_eq!((design.table_count(), design.max_distance()), (10, 3));
+    /// // Beyond it, buckets near those of a fingerprint are read as well.
+    /// assert!(Schema::builder().simhash(simhash.max_distance(5)).build().is_ok());
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn tables(mut self, groups: &[(u8, u8)]) -> Self {
+        self.groups = Some(groups.to_vec());
+        self
+    }
+
+    /// Checks the parameters and chooses the tables.
+    fn build(self, expected_documents: u64) -> Result<TableDesign> {
+        let default = match self.bits {
+            32 => 2,
+            128 => 6,
+            256 => 31,
+            _ => 3,
+        };
+        match self.groups {
+            None => {
+                let distance = self.max_distance.unwrap_or(default);
+                choose_design(self.bits, distance, expected_documents)
+            }
+            Some(groups) => {
+                let complete = TableDesign::complete_distance(&groups);
+                let distance = self.max_distance.unwrap_or(complete);
+                TableDesign::new(self.bits, distance, &groups)
+            }
+        }
+    }
+}
+
+impl Schema {
+    /// Starts a schema. At least one of MinHash, SimHash and containment must be given.
+    #[must_use]
+    pub fn builder() -> SchemaBuilder {
+        SchemaBuilder::default()
+    }
+}
+
+/// Collects the parts of a [`Schema`].
+///
+/// ```
+/// # use resemblance_sketch::{MinHash, Schema, SimHash, Text};
+/// let builder = Schema::builder().text(Text::words(3)).minhash(MinHash::new(128));
+/// let schema = builder.clone().build()?;
+/// assert_eq!(schema.text(), Some(Text::words(3)));
+/// let both = builder.simhash(SimHash::bits64()).build()?;
+/// assert!(both.lanes() > schema.lanes());
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SchemaBuilder {
+    text: Option<Text>,
+    minhash: Option<MinHash>,
+    simhash: Option<SimHash>,
+    containment: Option<Containment>,
+    near: Combine,
+    seed: u64,
+    expected_documents: u64,
+    empty: EmptyDocuments,
+}
+
+impl Default for SchemaBuilder {
+    fn default() -> Self {
+        Self {
+            text: None,
+            minhash: None,
+            simhash: None,
+            containment: None,
+            near: Combine::Any,
+            seed: 1,
+            expected_documents: 1_000_000,
+            empty: EmptyDocuments::Distinct,
+        }
+    }
+}
+
+impl SchemaBuilder {
+    /// How texts become shingles. Without it the store takes features and signatures only.
+    #[must_use]
+    pub fn text(mut self, text: Text) -> Self {
+        self.text = Some(text);
+        self
+    }
+
+    /// Adds MinHash signatures.
+    #[must_use]
+    pub fn minhash(mut self, minhash: MinHash) -> Self {
+        self.minhash = Some(minhash);
+        self
+    }
+
+    /// Adds SimHash fingerprints.
+    #[must_use]
+    pub fn simhash(mut self, simhash: SimHash) -> Self {
+        self.simhash = Some(simhash);
+        self
+    }
+
+    /// Keeps hashes of shingles, so that shared passages are found: a document in another, or a part of
+    /// one.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Containment, Schema, Text};
+    /// let containment = Containment::new(3).window(4);
+    /// let schema = Schema::builder().text(Text::words(3)).containment(containment).build()?;
+    /// let sketcher = schema.sketcher();
+    /// let page = "it was the best of times it was the worst of times it was the age of wisdom";
+    /// let page = sketcher.text(page)?;
+    /// let quotation = sketcher.text("It was the worst of times, it was the age")?;
+    /// let kept = page.kept_hashes().unwrap(); // by a store's `contained_in`, one by one
+    /// assert!(quotation.kept_hashes().unwrap().iter().all(|hash| kept.contains(hash)));
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn containment(mut self, containment: Containment) -> Self {
+        self.containment = Some(containment);
+        self
+    }
+
+    /// The rule by which documents are near if both families are given; [`Combine::Any`] if not given.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Combine, Schema, SimHash};
+    /// let (minhash, simhash) = (MinHash::new(128), SimHash::bits64());
+    /// let builder = Schema::builder().minhash(minhash).simhash(simhash);
+    /// assert_eq!(builder.near(Combine::Both).build()?.near(), Combine::Both);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn near(mut self, near: Combine) -> Self {
+        self.near = near;
+        self
+    }
+
+    /// The seed of all hash functions; 1 if not given. Signatures made with different seeds cannot
+    /// be compared.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let schema = |seed| Schema::builder().minhash(MinHash::new(64)).seed(seed).build();
+    /// let (a, b) = (schema(1)?.sketcher().hashes([7])?, schema(2)?.sketcher().hashes([7])?);
+    /// assert!(a.jaccard(&b).is_err());
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The number of documents that the store is expected to grow to; 1,000,000 if not given. It only
+    /// decides which permuted tables SimHash gets, with longer prefixes for more documents: more documents
+    /// than expected make probes slower, never wrong.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Schema, SimHash};
+    /// let shortest_prefix = |documents| {
+    ///     let schema = Schema::builder().simhash(SimHash::bits64()).expected_documents(documents);
+    ///     schema.build().map(|schema| *schema.simhash().unwrap().prefix_bits().start())
+    /// };
+    /// assert!(shortest_prefix(1_000_000_000)? > shortest_prefix(100_000)?);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn expected_documents(mut self, documents: u64) -> Self {
+        self.expected_documents = documents;
+        self
+    }
+
+    /// Whether documents without features are near-duplicates of each other;
+    /// [`EmptyDocuments::Distinct`] if not given.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{EmptyDocuments, MinHash, Schema, Text};
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// let schema = schema.empty_documents(EmptyDocuments::Alike).build()?;
+    /// assert_eq!(schema.empty_documents(), EmptyDocuments::Alike);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn empty_documents(mut self, empty: EmptyDocuments) -> Self {
+        self.empty = empty;
+        self
+    }
+
+    /// Checks the parts and chooses bands and tables.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] names the part that is out of range or missing.
+    pub fn build(self) -> Result<Schema> {
+        let recipe = Recipe {
+            text: self.text,
+            seed: self.seed,
+            empty: self.empty,
+            minhash: self.minhash.map(|minhash| MinHashRecipe {
+                kind: minhash.kind,
+                values: minhash.values,
+            }),
+            simhash_bits: {
+                let made = self.simhash.as_ref().filter(|simhash| !simhash.is_external);
+                made.map(|simhash| simhash.bits)
+            },
+            containment: self.containment,
+        };
+        recipe.validate()?;
+        let expected_documents = self.expected_documents;
+        let simhash = self.simhash;
+        let simhash = simhash.map(|simhash| simhash.build(expected_documents));
+        let schema = Schema {
+            recipe,
+            unicode_version: UNICODE_VERSION,
+            minhash: self.minhash.map(MinHash::build).transpose()?,
+            simhash: simhash.transpose()?,
+            near: self.near,
+            expected_documents,
+            weights: None,
+        };
+        schema.check_has_family()?;
+        Ok(schema)
+    }
+}

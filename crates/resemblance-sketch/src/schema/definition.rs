@@ -1,0 +1,433 @@
+//! How the documents of a store are compared: the part of the configuration that the store keeps.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, SketchError};
+use crate::invariant::OrBug;
+use crate::lanes::{Banding, LaneSet, TableDesign};
+use crate::sketch::{
+    Containment, DocumentFrequencies, EmptyDocuments, KEPT_HASH_BITS, MinHashKind, Recipe,
+    Sketcher, ValueLayout,
+};
+use crate::text::Text;
+
+/// The rule by which two documents are near, if a schema has both families.
+///
+/// ```
+/// # use resemblance_sketch::{MinHash, Combine, Schema, SimHash};
+/// let schema = Schema::builder().minhash(MinHash::external(16)).simhash(SimHash::bits64());
+/// let schema = schema.near(Combine::Both).build()?;
+/// assert_eq!(schema.near(), Combine::Both); // `Combine::Any` if not given
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Combine {
+    /// Similarity or distance is within its bound.
+    #[default]
+    Any,
+    /// Both are within their bounds.
+    Both,
+}
+
+/// The MinHash part of a [`Schema`].
+///
+/// ```
+/// # use resemblance_sketch::{MinHash, MinHashKind, Permutations, Schema};
+/// let minhash = MinHash::new(128).threshold(0.8);
+/// let schema = Schema::builder().minhash(minhash).build()?;
+/// let minhash = schema.minhash().expect("it has MinHash");
+/// assert_eq!((minhash.values(), minhash.value_bits(), minhash.code_bits()), (128, 16, 40));
+/// assert_eq!(minhash.kind(), MinHashKind::Functions(Permutations::PairMultiply));
+/// assert_eq!((minhash.bands(), minhash.rows(), minhash.threshold()), (13, 7, 0.8));
+/// assert_eq!(minhash.probability(0.8), minhash.recall_at_threshold());
+/// assert!(minhash.probability(0.4) < 0.03);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MinHashSchema {
+    pub(super) kind: MinHashKind,
+    pub(super) values: u16,
+    pub(super) value_bits: u8,
+    pub(super) threshold: f64,
+    pub(super) banding: Banding,
+    pub(super) code_bits: u8,
+}
+
+impl MinHashSchema {
+    /// The method by which the values are made.
+    #[must_use]
+    pub fn kind(&self) -> MinHashKind {
+        self.kind
+    }
+
+    /// The number of values in a signature; for bottom-k the greatest possible number.
+    #[must_use]
+    pub fn values(&self) -> u16 {
+        self.values
+    }
+
+    /// The bits that are stored of each value: 1 to 32, and 64 for bottom-k.
+    #[must_use]
+    pub fn value_bits(&self) -> u8 {
+        self.layout().bits()
+    }
+
+    /// The variance of the estimate of a pair of this similarity, by the theory of the kind:
+    /// J (1 − J) / k for k whole values (Broder 1997), (1 − J) (J + 1 / (2ᵇ − 1)) / k for values of
+    /// b bits (Li and König 2010). For bottom-k and one-pass it is a bound.
+    ///
+    /// ```
+    /// use resemblance_sketch::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(400).value_bits(32)).build()?;
+    /// assert!((schema.minhash().unwrap().variance(0.5).sqrt() - 0.025).abs() < 1e-9);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn variance(&self, similarity: f64) -> f64 {
+        self.layout().variance(similarity)
+    }
+
+    /// The layout of the values in bytes.
+    pub fn layout(&self) -> ValueLayout {
+        value_layout(self.kind, self.values, self.value_bits)
+    }
+
+    /// The least similarity of near-duplicates.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
+    /// The bands and their rows.
+    ///
+    /// ```
+    /// use resemblance_sketch::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
+    /// assert_eq!(schema.minhash().unwrap().banding().to_string(), "13 x 7");
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn banding(&self) -> Banding {
+        self.banding
+    }
+
+    /// The number of bands. Each is a lane of the store.
+    #[must_use]
+    pub fn bands(&self) -> u16 {
+        self.banding.bands()
+    }
+
+    /// The number of signature values in a band.
+    #[must_use]
+    pub fn rows(&self) -> u16 {
+        self.banding.rows()
+    }
+
+    /// The bits that are stored of a band's hash, 32 to 64.
+    #[must_use]
+    pub fn code_bits(&self) -> u8 {
+        self.code_bits
+    }
+
+    /// The probability 1 − (1 − sʳ)ᵇ that a pair of this similarity shares one of b bands of r values,
+    /// and so is compared. s is the probability that a value is equal: the similarity J, and for values
+    /// of v < 32 bits J + (1 − J) / 2ᵛ, because unequal ones may become equal when they are cut.
+    #[must_use]
+    pub fn probability(&self, similarity: f64) -> f64 {
+        let similarity = similarity.clamp(0.0, 1.0);
+        let agreement = self.layout().agreement_probability(similarity);
+        self.banding.probability(agreement)
+    }
+
+    /// [`probability`](Self::probability) right at the threshold.
+    #[must_use]
+    pub fn recall_at_threshold(&self) -> f64 {
+        self.probability(self.threshold)
+    }
+
+    /// The standard deviation, over seeds, of the recall of pairs right at the threshold, if they are
+    /// `families` of equally many pairs, and those of a family are found or missed together:
+    /// √(p (1 − p) / families), where p is [`recall_at_threshold`](Self::recall_at_threshold). Pairs
+    /// that share documents are nearly so. With as many families as pairs it is the least deviation,
+    /// that of independent pairs. Infinite without any family.
+    ///
+    /// ```
+    /// use resemblance_sketch::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
+    /// let minhash = schema.minhash().unwrap();
+    /// assert!((minhash.recall_deviation(1) - 0.2114).abs() < 1e-4);
+    /// assert!((minhash.recall_deviation(100) - 0.02114).abs() < 1e-5);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn recall_deviation(&self, families: u64) -> f64 {
+        let recall = self.recall_at_threshold();
+        (recall * (1.0 - recall) / families as f64).sqrt()
+    }
+}
+
+/// The layout in bytes of `values` values of this kind.
+pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> ValueLayout {
+    match kind {
+        MinHashKind::BottomK => ValueLayout::Smallest { max_count: values },
+        kind => ValueLayout::Packed {
+            count: values,
+            bits: value_bits,
+            is_mixed: kind != MinHashKind::External,
+        },
+    }
+}
+
+/// How the documents of a store become signatures, and how these are indexed and compared. The file
+/// keeps it. How signatures are made is fixed when the store is created; how they are indexed can be
+/// changed by `Store::reband`.
+///
+/// ```
+/// use resemblance_sketch::{MinHash, Schema, SimHash, Text};
+/// let schema = Schema::builder()
+///     .text(Text::words(5))
+///     .minhash(MinHash::new(128).threshold(0.8))
+///     .simhash(SimHash::bits64().max_distance(3))
+///     .build()?;
+/// println!("{schema}");
+/// let page = schema.sketcher().text("a text to be compared with others")?;
+/// assert_eq!(page.jaccard(&page)?, 1.0);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+///
+/// All that it was built of can be read again, defaults included:
+///
+/// ```
+/// # use resemblance_sketch::{EmptyDocuments, MinHash, Combine, Schema};
+/// let schema = Schema::builder().minhash(MinHash::new(128).banding(16, 8)).seed(7).build()?;
+/// assert_eq!((schema.text(), schema.seed(), schema.near()), (None, 7, Combine::Any));
+/// assert_eq!(schema.empty_documents(), EmptyDocuments::Distinct);
+/// assert_eq!(schema.expected_documents(), 1_000_000);
+/// assert_eq!(schema.lanes(), 1 + 16); // one for keys, and the bands
+/// assert_eq!(schema.containment(), None);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+///
+/// A schema that is deserialised is checked like one that is built: one that could not be built, or
+/// normalises texts by another version of Unicode, is an error.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Schema {
+    pub(super) recipe: Recipe,
+    /// The version of the Unicode data by which texts are normalised.
+    pub(super) unicode_version: (u8, u8, u8),
+    pub(super) minhash: Option<MinHashSchema>,
+    pub(super) simhash: Option<TableDesign>,
+    pub(super) near: Combine,
+    pub(super) expected_documents: u64,
+    /// Not a part of what is written as the schema: they can be large, and have a row of their own.
+    #[serde(skip)]
+    pub(super) weights: Option<Arc<DocumentFrequencies>>,
+}
+
+impl Schema {
+    /// Makes signatures for this schema, without a store.
+    #[must_use]
+    pub fn sketcher(&self) -> Sketcher {
+        let value_bits = self.minhash.map_or(32, |minhash| minhash.value_bits);
+        Sketcher::from_valid(self.recipe.clone(), self.weights.clone(), value_bits)
+    }
+
+    /// Makes the MinHash values of a schema that differs from this one in its seed alone.
+    pub fn minhash_sketcher(&self, seed: u64) -> Result<Sketcher> {
+        let minhash = self.minhash.or_bug("the schema has MinHash")?;
+        let recipe = Recipe {
+            seed,
+            simhash_bits: None,
+            containment: None,
+            ..self.recipe.clone()
+        };
+        Ok(Sketcher::from_valid(recipe, None, minhash.value_bits))
+    }
+
+    /// Gives each feature a weight by its rarity in a corpus. A store that is created with this schema
+    /// keeps the frequencies: its sketchers weigh features by them, texts and features alike, and
+    /// signatures that were made with other frequencies, or without, are refused. They can never be
+    /// changed in it. Serialising a schema leaves them out.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] if the schema has nothing that uses weights: neither SimHash nor
+    /// [weighted](crate::MinHashKind::is_weighted) MinHash.
+    ///
+    /// ```
+    /// use resemblance_sketch::{DocumentFrequencies, Schema, SimHash, Text};
+    /// let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits64()).build()?;
+    /// let plain = schema.sketcher();
+    /// let mut frequencies = DocumentFrequencies::new();
+    /// for text in ["the cat", "the dog", "the bird and the bee"] {
+    ///     frequencies.add_text(&plain, text)?;
+    /// }
+    /// let weighted = schema.with_weights(frequencies.clone())?;
+    /// let text = "the cat and the dog";
+    /// let signature = weighted.sketcher().text(text)?;
+    /// assert!(signature.hamming(&plain.text(text)?).is_err()); // of another recipe
+    /// assert_eq!(weighted.weights(), Some(&frequencies));
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn with_weights(mut self, frequencies: DocumentFrequencies) -> Result<Self> {
+        let kind = self.minhash.map(|minhash| minhash.kind);
+        let is_external = kind == Some(MinHashKind::External);
+        let is_weighted = kind.is_some_and(MinHashKind::is_weighted);
+        if is_external || (self.recipe.simhash_bits.is_none() && !is_weighted) {
+            let expected = "none: only SimHash and weighted MinHash of this crate use weights";
+            return Err(SketchError::invalid(
+                "weights",
+                "document frequencies",
+                expected,
+            ));
+        }
+        self.weights = Some(Arc::new(frequencies));
+        Ok(self)
+    }
+
+    /// The frequencies by which features are weighed, if there are any.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{DocumentFrequencies, Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits64()).build()?;
+    /// assert_eq!(schema.weights(), None);
+    /// let frequencies = DocumentFrequencies::from_counts(10, [(7, 10), (8, 1)])?;
+    /// let schema = schema.with_weights(frequencies)?;
+    /// assert_eq!(schema.weights().map(|weights| weights.documents()), Some(10));
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn weights(&self) -> Option<&DocumentFrequencies> {
+        self.weights.as_deref()
+    }
+
+    /// How texts become shingles, if the schema takes texts.
+    #[must_use]
+    pub fn text(&self) -> Option<Text> {
+        self.recipe.text
+    }
+
+    /// The seed of all hash functions.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.recipe.seed
+    }
+
+    /// Whether documents without features are near-duplicates of each other.
+    #[must_use]
+    pub fn empty_documents(&self) -> EmptyDocuments {
+        self.recipe.empty
+    }
+
+    /// The number of documents that the store is expected to grow to, by which its SimHash tables were
+    /// chosen.
+    #[must_use]
+    pub fn expected_documents(&self) -> u64 {
+        self.expected_documents
+    }
+
+    /// The rule by which documents are near, if there are both families.
+    #[must_use]
+    pub fn near(&self) -> Combine {
+        self.near
+    }
+
+    /// The MinHash part.
+    #[must_use]
+    pub fn minhash(&self) -> Option<MinHashSchema> {
+        self.minhash
+    }
+
+    /// The SimHash part: the tables by which fingerprints are indexed, with their bits and their greatest
+    /// distance, which is what queries, joins and inserts ask for if nothing else is said.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits64().max_distance(3)).build()?;
+    /// let simhash = schema.simhash().expect("it has SimHash");
+    /// assert_eq!((simhash.bits(), simhash.max_distance()), (64, 3));
+    /// println!("{simhash}"); // the tables
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn simhash(&self) -> Option<&TableDesign> {
+        self.simhash.as_ref()
+    }
+
+    /// Returns true if the store's fingerprints are made elsewhere: see [`SimHash::external`](crate::SimHash::external).
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::external(256)).build()?;
+    /// assert!(schema.has_external_fingerprints());
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn has_external_fingerprints(&self) -> bool {
+        self.simhash.is_some() && self.recipe.simhash_bits.is_none()
+    }
+
+    /// The shingles that are kept to find shared passages.
+    #[must_use]
+    pub fn containment(&self) -> Option<Containment> {
+        self.recipe.containment
+    }
+
+    /// How texts become the shingles that are kept to find shared passages: as [`text`](Self::text) says, with
+    /// as many units in a shingle as [`Containment::shingle_units`]. `None` unless the schema has both.
+    ///
+    /// ```
+    /// use resemblance_sketch::{Containment, Schema, Text};
+    /// let schema = Schema::builder().text(Text::words(3)).containment(Containment::new(8)).build()?;
+    /// assert_eq!(schema.containment_text(), Some(Text::words(8)));
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn containment_text(&self) -> Option<Text> {
+        let units = self.containment()?.shingle_units();
+        Some(self.text()?.with_length(units))
+    }
+
+    /// Returns true if it has MinHash or SimHash, by which near documents are found.
+    pub fn has_families(&self) -> bool {
+        self.minhash.is_some() || self.simhash.is_some()
+    }
+
+    /// Refuses to look for near documents where the schema has neither MinHash nor SimHash.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`].
+    pub fn check_families(&self) -> Result<()> {
+        if self.has_families() {
+            return Ok(());
+        }
+        let expected = "MinHash or SimHash, by which near documents are found";
+        Err(SketchError::invalid(
+            "schema",
+            "containment alone",
+            expected,
+        ))
+    }
+
+    /// The number of lanes: one for keys, one a band, one a permuted table, one for kept hashes.
+    #[must_use]
+    pub fn lanes(&self) -> usize {
+        let tables = self.simhash.as_ref().map_or(0, TableDesign::table_count);
+        let kept = usize::from(self.recipe.containment.is_some());
+        1 + self.minhash.map_or(0, |m| usize::from(m.bands())) + tables + kept
+    }
+
+    /// The lanes of a store with this schema.
+    pub fn lane_set(&self) -> Result<LaneSet> {
+        let banding = self.minhash.map(|m| (m.banding, m.code_bits));
+        let lanes = LaneSet::new(banding, self.simhash.clone())?;
+        let bits = self.minhash.map_or(32, |minhash| minhash.layout().bits());
+        let lanes = lanes.of_value_bits(bits);
+        let kept_bits = self.recipe.containment.map(|_| KEPT_HASH_BITS);
+        Ok(lanes.with_kept_hashes(kept_bits))
+    }
+}

@@ -1,0 +1,20 @@
+//! Schemas: how the documents of one store become signatures, and how these are indexed and compared.
+//!
+//! Every room above may import all that stands here. This room knows `text`, `sketch`, `lanes` and
+//! errors: no store and no file.
+
+mod builder;
+mod definition;
+mod design;
+mod difference;
+mod display;
+mod rebanding;
+mod schema_bytes;
+mod stored;
+
+pub use builder::{MinHash, SchemaBuilder, SimHash};
+pub use definition::{Combine, MinHashSchema, Schema};
+pub use design::DesignReport;
+pub use difference::RecipeDifference;
+pub use rebanding::Rebanding;
+pub use stored::UncheckedSchema;

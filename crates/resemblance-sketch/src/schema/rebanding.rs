@@ -1,0 +1,351 @@
+//! Changes of a schema that the stored signatures allow.
+
+use super::builder::MinHash;
+use super::definition::{MinHashSchema, Schema};
+use crate::error::{Result, SketchError};
+use crate::lanes::{TableDesign, choose_design};
+
+/// The name of a change of bands in errors.
+const REBANDING: &str = "rebanding";
+
+/// A change of how the documents of a store are indexed, for `Store::reband`.
+/// Parts that are not set stay as they are.
+///
+/// How signatures are made cannot change: texts, seed, number of values, width of fingerprints, and
+/// whether empty documents are near-duplicates of each other.
+///
+/// ```
+/// use resemblance_sketch::{MinHash, Rebanding, Schema};
+/// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
+/// let looser = schema.rebanded(&Rebanding::new().threshold(0.6))?;
+/// assert_eq!(looser, Schema::builder().minhash(MinHash::new(128).threshold(0.6)).build()?);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rebanding {
+    threshold: Option<f64>,
+    recall: Option<f64>,
+    banding: Option<(u16, u16)>,
+    code_bits: Option<u8>,
+    max_distance: Option<u8>,
+    tables: Option<Vec<(u8, u8)>>,
+    expected_documents: Option<u64>,
+}
+
+impl Rebanding {
+    /// No change.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The least Jaccard similarity of near-duplicates: above 0, at most 1. Bands are chosen for it
+    /// again, unless they are [given](Self::banding).
+    #[must_use]
+    pub fn threshold(mut self, threshold: f64) -> Self {
+        self.threshold = Some(threshold);
+        self
+    }
+
+    /// The share of the pairs at the threshold that must share a band, between 0 and 1. If bands are
+    /// chosen and no share is given, it is 0.95: a store does not keep the share by which its bands were
+    /// chosen.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Rebanding, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
+    /// let surer = schema.rebanded(&Rebanding::new().recall(0.99))?;
+    /// assert!(surer.minhash().unwrap().recall_at_threshold() >= 0.99);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn recall(mut self, recall: f64) -> Self {
+        self.recall = Some(recall);
+        self
+    }
+
+    /// Sets bands and rows directly.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Rebanding, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
+    /// let rebanded = schema.rebanded(&Rebanding::new().banding(32, 4))?;
+    /// assert_eq!(rebanded.minhash().unwrap().bands(), 32);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn banding(mut self, bands: u16, rows: u16) -> Self {
+        self.banding = Some((bands, rows));
+        self
+    }
+
+    /// How many bits of a band's hash are stored, 32 to 64.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Rebanding, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
+    /// let rebanded = schema.rebanded(&Rebanding::new().code_bits(48))?;
+    /// assert_eq!(rebanded.minhash().unwrap().code_bits(), 48);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn code_bits(mut self, bits: u8) -> Self {
+        self.code_bits = Some(bits);
+        self
+    }
+
+    /// The greatest number of differing bits between near-duplicates by SimHash, as
+    /// [`SimHash::max_distance`](crate::SimHash::max_distance). Tables are chosen for it again.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Rebanding, Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits64().max_distance(3)).build()?;
+    /// let rebanded = schema.rebanded(&Rebanding::new().max_distance(5))?;
+    /// assert_eq!(rebanded.simhash().unwrap().max_distance(), 5);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn max_distance(mut self, distance: u8) -> Self {
+        self.max_distance = Some(distance);
+        self
+    }
+
+    /// Sets the tables directly, as [`SimHash::tables`](crate::SimHash::tables). The greatest distance is
+    /// the one within which they find all, unless it is [given](Self::max_distance).
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Rebanding, Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits64()).build()?;
+    /// let rebanded = schema.rebanded(&Rebanding::new().tables(&[(5, 2)]))?;
+    /// assert_eq!(rebanded.simhash().unwrap().table_count(), 10);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn tables(mut self, groups: &[(u8, u8)]) -> Self {
+        self.tables = Some(groups.to_vec());
+        self
+    }
+
+    /// The number of documents that the store is expected to grow to. SimHash tables are chosen for it
+    /// again; besides, it decides only when the [design](crate::DesignReport) is outgrown.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Rebanding, Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits64()).build()?;
+    /// let grown = schema.rebanded(&Rebanding::new().expected_documents(500_000_000))?;
+    /// let design = |schema: &Schema| schema.simhash().unwrap().clone();
+    /// assert_ne!(design(&grown), design(&schema));
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn expected_documents(mut self, documents: u64) -> Self {
+        self.expected_documents = Some(documents);
+        self
+    }
+
+    /// The first part that needs MinHash, with its value.
+    fn minhash_part(&self) -> Option<(&'static str, String)> {
+        let banding = self
+            .banding
+            .map(|(bands, rows)| format!("{bands} x {rows}"));
+        let parts = [
+            ("threshold", self.threshold.map(|value| value.to_string())),
+            ("recall", self.recall.map(|value| value.to_string())),
+            ("banding", banding),
+            ("code_bits", self.code_bits.map(|value| value.to_string())),
+        ];
+        let mut parts = parts.into_iter();
+        parts.find_map(|(name, value)| Some((name, value?)))
+    }
+
+    fn validate(&self, schema: &Schema) -> Result<()> {
+        if *self == Self::default() {
+            let expected = "at least one of threshold, recall, banding, code_bits, max_distance, \
+                            tables and expected_documents";
+            return Err(SketchError::invalid(REBANDING, "no change", expected));
+        }
+        let minhash_part = self.minhash_part().filter(|_| schema.minhash.is_none());
+        if let Some((name, value)) = minhash_part {
+            let expected = "none: the schema has no MinHash";
+            return Err(SketchError::invalid(name, value, expected));
+        }
+        if let Some(distance) = self.max_distance.filter(|_| schema.simhash.is_none()) {
+            let expected = "none: the schema has no SimHash";
+            return Err(SketchError::invalid("max_distance", distance, expected));
+        }
+        if let Some(groups) = self.tables.as_ref().filter(|_| schema.simhash.is_none()) {
+            let expected = "none: the schema has no SimHash";
+            return Err(SketchError::invalid(
+                "tables",
+                format!("{groups:?}"),
+                expected,
+            ));
+        }
+        if let Some(recall) = self.recall.filter(|_| self.banding.is_some()) {
+            let expected = "none where bands and rows are given";
+            return Err(SketchError::invalid("recall", recall, expected));
+        }
+        Ok(())
+    }
+
+    fn minhash(&self, old: MinHashSchema) -> Result<MinHashSchema> {
+        if self.minhash_part().is_none() {
+            return Ok(old);
+        }
+        let mut minhash = MinHash::new_of_kind(old.kind, old.values)
+            .value_bits(old.value_bits)
+            .threshold(self.threshold.unwrap_or(old.threshold))
+            .code_bits(self.code_bits.unwrap_or(old.code_bits));
+        if let Some(recall) = self.recall {
+            minhash = minhash.recall(recall);
+        }
+        let is_chosen_again = self.threshold.is_some() || self.recall.is_some();
+        let kept = (!is_chosen_again).then(|| (old.bands(), old.rows()));
+        if let Some((bands, rows)) = self.banding.or(kept) {
+            minhash = minhash.banding(bands, rows);
+        }
+        minhash.build()
+    }
+
+    fn simhash(&self, old: &TableDesign, documents: u64) -> Result<TableDesign> {
+        if let Some(groups) = &self.tables {
+            let complete = TableDesign::complete_distance(groups);
+            let distance = self.max_distance.unwrap_or(complete);
+            return TableDesign::new(old.bits(), distance, groups);
+        }
+        if self.max_distance.is_none() && self.expected_documents.is_none() {
+            return Ok(old.clone());
+        }
+        let distance = self.max_distance.unwrap_or(old.max_distance());
+        choose_design(old.bits(), distance, documents)
+    }
+}
+
+impl Schema {
+    /// This schema with a change of how documents are indexed.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] for a part that is out of its range or of a family that the
+    /// schema does not have, or if there is nothing to change.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Rebanding, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
+    /// let looser = schema.rebanded(&Rebanding::new().threshold(0.6))?;
+    /// assert!(looser.minhash().unwrap().probability(0.6) >= 0.95);
+    /// assert!(schema.rebanded(&Rebanding::new().max_distance(3)).is_err()); // it has no SimHash
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn rebanded(&self, rebanding: &Rebanding) -> Result<Self> {
+        rebanding.validate(self)?;
+        let documents = rebanding.expected_documents;
+        let documents = documents.unwrap_or(self.expected_documents);
+        let minhash = self.minhash.map(|old| rebanding.minhash(old));
+        let simhash = self.simhash.as_ref();
+        let simhash = simhash.map(|old| rebanding.simhash(old, documents));
+        Ok(Self {
+            minhash: minhash.transpose()?,
+            simhash: simhash.transpose()?,
+            expected_documents: documents,
+            ..self.clone()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Combine;
+    use crate::schema::SimHash;
+
+    fn both() -> Schema {
+        let builder = Schema::builder().minhash(MinHash::new(64).threshold(0.8));
+        let builder = builder
+            .simhash(SimHash::bits64())
+            .seed(9)
+            .near(Combine::Both);
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn a_rebanded_schema_is_the_one_that_would_be_built() {
+        let built = |minhash: MinHash, distance, documents| {
+            let builder = Schema::builder()
+                .minhash(minhash)
+                .seed(9)
+                .near(Combine::Both);
+            let simhash = SimHash::bits64().max_distance(distance);
+            let builder = builder.simhash(simhash).expected_documents(documents);
+            builder.build().unwrap()
+        };
+        let old = || MinHash::new(64).threshold(0.8);
+        let million = 1_000_000;
+        let banding = both().minhash().unwrap();
+        let kept = |minhash: MinHash| minhash.banding(banding.bands(), banding.rows());
+        for (rebanding, expected) in [
+            (
+                Rebanding::new().threshold(0.5),
+                built(MinHash::new(64).threshold(0.5), 3, million),
+            ),
+            (
+                Rebanding::new().recall(0.6),
+                built(old().recall(0.6), 3, million),
+            ),
+            (
+                Rebanding::new().banding(5, 3).threshold(0.7),
+                built(old().threshold(0.7).banding(5, 3), 3, million),
+            ),
+            (
+                Rebanding::new().code_bits(64),
+                built(kept(old().code_bits(64)), 3, million),
+            ),
+            (
+                Rebanding::new().max_distance(6),
+                built(kept(old()), 6, million),
+            ),
+            (
+                Rebanding::new().expected_documents(1 << 34),
+                built(kept(old()), 3, 1 << 34),
+            ),
+        ] {
+            assert_eq!(
+                both().rebanded(&rebanding).unwrap(),
+                expected,
+                "{rebanding:?}"
+            );
+            assert_ne!(both(), expected, "{rebanding:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_its_name() {
+        let minhash = Schema::builder().minhash(MinHash::new(64)).build().unwrap();
+        let simhash = Schema::builder().simhash(SimHash::bits64());
+        let simhash = simhash.build().unwrap();
+        let new = Rebanding::new;
+        for (schema, rebanding, name) in [
+            (both(), new(), REBANDING),
+            (both(), new().threshold(1.5), "threshold"),
+            (both(), new().threshold(f64::NAN), "threshold"),
+            (both(), new().recall(1.0), "recall"),
+            (both(), new().banding(4, 4).recall(0.9), "recall"),
+            (both(), new().banding(65, 1), "banding"),
+            (both(), new().banding(0, 1), "bands"),
+            (both(), new().code_bits(31), "code_bits"),
+            (both(), new().max_distance(64), "max_distance"),
+            (minhash, new().max_distance(2), "max_distance"),
+            (simhash.clone(), new().threshold(0.5), "threshold"),
+            (simhash.clone(), new().recall(0.5), "recall"),
+            (simhash.clone(), new().banding(4, 4), "banding"),
+            (simhash, new().code_bits(40), "code_bits"),
+        ] {
+            match schema.rebanded(&rebanding) {
+                Err(SketchError::InvalidParameter { parameter, .. }) => {
+                    assert_eq!(parameter, name, "{rebanding:?}");
+                }
+                other => panic!("{rebanding:?}: {other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Schemas that are read, from a file or from anywhere else, and their checks.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer};
+
+use super::builder::MinHash;
+use super::definition::{Combine, MinHashSchema, Schema};
+use crate::error::{Result, SketchError};
+use crate::lanes::TableDesign;
+use crate::sketch::{DocumentFrequencies, Recipe};
+use crate::text::UNICODE_VERSION;
+
+impl MinHashSchema {
+    /// The builder that would build this part again.
+    fn to_builder(self) -> MinHash {
+        MinHash::new_of_kind(self.kind, self.values)
+            .value_bits(self.value_bits)
+            .threshold(self.threshold)
+            .banding(self.bands(), self.rows())
+            .code_bits(self.code_bits)
+    }
+}
+
+impl Schema {
+    /// Checks that signatures have something.
+    pub(super) fn check_has_family(&self) -> Result<()> {
+        match self.has_families() || self.containment().is_some() {
+            true => Ok(()),
+            false => {
+                let found = "neither MinHash nor SimHash nor containment";
+                Err(SketchError::invalid("signature", found, "at least one"))
+            }
+        }
+    }
+
+    /// Checks that a schema that was read from a file could have been built by this release.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] names the part that is out of range; [`SketchError::SelfTest`] if texts
+    /// are normalised by another version of Unicode.
+    pub fn validate(&self) -> Result<()> {
+        self.recipe.validate()?;
+        if self.unicode_version != UNICODE_VERSION {
+            let detail = format!(
+                "found Unicode {:?}, this release has {UNICODE_VERSION:?}",
+                self.unicode_version
+            );
+            return Err(SketchError::SelfTest { detail });
+        }
+        if let Some(minhash) = self.minhash {
+            minhash.to_builder().build()?;
+        }
+        // A table design checks itself when it is read. What remains: the recipe and the two parts say
+        // the same.
+        let recipe = self.recipe.minhash;
+        let of_recipe = recipe.map(|minhash| (minhash.kind, minhash.values));
+        let of_schema = self.minhash.map(|minhash| (minhash.kind, minhash.values));
+        let simhash_bits = self.simhash.as_ref().map(TableDesign::bits);
+        let is_external = self.recipe.simhash_bits.is_none();
+        self.check_has_family()?;
+        if of_recipe != of_schema || (!is_external && self.recipe.simhash_bits != simhash_bits) {
+            let expected = "the families of the schema";
+            return Err(SketchError::invalid("recipe", "other families", expected));
+        }
+        Ok(())
+    }
+}
+
+/// The fields of a schema as they are written, with nothing checked but each by itself.
+#[derive(Deserialize)]
+#[serde(remote = "Schema")]
+struct StoredSchema {
+    recipe: Recipe,
+    unicode_version: (u8, u8, u8),
+    minhash: Option<MinHashSchema>,
+    simhash: Option<TableDesign>,
+    near: Combine,
+    expected_documents: u64,
+    #[serde(skip)]
+    weights: Option<Arc<DocumentFrequencies>>,
+}
+
+/// A schema that was read and not checked. It is written as a [`Schema`] is.
+#[derive(Deserialize)]
+pub struct UncheckedSchema(#[serde(with = "StoredSchema")] Schema);
+
+impl UncheckedSchema {
+    /// Returns the schema for a caller that checks it with [`Schema::validate`], and so gets its errors.
+    pub fn into_unchecked(self) -> Schema {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let schema = StoredSchema::deserialize(deserializer)?;
+        schema.validate().map_err(serde::de::Error::custom)?;
+        Ok(schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::schema::SimHash;
+    use crate::text::Text;
+
+    fn schema() -> Schema {
+        let builder = Schema::builder().text(Text::words(2));
+        let minhash = MinHash::new(64).threshold(0.7);
+        builder
+            .minhash(minhash)
+            .simhash(SimHash::bits64())
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_schema_that_was_written_is_read_back() {
+        let text = serde_json::to_string(&schema()).unwrap();
+        assert_eq!(serde_json::from_str::<Schema>(&text).unwrap(), schema());
+    }
+
+    #[test]
+    fn a_schema_that_could_not_be_built_is_not_read() {
+        let written = serde_json::to_value(schema()).unwrap();
+        let changes: [(&str, Value); 7] = [
+            ("/minhash/threshold", json!(7.5)),
+            ("/minhash/value_bits", json!(3)),
+            ("/minhash/values", json!(128)),
+            ("/minhash/code_bits", json!(8)),
+            ("/recipe/minhash", Value::Null),
+            ("/recipe/simhash_bits", json!(128)),
+            ("/unicode_version", json!([18, 0, 0])),
+        ];
+        for (place, value) in changes {
+            let mut changed = written.clone();
+            *changed.pointer_mut(place).unwrap() = value;
+            assert!(
+                serde_json::from_value::<Schema>(changed).is_err(),
+                "{place}"
+            );
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Signatures of features that come one by one.
+
+use std::fmt;
+
+use super::containment::ShingleSelector;
+use super::distinct::DistinctHashes;
+use super::hash::feature_hash;
+use super::hash_functions::HashFunctions;
+use super::min_hash::MinHashState;
+use super::signature::Signature;
+use super::simhash::{WHOLE_WEIGHT, WeightedHash, add_up};
+use crate::text::Shingler;
+
+/// Features that are hashed together.
+const PENDING_FEATURES: usize = 64;
+
+/// The smallest number of entries at which counted features are added up before the document ends.
+const MIN_ADDED_UP: usize = 1 << 16;
+
+/// The unfinished signature of features without weights.
+///
+/// Takes the memory of the values. With SimHash it takes 19 to 30 bytes more for each distinct
+/// feature, with weighted MinHash 16 to 48: both need to know which features repeat.
+pub(super) struct SignatureDraft<'a> {
+    functions: &'a HashFunctions,
+    state: Option<MinHashState>,
+    /// The first `pending_count` are pending.
+    pending: [u64; PENDING_FEATURES],
+    pending_count: usize,
+    gathered: GatheredFeatures,
+    is_empty: bool,
+}
+
+/// The signature of a text that comes in pieces, cut anywhere.
+///
+/// Takes the memory of a few shingles and of the signature's values, however long the text is. With
+/// [`Containment`](crate::Containment) it takes 24 bytes more for each kept shingle. With
+/// SimHash it takes 19 to 30 bytes more for each distinct shingle, with weighted MinHash 16 to 48:
+/// both need to know which shingles repeat.
+///
+/// ```
+/// use resemblance_sketch::{MinHash, Schema, Text};
+/// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
+/// let sketcher = schema.sketcher();
+/// let mut text = sketcher.streamed_text()?;
+/// for piece in ["a te", "xt in pi", "eces"] {
+///     text.push(piece);
+/// }
+/// assert_eq!(text.finish(), sketcher.text("a text in pieces")?);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+pub struct StreamedText<'a> {
+    shingler: Shingler,
+    draft: SignatureDraft<'a>,
+    /// The shingles of which some are kept, where these are others.
+    kept_shingler: Option<Shingler>,
+    selector: Option<ShingleSelector>,
+}
+
+impl<'a> StreamedText<'a> {
+    pub(super) fn new(
+        shingler: Shingler,
+        draft: SignatureDraft<'a>,
+        kept_shingler: Option<Shingler>,
+        selector: Option<ShingleSelector>,
+    ) -> Self {
+        Self {
+            shingler,
+            draft,
+            kept_shingler,
+            selector,
+        }
+    }
+}
+
+impl StreamedText<'_> {
+    /// Adds the next piece of the text.
+    pub fn push(&mut self, piece: &str) {
+        let (draft, selector) = (&mut self.draft, &mut self.selector);
+        match (&mut self.kept_shingler, selector) {
+            (Some(shingler), Some(selector)) => {
+                shingler.push_bytes(piece, |shingle| selector.push(feature_hash(shingle)));
+                self.shingler
+                    .push_bytes(piece, |shingle| draft.feature(shingle));
+            }
+            (_, selector) => self.shingler.push_bytes(piece, |shingle| {
+                take(draft, selector, feature_hash(shingle));
+            }),
+        }
+    }
+
+    /// The signature of all pieces together.
+    #[must_use]
+    pub fn finish(mut self) -> Signature {
+        let (draft, selector) = (&mut self.draft, &mut self.selector);
+        match (self.kept_shingler, selector) {
+            (Some(shingler), Some(selector)) => {
+                shingler.finish_bytes(|shingle| selector.push(feature_hash(shingle)));
+                self.shingler.finish_bytes(|shingle| draft.feature(shingle));
+            }
+            (_, selector) => self.shingler.finish_bytes(|shingle| {
+                take(draft, selector, feature_hash(shingle));
+            }),
+        }
+        let kept = self.selector.map(ShingleSelector::finish);
+        self.draft.finish().with_kept(kept)
+    }
+}
+
+/// Adds a feature that is a shingle of which some are kept, if any are.
+#[inline]
+fn take(draft: &mut SignatureDraft<'_>, selector: &mut Option<ShingleSelector>, hash: u64) {
+    draft.hash(hash);
+    if let Some(selector) = selector {
+        selector.push(hash);
+    }
+}
+
+impl fmt::Debug for StreamedText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamedText").finish_non_exhaustive()
+    }
+}
+
+/// The features that must be kept until the document ends.
+enum GatheredFeatures {
+    None,
+    Distinct(DistinctHashes),
+    /// Features with the number of their occurrences. Entries of one feature are added up once there
+    /// are `max_entries`.
+    Counted {
+        entries: Vec<WeightedHash>,
+        max_entries: usize,
+    },
+}
+
+impl GatheredFeatures {
+    fn extend(&mut self, hashes: &[u64]) {
+        match self {
+            Self::None => {}
+            Self::Distinct(distinct) => distinct.extend(hashes),
+            Self::Counted {
+                entries,
+                max_entries,
+            } => {
+                entries.extend(hashes.iter().map(|&hash| (hash, 1)));
+                if entries.len() >= *max_entries {
+                    add_up(entries);
+                    // Twice what remains, so that sorting costs O(log n) a feature in all.
+                    *max_entries = (2 * entries.len()).max(MIN_ADDED_UP);
+                }
+            }
+        }
+    }
+}
+
+impl<'a> SignatureDraft<'a> {
+    /// The draft of a document that is expected to have about `features` distinct features.
+    pub(super) fn new(functions: &'a HashFunctions, features: usize) -> Self {
+        let minhash = functions.minhash.as_ref();
+        let gathered = if minhash.is_some_and(|minhash| minhash.needs_weights()) {
+            GatheredFeatures::Counted {
+                entries: Vec::new(),
+                max_entries: MIN_ADDED_UP,
+            }
+        } else if functions.simhash.is_some() {
+            GatheredFeatures::Distinct(DistinctHashes::with_capacity(features))
+        } else {
+            GatheredFeatures::None
+        };
+        Self {
+            functions,
+            state: minhash.map(|minhash| minhash.state()),
+            pending: [0; PENDING_FEATURES],
+            pending_count: 0,
+            gathered,
+            is_empty: true,
+        }
+    }
+
+    /// Adds a feature by its bytes.
+    #[inline(always)]
+    pub(super) fn feature(&mut self, bytes: &[u8]) {
+        self.hash(feature_hash(bytes));
+    }
+
+    /// Adds a feature by its hash.
+    #[inline(always)]
+    pub(super) fn hash(&mut self, hash: u64) {
+        if let Some(slot) = self.pending.get_mut(self.pending_count) {
+            *slot = hash;
+        }
+        self.pending_count += 1;
+        if self.pending_count >= PENDING_FEATURES {
+            self.update();
+        }
+    }
+
+    #[inline(never)]
+    fn update(&mut self) {
+        let (pending, _) = self.pending.split_at(self.pending_count);
+        self.pending_count = 0;
+        if pending.is_empty() {
+            return;
+        }
+        self.is_empty = false;
+        if let (Some(minhash), Some(state)) = (&self.functions.minhash, &mut self.state) {
+            minhash.update(state, pending);
+        }
+        self.gathered.extend(pending);
+    }
+
+    /// The signature of the features added.
+    pub(super) fn finish(mut self) -> Signature {
+        self.update();
+        let functions = self.functions;
+        let minhash = functions.minhash.as_ref().zip(self.state);
+        let (mut weights, mut distinct) = (Vec::new(), Vec::new());
+        match self.gathered {
+            GatheredFeatures::None => {}
+            GatheredFeatures::Distinct(hashes) => distinct = hashes.into_vec(),
+            GatheredFeatures::Counted { mut entries, .. } => {
+                add_up(&mut entries);
+                if functions.simhash.is_some() {
+                    distinct.extend(entries.iter().map(|&(hash, _)| hash));
+                }
+                // 2^48 occurrences would overflow: more than anyone can add one by one.
+                let weigh = |(hash, count): WeightedHash| (hash, count * WHOLE_WEIGHT);
+                weights.extend(entries.into_iter().map(weigh));
+            }
+        }
+        let values = minhash.map(|(minhash, state)| {
+            if minhash.needs_weights() {
+                minhash.weighted(&weights)
+            } else {
+                minhash.finish(state)
+            }
+        });
+        let simhash = functions.simhash.as_ref();
+        let fingerprint = simhash.map(|simhash| simhash.unweighted(&distinct));
+        functions.signature(values, fingerprint, self.is_empty)
+    }
+}

@@ -1,0 +1,128 @@
+//! Similarities of bits.
+
+use crate::error::{Result, SketchError};
+
+/// The Jaccard similarity of two sets that are given as bits, 0 to 1: the bits that both have among
+/// those that either has. Where one has fewer words its missing bits are 0. Two empty sets have 1.
+///
+/// ```
+/// use resemblance_sketch::exact::jaccard_of_bits;
+/// assert_eq!(jaccard_of_bits(&[0b10111], &[0b10011]), 3.0 / 4.0);
+/// ```
+#[must_use]
+pub fn jaccard_of_bits(a: &[u64], b: &[u64]) -> f64 {
+    let ones = |words: &[u64]| words.iter().map(|word| u64::from(word.count_ones())).sum();
+    let (ones_of_a, ones_of_b): (u64, u64) = (ones(a), ones(b));
+    let common = a
+        .iter()
+        .zip(b)
+        .map(|(a, b)| u64::from((a & b).count_ones()));
+    let shared: u64 = common.sum();
+    match ones_of_a + ones_of_b - shared {
+        0 => 1.0,
+        all => shared as f64 / all as f64,
+    }
+}
+
+/// The Hamming distance of two fingerprints of up to 128 bits: the number of bits that differ.
+///
+/// ```
+/// assert_eq!(resemblance_sketch::exact::hamming(0b1011, 0b0001), 2);
+/// ```
+#[must_use]
+pub const fn hamming(a: u128, b: u128) -> u32 {
+    (a ^ b).count_ones()
+}
+
+/// The angle in radians, 0 to π, that a Hamming distance between SimHash fingerprints of `bits` bits
+/// estimates: π d / f (Charikar, *Similarity estimation techniques from rounding algorithms*, 2002).
+///
+/// # Errors
+///
+/// [`SketchError::InvalidParameter`] if `bits` is 0 or the distance exceeds it.
+///
+/// ```
+/// use resemblance_sketch::exact::angle;
+/// assert_eq!(angle(32, 64)?, std::f64::consts::FRAC_PI_2);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+pub fn angle(distance: u32, bits: u32) -> Result<f64> {
+    Ok(std::f64::consts::PI * (1.0 - same_bit_probability(distance, bits)?))
+}
+
+/// The probability 1 − d / f that two fingerprints of `bits` bits agree in a bit chosen at random
+/// (bit sampling: Indyk and Motwani, *Approximate nearest neighbors*, 1998).
+///
+/// # Errors
+///
+/// [`SketchError::InvalidParameter`] if `bits` is 0 or the distance exceeds it.
+///
+/// ```
+/// use resemblance_sketch::exact::same_bit_probability;
+/// assert_eq!(same_bit_probability(16, 64)?, 0.75);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+pub fn same_bit_probability(distance: u32, bits: u32) -> Result<f64> {
+    if bits == 0 {
+        return Err(SketchError::invalid("bits", bits, "at least 1"));
+    }
+    if distance > bits {
+        let expected = format!("at most the {bits} bits of a fingerprint");
+        return Err(SketchError::invalid("distance", distance, expected));
+    }
+    Ok(1.0 - f64::from(distance) / f64::from(bits))
+}
+
+/// The sensitivity ρ = ln(1/p₁) / ln(1/p₂) of a family of functions of which one agrees with
+/// probability `near` for pairs that are to be found and `far` for others: an index of n documents
+/// looks at about n^ρ of them (Indyk and Motwani 1998). Below 1 if the family tells them apart.
+///
+/// # Errors
+///
+/// [`SketchError::InvalidParameter`] if a probability is not between 0 and 1, both excluded.
+///
+/// ```
+/// use resemblance_sketch::exact::sensitivity;
+/// assert!((sensitivity(0.9, 0.81)? - 0.5).abs() < 1e-12);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+pub fn sensitivity(near: f64, far: f64) -> Result<f64> {
+    for (name, probability) in [("near", near), ("far", far)] {
+        if !(probability > 0.0 && probability < 1.0) {
+            return Err(SketchError::invalid(
+                name,
+                probability,
+                "above 0 and below 1",
+            ));
+        }
+    }
+    Ok(near.ln() / far.ln())
+}
+
+/// How many fingerprints of `bits` bits are within a Hamming distance of one, itself included: the
+/// probes of an index without tables, Σ C(bits, i) for i up to the distance. `None` beyond 2¹²⁸ − 1.
+///
+/// ```
+/// use resemblance_sketch::exact::fingerprints_within;
+/// assert_eq!(fingerprints_within(3, 64), Some(43_745));
+/// ```
+#[must_use]
+pub fn fingerprints_within(distance: u32, bits: u32) -> Option<u128> {
+    let mut choices = 1_u128;
+    let mut sum = 1_u128;
+    for chosen in 1..=distance.min(bits) {
+        // C(n, i) = C(n, i - 1) (n - i + 1) / i, divided first: no number exceeds the result.
+        let common = greatest_common_divisor(choices, u128::from(chosen));
+        let factor = u128::from(bits - chosen + 1) / (u128::from(chosen) / common);
+        choices = (choices / common).checked_mul(factor)?;
+        sum = sum.checked_add(choices)?;
+    }
+    Some(sum)
+}
+
+fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

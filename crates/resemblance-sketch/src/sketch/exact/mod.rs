@@ -1,0 +1,26 @@
+//! Similarities without estimation, and the classical forms of the sketches over given hashes.
+//!
+//! These functions compute from the features what a [`Signature`](crate::Signature)
+//! estimates. They serve to verify candidates and to check signatures.
+//!
+//! Two empty sets have similarity 1, because they are equal; an empty set and another have 0.
+//! [`Signature::jaccard`](crate::Signature::jaccard) does the same. (A store does not pair empty
+//! documents unless its schema says so: see [`EmptyDocuments`](crate::EmptyDocuments).)
+
+mod classical;
+mod fingerprints;
+mod sets;
+mod spans;
+
+pub use classical::{modular_minhash, permuted_table, simhash};
+pub use fingerprints::{
+    angle, fingerprints_within, hamming, jaccard_of_bits, same_bit_probability, sensitivity,
+};
+pub use sets::jaccard_from;
+pub use sets::{
+    FeatureSet, WeightedSet, containment, cosine, dice, jaccard, jaccard_of_sorted, overlap,
+    probability_jaccard, weighted_cosine, weighted_jaccard,
+};
+pub use spans::{
+    SharedPassage, SharedSpans, longest_shared_passage, shared_spans, span_of_shingles,
+};

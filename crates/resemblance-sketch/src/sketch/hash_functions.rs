@@ -1,0 +1,96 @@
+//! All hash functions of one recipe.
+
+use std::sync::Arc;
+
+use super::containment::ShingleSelector;
+use super::frequencies::DocumentFrequencies;
+use super::min_hash::AnyMinHasher;
+use super::recipe::{Recipe, RecipeMark};
+use super::signature::Signature;
+use super::simhash::SimHasher;
+use super::values::MinHashValues;
+use crate::error::{Result, SketchError};
+use crate::fingerprint::Fingerprint;
+use crate::text::Text;
+
+/// A recipe with its hash functions, ready to make signatures.
+#[derive(Debug)]
+pub(super) struct HashFunctions {
+    pub(super) recipe: Recipe,
+    /// The weights of features, where the schema has any.
+    pub(super) weights: Option<Arc<DocumentFrequencies>>,
+    /// The bits to which MinHash values are cut; 32 leaves them whole.
+    pub(super) value_bits: u8,
+    /// [`Recipe::mark`], computed once.
+    pub(super) mark: RecipeMark,
+    pub(super) minhash: Option<AnyMinHasher>,
+    pub(super) simhash: Option<SimHasher>,
+}
+
+impl HashFunctions {
+    /// The functions of a recipe that has been validated. Takes about a microsecond.
+    pub(super) fn new(
+        recipe: Recipe,
+        weights: Option<Arc<DocumentFrequencies>>,
+        value_bits: u8,
+    ) -> Self {
+        let of_weights = weights.as_ref().map(|weights| weights.fingerprint());
+        Self {
+            mark: recipe.mark(of_weights),
+            weights,
+            value_bits,
+            minhash: recipe
+                .minhash
+                .map(|minhash| AnyMinHasher::new(recipe.seed, minhash)),
+            simhash: recipe
+                .simhash_bits
+                .map(|bits| SimHasher::new(recipe.seed, bits)),
+            recipe,
+        }
+    }
+
+    /// Returns an error if signatures of this recipe are made elsewhere.
+    pub(super) fn check_makes_signatures(&self) -> Result<()> {
+        if self.recipe.makes_minhash_elsewhere() {
+            let expected = "a ready-made signature: the schema's MinHash values are external";
+            return Err(SketchError::invalid("document", "features", expected));
+        }
+        if self.recipe.is_made_elsewhere() {
+            let expected = "a ready-made signature: the schema's fingerprints are external";
+            return Err(SketchError::invalid("document", "features", expected));
+        }
+        Ok(())
+    }
+
+    /// A signature of these parts, marked with the recipe.
+    pub(super) fn signature(
+        &self,
+        values: Option<MinHashValues>,
+        simhash: Option<Fingerprint>,
+        is_empty: bool,
+    ) -> Signature {
+        Signature::new(values, simhash, is_empty, Some(self.mark)).into_cut(self.value_bits)
+    }
+
+    /// Chooses the shingles that are kept; `None` without containment.
+    pub(super) fn selector(&self) -> Option<ShingleSelector> {
+        let containment = self.recipe.containment.as_ref()?;
+        Some(ShingleSelector::new(containment, self.recipe.seed))
+    }
+
+    /// Returns how texts become the features of MinHash and SimHash, and the shingles of which some are
+    /// kept where these are others.
+    pub(super) fn texts(&self) -> Option<(Text, Option<Text>)> {
+        let (text, kept) = (self.recipe.text?, self.recipe.kept_text());
+        let Some(kept) = kept else {
+            return Some((text, None));
+        };
+        // Containment alone looks at its own shingles only.
+        let is_alone = self.minhash.is_none() && self.simhash.is_none();
+        Some(if is_alone || kept == text {
+            (kept, None)
+        } else {
+            (text, Some(kept))
+        })
+    }
+}

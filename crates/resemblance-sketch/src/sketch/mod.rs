@@ -1,0 +1,43 @@
+//! Features become signatures: MinHash of all kinds, SimHash, and the exact similarities they estimate.
+//!
+//! Every room above may import recipes, sketchers and signatures, and the layout of stored values. This
+//! room knows `text` and errors alone: no store and no file.
+
+mod b_bit;
+mod bottom_k;
+mod containment;
+mod distinct;
+mod draft;
+pub mod exact;
+mod features;
+mod frequencies;
+mod hash;
+mod hash_functions;
+mod min_hash;
+mod minhash;
+mod one_pass;
+mod recipe;
+mod self_test;
+mod signature;
+mod simhash;
+mod sketcher;
+#[cfg(test)]
+mod tests;
+mod values;
+mod weighted;
+mod weighting;
+
+pub use containment::Containment;
+pub use containment::{KEPT_HASH_BITS, KeptHashes, KeptShingle};
+pub use draft::StreamedText;
+pub use frequencies::DocumentFrequencies;
+pub use hash::feature_hash;
+pub use hash::mix64;
+pub use minhash::Permutations;
+pub use recipe::{EmptyDocuments, MinHashKind};
+pub use recipe::{MinHashRecipe, Recipe, RecipeMark};
+pub use signature::Signature;
+pub use simhash::is_present;
+pub use sketcher::Sketcher;
+pub use sketcher::values_by_every_kernel;
+pub use values::ValueLayout;

@@ -1,0 +1,266 @@
+//! SimHash (Charikar 2002): 32, 64 or 128 signs of random projections of the weighted feature vector.
+
+use super::hash::{GOLDEN_GAMMA, derive, mix64, stream, unmix64};
+use crate::error::{Result, SketchError};
+use crate::fingerprint::Fingerprint;
+
+/// The largest weight of a feature.
+const MAX_WEIGHT: f64 = 65_536.0;
+
+/// Steps in a weight of 1. Weights are whole steps because sums of integers do not depend on their
+/// order; sums of floats would. Frozen.
+pub(super) const WHOLE_WEIGHT: u64 = 65_536;
+
+/// The largest sum of a document's weights, in steps: twice a sum of bits must fit 64 bits.
+const MAX_TOTAL: u64 = u64::MAX / 2;
+
+/// Bits of a counter in [`BitPlanes`].
+const PLANES: usize = 8;
+/// The greatest number that such a counter can hold.
+const MAX_PLANE_COUNT: usize = (1 << PLANES) - 1;
+
+/// A feature's hash and its weight in steps.
+pub(super) type WeightedHash = (u64, u64);
+
+/// The projections of one seed.
+#[derive(Debug)]
+pub(super) struct SimHasher {
+    bits: u16,
+    feature_key: u64,
+    /// For bits 0 to 63, and for bits 64 to 127 of fingerprints that have them.
+    projections: Vec<Projection>,
+}
+
+/// 64 projections: those of one half of a fingerprint.
+#[derive(Debug)]
+struct Projection {
+    key: u64,
+    /// The bit of the fingerprint that the first projection decides, 0 or 64.
+    first_bit: u32,
+}
+
+impl Projection {
+    /// The signs of a feature's 64 projections, one a bit.
+    #[inline]
+    fn word(&self, hash: u64) -> u64 {
+        mix64(hash ^ self.key)
+    }
+
+    /// For each bit the number of features whose sign is positive.
+    fn count(&self, distinct: &[u64]) -> [u64; 64] {
+        let mut positive = [0_u64; 64];
+        for block in distinct.chunks(MAX_PLANE_COUNT) {
+            let mut planes = BitPlanes::default();
+            let (eights, rest) = block.as_chunks::<8>();
+            for hashes in eights {
+                planes.add_eight(hashes.map(|hash| self.word(hash)));
+            }
+            for &hash in rest {
+                planes.add(0, self.word(hash));
+            }
+            for (bit, positive) in positive.iter_mut().enumerate() {
+                for (worth, plane) in planes.0.iter().enumerate() {
+                    *positive += ((plane >> bit) & 1) << worth;
+                }
+            }
+        }
+        positive
+    }
+
+    /// For each bit the sum of the weights of the features whose sign is positive.
+    fn sum(&self, distinct: &[WeightedHash]) -> [u64; 64] {
+        let mut positive = [0_u64; 64];
+        for &(hash, weight) in distinct {
+            let word = self.word(hash);
+            for (bit, positive) in positive.iter_mut().enumerate() {
+                // All ones if the sign is positive, else 0: no branch. The sum is at most the total.
+                *positive += weight & ((word >> bit) & 1).wrapping_neg();
+            }
+        }
+        positive
+    }
+}
+
+/// 64 counters, of which counter j consists of bit j of each plane: one addition serves all of them.
+#[derive(Default)]
+struct BitPlanes([u64; PLANES]);
+
+impl BitPlanes {
+    /// Adds 2^`worth` to each counter whose bit in `word` is set.
+    #[inline]
+    fn add(&mut self, worth: usize, word: u64) {
+        let mut carry = word;
+        for plane in self.0.iter_mut().skip(worth) {
+            let sum = *plane ^ carry;
+            carry &= *plane;
+            *plane = sum;
+        }
+    }
+
+    /// Adds eight words of worth 1. Full adders first reduce them to one word of worth 8, for fewer
+    /// carries through all planes (Harley and Seal).
+    #[inline]
+    fn add_eight(&mut self, words: [u64; 8]) {
+        let [ones, twos, fours, ..] = &mut self.0;
+        let [a, b, c, d, e, f, g, h] = words;
+        let (first, second) = (full_adder(ones, a, b), full_adder(ones, c, d));
+        let low = full_adder(twos, first, second);
+        let (first, second) = (full_adder(ones, e, f), full_adder(ones, g, h));
+        let high = full_adder(twos, first, second);
+        let eights = full_adder(fours, low, high);
+        self.add(3, eights);
+    }
+}
+
+/// Adds two words to a plane, and returns the carry.
+#[inline]
+fn full_adder(plane: &mut u64, a: u64, b: u64) -> u64 {
+    let either = a ^ b;
+    let carry = (a & b) | (either & *plane);
+    *plane ^= either;
+    carry
+}
+
+impl SimHasher {
+    pub(crate) fn new(seed: u64, bits: u16) -> Self {
+        let streams = [stream::PROJECTION_KEY, stream::HIGH_PROJECTION_KEY];
+        let projection = |(first_bit, stream)| Projection {
+            key: derive(seed, stream),
+            first_bit,
+        };
+        // Of 32 bits the lower ones of one projection are kept.
+        let halves = usize::from(bits.div_ceil(64));
+        Self {
+            bits,
+            feature_key: derive(seed, stream::FEATURE_KEY),
+            projections: [0, 64]
+                .into_iter()
+                .zip(streams)
+                .take(halves)
+                .map(projection)
+                .collect(),
+        }
+    }
+
+    /// The fingerprint of distinct features of weight 1; 0 if there are none.
+    pub(super) fn unweighted(&self, distinct: &[u64]) -> Fingerprint {
+        self.fingerprint(|projection| {
+            let positive = projection.count(distinct);
+            let hashes = distinct.iter().copied();
+            self.signs(projection, &positive, distinct.len() as u64, hashes)
+        })
+    }
+
+    /// The fingerprint of distinct features of positive weights, of which `total` is the sum, as
+    /// [`merge`] returns it; 0 if there are none.
+    pub(super) fn weighted(&self, distinct: &[WeightedHash], total: u64) -> Fingerprint {
+        self.fingerprint(|projection| {
+            let positive = projection.sum(distinct);
+            let hashes = distinct.iter().map(|&(hash, _)| hash);
+            self.signs(projection, &positive, total, hashes)
+        })
+    }
+
+    fn fingerprint(&self, signs: impl Fn(&Projection) -> u64) -> Fingerprint {
+        let halves = self.projections.iter();
+        let value = halves.fold(0, |value, projection| {
+            value | u128::from(signs(projection)) << projection.first_bit
+        });
+        Fingerprint::from_number(
+            self.bits,
+            value & (u128::MAX >> (128 - self.bits.clamp(1, 128))),
+        )
+    }
+
+    /// Sets bit j if the features with positive signs outweigh the others. A tie takes the sign of one
+    /// feature, its decider: a fair coin, and often the same one for similar documents.
+    fn signs(
+        &self,
+        projection: &Projection,
+        positive: &[u64; 64],
+        total: u64,
+        hashes: impl Iterator<Item = u64> + Clone,
+    ) -> u64 {
+        let mut signs = 0;
+        // The features' mixed hashes, computed at the first tie for all of them.
+        let mut mixed: Vec<u64> = Vec::new();
+        for (bit, &positive) in (0..64).zip(positive) {
+            // Cannot overflow: `positive` is at most `total`, at most MAX_TOTAL.
+            let doubled = 2 * positive;
+            let is_set = if doubled == total {
+                if mixed.is_empty() {
+                    mixed.extend(hashes.clone().map(|hash| mix64(hash ^ self.feature_key)));
+                }
+                self.tie(projection, bit, &mixed)
+            } else {
+                doubled > total
+            };
+            signs |= u64::from(is_set) << bit;
+        }
+        signs
+    }
+
+    /// The sign of the feature whose hash, mixed again for this bit, is least. Each bit has its own
+    /// decider: with one decider for all bits, two features would have the fingerprint of one of them.
+    fn tie(&self, projection: &Projection, bit: u32, mixed: &[u64]) -> bool {
+        let offset = u64::from(projection.first_bit + bit + 1).wrapping_mul(GOLDEN_GAMMA);
+        let least = mixed.iter().map(|mixed| mix64(mixed.wrapping_add(offset)));
+        // Mixing can be undone, so the minimum itself tells to which feature it belongs.
+        let decider = least.min().map(|least| unmix64(least).wrapping_sub(offset));
+        let hash = decider.map(|mixed| unmix64(mixed) ^ self.feature_key);
+        hash.is_some_and(|hash| (projection.word(hash) >> bit) & 1 == 1)
+    }
+}
+
+/// A weight in steps, rounded half to even. 0 means that the feature is absent.
+pub(super) fn quantise(weight: f64) -> Result<u64> {
+    if (0.0..=MAX_WEIGHT).contains(&weight) {
+        // Exact: the factor is a power of two, and the result is an integer of at most 2^32.
+        return Ok((weight * WHOLE_WEIGHT as f64).round_ties_even() as u64);
+    }
+    Err(SketchError::invalid(
+        "weight",
+        weight,
+        "a finite number of 0 to 65,536",
+    ))
+}
+
+/// Returns true if a feature of this weight, which is within range, is present after it was rounded.
+pub fn is_present(weight: f64) -> bool {
+    quantise(weight).is_ok_and(|steps| steps > 0)
+}
+
+/// Sorts features by hash, adds up the weights of repeated ones, and returns the sum of all weights.
+///
+/// # Errors
+///
+/// [`SketchError::InvalidParameter`] if the sum is 2^47 or more.
+pub(super) fn merge(features: &mut Vec<WeightedHash>) -> Result<u64> {
+    let mut total = 0_u64;
+    for &(_, weight) in features.iter() {
+        total = total
+            .checked_add(weight)
+            .filter(|&total| total <= MAX_TOTAL)
+            .ok_or_else(|| {
+                SketchError::invalid(
+                    "weights",
+                    "a sum of at least 2^47",
+                    "a sum below 2^47 a document",
+                )
+            })?;
+    }
+    add_up(features);
+    Ok(total)
+}
+
+/// Sorts features by hash, and adds up the weights of repeated ones, whose sum fits 64 bits.
+pub(super) fn add_up(features: &mut Vec<WeightedHash>) {
+    features.sort_unstable();
+    features.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 += next.1;
+        }
+        same
+    });
+}

@@ -1,0 +1,379 @@
+//! Texts and features become signatures. All hashing here is frozen.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use super::containment::KeptHashes;
+use super::draft::{SignatureDraft, StreamedText};
+use super::frequencies::DocumentFrequencies;
+use super::hash::feature_hash;
+use super::hash_functions::HashFunctions;
+use super::recipe::{Recipe, RecipeMark};
+use super::signature::Signature;
+use super::simhash::{self, WeightedHash};
+use crate::error::{Result, SketchError};
+use crate::text::{Text, for_each_piece};
+
+/// A guess at the distance between the beginnings of two shingles of words, in bytes.
+pub(super) const BYTES_PER_SHINGLE: usize = 6;
+
+/// Bits of a MinHash value that is not cut.
+const WHOLE_VALUE_BITS: u8 = 32;
+
+/// Makes the signatures of one schema. Cheap to clone, safe to share between threads.
+///
+/// A document is a text, a set of features (any bytes, or ready-made 64-bit hashes), or a set of
+/// weighted features. A feature's hash is XXH3-64 of its bytes, so a text and its shingles given as
+/// features have the same signature. MinHash sees the set of the features; so does SimHash, unless
+/// they are weighted. Neither depends on their order; the kept hashes of
+/// [`Containment`](crate::Containment) do.
+///
+/// ```
+/// use resemblance_sketch::{MinHash, Schema, Text};
+///
+/// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
+/// let sketcher = schema.sketcher();
+/// let a = sketcher.text("The cat sat.")?;
+/// assert_eq!(a, sketcher.features(["cat sat", "the cat"])?);
+/// assert_eq!(a.jaccard(&sketcher.text("the CAT -- sat")?)?, 1.0);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sketcher {
+    pub(super) functions: Arc<HashFunctions>,
+}
+
+impl Sketcher {
+    /// The sketcher of a recipe.
+    #[cfg(test)]
+    pub(super) fn new(recipe: Recipe) -> Result<Self> {
+        recipe.validate()?;
+        Ok(Self::from_valid(recipe, None, WHOLE_VALUE_BITS))
+    }
+
+    /// The sketcher of a recipe that has been validated, whose MinHash values are cut to `value_bits`
+    /// bits.
+    pub(crate) fn from_valid(
+        recipe: Recipe,
+        weights: Option<Arc<DocumentFrequencies>>,
+        value_bits: u8,
+    ) -> Self {
+        Self {
+            functions: Arc::new(HashFunctions::new(recipe, weights, value_bits)),
+        }
+    }
+
+    /// The same sketcher, with MinHash values that are not cut.
+    pub(super) fn whole(&self) -> Self {
+        let weights = self.functions.weights.clone();
+        Self::from_valid(self.recipe().clone(), weights, WHOLE_VALUE_BITS)
+    }
+
+    pub(super) fn recipe(&self) -> &Recipe {
+        &self.functions.recipe
+    }
+
+    /// The mark of the recipe on the signatures of this sketcher.
+    pub fn recipe_mark(&self) -> RecipeMark {
+        self.functions.mark
+    }
+
+    /// The signature of a text: that of the set of its shingles.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] if the schema says nothing about texts, or its MinHash values are
+    /// made elsewhere.
+    pub fn text(&self, text: &str) -> Result<Signature> {
+        if let Some(weights) = &self.functions.weights {
+            return self.weighted_text(text, weights);
+        }
+        let mut draft = self.text_draft(text)?;
+        let (features, kept) = self.texts()?;
+        let Some(mut selector) = self.functions.selector() else {
+            each_shingle_of(&features, text, |shingle| draft.feature(shingle))?;
+            return Ok(draft.finish());
+        };
+        if let Some(kept) = kept {
+            each_shingle_of(&features, text, |shingle| draft.feature(shingle))?;
+            each_shingle_of(&kept, text, |shingle| selector.push(feature_hash(shingle)))?;
+        } else {
+            each_shingle_of(&features, text, |shingle| {
+                let hash = feature_hash(shingle);
+                draft.hash(hash);
+                selector.push(hash);
+            })?;
+        }
+        Ok(draft.finish().with_kept(Some(selector.finish())))
+    }
+
+    /// The signature of a text that is read piece by piece, equal to that of the whole. Neither the
+    /// text nor its shingles are ever in memory as a whole; [`StreamedText`] says how much memory it
+    /// takes.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Self::text); [`SketchError::Io`] if the reader fails, [`SketchError::NotUtf8`] with the
+    /// position of the first byte that is not UTF-8.
+    ///
+    /// ```
+    /// use resemblance_sketch::{MinHash, Schema, Text};
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
+    /// let sketcher = schema.sketcher();
+    /// let file: &[u8] = b"a text that is long";
+    /// assert_eq!(sketcher.text_reader(file)?, sketcher.text("a text that is long")?);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn text_reader(&self, reader: impl Read) -> Result<Signature> {
+        if self.functions.weights.is_some() {
+            // Which shingles repeat, and how often, is known at the end only.
+            let mut whole = String::new();
+            for_each_piece(reader, |piece| whole.push_str(piece))?;
+            return self.text(&whole);
+        }
+        let mut text = self.streamed_text()?;
+        for_each_piece(reader, |piece| text.push(piece))?;
+        Ok(text.finish())
+    }
+
+    /// Begins the signature of a text that comes in pieces.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Self::text); [`SketchError::InvalidParameter`] if the schema has
+    /// [weights](crate::Schema::with_weights), for which a text must be there as a whole.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema, Text};
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let sketcher = schema.sketcher();
+    /// let mut streamed = sketcher.streamed_text()?;
+    /// for line in ["to be or not\n", "to be\n"] {
+    ///     streamed.push(line);
+    /// }
+    /// assert_eq!(streamed.finish(), sketcher.text("to be or not to be")?);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn streamed_text(&self) -> Result<StreamedText<'_>> {
+        if self.functions.weights.is_some() {
+            let expected = "a whole text: the schema has weights";
+            return Err(SketchError::invalid("text", "pieces", expected));
+        }
+        let (features, kept) = self.texts()?;
+        let kept = kept.map(|kept| kept.shingler()).transpose()?;
+        let draft = self.draft(0)?;
+        let selector = self.functions.selector();
+        Ok(StreamedText::new(
+            features.shingler()?,
+            draft,
+            kept,
+            selector,
+        ))
+    }
+
+    /// Returns how texts become features, and kept shingles where these are others.
+    fn texts(&self) -> Result<(Text, Option<Text>)> {
+        self.functions.texts().ok_or_else(no_text)
+    }
+
+    /// Returns the kept hashes of a text, `None` without containment.
+    pub(super) fn kept_of_text(&self, text: &str) -> Result<Option<KeptHashes>> {
+        let Some(mut selector) = self.functions.selector() else {
+            return Ok(None);
+        };
+        let (features, kept) = self.texts()?;
+        let push = |shingle: &[u8]| selector.push(feature_hash(shingle));
+        each_shingle_of(&kept.unwrap_or(features), text, push)?;
+        Ok(Some(selector.finish()))
+    }
+
+    /// Returns the kept hashes of features in the order in which they come, `None` without containment.
+    fn kept_of_features(&self, hashes: impl Iterator<Item = u64>) -> Option<KeptHashes> {
+        let mut selector = self.functions.selector()?;
+        hashes.for_each(|hash| selector.push(hash));
+        Some(selector.finish())
+    }
+
+    /// Calls `visit` with the bytes of each shingle of a text, in order and with repeats.
+    pub(super) fn each_shingle(&self, text: &str, visit: impl FnMut(&[u8])) -> Result<()> {
+        let recipe = self.functions.recipe.text.ok_or_else(no_text)?;
+        each_shingle_of(&recipe, text, visit)
+    }
+
+    /// The signature of a set of features, each any bytes. Repeats count once. With
+    /// [`Containment`](crate::Containment) their order counts: they are the shingles of the document.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] if the schema's MinHash values are made elsewhere.
+    pub fn features<I, F>(&self, features: I) -> Result<Signature>
+    where
+        I: IntoIterator<Item = F>,
+        F: AsRef<[u8]>,
+    {
+        self.hashes(
+            features
+                .into_iter()
+                .map(|feature| feature_hash(feature.as_ref())),
+        )
+    }
+
+    /// The signature of a set of features that are hashed already, or are numbers. They need not be
+    /// random: they are mixed with the schema's seed. Repeats count once.
+    ///
+    /// # Errors
+    ///
+    /// As [`features`](Self::features).
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let sketcher = Schema::builder().minhash(MinHash::new(128)).build()?.sketcher();
+    /// let bought = [1_001, 7, 314]; // articles, by their numbers
+    /// let signature = sketcher.hashes(bought)?;
+    /// assert_eq!(signature, sketcher.hashes([7, 314, 1_001, 7])?);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn hashes(&self, hashes: impl IntoIterator<Item = u64>) -> Result<Signature> {
+        let hashes = hashes.into_iter();
+        if let Some(weights) = &self.functions.weights {
+            let hashes: Vec<u64> = hashes.collect();
+            let kept = self.kept_of_features(hashes.iter().copied());
+            return Ok(self.weigh(hashes, weights)?.with_kept(kept));
+        }
+        let mut draft = self.draft(hashes.size_hint().0)?;
+        let kept = match self.functions.selector() {
+            None => {
+                hashes.for_each(|hash| draft.hash(hash));
+                None
+            }
+            Some(_) => self.kept_of_features(hashes.inspect(|hash| draft.hash(*hash))),
+        };
+        Ok(draft.finish().with_kept(kept))
+    }
+
+    /// The signature of weighted features, each any bytes with a weight of 0 to 65,536.
+    ///
+    /// Weights are rounded to a multiple of 2⁻¹⁶; a feature whose weight becomes 0 is absent, the
+    /// weights of a repeated feature add up. SimHash uses the weights, MinHash sees the set of
+    /// the features that are present.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] if a weight is not a finite number of 0 to 65,536, or the
+    /// weights of the document sum to 2⁴⁷ or more.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Schema, SimHash};
+    /// let sketcher = Schema::builder().simhash(SimHash::bits64()).build()?.sketcher();
+    /// let page = sketcher.weighted_features([("title", 5.0), ("body", 1.0)])?;
+    /// let same = sketcher.weighted_features([("body", 1.0), ("title", 5.0), ("foot", 0.0)])?;
+    /// assert_eq!(page.hamming(&same)?, 0);
+    /// assert!(sketcher.weighted_features([("title", -1.0)]).is_err());
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn weighted_features<I, F>(&self, features: I) -> Result<Signature>
+    where
+        I: IntoIterator<Item = (F, f64)>,
+        F: AsRef<[u8]>,
+    {
+        let hashed = |(feature, weight): (F, f64)| (feature_hash(feature.as_ref()), weight);
+        self.weighted_hashes(features.into_iter().map(hashed))
+    }
+
+    /// The signature of weighted features that are hashed already, or are numbers; otherwise as
+    /// [`weighted_features`](Self::weighted_features).
+    ///
+    /// # Errors
+    ///
+    /// As [`weighted_features`](Self::weighted_features).
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let sketcher = Schema::builder().minhash(MinHash::weighted(128)).build()?.sketcher();
+    /// let twice = sketcher.weighted_hashes([(7, 1.5), (8, 1.0), (7, 1.5)])?;
+    /// assert_eq!(twice, sketcher.weighted_hashes([(7, 3.0), (8, 1.0)])?);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn weighted_hashes(
+        &self,
+        hashes: impl IntoIterator<Item = (u64, f64)>,
+    ) -> Result<Signature> {
+        let features = self.present(hashes)?;
+        let kept = self.kept_of_features(features.iter().map(|(hash, _)| *hash));
+        Ok(self.weighted(features)?.with_kept(kept))
+    }
+
+    /// The features that are present, with their weights in whole steps.
+    pub(super) fn present(
+        &self,
+        hashes: impl IntoIterator<Item = (u64, f64)>,
+    ) -> Result<Vec<WeightedHash>> {
+        let mut features = Vec::new();
+        for (hash, weight) in hashes {
+            let weight = simhash::quantise(weight)?;
+            if weight > 0 {
+                features.push((hash, weight));
+            }
+        }
+        Ok(features)
+    }
+
+    /// The signature of features with their weights, without kept hashes.
+    pub(super) fn weighted(&self, mut features: Vec<WeightedHash>) -> Result<Signature> {
+        self.functions.check_makes_signatures()?;
+        let total = simhash::merge(&mut features)?;
+        let minhash = self.functions.minhash.as_ref();
+        let values = minhash.map(|minhash| minhash.weighted(&features));
+        let simhash = self.functions.simhash.as_ref();
+        let fingerprint = simhash.map(|simhash| simhash.weighted(&features, total));
+        let is_empty = features.is_empty();
+        Ok(self.functions.signature(values, fingerprint, is_empty))
+    }
+
+    /// Returns true if signatures are made here, and not elsewhere.
+    pub(super) fn makes_signatures(&self) -> bool {
+        self.functions.check_makes_signatures().is_ok()
+    }
+
+    /// An empty signature, to which the features of a text are to be added one by one.
+    pub(super) fn text_draft(&self, text: &str) -> Result<SignatureDraft<'_>> {
+        self.draft(text.len() / BYTES_PER_SHINGLE)
+    }
+
+    /// An empty signature, to which about `features` features are to be added one by one.
+    fn draft(&self, features: usize) -> Result<SignatureDraft<'_>> {
+        self.functions.check_makes_signatures()?;
+        Ok(SignatureDraft::new(&self.functions, features))
+    }
+}
+
+/// Calls `visit` with the bytes of each shingle of a text, in order and with repeats.
+fn each_shingle_of(recipe: &Text, text: &str, mut visit: impl FnMut(&[u8])) -> Result<()> {
+    let mut shingler = recipe.shingler()?;
+    shingler.push_bytes(text, &mut visit);
+    shingler.finish_bytes(visit);
+    Ok(())
+}
+
+fn no_text() -> SketchError {
+    SketchError::invalid("text", "a text", "features, as the schema has no text")
+}
+
+/// Returns the MinHash values of features by each kernel that this processor can run, for tests: they are equal.
+#[doc(hidden)]
+#[must_use]
+pub fn values_by_every_kernel(
+    seed: u64,
+    values: u16,
+    permutations: super::minhash::Permutations,
+    hashes: &[u64],
+) -> Vec<Vec<u32>> {
+    let kernels = super::minhash::Kernel::available().into_iter();
+    let values = kernels.map(|(_, kernel)| {
+        let hasher = super::minhash::MinHasher::with_kernel(seed, values, permutations, kernel);
+        let mut minima = hasher.minima();
+        hasher.update(&mut minima, hashes);
+        minima.values()
+    });
+    values.collect()
+}

@@ -1,0 +1,627 @@
+//! MinHash values, how they are stored, and how those of two documents are compared.
+
+use std::borrow::Cow;
+
+use super::b_bit::cut;
+use super::bottom_k::{bottom_k_jaccard, shared};
+use super::{b_bit, bottom_k};
+use crate::error::{Result, SketchError};
+
+/// The agreement of equal bottom-k signatures: their estimates are multiples of 1 / 2^30.
+const MAX_BOTTOM_K_AGREEMENT: usize = 1 << 30;
+
+/// Bytes of a hash of bottom-k.
+const HASH_BYTES: usize = 8;
+
+/// The MinHash values of a signature.
+#[derive(Clone, Debug)]
+pub(crate) enum MinHashValues {
+    /// Minima of 32 bits: the values of a union are the lesser ones of the parts.
+    Minima(Vec<u32>),
+    /// Samples of 32 bits, which are equal with the probability that is estimated, and no minima.
+    Samples(Vec<u32>),
+    /// Values of 1 to 16 bits.
+    Cut {
+        bits: u8,
+        /// Whether they were mixed before they were cut.
+        was_mixed: bool,
+        values: Vec<u32>,
+    },
+    /// The smallest hashes of a set, ascending and distinct, at most `max_count`.
+    Smallest { max_count: u16, hashes: Vec<u64> },
+}
+
+/// How the MinHash values of a schema are laid out in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueLayout {
+    /// `count` values of 1, 2, 4, 8, 16 or 32 bits, packed from the least significant bit of the
+    /// first byte on.
+    Packed {
+        /// The number of values.
+        count: u16,
+        /// The bits of each.
+        bits: u8,
+        /// Whether values are mixed before they are cut to these bits. Those made elsewhere are not,
+        /// because they may come with their width.
+        is_mixed: bool,
+    },
+    /// At most `max_count` hashes of 64 bits, ascending, little-endian.
+    Smallest {
+        /// The greatest number of hashes.
+        max_count: u16,
+    },
+}
+
+impl ValueLayout {
+    /// The number of values, or the greatest number of hashes.
+    pub fn count(self) -> u16 {
+        match self {
+            Self::Packed { count, .. } => count,
+            Self::Smallest { max_count } => max_count,
+        }
+    }
+
+    /// Bits of a value.
+    pub fn bits(self) -> u8 {
+        match self {
+            Self::Packed { bits, .. } => bits,
+            Self::Smallest { .. } => 64,
+        }
+    }
+
+    /// The probability that a value of two documents of this similarity is equal.
+    pub fn agreement_probability(self, similarity: f64) -> f64 {
+        similarity + (1.0 - similarity) * self.chance()
+    }
+
+    /// The probability that unequal values become equal when they are cut. Values of 32 bits, and the
+    /// rows of bottom-k, are taken never to be equal by chance.
+    pub(crate) fn chance(self) -> f64 {
+        match self {
+            Self::Packed { bits, .. } if bits < 32 => b_bit::chance(bits),
+            _ => 0.0,
+        }
+    }
+
+    /// Bytes of a signature with all its values.
+    pub fn size_bytes(self) -> usize {
+        self.size_bytes_for(self.count())
+    }
+
+    /// Bytes of a signature with `count` values.
+    pub fn size_bytes_for(self, count: u16) -> usize {
+        (usize::from(count) * usize::from(self.bits())).div_ceil(8)
+    }
+
+    /// Returns true if a signature can have `count` values.
+    pub fn allows(self, count: u16) -> bool {
+        match self {
+            Self::Packed { count: all, .. } => count == all,
+            Self::Smallest { max_count } => count <= max_count,
+        }
+    }
+
+    /// How far the stored values of two documents agree, both of which have features: a whole number
+    /// that grows with the estimate, for packed values the number of equal ones.
+    pub fn agreement(self, a: &[u8], b: &[u8]) -> usize {
+        match self {
+            Self::Packed { bits: 32, .. } => {
+                equal_words(a.as_chunks::<4>().0, b.as_chunks::<4>().0)
+            }
+            Self::Packed { bits: 16, .. } => {
+                equal_words(a.as_chunks::<2>().0, b.as_chunks::<2>().0)
+            }
+            Self::Packed { count, bits, .. } => b_bit::count_equal(a, b, count.into(), bits),
+            Self::Smallest { max_count } => {
+                let hashes = |bytes| hashes(bytes).collect::<Vec<u64>>();
+                bottom_k_agreement(shared(&hashes(a), &hashes(b), max_count.into()))
+            }
+        }
+    }
+
+    /// The agreement of equal signatures.
+    pub fn max_agreement(self) -> usize {
+        match self {
+            Self::Packed { count, .. } => count.into(),
+            Self::Smallest { .. } => MAX_BOTTOM_K_AGREEMENT,
+        }
+    }
+
+    /// The estimate for an agreement, 0 to 1.
+    pub fn similarity(self, agreement: usize) -> f64 {
+        self.unclamped(agreement).clamp(0.0, 1.0)
+    }
+
+    /// The unbiased estimate for an agreement. With cut values it may be below 0.
+    fn unclamped(self, agreement: usize) -> f64 {
+        match self {
+            Self::Packed { count, bits, .. } => unclamped(agreement, count.into(), bits),
+            Self::Smallest { .. } => agreement as f64 / MAX_BOTTOM_K_AGREEMENT as f64,
+        }
+    }
+
+    /// The variance of the unbiased estimate if values are independent. Values of 32 bits are taken never
+    /// to be equal by chance.
+    pub(crate) fn variance(self, similarity: f64) -> f64 {
+        match self.bits() {
+            bits @ ..32 => b_bit::variance(similarity, self.count().into(), bits),
+            _ => similarity * (1.0 - similarity) / f64::from(self.count()),
+        }
+    }
+
+    /// The smallest agreement whose estimate is at least `similarity`, which is at most 1.
+    pub fn min_agreement(self, similarity: f64) -> usize {
+        match self {
+            // Equal signatures have the estimate 1.
+            Self::Packed { count, .. } => (0..usize::from(count))
+                .find(|equal| self.similarity(*equal) >= similarity)
+                .unwrap_or(count.into()),
+            Self::Smallest { .. } => (similarity * MAX_BOTTOM_K_AGREEMENT as f64).round() as usize,
+        }
+    }
+}
+
+/// The unbiased estimate if `equal` of `count` values of `bits` bits are: with fewer than 32 bits,
+/// without those that are equal by chance.
+fn unclamped(equal: usize, count: usize, bits: u8) -> f64 {
+    if bits < 32 {
+        return b_bit::unclamped(equal, count, bits);
+    }
+    equal as f64 / count.max(1) as f64
+}
+
+/// The number of equal words, position by position, up to the end of the shorter slice.
+#[inline]
+fn equal_words<const BYTES: usize>(a: &[[u8; BYTES]], b: &[[u8; BYTES]]) -> usize {
+    // Counts of 32 bits, no narrower than the words, keep vector registers full; a chunk of 2^15
+    // words cannot overflow them.
+    let pieces = a.chunks(1 << 15).zip(b.chunks(1 << 15));
+    pieces
+        .map(|(a, b)| a.iter().zip(b).map(|(a, b)| u32::from(a == b)).sum::<u32>() as usize)
+        .sum()
+}
+
+/// The number of values that equal the words at their places.
+#[inline]
+fn equal_to_words<const BYTES: usize>(values: &[u32], words: &[[u8; BYTES]]) -> usize {
+    let pairs = values.iter().zip(words);
+    let equal = |(value, word): (&u32, &[u8; BYTES])| {
+        let mut bytes = [0; 4];
+        for (to, from) in bytes.iter_mut().zip(word) {
+            *to = *from;
+        }
+        u32::from(*value == u32::from_le_bytes(bytes))
+    };
+    pairs.map(equal).sum::<u32>() as usize
+}
+
+/// The number of equal values, up to the end of the shorter slice.
+fn equal_count(a: &[u32], b: &[u32]) -> usize {
+    a.iter().zip(b).filter(|(a, b)| a == b).count()
+}
+
+/// The hashes of a stored bottom-k signature.
+fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let hashes = bytes.as_chunks::<HASH_BYTES>().0;
+    // Signatures that are kept side by side in memory are padded to full length with `u64::MAX`, which
+    // is no hash.
+    hashes
+        .iter()
+        .map(|bytes| u64::from_le_bytes(*bytes))
+        .filter(|hash| *hash != u64::MAX)
+}
+
+/// The share of shared hashes as an agreement, rounded to the nearest.
+fn bottom_k_agreement((shared, all): (usize, usize)) -> usize {
+    if all == 0 {
+        // Two documents without features are equal sets, if they are compared at all.
+        return MAX_BOTTOM_K_AGREEMENT;
+    }
+    // `shared` and `all` are of 16 bits, so the product is below 2^47.
+    (2 * shared * MAX_BOTTOM_K_AGREEMENT + all) / (2 * all)
+}
+
+impl MinHashValues {
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => {
+                values.is_empty()
+            }
+            Self::Smallest { max_count, .. } => *max_count == 0,
+        }
+    }
+
+    /// The values; `None` for bottom-k.
+    pub(super) fn words(&self) -> Option<&[u32]> {
+        match self {
+            Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => Some(values),
+            Self::Smallest { .. } => None,
+        }
+    }
+
+    /// Number of values, or greatest number of hashes, and bits of each.
+    pub(super) fn shape(&self) -> (usize, u8) {
+        match self {
+            Self::Minima(values) | Self::Samples(values) => (values.len(), 32),
+            Self::Cut { bits, values, .. } => (values.len(), *bits),
+            Self::Smallest { max_count, .. } => ((*max_count).into(), 64),
+        }
+    }
+
+    /// The number of values, or of hashes.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::Smallest { hashes, .. } => hashes.len(),
+            other => other.shape().0,
+        }
+    }
+
+    /// The values cut to `bits` bits, of which they have at least so many. Of bottom-k, and to 32 bits,
+    /// they stay as they are.
+    pub(super) fn into_cut(self, bits: u8, is_mixed: bool) -> Self {
+        match self {
+            Self::Minima(mut values) | Self::Samples(mut values) if bits < 32 => {
+                for value in &mut values {
+                    *value = cut(*value, bits, is_mixed);
+                }
+                Self::Cut {
+                    bits,
+                    was_mixed: is_mixed,
+                    values,
+                }
+            }
+            Self::Cut {
+                bits: had_bits,
+                was_mixed,
+                mut values,
+            } if bits < had_bits => {
+                for value in &mut values {
+                    *value = cut(*value, bits, false);
+                }
+                Self::Cut {
+                    bits,
+                    was_mixed,
+                    values,
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// Returns true if the values have more bits than `bits`, to which they can be cut.
+    pub(super) fn is_wider_than(&self, bits: u8) -> bool {
+        !matches!(self, Self::Smallest { .. }) && self.shape().1 > bits
+    }
+
+    /// The values as the layout keeps them. `None` for bottom-k.
+    pub(super) fn kept(&self, layout: ValueLayout) -> Option<Cow<'_, [u32]>> {
+        let words = self.words()?;
+        Some(match layout {
+            ValueLayout::Packed { bits, is_mixed, .. } if self.is_wider_than(bits) => {
+                Cow::Owned(self.cut_words(bits, is_mixed).collect())
+            }
+            _ => Cow::Borrowed(words),
+        })
+    }
+
+    /// The values cut to `bits` bits, of which they have at least so many. None for bottom-k.
+    fn cut_words(&self, bits: u8, is_mixed: bool) -> impl Iterator<Item = u32> {
+        let is_mixed = is_mixed && !matches!(self, Self::Cut { .. });
+        let words = self.words().into_iter().flatten();
+        words.map(move |value| cut(*value, bits, is_mixed))
+    }
+
+    /// Appends the values as bytes. They fit the layout: the caller has checked that.
+    pub(super) fn encode(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
+        debug_assert!(self.has_kind_of(layout));
+        match (self, layout) {
+            (Self::Smallest { hashes, .. }, _) => {
+                for hash in hashes {
+                    bytes.extend_from_slice(&hash.to_le_bytes());
+                }
+            }
+            (_, ValueLayout::Packed { bits: 32, .. }) => {
+                for value in self.words().into_iter().flatten() {
+                    bytes.extend_from_slice(&value.to_le_bytes());
+                }
+            }
+            (_, ValueLayout::Packed { bits, is_mixed, .. }) => {
+                b_bit::pack(self.cut_words(bits, is_mixed), bits, bytes);
+            }
+            // The kinds differ.
+            (_, ValueLayout::Smallest { .. }) => {}
+        }
+    }
+
+    /// Returns true if both are of bottom-k, or neither is.
+    fn has_kind_of(&self, layout: ValueLayout) -> bool {
+        let is_bottom_k = matches!(layout, ValueLayout::Smallest { .. });
+        matches!(self, Self::Smallest { .. }) == is_bottom_k
+    }
+
+    /// The values that `bytes` hold in this layout. Values of 32 bits are minima unless
+    /// `are_samples`.
+    pub(crate) fn decode(layout: ValueLayout, bytes: &[u8], are_samples: bool) -> Self {
+        match layout {
+            ValueLayout::Packed { bits: 32, .. } => {
+                let words = bytes.as_chunks::<4>().0.iter();
+                let values = words.map(|bytes| u32::from_le_bytes(*bytes)).collect();
+                if are_samples {
+                    Self::Samples(values)
+                } else {
+                    Self::Minima(values)
+                }
+            }
+            ValueLayout::Packed {
+                count,
+                bits,
+                is_mixed,
+            } => Self::Cut {
+                bits,
+                was_mixed: is_mixed,
+                values: b_bit::unpack(bytes, count.into(), bits),
+            },
+            ValueLayout::Smallest { max_count } => Self::Smallest {
+                max_count,
+                hashes: hashes(bytes).collect(),
+            },
+        }
+    }
+
+    /// [`ValueLayout::agreement`] with stored values of this layout, which these values fit.
+    pub(crate) fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
+        debug_assert!(self.has_kind_of(layout));
+        match (self, layout) {
+            (Self::Smallest { hashes: own, .. }, ValueLayout::Smallest { max_count }) => {
+                let stored: Vec<u64> = hashes(stored).collect();
+                bottom_k_agreement(shared(own, &stored, max_count.into()))
+            }
+            (_, ValueLayout::Packed { count, bits, .. }) => {
+                let own = self.kept(layout);
+                let own = own.as_deref().unwrap_or(&[]);
+                match bits {
+                    32 => equal_to_words(own, stored.as_chunks::<4>().0),
+                    16 => equal_to_words(own, stored.as_chunks::<2>().0),
+                    8 => equal_to_words(own, stored.as_chunks::<1>().0),
+                    _ => {
+                        let stored = b_bit::unpack(stored, count.into(), bits);
+                        equal_count(own, &stored)
+                    }
+                }
+            }
+            (_, ValueLayout::Smallest { .. }) => 0,
+        }
+    }
+
+    /// [`ValueLayout::agreement`] of the values as they would be stored in this layout, which both fit.
+    pub(crate) fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
+        debug_assert!(self.has_kind_of(layout) && other.has_kind_of(layout));
+        match (self, other, layout) {
+            (
+                Self::Smallest { hashes: own, .. },
+                Self::Smallest { hashes: other, .. },
+                ValueLayout::Smallest { max_count },
+            ) => bottom_k_agreement(shared(own, other, max_count.into())),
+            (_, _, ValueLayout::Packed { .. }) => {
+                let values = self.kept(layout).zip(other.kept(layout));
+                values.map_or(0, |(own, other)| equal_count(&own, &other))
+            }
+            (_, _, ValueLayout::Smallest { .. }) => 0,
+        }
+    }
+
+    /// The unbiased estimate from the values of two signatures. Those with more bits are cut to the bits of
+    /// the others for the comparison.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::SignatureMismatch`] if the values cannot be compared.
+    pub(super) fn estimate(&self, other: &Self) -> Result<f64> {
+        if let (
+            Self::Smallest {
+                max_count: a,
+                hashes: x,
+            },
+            Self::Smallest {
+                max_count: b,
+                hashes: y,
+            },
+        ) = (self, other)
+        {
+            return Ok(bottom_k_jaccard(x, y, usize::from(*a.min(b))));
+        }
+        let ((count, bits), (other_count, other_bits)) = (self.shape(), other.shape());
+        let was_mixed = |values: &Self| match values {
+            Self::Cut { was_mixed, .. } => Some(*was_mixed),
+            _ => None,
+        };
+        let mixed = (was_mixed(self), was_mixed(other));
+        let fits = !matches!(mixed, (Some(a), Some(b)) if a != b);
+        let is_bottom_k = |values: &Self| matches!(values, Self::Smallest { .. });
+        if count != other_count || !fits || is_bottom_k(self) || is_bottom_k(other) {
+            let found = format!("{other_count} MinHash values of {other_bits} bits");
+            let expected = format!("{count} of {bits} bits, as the other signature has");
+            return Err(SketchError::signature("MinHash values", found, expected));
+        }
+        let layout = ValueLayout::Packed {
+            count: u16::try_from(count).unwrap_or(u16::MAX),
+            bits: bits.min(other_bits),
+            is_mixed: mixed.0.or(mixed.1).unwrap_or(false),
+        };
+        let equal = self.agreement(layout, other);
+        Ok(unclamped(equal, count, layout.bits()))
+    }
+
+    /// The values of the union of the two documents' features.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::SignatureMismatch`] if they do not follow from these values.
+    pub(super) fn merge(&self, other: &Self) -> Result<Self> {
+        match (self, other) {
+            (Self::Minima(a), Self::Minima(b)) if a.len() == b.len() => Ok(Self::Minima(
+                a.iter().zip(b).map(|(a, b)| *a.min(b)).collect(),
+            )),
+            (
+                Self::Smallest {
+                    max_count: a,
+                    hashes: x,
+                },
+                Self::Smallest {
+                    max_count: b,
+                    hashes: y,
+                },
+            ) if a == b => {
+                let hashes = bottom_k::merge(x, y, usize::from(*a));
+                Ok(Self::Smallest {
+                    max_count: *a,
+                    hashes,
+                })
+            }
+            _ => Err(SketchError::signature(
+                "MinHash values",
+                "values that cannot be merged",
+                "minima of 32 bits, as many in both, or the smallest hashes of both",
+            )),
+        }
+    }
+}
+
+/// Minima that were made here equal the same numbers that were made elsewhere.
+impl PartialEq for MinHashValues {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Smallest {
+                    max_count: a,
+                    hashes: x,
+                },
+                Self::Smallest {
+                    max_count: b,
+                    hashes: y,
+                },
+            ) => (a, x) == (b, y),
+            _ => (self.shape(), self.words()) == (other.shape(), other.words()),
+        }
+    }
+}
+
+impl Eq for MinHashValues {}
+
+impl std::hash::Hash for MinHashValues {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.shape().hash(state);
+        self.words().hash(state);
+        if let Self::Smallest { hashes, .. } = self {
+            hashes.hash(state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(count: u16, bits: u8) -> ValueLayout {
+        ValueLayout::Packed {
+            count,
+            bits,
+            is_mixed: true,
+        }
+    }
+
+    fn numbers(seed: u32, count: u16) -> Vec<u32> {
+        let number = |place: u32| (place ^ seed).wrapping_mul(0x9e37_79b9);
+        (0..u32::from(count)).map(number).collect()
+    }
+
+    #[test]
+    fn values_come_back_and_are_compared_alike_in_all_forms() {
+        for bits in [1, 2, 4, 8, 16, 32] {
+            for count in [16, 17, 63, 64, 65, 128, 1_024] {
+                let layout = places(count, bits);
+                let a = MinHashValues::Minima(numbers(1, count));
+                let b: Vec<u32> = numbers(1, count)
+                    .into_iter()
+                    .zip(numbers(9, count))
+                    .enumerate()
+                    .map(|(place, (same, other))| if place % 3 == 0 { same } else { other })
+                    .collect();
+                let b = MinHashValues::Minima(b);
+                let (mut x, mut y) = (Vec::new(), Vec::new());
+                a.encode(layout, &mut x);
+                b.encode(layout, &mut y);
+                assert_eq!(x.len(), layout.size_bytes());
+                let cut = |values: &MinHashValues| -> Vec<u32> {
+                    let words = values.words().unwrap().iter();
+                    words.map(|v| super::cut(*v, bits, true)).collect()
+                };
+                let expected = cut(&a)
+                    .iter()
+                    .zip(cut(&b))
+                    .filter(|(a, b)| **a == *b)
+                    .count();
+                assert_eq!(layout.agreement(&x, &y), expected, "{bits} bits, {count}");
+                assert_eq!(a.agreement_with(layout, &y), expected);
+                assert_eq!(a.agreement(layout, &b), expected);
+                let read = MinHashValues::decode(layout, &y, false);
+                assert_eq!(read.words().unwrap(), cut(&b));
+                assert_eq!(read.agreement_with(layout, &x), expected);
+                assert_eq!(a.estimate(&read).unwrap(), layout.unclamped(expected));
+                assert_eq!(
+                    layout
+                        .min_agreement(layout.similarity(expected))
+                        .max(expected),
+                    expected
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn hashes_are_not_compared_with_values() {
+        let hashes = MinHashValues::Smallest {
+            max_count: 16,
+            hashes: (0..16).collect(),
+        };
+        let values = MinHashValues::Minima(numbers(1, 16));
+        for refused in [hashes.estimate(&values), values.estimate(&hashes)] {
+            assert!(matches!(
+                refused,
+                Err(SketchError::SignatureMismatch { .. })
+            ));
+        }
+    }
+
+    #[test]
+    fn more_values_than_a_store_takes_are_all_counted() {
+        let a = MinHashValues::Minima(vec![1; 140_000]);
+        let half = [vec![1; 70_000], vec![2; 70_000]].concat();
+        assert_eq!(a.estimate(&MinHashValues::Minima(half)).unwrap(), 0.5);
+    }
+
+    #[test]
+    fn the_smallest_hashes_are_compared_by_those_of_the_union() {
+        let smallest = |hashes: &[u64]| MinHashValues::Smallest {
+            max_count: 4,
+            hashes: hashes.to_vec(),
+        };
+        let (a, b) = (smallest(&[1, 3, 5, 7]), smallest(&[1, 2, 5, 9]));
+        // Of the union 1 2 3 5, both have 1 and 5.
+        assert_eq!(a.estimate(&b).unwrap(), 0.5);
+        let few = smallest(&[1, 2]);
+        // Of the union 1 2 5 9.
+        assert_eq!(few.estimate(&b).unwrap(), 0.5);
+        assert_eq!(few.estimate(&smallest(&[2])).unwrap(), 0.5);
+        assert_eq!(a.merge(&b).unwrap(), smallest(&[1, 2, 3, 5]));
+        let layout = ValueLayout::Smallest { max_count: 4 };
+        let mut bytes = Vec::new();
+        b.encode(layout, &mut bytes);
+        let agreement = a.agreement_with(layout, &bytes);
+        assert_eq!(layout.similarity(agreement), 0.5);
+        assert!(
+            agreement >= layout.min_agreement(0.5) && agreement < layout.min_agreement(0.500_001)
+        );
+        assert_eq!(MinHashValues::decode(layout, &bytes, false), b);
+    }
+}

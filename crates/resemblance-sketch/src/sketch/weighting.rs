@@ -1,0 +1,85 @@
+//! Texts and features weighed by the rarity of their features.
+
+use super::frequencies::DocumentFrequencies;
+use super::hash::feature_hash;
+use super::signature::Signature;
+use super::sketcher::Sketcher;
+use crate::error::{Result, SketchError};
+
+impl DocumentFrequencies {
+    /// Counts a text, cut into shingles as the sketcher does.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] if the sketcher's schema says nothing about texts.
+    pub fn add_text(&mut self, sketcher: &Sketcher, text: &str) -> Result<()> {
+        self.add(sketcher.shingle_hashes(text)?);
+        Ok(())
+    }
+}
+
+impl Sketcher {
+    /// The signature of a text whose shingles weigh more the rarer they are. SimHash, and
+    /// [weighted](crate::MinHash::weighted) MinHash, use the weights; other MinHash sees the set.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Self::text) and [`weighted_features`](Self::weighted_features);
+    /// [`SketchError::InvalidParameter`] if the schema [has](crate::Schema::with_weights) other frequencies.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{DocumentFrequencies, Schema, SimHash, Text};
+    /// let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits64()).build()?;
+    /// let sketcher = schema.sketcher();
+    /// let mut frequencies = DocumentFrequencies::new();
+    /// for text in ["the cat", "the dog", "the bird"] {
+    ///     frequencies.add_text(&sketcher, text)?;
+    /// }
+    /// let cats = ["the cat", "a cat"].map(|text| sketcher.weighted_text(text, &frequencies));
+    /// let [a, b] = cats;
+    /// assert!(a?.hamming(&b?)? <= 64);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn weighted_text(
+        &self,
+        text: &str,
+        frequencies: &DocumentFrequencies,
+    ) -> Result<Signature> {
+        if let Some(own) = &self.functions.weights
+            && own.fingerprint() != frequencies.fingerprint()
+        {
+            let found = format!("frequencies {:016x}", frequencies.fingerprint());
+            let expected = format!("those of the schema, {:016x}", own.fingerprint());
+            return Err(SketchError::invalid(
+                "document frequencies",
+                found,
+                expected,
+            ));
+        }
+        let signature = self.weigh(self.shingle_hashes(text)?, frequencies)?;
+        Ok(signature.with_kept(self.kept_of_text(text)?))
+    }
+
+    /// The signature of features by their hashes, each as often as it occurs, without kept hashes.
+    pub(super) fn weigh(
+        &self,
+        mut hashes: Vec<u64>,
+        frequencies: &DocumentFrequencies,
+    ) -> Result<Signature> {
+        hashes.sort_unstable();
+        // The sketcher rounds weights before it adds them up, so each feature is given once.
+        let runs = hashes.chunk_by(|a, b| a == b);
+        let weighted = runs.filter_map(|run| {
+            let hash = *run.first()?;
+            Some((hash, run.len() as f64 * frequencies.weight(hash)))
+        });
+        self.weighted(self.present(weighted)?)
+    }
+
+    /// The hash of each shingle of a text, in order and with repeats.
+    fn shingle_hashes(&self, text: &str) -> Result<Vec<u64>> {
+        let mut hashes = Vec::new();
+        self.each_shingle(text, |shingle| hashes.push(feature_hash(shingle)))?;
+        Ok(hashes)
+    }
+}

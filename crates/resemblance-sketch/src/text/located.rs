@@ -1,0 +1,171 @@
+//! Shingles, and where they stand in their text.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::ascii::SEPARATOR;
+use super::recipe::{ShingleUnit, Text};
+use super::shingler::Shingler;
+use crate::error::Result;
+use crate::invariant::OrBug;
+
+/// A shingle of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocatedShingle<'s> {
+    pub(crate) utf8: &'s [u8],
+    /// The bytes of the text from the beginning of its first unit to the end of its last one.
+    pub(crate) place: Range<usize>,
+}
+
+impl Text {
+    /// Calls `visit` with each shingle that [`for_each_shingle`](Self::for_each_shingle) visits, and its
+    /// place in `document`, between two scalar values. Scalar values that are normalised together, such as
+    /// a letter and its marks, have one place, which all units have that come of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`validate`](Self::validate).
+    pub(crate) fn for_each_located_shingle(
+        &self,
+        document: &str,
+        visit: impl FnMut(LocatedShingle<'_>),
+    ) -> Result<()> {
+        let mut shingler = LocatedShingler {
+            shingler: self.shingler()?,
+            places: UnitPlaces {
+                are_characters: self.unit() == ShingleUnit::Characters,
+                size: self.length().into(),
+                open: None,
+                read: VecDeque::new(),
+                kept: VecDeque::new(),
+            },
+            visit,
+            outcome: Ok(()),
+        };
+        let mut start = 0;
+        for (end, c) in document.char_indices() {
+            if end > start && shingler.shingler.begins_sequence(c) {
+                shingler.read(document, start..end)?;
+                start = end;
+            }
+        }
+        shingler.read(document, start..document.len())?;
+        shingler.finish()
+    }
+}
+
+/// The places of the units that no shingle has left behind yet.
+struct UnitPlaces {
+    are_characters: bool,
+    /// Units in a shingle.
+    size: usize,
+    /// That of a unit that may still grow.
+    open: Option<Range<usize>>,
+    /// Those of complete units that a filter has not seen.
+    read: VecDeque<Range<usize>>,
+    /// Those of units of shingles.
+    kept: VecDeque<Range<usize>>,
+}
+
+impl UnitPlaces {
+    /// Takes the bytes that became of the text at `place`.
+    fn add(&mut self, utf8: &[u8], place: &Range<usize>) {
+        for &byte in utf8 {
+            if self.are_characters {
+                if begins_character(byte) {
+                    self.read.push_back(place.clone());
+                }
+            } else if byte == SEPARATOR {
+                self.read.extend(self.open.take());
+            } else {
+                self.open.get_or_insert_with(|| place.clone()).end = place.end;
+            }
+        }
+    }
+
+    /// The shingle with its place. Its first unit is left behind.
+    fn locate<'s>(&mut self, utf8: &'s [u8]) -> Result<LocatedShingle<'s>> {
+        let units = if self.are_characters {
+            utf8.iter().filter(|&&byte| begins_character(byte)).count()
+        } else {
+            self.size.min(self.kept.len())
+        };
+        let last = units.checked_sub(1).and_then(|last| self.kept.get(last));
+        let end = last.or_bug("a shingle of units that were not read")?.end;
+        let first = self.kept.pop_front();
+        let start = first.or_bug("a shingle without a unit")?.start;
+        let place = start..end;
+        Ok(LocatedShingle { utf8, place })
+    }
+}
+
+const RELEASED: &str = "a buffer that became shorter while it was read into";
+
+/// All bytes of a character but its first begin with the bits 10.
+fn begins_character(byte: u8) -> bool {
+    byte >> 6 != 0b10
+}
+
+/// Reads sequences, each of which is normalised by itself.
+struct LocatedShingler<V> {
+    shingler: Shingler,
+    places: UnitPlaces,
+    visit: V,
+    /// The first error of a visit.
+    outcome: Result<()>,
+}
+
+impl<V: FnMut(LocatedShingle<'_>)> LocatedShingler<V> {
+    fn read(&mut self, document: &str, place: Range<usize>) -> Result<()> {
+        let sequence = document.get(place.clone());
+        let sequence = sequence.or_bug("a sequence that begins within a scalar value")?;
+        let added = self.shingler.read_sequence(sequence);
+        self.places.add(added.or_bug(RELEASED)?, &place);
+        self.keep()?;
+        let (places, visit, outcome) = (&mut self.places, &mut self.visit, &mut self.outcome);
+        self.shingler
+            .visit_bytes(|utf8| pass_on(places.locate(utf8), visit, outcome));
+        std::mem::replace(&mut self.outcome, Ok(()))
+    }
+
+    fn finish(mut self) -> Result<()> {
+        // A separator may complete the last unit, and has no place of its own.
+        let added = self.shingler.read_end();
+        self.places.add(added.or_bug(RELEASED)?, &(0..0));
+        self.keep()?;
+        let (mut places, mut visit, mut outcome) = (self.places, self.visit, self.outcome);
+        self.shingler
+            .finish_bytes(|utf8| pass_on(places.locate(utf8), &mut visit, &mut outcome));
+        outcome
+    }
+
+    /// Takes the places of complete units, without those that a filter leaves out.
+    fn keep(&mut self) -> Result<()> {
+        let UnitPlaces { read, kept, .. } = &mut self.places;
+        let mut are_all_read = true;
+        let has_filter = self.shingler.filter_units(|is_kept| {
+            let place = read.pop_front();
+            are_all_read &= place.is_some();
+            kept.extend(place.filter(|_| is_kept));
+        });
+        if !has_filter {
+            kept.append(read);
+        }
+        are_all_read
+            .then_some(())
+            .or_bug("a unit that was not read")
+    }
+}
+
+/// Visits a shingle, or keeps the first error.
+fn pass_on(
+    located: Result<LocatedShingle<'_>>,
+    visit: &mut impl FnMut(LocatedShingle<'_>),
+    outcome: &mut Result<()>,
+) {
+    match located {
+        Ok(shingle) => visit(shingle),
+        Err(error) if outcome.is_ok() => *outcome = Err(error),
+        Err(_) => {}
+    }
+}

@@ -1,0 +1,522 @@
+//! How a text becomes shingles: normalisation, then n-grams of words, of scalar values or of code
+//! tokens. Frozen.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use super::language::Language;
+#[cfg(feature = "languages")]
+use super::language_data;
+use super::unicode::UNICODE_VERSION;
+use crate::error::{Result, SketchError};
+
+/// The lengths of shingle that a schema accepts, in units.
+const LENGTHS: RangeInclusive<u16> = 1..=256;
+
+/// The edition of the steps: with the first one, texts were not normalised. Frozen.
+const EDITION: u8 = 2;
+
+/// Bits of the optional steps in [`Text::kind`]. Frozen.
+pub(super) mod step {
+    pub(in crate::text) const KEEP_CASE: u8 = 0x04;
+    /// Spaces removed, of characters; the order of units ignored, of words and code tokens.
+    pub(in crate::text) const OTHER_FORM: u8 = 0x08;
+    pub(in crate::text) const NFKC: u8 = 0x10;
+    pub(in crate::text) const STRIP_ACCENTS: u8 = 0x20;
+    pub(in crate::text) const STOP_WORDS: u8 = 0x40;
+    pub(in crate::text) const STEM: u8 = 0x80;
+    pub(in crate::text) const ALL: u8 =
+        KEEP_CASE | OTHER_FORM | NFKC | STRIP_ACCENTS | STOP_WORDS | STEM;
+}
+
+/// The unit of which shingles are made.
+///
+/// ```
+/// use resemblance_sketch::{ShingleUnit, Text};
+/// assert_eq!(Text::code(5).unit(), ShingleUnit::CodeTokens);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ShingleUnit {
+    /// Maximal runs of alphanumeric scalar values.
+    Words,
+    /// Unicode scalar values.
+    Characters,
+    /// Tokens of source code.
+    CodeTokens,
+}
+
+/// How a text becomes a set of shingles.
+///
+/// A shingle is `n` consecutive units of the text. A text of 1 to `n` units has exactly one shingle,
+/// all of them; a text without a unit has none. There are three kinds of units:
+///
+/// - [`words(n)`](Self::words): words are the maximal runs of alphanumeric scalar values (as
+///   [`char::is_alphanumeric`]), in lower case; everything else separates, `_` included. A shingle
+///   has one space between two words. A language without spaces between words, such as Chinese,
+///   Japanese or Thai, makes few and long words: use characters there.
+/// - [`characters(n)`](Self::characters): each maximal run of Unicode White_Space becomes one space
+///   and is removed at both ends; punctuation stays. The units are the scalar values, in lower case.
+/// - [`code(n)`](Self::code): tokens of source code in any language, whose case is kept: a maximal
+///   run of alphanumeric scalar values and `_` (a name, a keyword, a number), or any other scalar
+///   value alone (`+=` are two tokens). White_Space separates. Comments and strings are tokens as
+///   everything else, so that nothing depends on the language. A shingle has one space between two
+///   tokens.
+///
+/// `n` is 1 to 256; a schema refuses any other. Few words make distinct texts share shingles, many
+/// words let one changed word spoil many: 5 words or 9 characters are usual for duplicates of pages
+/// (Broder, *On the resemblance and containment of documents*, 1997).
+///
+/// A text goes through these steps, in this order whatever the order of the calls. The first two and the
+/// fourth are always there; stop words and stems need the crate's feature `languages`:
+///
+/// 1. Unicode Normalization Form C, which composes letters and their marks: `e` and U+0301 become `é`.
+///    With [`nfkc`](Self::nfkc) Form KC instead.
+/// 2. Lower case, except for code, and unless you [keep the case](Self::keep_case): every scalar value is
+///    replaced by its own full lower-case mapping, one at a time and without context (so a capital sigma
+///    is always `σ`).
+/// 3. [`strip_accents`](Self::strip_accents).
+/// 4. The text is cut into units; of characters, spaces may be [removed](Self::remove_spaces).
+/// 5. [`stop_words`](Self::stop_words): words of a list are left out.
+/// 6. [`stem`](Self::stem): each word is replaced by its stem.
+/// 7. [`unordered`](Self::unordered): the units of a shingle are sorted.
+///
+/// The Unicode data are of version [`UNICODE_VERSION`], whatever the compiler's: a store keeps
+/// finding what it found after an upgrade. All steps are a part of the schema: of a store, and of
+/// what makes signatures comparable.
+///
+/// ```
+/// use resemblance_sketch::Text;
+///
+/// let mut shingles = Vec::new();
+/// Text::words(2).for_each_shingle("The cat -- the CAT!", |s| shingles.push(s.to_owned()));
+/// assert_eq!(shingles, ["the cat", "cat the", "the cat"]);
+/// assert_eq!(Text::characters(9).to_string(), "characters 9");
+/// ```
+///
+/// All steps can be read again:
+///
+/// ```
+/// use resemblance_sketch::{Language, ShingleUnit, Text};
+/// let text = Text::words(5).nfkc().strip_accents().stop_words(Language::French);
+/// assert_eq!((text.unit(), text.length()), (ShingleUnit::Words, 5));
+/// assert!(text.is_nfkc() && text.is_accent_stripped());
+/// assert_eq!((text.stop_words_language(), text.stem_language()), (Some(Language::French), None));
+/// assert!(!text.is_case_kept() && !text.is_without_spaces() && !text.is_unordered());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Text {
+    pub(super) unit: ShingleUnit,
+    pub(super) length: u16,
+    pub(super) nfkc: bool,
+    pub(super) keeps_case: bool,
+    pub(super) strip_accents: bool,
+    pub(super) removes_spaces: bool,
+    pub(super) is_unordered: bool,
+    pub(super) stop_words: Option<FrozenLanguage>,
+    pub(super) stem: Option<FrozenLanguage>,
+    /// The Unicode version of the data behind `nfkc` and `strip_accents`.
+    pub(super) normal_version: (u8, u8, u8),
+}
+
+/// A language, and the checksum that its data had when the schema was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FrozenLanguage {
+    pub(super) language: Language,
+    pub(super) checksum: u64,
+}
+
+impl Text {
+    /// The same text in shingles of another length.
+    #[must_use]
+    pub const fn with_length(mut self, length: u16) -> Self {
+        self.length = length;
+        self
+    }
+
+    /// Shingles of `n` consecutive words, 1 to 256.
+    #[must_use]
+    pub const fn words(n: u16) -> Self {
+        Self::new(ShingleUnit::Words, n)
+    }
+
+    /// Shingles of `n` consecutive Unicode scalar values, 1 to 256.
+    #[must_use]
+    pub const fn characters(n: u16) -> Self {
+        Self::new(ShingleUnit::Characters, n)
+    }
+
+    /// Shingles of `n` consecutive tokens of source code, 1 to 256.
+    ///
+    /// ```
+    /// use resemblance_sketch::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// Text::code(3).for_each_shingle("n_1+=0x2F;", |s| shingles.push(s.to_owned()));
+    /// assert_eq!(shingles, ["n_1 + =", "+ = 0x2F", "= 0x2F ;"]);
+    /// ```
+    #[must_use]
+    pub const fn code(n: u16) -> Self {
+        Self::new(ShingleUnit::CodeTokens, n)
+    }
+
+    /// Shingles of `length` units, without optional steps.
+    pub(super) const fn new(unit: ShingleUnit, length: u16) -> Self {
+        Self {
+            unit,
+            length,
+            nfkc: false,
+            keeps_case: false,
+            strip_accents: false,
+            removes_spaces: false,
+            is_unordered: false,
+            stop_words: None,
+            stem: None,
+            normal_version: UNICODE_VERSION,
+        }
+    }
+
+    /// Brings the text into Unicode Normalization Form KC (Unicode Standard Annex 15) first, in place of
+    /// Form C: one form for full-width and half-width letters, too, and for ligatures.
+    ///
+    /// Scalar values that are not assigned in [`UNICODE_VERSION`] stay as they are. A run of 1,024
+    /// scalar values that begins no new sequence is normalised by itself, as if the text ended
+    /// there: this bounds the memory, and real texts have no such runs.
+    ///
+    /// ```
+    /// # use resemblance_sketch::Text;
+    /// # #[cfg(feature = "languages")] {
+    /// let mut words = Vec::new();
+    /// Text::words(1).nfkc().for_each_shingle("ﬁne ｗｉｄｅ", |word| words.push(word.to_owned()));
+    /// assert_eq!(words, ["fine", "wide"]);
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn nfkc(mut self) -> Self {
+        self.nfkc = true;
+        self
+    }
+
+    /// Keeps capital letters: `The` and `the` are two words. Code keeps its case anyway, and a schema
+    /// refuses this for it.
+    ///
+    /// ```
+    /// use resemblance_sketch::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// Text::words(2).keep_case().for_each_shingle("The cat, the CAT", |s| shingles.push(s.to_owned()));
+    /// assert_eq!(shingles, ["The cat", "cat the", "the CAT"]);
+    /// ```
+    #[must_use]
+    pub const fn keep_case(mut self) -> Self {
+        self.keeps_case = true;
+        self
+    }
+
+    /// Removes all White_Space: shingles go on from word to word, and a text resembles itself however its
+    /// lines are broken or its words are spaced. Characters only.
+    ///
+    /// ```
+    /// use resemblance_sketch::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// Text::characters(4).remove_spaces().for_each_shingle("A b c\nde", |s| shingles.push(s.to_owned()));
+    /// assert_eq!(shingles, ["abcd", "bcde"]);
+    /// ```
+    #[must_use]
+    pub const fn remove_spaces(mut self) -> Self {
+        self.removes_spaces = true;
+        self
+    }
+
+    /// Ignores the order of the units of a shingle, which are sorted by their bytes: a shingle is the
+    /// histogram of the words in a portion of `n` words, each as often as it occurs there. Two texts share
+    /// more of them than of shingles in order where words change places near by. Words and code only.
+    ///
+    /// ```
+    /// use resemblance_sketch::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// Text::words(3).unordered().for_each_shingle("the cat the dog", |s| shingles.push(s.to_owned()));
+    /// assert_eq!(shingles, ["cat the the", "cat dog the"]);
+    /// ```
+    #[must_use]
+    pub const fn unordered(mut self) -> Self {
+        self.is_unordered = true;
+        self
+    }
+
+    /// Strips accents after lower-casing: `é` and `e` become equal.
+    ///
+    /// A scalar value whose canonical decomposition has combining diacritical marks (the blocks
+    /// U+0300 to U+036F, U+1AB0 to U+1AFF, U+1DC0 to U+1DFF, U+20D0 to U+20FF and U+FE20 to U+FE2F)
+    /// is replaced by the rest of its decomposition; such a mark alone is dropped. Other marks, as
+    /// of Indic scripts, Arabic or kana, stay: they make other letters.
+    ///
+    /// ```
+    /// # use resemblance_sketch::Text;
+    /// # #[cfg(feature = "languages")] {
+    /// let mut words = Vec::new();
+    /// let text = Text::words(1).strip_accents();
+    /// text.for_each_shingle("Café crème", |word| words.push(word.to_owned()));
+    /// assert_eq!(words, ["cafe", "creme"]);
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn strip_accents(mut self) -> Self {
+        self.strip_accents = true;
+        self
+    }
+
+    /// Leaves out the stop words of a language: the words that its list (stopwords-iso) gives
+    /// when it goes through the same steps. Words only.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Language, Text};
+    /// # #[cfg(feature = "languages")] {
+    /// let mut words = Vec::new();
+    /// let text = Text::words(1).stop_words(Language::English);
+    /// text.for_each_shingle("the cat and the dog", |word| words.push(word.to_owned()));
+    /// assert_eq!(words, ["cat", "dog"]);
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn stop_words(mut self, language: Language) -> Self {
+        self.stop_words = Some(FrozenLanguage {
+            language,
+            checksum: language.stop_words_checksum(),
+        });
+        self
+    }
+
+    /// Replaces each word by its stem, by the Snowball algorithm of a language (Porter, *Snowball:
+    /// a language for stemming algorithms*, 2001). Words only; those longer than 256 bytes stay.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{Language, Text};
+    /// # #[cfg(feature = "languages")] {
+    /// let mut words = Vec::new();
+    /// let text = Text::words(1).stem(Language::English);
+    /// text.for_each_shingle("connected connections", |word| words.push(word.to_owned()));
+    /// assert_eq!(words, ["connect", "connect"]);
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn stem(mut self, language: Language) -> Self {
+        self.stem = Some(FrozenLanguage {
+            language,
+            checksum: language.stem_checksum(),
+        });
+        self
+    }
+
+    /// The unit of which shingles are made.
+    #[must_use]
+    pub const fn unit(&self) -> ShingleUnit {
+        self.unit
+    }
+
+    /// The number of units in a shingle.
+    #[must_use]
+    pub const fn length(&self) -> u16 {
+        self.length
+    }
+
+    /// Returns true if capital letters are kept.
+    #[must_use]
+    pub const fn is_case_kept(&self) -> bool {
+        self.keeps_case
+    }
+
+    /// Returns true if White_Space is removed.
+    #[must_use]
+    pub const fn is_without_spaces(&self) -> bool {
+        self.removes_spaces
+    }
+
+    /// Returns true if the order of the units in a shingle is ignored.
+    #[must_use]
+    pub const fn is_unordered(&self) -> bool {
+        self.is_unordered
+    }
+
+    /// Whether texts are brought into Normalization Form KC, and not into Form C.
+    #[must_use]
+    pub const fn is_nfkc(&self) -> bool {
+        self.nfkc
+    }
+
+    /// Whether accents are stripped.
+    #[must_use]
+    pub const fn is_accent_stripped(&self) -> bool {
+        self.strip_accents
+    }
+
+    /// The language whose stop words are left out.
+    #[must_use]
+    pub fn stop_words_language(&self) -> Option<Language> {
+        self.stop_words.map(|frozen| frozen.language)
+    }
+
+    /// The language by which words are stemmed.
+    #[must_use]
+    pub fn stem_language(&self) -> Option<Language> {
+        self.stem.map(|frozen| frozen.language)
+    }
+
+    /// Checks the length and the steps.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] if the length is not 1 to 256, or a step is asked for units that do not
+    /// have it. [`SketchError::MissingFeature`] if a step needs the feature
+    /// `languages` and the crate was built without it. [`SketchError::SelfTest`] if a language's data
+    /// are others than those that the schema was made with.
+    ///
+    /// ```
+    /// use resemblance_sketch::Text;
+    /// assert!(Text::words(256).validate().is_ok());
+    /// assert!(Text::words(0).validate().is_err());
+    /// ```
+    pub fn validate(&self) -> Result<()> {
+        if !LENGTHS.contains(&self.length) {
+            return Err(SketchError::invalid("text", self, "a length of 1 to 256"));
+        }
+        let has_word_steps = self.stop_words.is_some() || self.stem.is_some();
+        let is_of = |unit| self.unit == unit;
+        let refused = if has_word_steps && !is_of(ShingleUnit::Words) {
+            Some("words, where there are stop words or stems")
+        } else if self.keeps_case && is_of(ShingleUnit::CodeTokens) {
+            Some("words or characters, where the case is kept: code keeps it anyway")
+        } else if self.removes_spaces && !is_of(ShingleUnit::Characters) {
+            Some("characters, where spaces are removed")
+        } else if self.is_unordered && is_of(ShingleUnit::Characters) {
+            Some("words or code tokens, where their order is ignored")
+        } else {
+            None
+        };
+        if let Some(expected) = refused {
+            return Err(SketchError::invalid("text", self, expected));
+        }
+        if (self.nfkc || self.strip_accents) && self.normal_version != UNICODE_VERSION {
+            let (major, minor, patch) = self.normal_version;
+            let detail = format!(
+                "texts are normalised by Unicode {major}.{minor}.{patch}, this release has \
+                 {UNICODE_VERSION:?}"
+            );
+            return Err(SketchError::SelfTest { detail });
+        }
+        self.validate_languages()
+    }
+
+    #[cfg(feature = "languages")]
+    fn validate_languages(&self) -> Result<()> {
+        if let Some(frozen) = self.stop_words {
+            let found = language_data::stop_words_checksum(frozen.language);
+            frozen.must_equal(found, "stop words", "stop-words")?;
+        }
+        if let Some(frozen) = self.stem {
+            let found = language_data::stem_checksum(frozen.language);
+            frozen.must_equal(found, "stems", "frostem")?;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "languages"))]
+    fn validate_languages(&self) -> Result<()> {
+        if self.stop_words.is_none() && self.stem.is_none() {
+            return Ok(());
+        }
+        Err(SketchError::MissingFeature {
+            needed_by: self.to_string(),
+            feature: "languages",
+        })
+    }
+
+    /// Whether the text has optional steps.
+    pub(super) fn has_steps(&self) -> bool {
+        self.kind() & step::ALL != 0
+    }
+
+    /// The unit and the steps in one byte. Frozen.
+    pub(super) fn kind(&self) -> u8 {
+        let unit: u8 = match self.unit {
+            ShingleUnit::Words => 1,
+            ShingleUnit::Characters => 2,
+            ShingleUnit::CodeTokens => 3,
+        };
+        let steps = [
+            (self.keeps_case, step::KEEP_CASE),
+            (self.removes_spaces || self.is_unordered, step::OTHER_FORM),
+            (self.nfkc, step::NFKC),
+            (self.strip_accents, step::STRIP_ACCENTS),
+            (self.stop_words.is_some(), step::STOP_WORDS),
+            (self.stem.is_some(), step::STEM),
+        ];
+        let bits = steps.into_iter().filter(|&(has_step, _)| has_step);
+        bits.fold(unit, |kind, (_, bit)| kind | bit)
+    }
+
+    /// Appends the bytes by which a recipe's fingerprint tells texts apart. Frozen: the unit and the
+    /// steps as one byte, the length, the Unicode version, the edition of the steps; then for stop words and for stems, if the
+    /// text has them, the language's two letters and the checksum of its data. The bytes of one text
+    /// are never the beginning of those of another.
+    pub(crate) fn append_to(&self, bytes: &mut Vec<u8>) {
+        bytes.push(self.kind());
+        bytes.extend_from_slice(&self.length.to_le_bytes());
+        let (major, minor, patch) = UNICODE_VERSION;
+        bytes.extend_from_slice(&[major, minor, patch, EDITION]);
+        for frozen in [self.stop_words, self.stem].into_iter().flatten() {
+            bytes.extend_from_slice(frozen.language.code().as_bytes());
+            bytes.extend_from_slice(&frozen.checksum.to_le_bytes());
+        }
+    }
+}
+
+#[cfg(feature = "languages")]
+impl FrozenLanguage {
+    fn must_equal(self, found: u64, what: &str, package: &str) -> Result<()> {
+        if found == self.checksum {
+            return Ok(());
+        }
+        let detail = format!(
+            "{what} of {}: found checksum {found:016x}, expected {:016x}; build with the release \
+             and the features of the package {package} that the schema was made with",
+            self.language, self.checksum
+        );
+        Err(SketchError::SelfTest { detail })
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = match self.unit {
+            ShingleUnit::Words => "words",
+            ShingleUnit::Characters => "characters",
+            ShingleUnit::CodeTokens => "code tokens",
+        };
+        write!(f, "{unit} {}", self.length)?;
+        if self.nfkc {
+            write!(f, ", NFKC")?;
+        }
+        if self.keeps_case {
+            write!(f, ", with their case")?;
+        }
+        if self.strip_accents {
+            write!(f, ", without accents")?;
+        }
+        if self.removes_spaces {
+            write!(f, ", without spaces")?;
+        }
+        if let Some(frozen) = self.stop_words {
+            write!(f, ", without stop words of {}", frozen.language)?;
+        }
+        if let Some(frozen) = self.stem {
+            write!(f, ", stems of {}", frozen.language)?;
+        }
+        if self.is_unordered {
+            write!(f, ", in any order")?;
+        }
+        Ok(())
+    }
+}

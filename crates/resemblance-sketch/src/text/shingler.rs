@@ -1,0 +1,250 @@
+//! Shingles of a text that comes in pieces.
+
+use std::io::Read;
+
+use super::ascii::SEPARATOR;
+#[cfg(feature = "languages")]
+use super::filter::WordFilter;
+use super::recipe::{ShingleUnit, Text};
+use super::unit_buffer::{ShingleView, UnitBuffer};
+use super::unit_reader::UnitReader;
+use super::utf8::for_each_piece;
+use crate::error::Result;
+
+/// Bytes of text that are read before their shingles are visited.
+const STRIDE_BYTES: usize = 1 << 12;
+
+/// The shingles of a text that comes in pieces, cut anywhere between two scalar values: the same as
+/// [`Text::for_each_shingle`] visits of the whole.
+///
+/// Memory is a few kilobytes and the last shingle: it grows with the longest shingle (a text of one
+/// endless word is one shingle), not with the text.
+pub struct Shingler {
+    unit: ShingleUnit,
+    /// Units in a shingle.
+    size: usize,
+    reader: UnitReader,
+    #[cfg(feature = "languages")]
+    filter: Option<WordFilter>,
+    sorter: Option<UnitSorter>,
+    has_visited: bool,
+}
+
+impl Shingler {
+    /// The shingler of a text that has been validated.
+    fn new(text: &Text) -> Self {
+        Self {
+            unit: text.unit,
+            size: text.length.into(),
+            reader: UnitReader::new(text),
+            #[cfg(feature = "languages")]
+            filter: WordFilter::new(text),
+            sorter: text.is_unordered.then(UnitSorter::default),
+            has_visited: false,
+        }
+    }
+
+    /// Reads the next piece and calls `visit` with each shingle that is complete with it.
+    pub(super) fn push(&mut self, piece: &str, visit: impl FnMut(&str)) {
+        self.read(piece, visit);
+    }
+
+    /// Ends the text and calls `visit` with the shingles that are left.
+    pub(super) fn finish(self, visit: impl FnMut(&str)) {
+        self.end(visit);
+    }
+
+    /// Does the same as [`push`](Self::push), with the bytes of the shingles.
+    pub(crate) fn push_bytes(&mut self, piece: &str, visit: impl FnMut(&[u8])) {
+        self.read(piece, visit);
+    }
+
+    /// Does the same as [`finish`](Self::finish), with the bytes of the shingles.
+    pub(crate) fn finish_bytes(self, visit: impl FnMut(&[u8])) {
+        self.end(visit);
+    }
+
+    /// Returns true if `c` is never normalised together with the character before it.
+    pub(super) fn begins_sequence(&self, c: char) -> bool {
+        self.reader.begins_sequence(c)
+    }
+
+    /// Reads scalar values that are normalised by themselves, before any shingle with them is visited, and
+    /// returns what became of them: bytes of units, each of which ends before a separator.
+    pub(super) fn read_sequence(&mut self, sequence: &str) -> Option<&[u8]> {
+        let before = self.reader.units().length();
+        self.reader.read(sequence);
+        self.reader.flush();
+        self.reader.units().since(before)
+    }
+
+    /// Ends the text before [`finish_bytes`](Self::finish_bytes) does, and returns what became of it.
+    pub(super) fn read_end(&mut self) -> Option<&[u8]> {
+        let before = self.reader.units().length();
+        self.reader.finish();
+        self.reader.units().since(before)
+    }
+
+    /// Calls `decided` with whether each complete unit that has been read is kept. Returns false without a
+    /// call if all are.
+    pub(super) fn filter_units(&mut self, decided: impl FnMut(bool)) -> bool {
+        #[cfg(feature = "languages")]
+        if let Some(filter) = &mut self.filter {
+            filter.take(self.reader.units_mut(), decided);
+            return true;
+        }
+        let _ = decided;
+        false
+    }
+
+    /// Calls `visit` with each shingle that is complete.
+    pub(super) fn visit_bytes(&mut self, visit: impl FnMut(&[u8])) {
+        self.visit(visit);
+    }
+
+    fn read<V: ShingleView + ?Sized>(&mut self, piece: &str, mut visit: impl FnMut(&V)) {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let (stride, after) = rest.split_at(rest.floor_char_boundary(STRIDE_BYTES));
+            self.reader.read(stride);
+            self.visit(&mut visit);
+            rest = after;
+        }
+    }
+
+    fn end<V: ShingleView + ?Sized>(mut self, mut visit: impl FnMut(&V)) {
+        self.reader.finish();
+        self.visit(&mut visit);
+        // A text shorter than a shingle is one shingle. Where some shingle has been visited, what
+        // remains is the end of the last one.
+        if !self.has_visited && !self.units().is_empty() {
+            let mut sorter = self.sorter.take();
+            let rest: &V = self.units().rest();
+            visit(sorter.as_mut().map_or(rest, |sorter| sorter.sorted(rest)));
+        }
+    }
+
+    fn visit<V: ShingleView + ?Sized>(&mut self, mut visit: impl FnMut(&V)) {
+        match self.sorter.take() {
+            None => self.visit_ordered(visit),
+            Some(mut sorter) => {
+                self.visit_ordered(|shingle| visit(sorter.sorted(shingle)));
+                self.sorter = Some(sorter);
+            }
+        }
+    }
+
+    fn visit_ordered<V: ShingleView + ?Sized>(&mut self, visit: impl FnMut(&V)) {
+        let units = self.reader.units_mut();
+        #[cfg(feature = "languages")]
+        if let Some(filter) = &mut self.filter {
+            filter.take(units, |_| {});
+            self.has_visited |= filter.units.visit_units(self.size, visit);
+            return;
+        }
+        self.has_visited |= match self.unit {
+            ShingleUnit::Characters => units.visit_characters(self.size, visit),
+            ShingleUnit::Words | ShingleUnit::CodeTokens => units.visit_units(self.size, visit),
+        };
+    }
+
+    /// The units of which shingles are made.
+    fn units(&self) -> &UnitBuffer {
+        #[cfg(feature = "languages")]
+        if let Some(filter) = &self.filter {
+            return &filter.units;
+        }
+        self.reader.units()
+    }
+}
+
+/// Sorts the units of shingles, where their order is ignored.
+#[derive(Default)]
+struct UnitSorter {
+    /// The beginning and the end of each unit of a shingle.
+    units: Vec<(usize, usize)>,
+    sorted: Vec<u8>,
+}
+
+impl UnitSorter {
+    /// The shingle with its units ascending by their bytes.
+    fn sorted<V: ShingleView + ?Sized>(&mut self, shingle: &V) -> &V {
+        let bytes = shingle.bytes();
+        self.units.clear();
+        let mut start = 0;
+        // No unit has a separator in it.
+        for unit in bytes.split(|byte| *byte == SEPARATOR) {
+            self.units.push((start, start + unit.len()));
+            start += unit.len() + 1;
+        }
+        let unit = |&(start, end): &(usize, usize)| bytes.get(start..end);
+        self.units.sort_unstable_by(|a, b| unit(a).cmp(&unit(b)));
+        self.sorted.clear();
+        for unit in self.units.iter().filter_map(unit) {
+            if !self.sorted.is_empty() {
+                self.sorted.push(SEPARATOR);
+            }
+            self.sorted.extend_from_slice(unit);
+        }
+        V::new(&self.sorted)
+    }
+}
+
+impl Text {
+    /// Calls `visit` with each shingle, in text order and with repeats.
+    ///
+    /// Reads the text once; memory is a few shingles, whatever the length of the text. What
+    /// [`validate`](Self::validate) refuses, and so every schema, has no shingles.
+    ///
+    /// ```
+    /// use resemblance_sketch::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// Text::characters(3).for_each_shingle(" A\t\nBC ", |s| shingles.push(s.to_owned()));
+    /// assert_eq!(shingles, ["a b", " bc"]);
+    /// ```
+    pub fn for_each_shingle(&self, text: &str, mut visit: impl FnMut(&str)) {
+        if let Ok(mut shingler) = self.shingler() {
+            shingler.push(text, &mut visit);
+            shingler.finish(visit);
+        }
+    }
+
+    /// Does the same for a text that is read piece by piece: the whole is never in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`validate`](Self::validate); [`SketchError::Io`](crate::SketchError::Io) if `reader` fails;
+    /// [`SketchError::NotUtf8`](crate::SketchError::NotUtf8) with the position of the first byte that is not
+    /// UTF-8. The shingles before it have been visited.
+    ///
+    /// ```
+    /// use resemblance_sketch::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// let file: &[u8] = b"a long text";
+    /// Text::words(2).for_each_shingle_of(file, |s| shingles.push(s.to_owned()))?;
+    /// assert_eq!(shingles, ["a long", "long text"]);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn for_each_shingle_of(
+        &self,
+        reader: impl Read,
+        mut visit: impl FnMut(&str),
+    ) -> Result<()> {
+        let mut shingler = self.shingler()?;
+        for_each_piece(reader, |piece| shingler.push(piece, &mut visit))?;
+        shingler.finish(visit);
+        Ok(())
+    }
+
+    /// Starts the shingles of a text that comes in pieces.
+    ///
+    /// # Errors
+    ///
+    /// As [`validate`](Self::validate).
+    pub(crate) fn shingler(&self) -> Result<Shingler> {
+        self.validate()?;
+        Ok(Shingler::new(self))
+    }
+}
