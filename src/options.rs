@@ -381,6 +381,7 @@ impl StoreOptions {
 const MIN_PAGE_BYTES: u64 = 16 << 20;
 
 /// Where memory has fewer addresses than that, all of it.
+/// Returns a limit of bytes; where it exceeds the address space it is none.
 fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -265,7 +265,7 @@ impl Snapshot {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record>> {
-        self.view.get(key.as_ref())
+        self.view.view().get(key.as_ref())
     }
 
     /// Returns the document with an id, if there is one.
@@ -286,7 +286,7 @@ impl Snapshot {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
-        self.view.get_id(id)
+        self.view.view().get_id(id)
     }
 
     /// Returns true if there is a document with this key.
@@ -295,7 +295,7 @@ impl Snapshot {
     ///
     /// As [`get`](Self::get).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.view.contains(key.as_ref())
+        self.view.view().contains(key.as_ref())
     }
 
     /// Returns the key of a document; `None` if there is no such document or it has no key.

@@ -141,14 +141,13 @@ impl StoreOptions {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn open_or_create(&self, path: impl AsRef<Path>, schema: Schema) -> Result<Store> {
-        let path = path.as_ref();
-        let created = match self.open(path) {
-            Err(Error::NotFound { .. }) => self.create(path, schema.clone()),
+        let created = match self.open(&path) {
+            Err(Error::NotFound { .. }) => self.create(&path, schema.clone()),
             opened => opened,
         };
         let store = match created {
             // Another process has created it in between.
-            Err(Error::AlreadyExists { .. }) => self.open(path)?,
+            Err(Error::AlreadyExists { .. }) => self.open(&path)?,
             created => created?,
         };
         if *store.schema() != schema {

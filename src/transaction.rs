@@ -113,7 +113,8 @@ impl WriteTransaction {
         document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Novelty> {
-        self.transaction.insert_if_new(&document.into(), signature)
+        self.transaction
+            .insert_if_new(&document.into(), signature, None)
     }
 
     /// Gives the document with a key another stamp, later or earlier, and returns its id if there is one. Id,
@@ -223,7 +224,7 @@ impl WriteTransaction {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record>> {
-        self.transaction.get(key.as_ref())
+        self.transaction.view().get(key.as_ref())
     }
 
     /// Returns the document with an id, as this transaction has left it.
@@ -246,7 +247,7 @@ impl WriteTransaction {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
-        self.transaction.get_id(id)
+        self.transaction.view().get_id(id)
     }
 
     /// Returns true if there is a document with this key.
@@ -270,7 +271,7 @@ impl WriteTransaction {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.transaction.contains(key.as_ref())
+        self.transaction.view().contains(key.as_ref())
     }
 
     /// Returns the number of documents, with this transaction's changes.

@@ -231,7 +231,7 @@ impl BulkStore {
         let had_payload = self.in_tables(|write| {
             let mut documents = write.open_table(DOCUMENTS).engine()?;
             let mut payloads = write.open_table(PAYLOADS).engine()?;
-            let removed = remove_rows((&mut documents, &mut payloads), id)?;
+            let removed = remove_rows(&mut documents, &mut payloads, id)?;
             removed.ok_or_else(|| no_row(DOCUMENTS.name(), id, 1))
         })?;
         let payloads = self.payloads.checked_sub(u64::from(had_payload));

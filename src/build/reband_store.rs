@@ -172,7 +172,7 @@ impl RebandStore {
         let mut documents = write.open_table(DOCUMENTS).engine()?;
         let mut payloads = write.open_table(PAYLOADS).engine()?;
         for id in self.version.dead.ids() {
-            remove_rows((&mut documents, &mut payloads), id)?;
+            remove_rows(&mut documents, &mut payloads, id)?;
         }
         Ok(())
     }

@@ -277,6 +277,7 @@ impl<C, A> CommitQueue<C, A> {
 
     /// Notes the duration of a commit. For the leader.
     pub(super) fn note_commit(&self, time: Duration) {
+        // A commit of 584 years is as good as any longer one.
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.commit_nanos.store(nanos, Ordering::Relaxed);
     }
@@ -311,7 +312,7 @@ impl<C, A> CommitQueue<C, A> {
     /// thread has waited for all of them.
     ///
     /// # Errors
-    /// Those of `start`.
+    /// Returns the errors of `start`.
     pub(super) fn start_thread<E>(
         &self,
         start: impl FnOnce(Option<thread::JoinHandle<()>>) -> Result<thread::JoinHandle<()>, E>,

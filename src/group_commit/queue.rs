@@ -292,7 +292,7 @@ impl<T> Ticket<T> {
     ///
     /// # Errors
     ///
-    /// Those of the call that was queued; [`Error::Busy`] if this thread holds a write transaction,
+    /// Returns the errors of the call that was queued, and [`Error::Busy`] if this thread holds a write transaction,
     /// for which the change waits.
     pub fn wait(self) -> Result<T> {
         self.home.check()?;

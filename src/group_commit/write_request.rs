@@ -174,7 +174,7 @@ impl<'a> WriteRequest<'a> {
             Self::InsertIfNew {
                 new,
                 searched_below,
-            } => WriteReply::Novelty(transaction.insert_if_new_since(
+            } => WriteReply::Novelty(transaction.insert_if_new(
                 &new.document,
                 &new.signature,
                 *searched_below,

@@ -16,7 +16,7 @@ const MAX_PASSED: u64 = 8;
 /// Shows the rows of documents in the order given, `None` where there is none or `is_dead` holds.
 ///
 /// # Errors
-/// Those of reading and of `visit`.
+/// Returns the errors of reading and of `visit`.
 pub(crate) fn visit_rows<T: ReadableTable<u64, &'static [u8]>>(
     table: &T,
     ids: &[u64],

@@ -107,8 +107,8 @@ impl Records {
                 return Ok(None);
             };
             for entry in range.as_mut() {
-                let (id, row) = entry.engine()?;
-                let id = id.value();
+                let (key, row) = entry.engine()?;
+                let id = key.value();
                 if snapshot.inner.is_dead(id) {
                     continue;
                 }

@@ -18,7 +18,7 @@ use crate::read::view::{PostingTable, ReadView, Visit, VisitRow, VisitRows, Visi
 use crate::schema::Schema;
 use crate::state::{OpenStore, SharedContext, Version};
 use crate::threads::spawn_scoped;
-use crate::types::{DocumentId, Record};
+use crate::types::DocumentId;
 
 /// One version of the store, with the redb snapshot that belongs to it. Cheap to clone.
 #[derive(Clone)]
@@ -91,23 +91,6 @@ impl SnapshotView {
 
     pub(crate) fn schema(&self) -> &Schema {
         &self.context().schema
-    }
-
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Record>> {
-        self.context()
-            .run_checked(|| match self.view().find_key(key)? {
-                Some(id) => self.view().record(id),
-                None => Ok(None),
-            })
-    }
-
-    pub(crate) fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
-        self.context().run_checked(|| self.view().record(id.get()))
-    }
-
-    pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
-        self.context()
-            .run_checked(|| Ok(self.view().find_key(key)?.is_some()))
     }
 
     /// Returns the live documents that are in no run, ascending.

@@ -25,7 +25,7 @@ impl StoredDocuments {
     /// Returns the id to go on from.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Returns the errors of reading.
     pub(crate) fn read(
         &mut self,
         snapshot: &SnapshotView,
@@ -37,8 +37,8 @@ impl StoredDocuments {
         let mut size_bytes = 0;
         snapshot.context().run_checked(|| {
             for entry in snapshot.inner.tables()?.documents.range(ids).engine()? {
-                let (id, row) = entry.engine()?;
-                let id = id.value();
+                let (key, row) = entry.engine()?;
+                let id = key.value();
                 let is_full = size_bytes >= PIECE_BYTES || self.documents.len() >= PIECE_DOCUMENTS;
                 if is_full {
                     return Ok(id);

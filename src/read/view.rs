@@ -184,8 +184,9 @@ impl dyn ReadView + '_ {
         let mut found = None;
         self.context().counters.count.documents_read.add(1);
         self.document_rows(&[id], &mut |_, row| {
-            let row = row.map(|row| self.decode(id, row)).transpose()?;
-            found = row.as_ref().map(&read).transpose()?;
+            if let Some(bytes) = row {
+                found = Some(read(&self.decode(id, bytes)?)?);
+            }
             Ok(())
         })?;
         Ok(found)
@@ -233,6 +234,23 @@ impl dyn ReadView + '_ {
             Some(is_equal) => Ok(is_equal),
             None => self.expect_gone(id).map(|()| false),
         }
+    }
+
+    /// Returns the live document with this key, for a caller outside of this crate: a panic of the engine's is caught.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Record>> {
+        self.context().run_checked(|| match self.find_key(key)? {
+            Some(id) => self.record(id),
+            None => Ok(None),
+        })
+    }
+
+    pub(crate) fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
+        self.context().run_checked(|| self.record(id.get()))
+    }
+
+    pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
+        let found = self.context().run_checked(|| self.find_key(key))?;
+        Ok(found.is_some())
     }
 
     pub(crate) fn record(&self, id: u64) -> Result<Option<Record>> {

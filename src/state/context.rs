@@ -58,11 +58,12 @@ impl SharedContext {
     /// [`LaneSet::probe_radii`]. Choosing them takes longer than many a search, so that they are chosen once for
     /// each power of two.
     pub(crate) fn probe_radii(&self, distance: u32, documents: u64) -> Option<Arc<ProbeRadii>> {
-        let distance = distance.min(self.shape.fingerprint_bits.into());
-        let documents = documents.checked_next_power_of_two().unwrap_or(u64::MAX);
+        let within = distance.min(self.shape.fingerprint_bits.into());
+        // Beyond 2^63 documents there is no greater power.
+        let about = documents.checked_next_power_of_two().unwrap_or(u64::MAX);
         let mut chosen = self.radii.lock().ignore_poison();
-        let radii = chosen.entry((distance, documents));
-        let choose = || self.lanes.probe_radii(distance, documents).map(Arc::new);
+        let radii = chosen.entry((within, about));
+        let choose = || self.lanes.probe_radii(within, about).map(Arc::new);
         radii.or_insert_with(choose).clone()
     }
 
@@ -87,6 +88,7 @@ impl SharedContext {
     /// [`Error::SignatureMismatch`].
     pub(crate) fn check_signature(&self, signature: &Signature) -> Result<()> {
         self.check_values(signature)?;
+        // A signature without a fingerprint has as many bits as a schema without one.
         let bits = signature.simhash_bits().unwrap_or(0);
         if bits != self.shape.fingerprint_bits {
             let fingerprint = |bits| match bits {

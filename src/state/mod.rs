@@ -1,4 +1,4 @@
-//! What all handles of an open store share, and the version that each commit makes.
+//! The parts that all handles of an open store share, and the version that each commit makes.
 //!
 //! Imports `index`, `engine` and below. It has no verbs of its own but opening.
 

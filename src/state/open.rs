@@ -255,12 +255,12 @@ fn load_read_only(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
 /// Opens a file that was not closed properly for reading: its recovery is made in memory, and the file
 /// stays as it is.
 fn load_recovered(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
-    let options = options
+    let in_memory = options
         .clone()
         .files(overlay(path, &options.file_options())?);
-    let engine = RedbFile::open(path, &options.file_options())?;
+    let engine = RedbFile::open(path, &in_memory.file_options())?;
     let counters = Arc::clone(&engine.counters);
-    catch_panic(&counters, || load(path, engine, &options, false))
+    catch_panic(&counters, || load(path, engine, &in_memory, false))
 }
 
 /// Reads and checks what every handle keeps in memory. Writes nothing.
@@ -401,8 +401,8 @@ fn load_memtable(
     let (mut codes, mut row) = (Vec::new(), Vec::new());
     // The memtable itself is never written: these rows serve as its log.
     for entry in documents.range(state.sealed_below..).engine()? {
-        let (id, stored) = entry.engine()?;
-        let id = id.value();
+        let (key, bytes) = entry.engine()?;
+        let id = key.value();
         if id >= state.next_id {
             // The next insert would overwrite it.
             let place = format!("table documents, document {id}");
@@ -412,7 +412,7 @@ fn load_memtable(
             );
             return Err(Error::corrupt(place, detail));
         }
-        let stored = DocumentRow::decode(id, stored.value(), context.shape())?;
+        let stored = DocumentRow::decode(id, bytes.value(), context.shape())?;
         let key_code = stored.head.key_code();
         let signature = stored.to_signature(context.recipe);
         document_codes(context, key_code, &signature, &mut codes, &mut row)?;

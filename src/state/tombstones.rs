@@ -22,13 +22,13 @@ impl Tombstones {
     /// Reads all bitmaps from their table.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Returns the errors of reading.
     pub(crate) fn read<T: ReadableTable<u64, &'static [u8]>>(table: &T) -> Result<Self> {
         let mut chunks = BTreeMap::new();
         let mut documents = 0;
         for entry in table.iter().engine()? {
-            let (chunk, row) = entry.engine()?;
-            let chunk = chunk.value();
+            let (key, row) = entry.engine()?;
+            let chunk = key.value();
             let bitmap = DeadChunk::decode(chunk, row.value())?;
             documents += bitmap.count();
             chunks.insert(chunk, Arc::new(bitmap));
@@ -190,7 +190,7 @@ impl TombstoneDelta {
     /// Writes the rows of the chunks that have changed.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Returns the errors of writing.
     pub(crate) fn flush(&mut self, table: &mut Table<'_, u64, &'static [u8]>) -> Result<()> {
         for chunk in std::mem::take(&mut self.changed) {
             let bitmap = self.set.chunks.get(&chunk);

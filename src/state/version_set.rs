@@ -51,7 +51,7 @@ impl VersionSet {
     /// commit fails, drops the version again. Only the writer may call this.
     ///
     /// # Errors
-    /// Those of `commit`.
+    /// Returns the errors of `commit`.
     pub(crate) fn commit(
         &self,
         version: Version,
@@ -96,24 +96,27 @@ impl VersionSet {
         let version = versions
             .iter()
             .find(|version| version.state.commit == commit);
-        let version = version.cloned().ok_or_else(|| {
-            let place = format!("table {}, row {}", header::META, header::STATE);
-            Error::corrupt(
-                place,
-                format!("commit {commit} is none that this handle made"),
-            )
-        })?;
-        Ok((read, version))
+        match version {
+            Some(version) => Ok((read, Arc::clone(version))),
+            None => {
+                let place = format!("table {}, row {}", header::META, header::STATE);
+                let detail = format!("commit {commit} is none that this handle made");
+                Err(Error::corrupt(place, detail))
+            }
+        }
     }
 }
 
 /// Reads the state of a snapshot of the file.
 pub(super) fn read_state(read: &ReadTransaction) -> Result<State> {
     let table = read.open_table(META).engine()?;
-    let row = table.get(header::STATE).engine()?;
-    let row =
-        row.ok_or_else(|| Error::corrupt("table meta", "found no row state, expected one"))?;
-    header::decode_state(row.value())
+    match table.get(header::STATE).engine()? {
+        Some(row) => header::decode_state(row.value()),
+        None => Err(Error::corrupt(
+            "table meta",
+            "found no row state, expected one",
+        )),
+    }
 }
 
 #[cfg(all(loom, test))]

@@ -1,7 +1,7 @@
 //! Sums that every commit must keep: each is known from two sides, which have to agree.
 
 use crate::error::Result;
-use crate::invariant::invariant;
+use crate::invariant::{bug, invariant};
 use crate::write::writer::Writer;
 
 impl Writer {
@@ -49,13 +49,10 @@ impl Writer {
             in_runs == dead,
             "{in_runs} dead documents in runs, {dead} tombstones"
         );
-        let contradiction = runs.contradiction(self.state.sealed_below, self.state.next_run);
-        invariant!(
-            contradiction.is_none(),
-            "the runs contradict one another: {}",
-            contradiction.unwrap_or_default()
-        );
-        Ok(())
+        match runs.contradiction(self.state.sealed_below, self.state.next_run) {
+            None => Ok(()),
+            Some(what) => Err(bug(format!("the runs contradict one another: {what}"))),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::engine::{
 };
 use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, DocumentRow, EqualChunk, Posting, no_row};
-use crate::lanes::LaneSet;
+use crate::lanes::{LaneCode, LaneSet};
 use crate::read::visit_rows;
 use crate::state::{MergeDrops, SharedContext, Tombstones};
 
@@ -28,8 +28,8 @@ pub(crate) struct EqualCollector {
     /// The documents found in the lane before.
     before: Tombstones,
     candidates: Tombstones,
-    /// The code at hand, with its lane.
-    code: (u16, u64),
+    /// The posting's lane and code that are looked at.
+    code: LaneCode,
     /// The documents of the code, as long as they are few.
     few: Vec<u64>,
 }
@@ -41,7 +41,7 @@ impl EqualCollector {
             last_lane: lanes.single_count().saturating_sub(1),
             before: Tombstones::default(),
             candidates: Tombstones::default(),
-            code: (0, 0),
+            code: LaneCode { lane: 0, code: 0 },
             few: Vec::new(),
         }
     }
@@ -68,11 +68,12 @@ impl EqualCollector {
             return;
         }
         let Posting { code, id } = posting;
-        if lane != self.code.0 {
+        if lane != self.code.lane {
             self.before = std::mem::take(&mut self.candidates);
         }
-        if (lane, code) != self.code {
-            self.code = (lane, code);
+        let lane_code = LaneCode { lane, code };
+        if lane_code != self.code {
+            self.code = lane_code;
             self.few.clear();
         }
         if lane != FIRST_LANE && !self.before.contains(id) {
@@ -91,7 +92,7 @@ impl EqualCollector {
     /// Notes those that are equal, beside what was noted before.
     ///
     /// # Errors
-    /// Those of reading and writing; [`Error::Corrupt`] for a document without a row.
+    /// Returns the errors of reading and writing, and [`Error::Corrupt`] for a document without a row.
     pub(crate) fn write(self, context: &SharedContext, write: &WriteTransaction) -> Result<()> {
         let mut ids = self.candidates.ids().peekable();
         while let Some(chunk) = ids.peek().map(|id| id / CHUNK_DOCUMENTS) {
@@ -120,8 +121,8 @@ fn digests(
     let mut members = Vec::with_capacity(ids.len());
     let table = write.open_table(DOCUMENTS).engine()?;
     visit_rows(&table, ids, &|_| false, &mut |id, row| {
-        let row = row.ok_or_else(|| no_row(DOCUMENTS.name(), id, 4))?;
-        let row = DocumentRow::decode(id, row, context.shape())?;
+        let bytes = row.ok_or_else(|| no_row(DOCUMENTS.name(), id, 4))?;
+        let row = DocumentRow::decode(id, bytes, context.shape())?;
         members.push((id, row.digest()));
         Ok(())
     })?;
@@ -140,7 +141,7 @@ fn keep_many(members: &mut Vec<(u64, u128)>) {
 /// Forgets the documents whose tombstones the merge of a range of ids clears.
 ///
 /// # Errors
-/// Those of reading and writing.
+/// Returns the errors of reading and writing.
 pub(super) fn forget_dropped(
     write: &WriteTransaction,
     ids: &RangeInclusive<u64>,
@@ -158,12 +159,9 @@ pub(super) fn forget_dropped(
         }
         let chunk = id / CHUNK_DOCUMENTS;
         next = (chunk + 1).checked_mul(CHUNK_DOCUMENTS);
-        let row = ReadableTable::get(&table, chunk).engine()?;
-        let row = row
-            .map(|row| EqualChunk::decode(chunk, row.value()))
-            .transpose()?;
-        let Some(row) = row else {
-            continue;
+        let row = match ReadableTable::get(&table, chunk).engine()? {
+            Some(row) => EqualChunk::decode(chunk, row.value())?,
+            None => continue,
         };
         let left = row.members(chunk).filter(|(id, _)| !is_dropped(*id));
         match EqualChunk::new(&left.collect::<Vec<_>>()) {

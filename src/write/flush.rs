@@ -28,7 +28,7 @@ impl Writer {
         self.unflushed_kept = 0;
         self.state.sealed_below = end;
         let documents = std::mem::take(&mut self.state.unsealed_documents);
-        self.write_run(&memtable, (first, end - 1), documents)?;
+        self.write_run(&memtable, first, documents)?;
         // A transaction that flushes many times must not pile runs up until it commits.
         self.merge()
     }
@@ -38,25 +38,23 @@ impl Writer {
     pub(super) fn leaves_merges(&self) -> Result<bool> {
         let options = &self.store.context.options;
         let lanes = u64::from(self.store.context.lanes.single_count());
-        let flushed = options.flush_after_documents.saturating_mul(lanes);
-        let flushed = flushed.min(options.flush_after_kept_hashes());
-        let moved = self
-            .state
-            .postings_moved
-            .checked_sub(self.base.postings_moved);
-        let moved = moved.or_bug("a count of moved postings that only rises")?;
+        let flushed = options
+            .flush_after_documents
+            .saturating_mul(lanes)
+            .min(options.flush_after_kept_hashes());
+        let (before, now) = (self.base.postings_moved, self.state.postings_moved);
+        let moved = now
+            .checked_sub(before)
+            .or_bug("a count of moved postings that only rises")?;
         Ok(self.has_flushed && moved < flushed / 2)
     }
 
-    fn write_run(
-        &mut self,
-        memtable: &Memtable,
-        (first_id, last_id): (u64, u64),
-        documents: u64,
-    ) -> Result<()> {
+    /// Writes the postings of documents from `first_id` on, below those that come next, to a run.
+    fn write_run(&mut self, memtable: &Memtable, first_id: u64, documents: u64) -> Result<()> {
         let store = Arc::clone(&self.store);
         let context = &store.context;
         let run = self.state.take_run_number()?;
+        let last_id = self.state.sealed_below - 1;
         self.has_written_runs = true;
         let deleted = memtable.lane(TOMBSTONE_LANE)?;
         let mut flush = Flush {
@@ -88,7 +86,12 @@ impl Writer {
             rows_from: None,
             lanes,
         };
-        self.note_flush(&descriptor);
+        let postings = descriptor.postings();
+        self.counters.flushes.add(1);
+        self.counters.flushed_postings.add(postings);
+        self.log_merge(format_args!(
+            "run {run} flushed: documents {first_id} to {last_id}, {postings} postings"
+        ));
         self.add_run_unless_empty(descriptor, 0)
     }
 }

@@ -10,6 +10,7 @@ use crate::format::{LaneSummary, RunDescriptor, encode_run};
 use crate::index::{LaneMerge, MergeBudget, MergePlan, Pace, RunTables, plan};
 use crate::invariant::{OrBug, at, invariant};
 use crate::lanes::LaneRole;
+use crate::observe::{MERGE, log as events};
 use crate::read::PostingTable;
 use crate::state::{MergeDrops, Run};
 use crate::write::equal_notes::forget_dropped;
@@ -81,8 +82,10 @@ impl Writer {
         // Merges of several runs have one debt, so that what a commit spends on them does not depend on how
         // many of them are under way. Whichever was advanced last has paid it up to then.
         // A file may claim that a merge is ahead: that says nothing of the others.
-        let paid_up_to = several.iter().map(|output| output.kept_up_to);
-        let paid_up_to = paid_up_to.filter(|paid| *paid <= self.state.postings_moved);
+        let paid_up_to = several
+            .iter()
+            .map(|output| output.kept_up_to)
+            .filter(|paid| *paid <= self.state.postings_moved);
         let Some(paid_up_to) = paid_up_to.max() else {
             return Ok(paid);
         };
@@ -150,9 +153,9 @@ impl Writer {
         let run = self.state.take_run_number()?;
         let mut inputs: Vec<RunDescriptor> = Vec::with_capacity(plan.runs.len());
         for number in &plan.runs {
-            let input = self.runs.run(*number);
-            let input = input.or_bug_with(|| format!("run {number}, which is to be merged"))?;
-            inputs.push(input.descriptor.clone());
+            let standing = self.runs.run(*number);
+            let run = standing.or_bug_with(|| format!("run {number}, which is to be merged"))?;
+            inputs.push(run.descriptor.clone());
         }
         let first_id = at(&inputs, 0)?.first_id;
         let last_id = at(&inputs, inputs.len() - 1)?.last_id;
@@ -173,7 +176,11 @@ impl Writer {
         output.rows_from = first_dropped.filter(|id| *id <= output.last_id);
         output.lanes.push(self.new_lane(0, &inputs)?);
         self.write_descriptor(&output)?;
-        self.note_merge_begun(&output);
+        self.counters.merges_begun.add(1);
+        self.log_merge(format_args!(
+            "run {run} begun, of level {}: a merge of runs {:?}",
+            output.level, output.inputs
+        ));
         self.runs.outputs.push(Arc::new(output));
         self.mark_changed();
         Ok(())
@@ -255,8 +262,8 @@ impl Writer {
             dropped,
         } = advance;
         let run = output.run;
-        let summary = output.lanes.last_mut();
-        let summary = summary.or_bug("a lane that is being merged")?;
+        let lane = output.lanes.last_mut();
+        let summary = lane.or_bug("a lane that is being merged")?;
         let (lane, blocks) = (summary.lane, summary.blocks);
         let lanes = &self.store.context.lanes;
         let mut tables = self.run_tables(PostingTable::of(self.role_of(lane)?))?;
@@ -296,7 +303,9 @@ impl Writer {
             }
         }
         let written = summary.blocks.checked_sub(blocks);
-        self.note_merged(step.postings, written.or_bug("an output that only grows")?);
+        let written_blocks = written.or_bug("an output that only grows")?;
+        self.counters.merged_postings.add(step.postings);
+        self.counters.merged_blocks.add(written_blocks);
         Ok((step.postings, step.is_last))
     }
 
@@ -309,15 +318,17 @@ impl Writer {
         for descriptor in advance.inputs {
             let number = descriptor.run;
             let mut standing = self.runs.standing.iter_mut();
-            let run = standing.find(|other| other.descriptor.run == number);
-            let run = run.or_bug_with(|| format!("run {number}, which is being merged"))?;
+            let run = standing
+                .find(|other| other.descriptor.run == number)
+                .or_bug_with(|| format!("run {number}, which is being merged"))?;
             Arc::make_mut(run).descriptor = descriptor;
         }
         let output = advance.output;
         let number = output.run;
         let mut outputs = self.runs.outputs.iter_mut();
-        let paused = outputs.find(|other| other.run == number);
-        let paused = paused.or_bug_with(|| format!("the merge into run {number}"))?;
+        let paused = outputs
+            .find(|other| other.run == number)
+            .or_bug_with(|| format!("the merge into run {number}"))?;
         *paused = Arc::new(output);
         Ok(())
     }
@@ -327,13 +338,8 @@ impl Writer {
         let mut output = advance.output;
         {
             let mut runs = self.write()?.open_table(RUNS).engine()?;
-            for input in advance
-                .inputs
-                .iter()
-                .map(|input| input.run)
-                .chain([output.run])
-            {
-                runs.remove(input).engine()?;
+            for run in output.inputs.iter().chain([&output.run]) {
+                runs.remove(run).engine()?;
             }
         }
         let inputs = std::mem::take(&mut output.inputs);
@@ -371,7 +377,13 @@ impl Writer {
             self.advance_rows(&mut output, &since, u64::MAX)?;
             self.clear_tombstones(&output)?;
         }
-        self.note_merge_ended(&output);
+        self.counters.merges_ended.add(1);
+        self.log_merge(format_args!(
+            "run {} merged: {} documents, {} postings",
+            output.run,
+            output.documents,
+            output.postings()
+        ));
         self.add_run_unless_empty(output, dead)
     }
 
@@ -393,6 +405,10 @@ impl Writer {
         let mut runs = self.write()?.open_table(RUNS).engine()?;
         runs.insert(descriptor.run, row.as_slice()).engine()?;
         Ok(())
+    }
+
+    pub(super) fn log_merge(&self, message: std::fmt::Arguments<'_>) {
+        events::debug(MERGE, &self.store.context.path, message);
     }
 
     /// Adds a run to its table and to the run set, at the position of its ids. A run whose documents are

@@ -12,7 +12,6 @@ mod filter_policy;
 mod flush;
 mod insert_many;
 mod merge_driver;
-mod notes;
 mod pending_rows;
 mod repack;
 mod run_tables;

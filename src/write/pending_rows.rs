@@ -189,7 +189,8 @@ pub(crate) fn append_rows(
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) for a row that cannot be read, or a payload that is gone.
 pub(crate) fn remove_rows(
-    (documents, payloads): (&mut RowsOf<'_>, &mut RowsOf<'_>),
+    documents: &mut RowsOf<'_>,
+    payloads: &mut RowsOf<'_>,
     id: u64,
 ) -> Result<Option<bool>> {
     let Some(row) = documents.remove(id).engine()? else {

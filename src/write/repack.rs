@@ -36,7 +36,7 @@ struct Window {
     payloads: Vec<(u64, Vec<u8>)>,
     /// Ids of the documents that are dropped, ascending.
     dropped: Vec<u64>,
-    /// Those of them that have a payload.
+    /// The ids among them of documents that have a payload.
     dropped_payloads: Vec<u64>,
     size_bytes: usize,
 }
@@ -98,7 +98,7 @@ impl Writer {
                 break;
             };
             let ids = first..output.last_id + 1;
-            let (window, end) = read_window((&documents, &payloads), ids, dropped)?;
+            let (window, end) = read_window(&documents, &payloads, ids, dropped)?;
             let is_dense = window.is_dense();
             let (live, gone) = (&window.documents, &window.dropped);
             rewrite(&mut documents, first..end, is_dense, live, gone)?;
@@ -119,7 +119,8 @@ impl Writer {
 /// Reads the rows of the first documents within `ids`, as many as fit a window. Returns them with the
 /// end of the ids that were covered.
 fn read_window(
-    (documents, payloads): (&RowsOf<'_>, &RowsOf<'_>),
+    documents: &RowsOf<'_>,
+    payloads: &RowsOf<'_>,
     ids: Range<u64>,
     dropped: &MergeDrops,
 ) -> Result<(Window, u64)> {
@@ -128,8 +129,8 @@ fn read_window(
     let mut end = ids.end;
     let mut payload_rows = payloads.range(ids.clone()).engine()?;
     for entry in documents.range(ids.clone()).engine()? {
-        let (id, document) = entry.engine()?;
-        let id = id.value();
+        let (key, row) = entry.engine()?;
+        let (id, document) = (key.value(), row.value());
         if window.size_bytes >= WINDOW_BYTES {
             end = id;
             break;
@@ -137,7 +138,6 @@ fn read_window(
         if let Some(missing) = next.filter(|next| *next < id) {
             return Err(no_row(DOCUMENTS.name(), missing, 4));
         }
-        let document = document.value();
         let payload = match RowHead::decode(id, document)?.has_payload {
             true => {
                 let row = payload_rows.next().transpose().engine()?;

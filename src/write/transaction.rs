@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::state::{OpenStore, WriterGuard, WriterLock};
-use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
+use crate::types::{Document, DocumentId, Novelty, Upserted};
 use crate::write::duplicate_check::{TailView, find_duplicate};
 use crate::write::writer::Writer;
 
@@ -41,21 +41,18 @@ impl Transaction {
 
     fn begin_with(
         store: &Arc<OpenStore>,
-        enter: impl Fn(&Arc<WriterLock>) -> Result<WriterGuard>,
+        enter: fn(&Arc<WriterLock>) -> Result<WriterGuard>,
     ) -> Result<Self> {
         store.check_writable()?;
-        Self::with_guard(Arc::clone(store), enter(&store.writer_lock)?)
+        let guard = enter(&store.writer_lock)?;
+        Ok(Self {
+            writer: Writer::begin(Arc::clone(store))?,
+            guard,
+        })
     }
 
     pub(crate) fn view(&self) -> &dyn ReadView {
         self.writer.view()
-    }
-
-    fn with_guard(store: Arc<OpenStore>, guard: WriterGuard) -> Result<Self> {
-        Ok(Self {
-            writer: Writer::begin(store)?,
-            guard,
-        })
     }
 
     /// Runs a change. After an error other than a taken key the transaction can only be rolled back;
@@ -100,17 +97,9 @@ impl Transaction {
         self.change(|writer| writer.upsert(document, signature))
     }
 
-    pub(crate) fn insert_if_new(
-        &mut self,
-        document: &Document<'_>,
-        signature: &Signature,
-    ) -> Result<Novelty> {
-        self.insert_if_new_since(document, signature, None)
-    }
-
     /// Inserts a document if it is new. If `first_id` is given, the caller has searched the documents
     /// below that id and found neither its key nor a near-duplicate.
-    pub(crate) fn insert_if_new_since(
+    pub(crate) fn insert_if_new(
         &mut self,
         document: &Document<'_>,
         signature: &Signature,
@@ -160,31 +149,6 @@ impl Transaction {
 
     pub(crate) fn remove_id(&mut self, id: DocumentId) -> Result<bool> {
         self.change(|writer| writer.remove_document(id.get()))
-    }
-
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Record>> {
-        self.writer
-            .store
-            .context
-            .run_checked(|| match self.writer.view().find_key(key)? {
-                Some(id) => self.writer.view().record(id),
-                None => Ok(None),
-            })
-    }
-
-    pub(crate) fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
-        self.writer
-            .store
-            .context
-            .run_checked(|| self.writer.view().record(id.get()))
-    }
-
-    pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
-        let source = self.writer.view();
-        self.writer
-            .store
-            .context
-            .run_checked(|| Ok(source.find_key(key)?.is_some()))
     }
 
     pub(crate) fn len(&self) -> u64 {

@@ -137,9 +137,10 @@ fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -
     let as_stored = context.document_row(id, &Document::new(key), signature)?;
     let as_stored = DocumentRow::read(id, &as_stored, context.shape())?;
     // By containment alone nothing is near.
-    let has_bounds = context.schema.has_families();
-    let bounds = has_bounds.then(|| Bounds::new().resolve(&context.schema, false));
-    let bounds = bounds.transpose()?;
+    let bounds = match context.schema.has_families() {
+        true => Some(Bounds::new().resolve(&context.schema, false)?),
+        false => None,
+    };
     let scorer = Scorer::new(signature);
     let mut revision = None;
     source.live_documents(&[id], &mut |id, row| {

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::thread::scope;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::engine::{
     DEAD, DOCUMENTS, EQUAL, EngineResult, META, PAYLOADS, PanicSafe, ReadableTable,
@@ -15,7 +15,7 @@ use crate::format::{Posting, RowHead, State, header};
 use crate::index::{CodeRange, Memtable, ProbeControl, ProbeRange, VisitProbe};
 use crate::invariant::{OrBug, at, at_mut};
 use crate::lanes::hash_key;
-use crate::observe::TransactionCounters;
+use crate::observe::{COMMIT, TransactionCounters, log as events};
 use crate::read::{
     LaneReads, PostingTable, ReadView, RunReader, Visit, VisitRow, VisitRows, visit_rows,
 };
@@ -59,6 +59,9 @@ pub(crate) struct Writer {
     failure: Option<String>,
     pub(crate) counters: TransactionCounters,
 }
+
+/// A commit that takes longer than this, and longer than any before, is logged.
+const LONG_COMMIT: Duration = Duration::from_secs(1);
 
 /// A transaction that removes the rows of this many documents copies more pages than one of inserts.
 const MANY_REMOVED: u64 = 1_000;
@@ -240,7 +243,7 @@ impl Writer {
         let write = self.write()?;
         let mut documents = write.open_table(DOCUMENTS).engine()?;
         let mut payloads = write.open_table(PAYLOADS).engine()?;
-        let is_removed = remove_rows((&mut documents, &mut payloads), id)?.is_some();
+        let is_removed = remove_rows(&mut documents, &mut payloads, id)?.is_some();
         drop((documents, payloads));
         self.note_removed_rows(u64::from(is_removed));
         Ok(is_removed)
@@ -312,10 +315,10 @@ impl Writer {
                     return Ok(None);
                 };
                 let written = self.write_tables();
-                let sorted = sorting.join().ok();
+                let joined = sorting.join().ok();
                 written?;
-                let sorted = sorted.or_bug("the thread that sorts a commit's postings panicked")?;
-                Ok(Some(sorted?))
+                let sorted = joined.or_bug("the thread that sorts a commit's postings panicked")?;
+                sorted.map(Some)
             })?;
             // Else there is no second thread to be had.
             if let Some(sorted) = sorted {
@@ -353,8 +356,8 @@ impl Writer {
             memtable,
             dead: self.dead.set.clone(),
         };
-        let write = self.write.take();
-        let write = write.or_bug("an engine transaction that has not ended")?;
+        let taken = self.write.take();
+        let write = taken.or_bug("an engine transaction that has not ended")?;
         // An open reader of the state before keeps the engine from a second, volatile commit, in which
         // it would free the pages that this one leaves. The next commit frees them anyway, and after a
         // volatile commit the engine looks for every page among the unwritten ones first. Where many
@@ -376,6 +379,48 @@ impl Writer {
             let reason = format!("a commit failed, its outcome is unknown: {error}");
             self.store.context.health.close_writes(reason);
         })
+    }
+
+    /// Counts the end of a commit that began at `began`. A commit that failed before the engine wrote is
+    /// counted as rolled back when the transaction is dropped.
+    fn note_commit(&self, began: Instant, outcome: &Result<()>) {
+        let context = &self.store.context;
+        let count = &context.counters.count;
+        match (outcome, self.has_ended()) {
+            (Ok(()), true) => {
+                count.transactions_committed.add(1);
+                self.counters.count(count);
+                context.note_documents(self.state.documents);
+                let latency = began.elapsed();
+                let longest = count.commit_latencies.record(latency);
+                if latency > LONG_COMMIT.max(longest) {
+                    let message = format_args!("a commit took {latency:.1?}, the longest so far");
+                    events::warn(COMMIT, &context.path, message);
+                }
+            }
+            (Ok(()), false) => {
+                count.transactions_unchanged.add(1);
+                self.counters.count(count);
+            }
+            (Err(error), true) => {
+                count.transactions_failed.add(1);
+                let message = format_args!("a commit failed: {error}; this handle writes no more");
+                events::error(COMMIT, &context.path, message);
+            }
+            (Err(_), false) => {}
+        }
+    }
+
+    /// Counts a transaction that is dropped without a commit as rolled back.
+    fn note_dropped(&self) {
+        if !self.counters.is_counted() {
+            self.store
+                .context
+                .counters
+                .count
+                .transactions_rolled_back
+                .add(1);
+        }
     }
 }
 
