@@ -2,7 +2,6 @@
 //!
 //! Imports `state` and below.
 
-mod dense_rows;
 mod probe;
 mod records;
 mod snapshot_view;
@@ -10,9 +9,8 @@ mod stored_documents;
 mod streams;
 mod view;
 
-pub(crate) use dense_rows::visit_rows;
-pub(crate) use probe::{LaneReads, RunReader};
+pub(crate) use probe::RunReader;
 pub use records::Records;
 pub(crate) use snapshot_view::{SnapshotState, SnapshotView};
 pub(crate) use stored_documents::StoredDocuments;
-pub(crate) use view::{PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare};
+pub(crate) use view::{PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare, visit_rows};

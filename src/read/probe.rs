@@ -32,10 +32,10 @@ pub(crate) trait RunReader {
 
     fn filters(&self) -> Result<&Self::Filters>;
 
-    /// Probes runs as planned for these ranges, until it is enough.
+    /// Probes runs for these ranges, the newest first, until it is enough.
     fn probe(
         &self,
-        plan: LaneReads<'_>,
+        runs: &RunSet,
         ranges: &[CodeRange],
         visit: &mut Visit<'_>,
         is_enough: &mut dyn FnMut() -> Result<bool>,
@@ -43,7 +43,7 @@ pub(crate) trait RunReader {
         let LaneReads {
             mut lanes,
             mut cost,
-        } = plan;
+        } = LaneReads::of(self.context(), runs, ranges)?;
         let mut may_ask = self.finder().is_some();
         let mut found = Vec::new().into_iter();
         let mut begin = 0;
@@ -272,7 +272,7 @@ const SLOW_READ: Duration = match cfg!(test) {
 const FOUND_TOGETHER: usize = if cfg!(test) { 3 } else { 32 };
 
 /// The lanes to read, run by run, the newest first.
-pub(crate) struct LaneReads<'r> {
+struct LaneReads<'r> {
     lanes: Vec<LaneRead<'r>>,
     cost: ProbeCost,
 }
@@ -344,11 +344,7 @@ pub(crate) struct LaneRead<'r> {
 
 impl<'r> LaneReads<'r> {
     /// Plans the reads for these ranges. All filters in memory are asked under one lock.
-    pub(crate) fn of(
-        context: &SharedContext,
-        runs: &'r RunSet,
-        ranges: &[CodeRange],
-    ) -> Result<Self> {
+    fn of(context: &SharedContext, runs: &'r RunSet, ranges: &[CodeRange]) -> Result<Self> {
         let buckets = |range: &CodeRange| context.lanes.bucket_bits(range.lane);
         let buckets: Vec<BucketBits> = ranges.iter().map(buckets).collect();
         let reader = context.cache.filters();
@@ -381,14 +377,6 @@ impl<'r> LaneReads<'r> {
             }
         }
         Ok(plan)
-    }
-
-    /// Returns true if nothing has to be read, and counts that: no table need be opened.
-    pub(crate) fn is_empty(&self, context: &SharedContext) -> bool {
-        if self.lanes.is_empty() {
-            add_cost(context, self.cost);
-        }
-        self.lanes.is_empty()
     }
 }
 

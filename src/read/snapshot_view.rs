@@ -12,9 +12,10 @@ use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, VisitProbe};
 use crate::invariant::OrBug;
 use crate::observe::LiveSnapshot;
-use crate::read::dense_rows::visit_rows;
-use crate::read::probe::{LaneReads, RunReader};
-use crate::read::view::{PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare};
+use crate::read::probe::RunReader;
+use crate::read::view::{
+    PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare, visit_rows,
+};
 use crate::schema::Schema;
 use crate::state::{OpenStore, SharedContext, Version};
 use crate::threads::spawn_scoped;
@@ -169,15 +170,11 @@ impl ReadView for SnapshotState {
         if is_enough()? {
             return Ok(());
         }
-        let plan = LaneReads::of(&self.store.context, &self.version.runs, ranges)?;
-        if plan.is_empty(&self.store.context) {
-            return Ok(());
-        }
         let runs = SnapshotRuns {
             snapshot: self,
             table,
         };
-        runs.probe(plan, ranges, visit, is_enough)
+        runs.probe(&self.version.runs, ranges, visit, is_enough)
     }
 
     fn sweep(

@@ -1,4 +1,5 @@
-//! The shared context of a store's handles, which never changes, and the store's health.
+//! The shared context of a store's handles, which never changes, the codes that it gives a document, and the
+//! store's health.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,7 +9,8 @@ use crate::engine::{catch_panic, is_of_page};
 use crate::error::{Error, Result};
 use crate::format::{Shape, encode_document};
 use crate::index::RunCache;
-use crate::lanes::{LaneSet, ProbeRadii, TableDesign};
+use crate::invariant::{OrBug, invariant};
+use crate::lanes::{LaneCode, LaneSet, ProbeRadii, TableDesign};
 use crate::observe::SharedCounters;
 use crate::options::StoreOptions;
 use crate::schema::Schema;
@@ -199,6 +201,48 @@ impl SharedContext {
         }
         result
     }
+}
+
+/// Fills `row` with the codes of a document in the lanes of the store, in the order of the lanes: none in
+/// the lane of keys for a document without a key, none in all others for one that is not indexed by its
+/// signature, and any number in the lane of kept hashes, ascending. `codes` is scratch memory.
+///
+/// # Errors
+/// [`Error::Bug`](crate::Error::Bug) if the signature does not have a code for each band and table.
+pub(crate) fn document_codes(
+    context: &SharedContext,
+    key_code: Option<u64>,
+    signature: &Signature,
+    codes: &mut Vec<u64>,
+    row: &mut Vec<LaneCode>,
+) -> Result<()> {
+    row.clear();
+    row.extend(key_code.map(|code| LaneCode { lane: 0, code }));
+    if !context.is_filed(signature) {
+        return Ok(());
+    }
+    codes.clear();
+    context.band_codes(signature, codes)?;
+    if let Some(fingerprint) = signature.fingerprint() {
+        context.lanes.table_codes(&fingerprint, codes);
+    }
+    let (found, expected) = (1 + codes.len(), usize::from(context.lanes.single_count()));
+    invariant!(
+        found == expected,
+        "a signature has codes for {found} lanes of {expected}"
+    );
+    row.extend(
+        (1..)
+            .zip(&*codes)
+            .map(|(lane, &code)| LaneCode { lane, code }),
+    );
+    if let Some(lane) = context.lanes.kept_lane() {
+        let hashes = signature
+            .kept_hashes()
+            .or_bug("kept hashes of a signature")?;
+        row.extend(hashes.iter().map(|&code| LaneCode { lane, code }));
+    }
+    Ok(())
 }
 
 /// Returns the layout of the signatures in the rows of a store with this schema.

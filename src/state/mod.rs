@@ -3,21 +3,17 @@
 //! Imports `index`, `engine` and below. It has no verbs of its own but opening.
 
 mod context;
-mod lane_codes;
 mod open;
 mod open_store;
 mod run_set;
-mod session;
 mod tombstones;
-mod version;
 mod version_set;
 mod writer_lock;
 
-pub(crate) use context::{SharedContext, shape_of};
-pub(crate) use lane_codes::document_codes;
+pub(crate) use context::{SharedContext, document_codes, shape_of};
 pub(crate) use open::{create, create_in, may_write, open, open_read_only};
 pub(crate) use open_store::OpenStore;
 pub(crate) use run_set::{Run, RunSet};
 pub(crate) use tombstones::{MergeDrops, TombstoneDelta, Tombstones};
-pub(crate) use version::Version;
+pub(crate) use version_set::Version;
 pub(crate) use writer_lock::{WriterGuard, WriterLock};

@@ -16,14 +16,11 @@ use crate::index::{Memtable, SegmentBuilder};
 use crate::observe::{STORE, SharedCounters, log as events};
 use crate::options::StoreOptions;
 use crate::schema::{Schema, UncheckedSchema};
-use crate::state::context::SharedContext;
-use crate::state::lane_codes::document_codes;
-use crate::state::open_store::OpenStore;
+use crate::state::context::{SharedContext, document_codes};
+use crate::state::open_store::{OpenStore, Session};
 use crate::state::run_set::{Run, RunSet};
-use crate::state::session::Session;
 use crate::state::tombstones::Tombstones;
-use crate::state::version::Version;
-use crate::state::version_set::{VersionSet, read_state};
+use crate::state::version_set::{Version, VersionSet, read_state};
 use crate::state::writer_lock::WriterLock;
 
 /// Creates a store under a temporary name and renames it when it is complete: a process that is killed
@@ -148,12 +145,12 @@ pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
     options.validate()?;
     let found = peek(path, options)?;
     if !found.may_write {
-        let store = load_read_only(path, options)?;
+        let engine = RedbFile::open_read_only(path, &options.file_options())?;
+        let store = load(path, engine, options, false)?;
         return Ok(begin_session(store, "opened for reading", began));
     }
     let engine = RedbFile::open(path, &options.file_options())?;
-    let counters = Arc::clone(&engine.counters);
-    let store = catch_panic(&counters, || load(path, engine, options, true))?;
+    let store = load(path, engine, options, true)?;
     let how = if found.needs_recovery {
         "recovered after a crash, and opened"
     } else {
@@ -238,33 +235,34 @@ pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Open
     options.validate()?;
     let found = peek(path, options)?;
     if found.needs_recovery {
-        let store = load_recovered(path, options)?;
+        // The recovery is made in memory, and the file stays as it is.
+        let in_memory = options
+            .clone()
+            .files(overlay(path, &options.file_options())?);
+        let engine = RedbFile::open(path, &in_memory.file_options())?;
+        let store = load(path, engine, &in_memory, false)?;
         let how = "recovered in memory after a crash, and opened for reading";
         return Ok(begin_session(store, how, began));
     }
-    let store = load_read_only(path, options)?;
-    Ok(begin_session(store, "opened for reading", began))
-}
-
-fn load_read_only(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
     let engine = RedbFile::open_read_only(path, &options.file_options())?;
-    let counters = Arc::clone(&engine.counters);
-    catch_panic(&counters, || load(path, engine, options, false))
-}
-
-/// Opens a file that was not closed properly for reading: its recovery is made in memory, and the file
-/// stays as it is.
-fn load_recovered(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
-    let in_memory = options
-        .clone()
-        .files(overlay(path, &options.file_options())?);
-    let engine = RedbFile::open(path, &in_memory.file_options())?;
-    let counters = Arc::clone(&engine.counters);
-    catch_panic(&counters, || load(path, engine, &in_memory, false))
+    let store = load(path, engine, options, false)?;
+    Ok(begin_session(store, "opened for reading", began))
 }
 
 /// Reads and checks what every handle keeps in memory. Writes nothing.
 fn load(
+    path: &Path,
+    engine: RedbFile,
+    options: &StoreOptions,
+    for_writing: bool,
+) -> Result<OpenStore> {
+    let counters = Arc::clone(&engine.counters);
+    catch_panic(&counters, || {
+        load_unguarded(path, engine, options, for_writing)
+    })
+}
+
+fn load_unguarded(
     path: &Path,
     engine: RedbFile,
     options: &StoreOptions,

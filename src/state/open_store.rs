@@ -1,14 +1,17 @@
-//! The open store, which handles, snapshots and transactions share.
+//! The open store, which handles, snapshots and transactions share, and what its log says of it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::engine::{EngineResult, RedbFile};
 use crate::error::{Error, Result};
+use crate::observe::{DAMAGE, STORE, SharedCounters, log as events};
 use crate::schema::Schema;
 use crate::state::context::SharedContext;
-use crate::state::session::Session;
 use crate::state::version_set::VersionSet;
 use crate::state::writer_lock::WriterLock;
+use crate::sync::HomeProcess;
 
 /// An open file with everything that its handles, snapshots and transactions share.
 pub(crate) struct OpenStore {
@@ -48,5 +51,92 @@ impl OpenStore {
             false => self.engine.close(),
         }
         .engine()
+    }
+}
+
+/// The time from opening a store to closing it. Dropping it logs the end.
+#[derive(Debug)]
+pub(super) struct Session {
+    path: PathBuf,
+    counters: Arc<SharedCounters>,
+    opened: Instant,
+    home: HomeProcess,
+}
+
+impl Session {
+    /// Logs that a store was opened; `how` says in which way, and `began` when that started.
+    pub(crate) fn begin(context: &SharedContext, how: &str, began: Instant) -> Self {
+        let (documents, took) = (context.counters.count.documents.get(), began.elapsed());
+        events::info(
+            STORE,
+            &context.path,
+            format_args!("{how} in {took:.1?}; documents: {documents}"),
+        );
+        Self {
+            path: context.path.clone(),
+            counters: Arc::clone(&context.counters),
+            opened: Instant::now(),
+            home: HomeProcess::current(),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.home.is_current() {
+            return;
+        }
+        let (documents, age) = (self.counters.count.documents.get(), self.opened.elapsed());
+        events::info(
+            STORE,
+            &self.path,
+            format_args!("closed after {age:.1?}; documents: {documents}"),
+        );
+    }
+}
+
+impl SharedContext {
+    /// Notes the number of documents after opening or after a commit, and warns once if the store has
+    /// outgrown its design.
+    pub(crate) fn note_documents(&self, documents: u64) {
+        self.counters.count.documents.set(documents);
+        let expected = self.schema.expected_documents();
+        if documents > expected && self.counters.is_first_outgrown() {
+            events::warn(
+                STORE,
+                &self.path,
+                format_args!(
+                    "outgrown: {documents} documents, designed for {expected}; `reband` mends it"
+                ),
+            );
+        }
+    }
+
+    /// Warns once that a budget left candidates out.
+    pub(crate) fn note_budget_met(&self) {
+        if self.counters.is_first_budget_met() {
+            let message = format_args!("a probe met its budget; `stats` names the largest buckets");
+            events::warn(STORE, &self.path, message);
+        }
+    }
+
+    /// Counts answered queries.
+    pub(crate) fn note_queries(&self, queries: usize) {
+        self.counters.count.queries.add(queries as u64);
+    }
+
+    /// Counts documents that were compared with a signature.
+    pub(crate) fn note_candidates(&self, candidates: usize) {
+        self.counters.count.candidates.add(candidates as u64);
+    }
+
+    /// Logs damage, and an error after which the handle is not used any more.
+    pub(super) fn note_error(&self, error: &Error, is_last: bool) {
+        if is_last {
+            let message = format_args!("{error}; this handle is not used any more");
+            events::error(DAMAGE, &self.path, message);
+        } else if matches!(error, Error::Corrupt { .. }) {
+            events::error(DAMAGE, &self.path, format_args!("{error}"));
+        }
     }
 }

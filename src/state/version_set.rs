@@ -1,13 +1,45 @@
-//! The version set: gives each snapshot the version that belongs to the commit it reads in the file.
+//! The version that a commit makes, and the version set, which gives each snapshot the version that belongs to the commit it reads in the file.
 
 use std::sync::Arc;
 
 use crate::engine::{EngineResult, META, ReadTransaction, RedbFile};
 use crate::error::{Error, Result};
+use crate::format::RunDescriptor;
 use crate::format::header::{self, State};
+use crate::index::Memtable;
 use crate::invariant::OrBug;
-use crate::state::version::Version;
+use crate::state::run_set::RunSet;
+use crate::state::tombstones::Tombstones;
 use crate::sync::{IgnorePoison, Mutex, MutexGuard};
+
+/// State, runs, memtable and tombstones of one commit.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    pub(crate) state: State,
+    pub(crate) runs: RunSet,
+    pub(crate) memtable: Memtable,
+    pub(crate) dead: Tombstones,
+}
+
+impl Version {
+    /// Returns the number of documents whose rows a merge under way has still to drop.
+    pub(crate) fn rows_left(&self, output: &RunDescriptor) -> u64 {
+        let dropped = self.dead.dropped(&(output.first_id..=output.last_id));
+        let after = |id: u64| id.checked_add(1).and_then(|next| dropped.first_from(next));
+        let first = output.rows_from.and_then(|from| dropped.first_from(from));
+        let left = std::iter::successors(first, |id| after(*id));
+        left.take_while(|id| *id <= output.last_id).count() as u64
+    }
+
+    /// Returns true if a merge under way has dropped the rows of this deleted document.
+    pub(crate) fn has_lost_rows(&self, id: u64) -> bool {
+        let mut outputs = self.runs.outputs.iter();
+        let output = outputs.find(|output| (output.first_id..=output.last_id).contains(&id));
+        // From `rows_from` on the rows are still there; without it the phase is over.
+        let is_before = |output: &Arc<RunDescriptor>| output.rows_from.is_none_or(|from| id < from);
+        output.is_some_and(|output| is_before(output) && self.dead.is_dropped(id))
+    }
+}
 
 /// The versions that a reader may need: the one of the last commit, and while a commit is under way
 /// also the one that it makes.

@@ -1,7 +1,7 @@
 //! Upserts, and changes of documents that keep their postings: touches, and upserts of the same
 //! signature.
 
-use crate::engine::{DOCUMENTS, EngineResult, PAYLOADS};
+use crate::engine::{DOCUMENTS, EngineResult, PAYLOADS, RowTable};
 use crate::error::Result;
 use crate::format::{DocumentRow, RowHead, encode_payload};
 use crate::invariant::{OrBug, invariant};
@@ -9,6 +9,7 @@ use crate::query::{Bounds, Scorer};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Revision, Upserted};
+use crate::write::pending_rows::DocumentRows;
 use crate::write::writer::Writer;
 
 impl Writer {
@@ -86,15 +87,10 @@ impl Writer {
 
     fn replace_document_row(&mut self, id: u64, row: Vec<u8>) -> Result<()> {
         if self.pending.covers(id) {
-            let is_there = self.pending.change(id, |rows| rows.document = row)?;
-            invariant!(is_there, "document {id} has lost the row that was read");
-        } else {
-            let mut table = self.write()?.open_table(DOCUMENTS).engine()?;
-            table.insert(id, row.as_slice()).engine()?;
-            drop(table);
-            self.note_removed_rows(1);
+            let change = |rows: &mut DocumentRows| rows.document = row;
+            return self.renew_pending(id, change);
         }
-        self.note_renewed()
+        self.replace_row(DOCUMENTS, id, Some(row))
     }
 
     /// Replaces the row of a payload, unless it is the same; `None` is that of a document without one.
@@ -108,17 +104,26 @@ impl Writer {
             return Ok(());
         }
         if self.pending.covers(id) {
-            let is_there = self.pending.change(id, |rows| rows.payload = row)?;
-            invariant!(is_there, "document {id} has lost the row that was read");
-        } else {
-            let mut table = self.write()?.open_table(PAYLOADS).engine()?;
-            match &row {
-                Some(row) => table.insert(id, row.as_slice()).engine()?,
-                None => table.remove(id).engine()?,
-            };
-            drop(table);
-            self.note_removed_rows(1);
+            let change = |rows: &mut DocumentRows| rows.payload = row;
+            return self.renew_pending(id, change);
         }
+        self.replace_row(PAYLOADS, id, row)
+    }
+
+    fn renew_pending(&mut self, id: u64, change: impl FnOnce(&mut DocumentRows)) -> Result<()> {
+        let is_there = self.pending.change(id, change)?;
+        invariant!(is_there, "document {id} has lost the row that was read");
+        self.note_renewed()
+    }
+
+    fn replace_row(&mut self, table: RowTable, id: u64, row: Option<Vec<u8>>) -> Result<()> {
+        let mut rows = self.write()?.open_table(table).engine()?;
+        match &row {
+            Some(row) => rows.insert(id, row.as_slice()).engine()?,
+            None => rows.remove(id).engine()?,
+        };
+        drop(rows);
+        self.note_removed_rows(1);
         self.note_renewed()
     }
 

@@ -16,9 +16,7 @@ use crate::index::{CodeRange, Memtable, ProbeControl, ProbeRange, VisitProbe};
 use crate::invariant::{OrBug, at, at_mut};
 use crate::lanes::hash_key;
 use crate::observe::{COMMIT, TransactionCounters, log as events};
-use crate::read::{
-    LaneReads, PostingTable, ReadView, RunReader, Visit, VisitRow, VisitRows, visit_rows,
-};
+use crate::read::{PostingTable, ReadView, RunReader, Visit, VisitRow, VisitRows, visit_rows};
 use crate::sketch::Signature;
 use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::threads::named;
@@ -470,11 +468,7 @@ impl ReadView for Writer {
         if is_enough()? {
             return Ok(());
         }
-        let plan = LaneReads::of(&self.store.context, &self.runs, ranges)?;
-        if plan.is_empty(&self.store.context) {
-            return Ok(());
-        }
-        WriterRuns::new(self, table).probe(plan, ranges, visit, is_enough)
+        WriterRuns::new(self, table).probe(&self.runs, ranges, visit, is_enough)
     }
 
     fn sweep(
