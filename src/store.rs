@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::build::{self, BulkBuild, BulkOptions, BulkReport, RebandReport};
 use crate::corpus::dedup::Deduplicator;
 use crate::error::{Error, Result};
-use crate::group_commit::{Closed, GroupCommitHandle, Queue};
+use crate::group_commit::{Closed, GroupCommitHandle, Queue, WriteRequest};
 use crate::maintain::{self, CompactReport, EvictPolicy, EvictReport, ImportReport, RepairReport};
 use crate::observe::Metrics;
 use crate::options::StoreOptions;
@@ -343,7 +343,8 @@ impl Store {
         document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Novelty> {
-        self.group_commit.insert_if_new(document.into(), signature)
+        let request = WriteRequest::insert_if_new(document.into(), signature);
+        self.group_commit.commit(request)?.novelty()
     }
 
     /// Takes a snapshot: the store as it is now, for reading.
@@ -387,7 +388,8 @@ impl Store {
         document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<DocumentId> {
-        self.group_commit.insert(document.into(), signature)
+        let request = WriteRequest::insert(document.into(), signature);
+        self.group_commit.commit(request)?.inserted()
     }
 
     /// Inserts a document in place of the one with the same key, if there is one, and compares the two: see
@@ -414,7 +416,8 @@ impl Store {
         document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Upserted> {
-        self.group_commit.upsert(document.into(), signature)
+        let request = WriteRequest::upsert(document.into(), signature);
+        self.group_commit.commit(request)?.upserted()
     }
 
     /// Removes the document with a key, and returns its id if there is one. The change is durable when this
@@ -437,7 +440,8 @@ impl Store {
     /// ```
     #[doc(alias("delete", "forget"))]
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<DocumentId>> {
-        self.group_commit.remove(key.as_ref())
+        let request = WriteRequest::Remove(key.as_ref().into());
+        self.group_commit.commit(request)?.found()
     }
 
     /// Gives the document with a key another stamp, and returns its id if there is one. The change is
@@ -460,7 +464,8 @@ impl Store {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Option<DocumentId>> {
-        self.group_commit.touch(key.as_ref(), stamp)
+        let request = WriteRequest::Touch(key.as_ref().into(), stamp);
+        self.group_commit.commit(request)?.found()
     }
 
     /// Begins a write transaction, after waiting for the one that another thread has open, if any.
@@ -555,7 +560,7 @@ impl Store {
     /// ```
     #[doc(alias("sync"))]
     pub fn flush(&self) -> Result<()> {
-        self.group_commit.flush()
+        self.group_commit.commit(WriteRequest::Flush)?.flushed()
     }
 
     /// Waits for queued changes, as [`flush`](Self::flush), and drops this handle. Closes the file unless

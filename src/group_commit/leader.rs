@@ -13,10 +13,9 @@ use crate::group_commit::write_request::{
 };
 use crate::invariant::{OrBug, bug, invariant};
 use crate::read::{SnapshotState, SnapshotView};
-use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::sync::{IgnorePoison, thread};
-use crate::types::{Document, DocumentId, Novelty, Upserted};
+use crate::types::Novelty;
 use crate::write::find_duplicate;
 
 /// Bytes of keys, payloads and signatures beyond which a group takes no further request.
@@ -98,47 +97,16 @@ impl GroupCommitHandle {
         &self.group
     }
 
-    pub(crate) fn insert(
-        &self,
-        document: Document<'_>,
-        signature: &Signature,
-    ) -> Result<DocumentId> {
-        let new = SignedDocument::new(document, signature);
-        self.group.commit(WriteRequest::Insert(new))?.inserted()
-    }
-
-    pub(crate) fn upsert(&self, document: Document<'_>, signature: &Signature) -> Result<Upserted> {
-        let new = SignedDocument::new(document, signature);
-        self.group.commit(WriteRequest::Upsert(new))?.upserted()
-    }
-
-    pub(crate) fn insert_if_new(
-        &self,
-        document: Document<'_>,
-        signature: &Signature,
-    ) -> Result<Novelty> {
-        let request = WriteRequest::insert_if_new(document, signature);
-        self.group.commit(request)?.novelty()
-    }
-
-    pub(crate) fn remove(&self, key: &[u8]) -> Result<Option<DocumentId>> {
-        self.group.commit(WriteRequest::Remove(key.into()))?.found()
-    }
-
-    pub(crate) fn touch(&self, key: &[u8], stamp: u64) -> Result<Option<DocumentId>> {
-        let request = WriteRequest::Touch(key.into(), stamp);
-        self.group.commit(request)?.found()
-    }
-
-    pub(crate) fn flush(&self) -> Result<()> {
-        self.group.commit(WriteRequest::Flush)?.flushed()
+    /// Commits a request, together with those of other threads, and returns its reply.
+    pub(crate) fn commit(&self, request: WriteRequest<'_>) -> Result<WriteReply> {
+        self.group.commit(request)
     }
 
     /// Waits for what has been queued, and closes the file if nothing else holds it.
     pub(crate) fn close(self) -> Result<Closed> {
         self.store().context.health.check_home()?;
         let flushed = match self.store().writable {
-            true => self.flush(),
+            true => self.commit(WriteRequest::Flush)?.flushed(),
             false => Ok(()),
         };
         let Self { group, last } = self;

@@ -11,3 +11,4 @@ mod write_request;
 pub use leader::Closed;
 pub(crate) use leader::GroupCommitHandle;
 pub use queue::{Queue, Ticket};
+pub(crate) use write_request::WriteRequest;

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::group_commit::commit_queue::HandedOver;
 use crate::group_commit::leader::{GroupCommitHandle, abandoned};
 use crate::group_commit::reply::{Reply, ReplySlot};
-use crate::group_commit::write_request::{SignedDocument, WriteReply, WriteRequest};
+use crate::group_commit::write_request::{WriteReply, WriteRequest};
 use crate::invariant::bug;
 use crate::sketch::Signature;
 use crate::state::OpenStore;
@@ -83,8 +83,8 @@ impl Queue {
         document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Ticket<DocumentId>> {
-        let new = SignedDocument::new(document.into(), signature);
-        self.submit(WriteRequest::Insert(new), WriteReply::inserted)
+        let request = WriteRequest::insert(document.into(), signature);
+        self.submit(request, WriteReply::inserted)
     }
 
     /// Queues [`Store::upsert`](crate::Store::upsert).
@@ -110,8 +110,8 @@ impl Queue {
         document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Ticket<Upserted>> {
-        let new = SignedDocument::new(document.into(), signature);
-        self.submit(WriteRequest::Upsert(new), WriteReply::upserted)
+        let request = WriteRequest::upsert(document.into(), signature);
+        self.submit(request, WriteReply::upserted)
     }
 
     /// Queues [`Store::insert_if_new`](crate::Store::insert_if_new).

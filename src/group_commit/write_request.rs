@@ -20,7 +20,7 @@ pub(super) type WriteQueue = CommitQueue<WriteRequest<'static>, Result<WriteRepl
 
 /// A change to be made. It borrows its document or key from a caller who waits, or owns it.
 #[derive(Clone, Debug)]
-pub(super) enum WriteRequest<'a> {
+pub(crate) enum WriteRequest<'a> {
     Insert(SignedDocument<'a>),
     Upsert(SignedDocument<'a>),
     InsertIfNew {
@@ -36,13 +36,13 @@ pub(super) enum WriteRequest<'a> {
 
 /// A document to be stored.
 #[derive(Clone, Debug)]
-pub(super) struct SignedDocument<'a> {
+pub(crate) struct SignedDocument<'a> {
     pub(super) document: Document<'a>,
     pub(super) signature: Cow<'a, Signature>,
 }
 
 impl<'a> SignedDocument<'a> {
-    pub(super) fn new(document: Document<'a>, signature: &'a Signature) -> Self {
+    fn new(document: Document<'a>, signature: &'a Signature) -> Self {
         Self {
             document,
             signature: Cow::Borrowed(signature),
@@ -68,7 +68,7 @@ impl<'a> SignedDocument<'a> {
 
 /// The result of a write request.
 #[derive(Clone, Debug)]
-pub(super) enum WriteReply {
+pub(crate) enum WriteReply {
     Inserted(DocumentId),
     Upserted(Upserted),
     Novelty(Novelty),
@@ -79,35 +79,35 @@ pub(super) enum WriteReply {
 
 /// Each request has a reply of its own kind: any other is a bug.
 impl WriteReply {
-    pub(super) fn inserted(self) -> Result<DocumentId> {
+    pub(crate) fn inserted(self) -> Result<DocumentId> {
         match self {
             Self::Inserted(id) => Ok(id),
             other => Err(other.is_misplaced()),
         }
     }
 
-    pub(super) fn upserted(self) -> Result<Upserted> {
+    pub(crate) fn upserted(self) -> Result<Upserted> {
         match self {
             Self::Upserted(upserted) => Ok(upserted),
             other => Err(other.is_misplaced()),
         }
     }
 
-    pub(super) fn novelty(self) -> Result<Novelty> {
+    pub(crate) fn novelty(self) -> Result<Novelty> {
         match self {
             Self::Novelty(novelty) => Ok(novelty),
             other => Err(other.is_misplaced()),
         }
     }
 
-    pub(super) fn found(self) -> Result<Option<DocumentId>> {
+    pub(crate) fn found(self) -> Result<Option<DocumentId>> {
         match self {
             Self::Found(found) => Ok(found),
             other => Err(other.is_misplaced()),
         }
     }
 
-    pub(super) fn flushed(self) -> Result<()> {
+    pub(crate) fn flushed(self) -> Result<()> {
         match self {
             Self::Flushed => Ok(()),
             other => Err(other.is_misplaced()),
@@ -120,7 +120,15 @@ impl WriteReply {
 }
 
 impl<'a> WriteRequest<'a> {
-    pub(super) fn insert_if_new(document: Document<'a>, signature: &'a Signature) -> Self {
+    pub(crate) fn insert(document: Document<'a>, signature: &'a Signature) -> Self {
+        Self::Insert(SignedDocument::new(document, signature))
+    }
+
+    pub(crate) fn upsert(document: Document<'a>, signature: &'a Signature) -> Self {
+        Self::Upsert(SignedDocument::new(document, signature))
+    }
+
+    pub(crate) fn insert_if_new(document: Document<'a>, signature: &'a Signature) -> Self {
         Self::InsertIfNew {
             new: SignedDocument::new(document, signature),
             searched_below: None,
