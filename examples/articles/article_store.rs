@@ -35,7 +35,7 @@ impl Articles {
             .text(Text::words(3))
             .minhash(MinHash::new(128).threshold(THRESHOLD))
             .build()?;
-        let store = Store::options().open_or_create(path, schema)?;
+        let store = Store::open_or_create(path, schema)?;
         Ok(Self { store })
     }
 

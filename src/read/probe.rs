@@ -47,6 +47,7 @@ pub(crate) trait RunReader {
         let mut may_ask = self.finder().is_some();
         let mut found = Vec::new().into_iter();
         let mut begin = 0;
+        // A copy of the lane at hand: reading ahead changes those that follow.
         while let Some(read) = lanes.get(begin).copied() {
             let before = begin.checked_sub(1).and_then(|before| lanes.get(before));
             let is_next_run = before.is_some_and(|before| before.lane.run.run != read.lane.run.run);
@@ -57,6 +58,7 @@ pub(crate) trait RunReader {
             let first = match found.next() {
                 Some(first) => first,
                 None => {
+                    // Few at a time: what was fetched must still be in the processor's cache when its lane is read.
                     let next = lanes.iter().skip(begin).take(FOUND_TOGETHER);
                     found = self.find_first_blocks(next, ranges)?.into_iter();
                     found.next().or_bug("where the next lane begins")?
@@ -74,6 +76,8 @@ pub(crate) trait RunReader {
                 self.read_ahead(next.or_bug("the lanes to read next")?, ranges)?;
             }
         }
+        // Between runs it is asked before the next one. A caller that works on what it was shown when it is asked
+        // has not worked on the last run yet.
         if begin > 0 {
             is_enough()?;
         }
@@ -209,6 +213,7 @@ pub(crate) trait RunReader {
             FilterVerdict::MayHold => return Ok(true),
             FilterVerdict::NotHeld => {}
         }
+        // The lock is free while the file is read: other threads go on with what is in memory.
         let may_hold = cache.read_filter(|| self.filters(), self.finder(), filter, (low, high))?;
         cache.pass_rate().note(may_hold);
         Ok(may_hold)
@@ -236,6 +241,7 @@ pub(crate) trait RunReader {
                 pieces.extend(filter.piece((range.low_code, range.high_code)));
             }
         }
+        // All pages are asked for before the first is needed: a disk reads them side by side.
         cache.read_ahead(finder, &pieces);
         let mut blocks = Vec::new();
         for read in reads {
@@ -351,6 +357,7 @@ impl<'r> LaneReads<'r> {
         let count = ranges.len() * runs.descriptors().count();
         let mut asked = Vec::with_capacity(count);
         let mut questions = Vec::with_capacity(count);
+        // The newest first: a document that replaced another is in a later run, and a caller who finds it has enough.
         for run in runs.descriptors().rev() {
             let filters = reader.of_run(run.run);
             for (index, (range, buckets)) in ranges.iter().zip(&buckets).enumerate() {
@@ -364,6 +371,7 @@ impl<'r> LaneReads<'r> {
             lanes: Vec::new(),
             cost: ProbeCost::default(),
         };
+        // Together, so that the processor fetches the memory of many filters in the time of one.
         FilterQuestion::decide_all(&mut questions)?;
         for ((lane, index), question) in asked.into_iter().zip(questions) {
             match question.verdict()? {

@@ -98,6 +98,7 @@ impl Records {
         let (snapshot, position) = (&self.snapshot, &mut self.position);
         let (first_id, prefix) = (self.first_id, self.key_prefix.as_slice());
         snapshot.context().run_checked(|| {
+            // Opened with the first record: until then an iteration may still be told where to begin.
             if let Position::Start = position {
                 let documents = &snapshot.inner.tables()?.documents;
                 let range = documents.range_owned::<u64>(first_id..).engine()?;

@@ -213,6 +213,7 @@ impl ReadView for SnapshotState {
     }
 
     fn share_document_rows(&self, visitors: Vec<VisitShare<'_>>) -> Result<()> {
+        // Ids are shared out and not rows, which nobody has counted: where many were deleted, shares are uneven.
         let next_id = self.version.state.next_id;
         let shares = (next_id / MIN_SHARE).clamp(1, visitors.len().max(1) as u64);
         let share = next_id.div_ceil(shares).max(1);
@@ -227,6 +228,7 @@ impl ReadView for SnapshotState {
                     self.context().run_checked(rows)
                 })?);
             }
+            // This thread takes a share as well, rather than wait.
             if let Some((_, mut visit)) = own {
                 self.document_rows_within(0..share, &mut *visit)?;
             }

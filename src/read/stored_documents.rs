@@ -39,6 +39,7 @@ impl StoredDocuments {
             for entry in snapshot.inner.tables()?.documents.range(ids).engine()? {
                 let (key, row) = entry.engine()?;
                 let id = key.value();
+                // Asked before a row is taken: the first one is, however large, or nothing ever would be.
                 let is_full = size_bytes >= PIECE_BYTES || self.documents.len() >= PIECE_DOCUMENTS;
                 if is_full {
                     return Ok(id);

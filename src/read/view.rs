@@ -344,12 +344,14 @@ pub(crate) fn visit_rows<T: ReadableTable<u64, &'static [u8]>>(
             .is_some_and(|gap| (1..=MAX_PASSED).contains(&gap))
     };
     for ids in ids.chunk_by(are_near) {
+        // A look-up begins at the root of the tree; a step of a walk mostly stays in the page.
         if ids.len() >= MIN_WALKED {
             let visit = &mut |id, row: Option<&[u8]>| visit(id, row.filter(|_| !is_dead(id)));
             walk(table, ids, *at(ids, 0)?..=*at(ids, ids.len() - 1)?, visit)?;
             continue;
         }
         for &id in ids {
+            // A deleted document may have rows until a merge drops them. They need not even be read.
             if is_dead(id) {
                 visit(id, None)?;
                 continue;

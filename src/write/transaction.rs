@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::invariant::invariant;
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::state::{OpenStore, WriterGuard, WriterLock};
@@ -123,14 +124,27 @@ impl Transaction {
         .inspect(|novelty| self.note_answer(novelty))
     }
 
-    pub(crate) fn touch(&mut self, key: &[u8], stamp: u64) -> Result<Option<DocumentId>> {
+    /// Changes the document with a key, if there is one, and returns its id.
+    fn change_at_key(
+        &mut self,
+        key: &[u8],
+        run: impl FnOnce(&mut Writer, u64) -> Result<bool>,
+    ) -> Result<Option<DocumentId>> {
         self.change(|writer| {
-            let id = writer.view().find_key(key)?;
-            if let Some(id) = id {
-                writer.touch(id, stamp)?;
-            }
-            Ok(id.map(DocumentId::new))
+            let Some(id) = writer.view().find_key(key)? else {
+                return Ok(None);
+            };
+            let is_there = run(writer, id)?;
+            invariant!(
+                is_there,
+                "document {id} was found by its key and is not there"
+            );
+            Ok(Some(DocumentId::new(id)))
         })
+    }
+
+    pub(crate) fn touch(&mut self, key: &[u8], stamp: u64) -> Result<Option<DocumentId>> {
+        self.change_at_key(key, |writer, id| writer.touch(id, stamp))
     }
 
     pub(crate) fn touch_id(&mut self, id: DocumentId, stamp: u64) -> Result<bool> {
@@ -138,13 +152,7 @@ impl Transaction {
     }
 
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<Option<DocumentId>> {
-        self.change(|writer| {
-            let id = writer.view().find_key(key)?;
-            if let Some(id) = id {
-                writer.remove_document(id)?;
-            }
-            Ok(id.map(DocumentId::new))
-        })
+        self.change_at_key(key, Writer::remove_document)
     }
 
     pub(crate) fn remove_id(&mut self, id: DocumentId) -> Result<bool> {
