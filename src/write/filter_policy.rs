@@ -6,7 +6,7 @@ use crate::invariant::OrBug;
 use crate::lanes::{LaneRole, LaneSet};
 use crate::state::SharedContext;
 
-/// Bits of a filter for each posting, where memory suffices, of a run that holds all documents.
+/// Bits of a filter for each posting, where memory suffices, of the largest run.
 const FILTER_BITS: u64 = 10;
 /// The same of the smallest runs.
 const MAX_FILTER_BITS: u64 = 16;
@@ -15,7 +15,8 @@ const KEY_FILTER_BITS: u64 = 12;
 /// A filter of fewer bits lets most codes pass.
 const MIN_FILTER_BITS: u64 = 3;
 
-/// What the runs of a store that grows have for their halvings in the mean, in quarters of a bit.
+/// What the runs of a store that grows have for their halvings in the mean, in quarters of a bit. The largest run
+/// leaves it to them.
 const MEAN_HALVINGS_QUARTERS: u64 = 12;
 
 /// Returns the shape of the filter for a lane that is about to get this number of postings, of a run of
@@ -30,17 +31,18 @@ pub(crate) fn filter_shape(
     documents: u64,
     all_documents: u64,
 ) -> Result<Option<FilterShape>> {
-    let role = context.lanes.roles().nth(lane.into());
-    let role = role.or_bug_with(|| format!("the role of lane {lane}"))?;
+    let lanes = &context.lanes;
+    let found = lanes.roles().nth(lane.into());
+    let role = found.or_bug_with(|| format!("the role of lane {lane}"))?;
     let options = &context.options;
     let max_bytes = options.filter_cache_bytes() as u64;
     let planned = match options.is_written_at_once() {
         true => documents,
         false => planned_documents(documents, all_documents),
     };
-    let bits = filter_bits(&context.lanes, max_bytes, (role, lane), documents, planned);
-    let bits = bits.filter(|_| postings > 0);
-    Ok(bits.map(|bits| FilterShape::new(postings, bits)))
+    let bits = filter_bits(lanes, max_bytes, role, lane, documents, planned);
+    let shape = |bits| FilterShape::new(postings, bits);
+    Ok(bits.filter(|_| postings > 0).map(shape))
 }
 
 /// Returns for how many documents there is to be room, when a run of `documents` is written that others follow: it is merged
@@ -52,62 +54,66 @@ fn planned_documents(documents: u64, all_documents: u64) -> u64 {
 /// Returns the bits that the filter of a lane has for each posting, of a run of `documents`, in a store that is to have
 /// `planned` ones, where filters may take `max_bytes` of memory; `None` if it gets no filter.
 ///
-/// The fewest blocks are read in vain if smaller runs have more bits (Dayan, Athanassoulis and Idreos, *Monkey*, SIGMOD 2017):
-/// 1.44 for each halving, here one and a half. Where memory does not suffice for the best filters, the largest runs give them
-/// up. A run that holds all of the documents has its equal share, at most [`FILTER_BITS`].
+/// The rule: the largest run has what fits, less what smaller runs take, at most [`FILTER_BITS`]. Each halving adds
+/// one bit and a half: of *n* postings the fewest blocks are read in vain if false positives are in proportion to *n*,
+/// which takes 1.44 (Dayan, Athanassoulis and Idreos, *Monkey*, SIGMOD 2017). A run of all documents has no smaller ones.
 fn filter_bits(
     lanes: &LaneSet,
     max_bytes: u64,
-    (role, lane): (LaneRole, u16),
+    role: LaneRole,
+    lane: u16,
     documents: u64,
     planned: u64,
 ) -> Option<u64> {
-    match role {
-        LaneRole::Key => return Some(KEY_FILTER_BITS),
-        // Only sweeps read it, and these do not ask filters.
-        LaneRole::Kept => return None,
-        LaneRole::Table(_) if !is_sparse(lanes, lane, documents) => return None,
-        LaneRole::Band(_) | LaneRole::Table(_) => {}
+    if role == LaneRole::Key {
+        return Some(KEY_FILTER_BITS);
     }
-    let filtered = lanes.roles().zip(0u16..).filter(|(role, lane)| match role {
-        LaneRole::Key | LaneRole::Kept => false,
-        LaneRole::Band(_) => true,
-        LaneRole::Table(_) => is_sparse(lanes, *lane, planned),
-    });
+    if !has_filter(lanes, role, lane, documents) {
+        return None;
+    }
+    let all = lanes.roles().zip(0u16..);
+    let filtered = all.filter(|(role, lane)| has_filter(lanes, *role, *lane, planned));
     // All numbers may be claims of the file.
     let postings = planned.saturating_mul(filtered.count() as u64);
     let keys = planned.saturating_mul(KEY_FILTER_BITS);
     let max_bits = max_bytes.saturating_mul(8).saturating_sub(keys);
-    let equal_quarters = max_bits.saturating_mul(4) / postings.max(1);
+    let fitting_quarters = max_bits.saturating_mul(4) / postings.max(1);
+    let smaller_runs = if documents < planned {
+        MEAN_HALVINGS_QUARTERS
+    } else {
+        0
+    };
     // Whole numbers, so that files are the same on every platform.
     let square = |number: u64| u128::from(number.max(1)).pow(2);
     let half_halvings = (square(planned) / square(documents)).max(1).ilog2();
-    let more_quarters = 3 * u64::from(half_halvings);
-    let equal_bits = equal_quarters / 4;
-    let bits = if equal_bits >= FILTER_BITS {
-        (FILTER_BITS + more_quarters / 4).min(equal_bits)
-    } else if documents < planned {
-        let quarters = equal_quarters + more_quarters;
-        quarters.saturating_sub(MEAN_HALVINGS_QUARTERS) / 4
-    } else {
-        equal_bits
-    };
+    let quarters =
+        fitting_quarters.min(4 * FILTER_BITS + smaller_runs) + 3 * u64::from(half_halvings);
+    let bits = quarters.saturating_sub(smaller_runs) / 4;
     (bits >= MIN_FILTER_BITS).then_some(bits.min(MAX_FILTER_BITS))
 }
 
 /// Returns the bits of filters for each of so many documents in a single run.
 pub(crate) fn filter_bits_per_document(lanes: &LaneSet, max_bytes: u64, documents: u64) -> u64 {
     let all = lanes.roles().zip(0u16..);
-    let bits = all.filter_map(|lane| filter_bits(lanes, max_bytes, lane, documents, documents));
+    let bits = all
+        .filter_map(|(role, lane)| filter_bits(lanes, max_bytes, role, lane, documents, documents));
     bits.sum()
 }
 
-/// Returns true unless most buckets of a table have a document, so that a filter would let most probes pass.
-fn is_sparse(lanes: &LaneSet, lane: u16, documents: u64) -> bool {
-    let length = u32::from(lanes.bucket_bits(lane).length);
-    // Codes of 64 bits have 2^64 buckets.
-    let buckets = 1u64.checked_shl(length).unwrap_or(u64::MAX);
-    buckets / 4 >= documents
+/// Returns true if a lane other than that of keys has a filter in a run of so many documents.
+fn has_filter(lanes: &LaneSet, role: LaneRole, lane: u16, documents: u64) -> bool {
+    match role {
+        // Only sweeps read kept hashes, and these do not ask filters.
+        LaneRole::Key | LaneRole::Kept => false,
+        LaneRole::Band(_) => true,
+        LaneRole::Table(_) => {
+            // Where most buckets of a table have a document, a filter would let most probes pass. Codes of 64 bits
+            // have 2^64 buckets.
+            let length = u32::from(lanes.bucket_bits(lane).length);
+            1u64.checked_shl(length)
+                .is_none_or(|buckets| buckets / 4 >= documents)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -116,7 +122,6 @@ mod tests {
     use crate::index::{RunShape, plan as plan_merge};
     use crate::schema::{MinHash, Schema};
 
-    const BAND: (LaneRole, u16) = (LaneRole::Band(0), 1);
     const DOCUMENTS: u64 = 1_000_000;
 
     fn lanes() -> LaneSet {
@@ -129,11 +134,16 @@ mod tests {
         DOCUMENTS * (20 * bits + KEY_FILTER_BITS) / 8
     }
 
+    fn band_bits(max_bytes: u64, documents: u64, planned: u64) -> Option<u64> {
+        let role = LaneRole::Band(0);
+        filter_bits(&lanes(), max_bytes, role, 1, documents, planned)
+    }
+
     #[test]
-    fn all_have_the_best_filters_where_memory_suffices() {
-        for documents in [1, 1_000, DOCUMENTS / 2, DOCUMENTS] {
-            let bits = filter_bits(&lanes(), bytes_of(10), BAND, documents, DOCUMENTS);
-            assert_eq!(bits, Some(FILTER_BITS));
+    fn the_largest_run_has_the_best_filter_where_memory_suffices_for_smaller_ones() {
+        for (bits, expected) in [(10, 7), (12, 9), (13, 10), (40, 10)] {
+            let found = band_bits(bytes_of(bits), DOCUMENTS - 1, DOCUMENTS);
+            assert_eq!(found, Some(expected));
         }
     }
 
@@ -141,19 +151,23 @@ mod tests {
     fn where_there_is_more_memory_smaller_runs_have_more() {
         let bits_of = |bits: u64, part: u64| {
             let documents = DOCUMENTS / part;
-            filter_bits(&lanes(), bytes_of(bits), BAND, documents, DOCUMENTS).unwrap()
+            band_bits(bytes_of(bits), documents, DOCUMENTS).unwrap()
         };
         let bits = [1, 2, 4, 8, 16, 1_000].map(|part| bits_of(50, part));
         assert_eq!(bits, [10, 11, 13, 14, 16, 16]);
-        // But never more than an equal share, so that all together are within it.
-        assert_eq!([1, 4, 16].map(|part| bits_of(12, part)), [10, 12, 12]);
+        assert_eq!([1, 4, 16].map(|part| bits_of(12, part)), [10, 12, 15]);
     }
 
     #[test]
     fn a_run_of_all_documents_has_what_there_is() {
-        for (bits, expected) in [(9, Some(9)), (4, Some(4)), (3, Some(3)), (2, None)] {
-            let max_bytes = bytes_of(bits);
-            let found = filter_bits(&lanes(), max_bytes, BAND, DOCUMENTS, DOCUMENTS);
+        for (bits, expected) in [
+            (11, Some(10)),
+            (9, Some(9)),
+            (4, Some(4)),
+            (3, Some(3)),
+            (2, None),
+        ] {
+            let found = band_bits(bytes_of(bits), DOCUMENTS, DOCUMENTS);
             assert_eq!(found, expected);
         }
     }
@@ -162,7 +176,7 @@ mod tests {
     #[test]
     fn the_smaller_a_run_the_more_bits_it_has() {
         let runs = [1, 2, 4, 8, 16, 32, 64, 1_000].map(|part| DOCUMENTS / part - 1);
-        let bits = runs.map(|run| filter_bits(&lanes(), bytes_of(5), BAND, run, DOCUMENTS));
+        let bits = runs.map(|run| band_bits(bytes_of(5), run, DOCUMENTS));
         let expected = [0, 3, 5, 6, 8, 9, 11, 16].map(|bits| (bits > 0).then_some(bits));
         assert_eq!(bits, expected);
     }
@@ -175,7 +189,7 @@ mod tests {
         for max_bytes in [6 << 20, 20 << 20, 42 << 20, 80 << 20] {
             let filter_bits = |documents: u64, all_documents: u64| {
                 let planned = planned_documents(documents, all_documents);
-                let bits = filter_bits(&lanes(), max_bytes, BAND, documents, planned);
+                let bits = band_bits(max_bytes, documents, planned);
                 documents * (bits.map_or(0, |bits| 20 * bits) + KEY_FILTER_BITS)
             };
             // While an equal share is three bits.
@@ -218,7 +232,7 @@ mod tests {
     fn claims_of_a_file_have_some_answer() {
         for documents in [0, 1, u64::MAX] {
             for planned in [0, documents, u64::MAX] {
-                let bits = filter_bits(&lanes(), u64::MAX, BAND, documents, planned);
+                let bits = band_bits(u64::MAX, documents, planned);
                 assert!(
                     bits.is_none_or(|bits| (MIN_FILTER_BITS..=MAX_FILTER_BITS).contains(&bits))
                 );
