@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
 use crate::error::Result;
 use crate::format::{Block, Posting, VerifiedHeader};
+use crate::index::clock::{Clock, UsedMark};
 use crate::index::lane_index::{LaneIndex, RowSearch};
 use crate::index::mixer::Mixer;
 use crate::invariant::{OrBug, at, at_mut};
@@ -32,8 +33,7 @@ pub(super) struct CachedBlock {
     header: VerifiedHeader,
     value: Box<[u8]>,
     place: BlockPlace,
-    /// True if a probe has found it since the clock passed it last.
-    is_wanted: AtomicBool,
+    used: UsedMark,
 }
 
 impl CachedBlock {
@@ -49,25 +49,17 @@ impl CachedBlock {
     /// Reads what [`covering`](Self::covering) reads and writes.
     #[inline]
     fn touch_header(self: &Arc<Self>) -> usize {
-        let is_wanted = self.is_wanted.load(Ordering::Relaxed);
         let previous = self.header.previous().map_or(0, |posting| posting.code);
-        Arc::strong_count(self) ^ previous as usize ^ usize::from(is_wanted)
+        Arc::strong_count(self) ^ previous as usize ^ usize::from(self.used.is_set())
     }
 
     /// Returns this block, the first that ends at or after a posting of those that are here, if no other lies between.
     #[inline]
     fn covering(self: &Arc<Self>, target: Posting) -> Option<Arc<Self>> {
-        if self
-            .header
-            .previous()
-            .is_some_and(|previous| previous >= target)
-        {
+        if self.header.previous() >= Some(target) {
             return None;
         }
-        // All threads ask for the same blocks: see the cache of filters.
-        if !self.is_wanted.load(Ordering::Relaxed) {
-            self.is_wanted.store(true, Ordering::Relaxed);
-        }
+        self.used.set();
         Some(Arc::clone(self))
     }
 
@@ -112,10 +104,8 @@ pub(crate) struct BlockCache {
 #[derive(Debug, Default)]
 struct Shard {
     lanes: HashMap<(u32, u16), LaneIndex<Arc<CachedBlock>>, BuildHasherDefault<Mixer>>,
-    /// The same blocks, as the clock examines them.
-    blocks: Vec<Arc<CachedBlock>>,
-    /// The index of the block that the clock examines next.
-    hand: usize,
+    /// The same blocks.
+    clock: Clock<Arc<CachedBlock>>,
 }
 
 impl BlockCache {
@@ -165,20 +155,21 @@ impl BlockCache {
                 searches.push(None);
                 continue;
             };
-            let shard = at(&shards, shard_of(run, lane))?.as_ref();
-            let shard = shard.or_bug("a shard that was locked")?;
+            let locked = at(&shards, shard_of(run, lane))?.as_ref();
+            let shard = locked.or_bug("a shard that was locked")?;
             searches.push(shard.search(run, lane, target));
         }
         let touched = searches.iter().flatten().map(RowSearch::touch);
         std::hint::black_box(touched.fold(0, |all, part| all ^ part));
-        let found = searches.iter().map(|search| search.as_ref()?.first());
-        let found: Vec<_> = found.collect();
-        let headers = found.iter().flatten();
-        let touched = headers.map(|(_, block)| block.touch_header());
+        let first = searches
+            .iter()
+            .map(|search| Some(&search.as_ref()?.first()?.1));
+        let found: Vec<Option<&Arc<CachedBlock>>> = first.collect();
+        let touched = found.iter().flatten().map(|block| block.touch_header());
         std::hint::black_box(touched.fold(0, |all, part| all ^ part));
-        let covering = found.iter().zip(asked).map(|(found, asked)| {
-            let ((_, block), (_, _, target)) = (found.as_ref()?, asked.as_ref()?);
-            block.covering(*target)
+        let covering = found.into_iter().zip(asked).map(|(block, asked)| {
+            let (_, _, target) = (*asked)?;
+            block?.covering(target)
         });
         Ok(covering.collect())
     }
@@ -191,7 +182,8 @@ impl BlockCache {
     /// Keeps a block whose value has just been read and verified, unless there is no room for it.
     pub(super) fn keep(
         &self,
-        (run, lane): (u32, u16),
+        run: u32,
+        lane: u16,
         header: VerifiedHeader,
         value: &[u8],
         access: BlockAccess,
@@ -201,12 +193,12 @@ impl BlockCache {
         if !self.reserve(size, access) {
             return None;
         }
+        // Copied before the lock is taken: probes of other lanes wait for it.
         let block = Arc::new(CachedBlock {
             header,
             value: value.into(),
             place: (run, lane, header.last()),
-            // A new block has no round of grace, so blocks that are used once do not displace the others.
-            is_wanted: AtomicBool::new(false),
+            used: UsedMark::default(),
         });
         if !shard.write().ignore_poison().push(Arc::clone(&block)) {
             // Nobody holds the lock while the file is read, so another thread may have read the same block.
@@ -237,21 +229,19 @@ impl BlockCache {
         if self.size_bytes.load(Ordering::Relaxed) <= max_bytes {
             return;
         }
+        // One thread at a time makes room. Others would drop what is still wanted.
         let mut hand = self.hand.lock().ignore_poison();
         // In the first round over all shards every block may have been wanted; the second finds none that is.
         for _ in 0..=2 * SHARDS {
-            let Some(shard) = self.shards.get(*hand % SHARDS) else {
+            let Some(shard) = self.shards.get(*hand) else {
                 return;
             };
-            let mut shard = shard.write().ignore_poison();
-            while self.size_bytes.load(Ordering::Relaxed) > max_bytes {
-                let Some(dropped) = shard.drop_one() else {
-                    break;
-                };
-                self.size_bytes.fetch_sub(dropped, Ordering::Relaxed);
-            }
-            if self.size_bytes.load(Ordering::Relaxed) <= max_bytes {
-                return;
+            let mut held = shard.write().ignore_poison();
+            while let Some(dropped) = held.drop_one() {
+                let before = self.size_bytes.fetch_sub(dropped, Ordering::Relaxed);
+                if before - dropped <= max_bytes {
+                    return;
+                }
             }
             *hand = (*hand + 1) % SHARDS;
         }
@@ -267,14 +257,11 @@ impl BlockCache {
     /// Drops the blocks of all runs but these.
     pub(crate) fn retain_runs(&self, is_kept: impl Fn(u32) -> bool) {
         for shard in &self.shards {
-            let mut shard = shard.write().ignore_poison();
-            for block in std::mem::take(&mut *shard).blocks {
-                if is_kept(block.place.0) {
-                    shard.push(block);
-                } else {
-                    let freed = block.size_bytes();
-                    self.size_bytes.fetch_sub(freed, Ordering::Relaxed);
-                }
+            let mut held = shard.write().ignore_poison();
+            for block in held.clock.extract(|block| !is_kept(block.place.0)) {
+                held.forget(block.place);
+                let freed = block.size_bytes();
+                self.size_bytes.fetch_sub(freed, Ordering::Relaxed);
             }
         }
     }
@@ -308,24 +295,17 @@ impl Shard {
         let blocks = self.lanes.entry((run, lane)).or_default();
         let is_new = blocks.insert(last, Arc::clone(&block));
         if is_new {
-            self.blocks.push(block);
+            self.clock.push(block);
         }
         is_new
     }
 
-    /// Drops the next block that no probe has used since the hand passed it last, and returns its size. A
-    /// block that was used gets another round; `None` once the hand has passed the last.
+    /// Drops the next block that no probe has used since the hand passed it last, and returns its size; `None` once
+    /// the hand has passed the last.
     fn drop_one(&mut self) -> Option<usize> {
-        while let Some(block) = self.blocks.get(self.hand) {
-            if !block.is_wanted.swap(false, Ordering::Relaxed) {
-                let dropped = self.blocks.swap_remove(self.hand);
-                self.forget(dropped.place);
-                return Some(dropped.size_bytes());
-            }
-            self.hand += 1;
-        }
-        self.hand = 0;
-        None
+        let dropped = self.clock.pop_unused(|block| block.used.take())?;
+        self.forget(dropped.place);
+        Some(dropped.size_bytes())
     }
 
     /// Takes a block out of its lane.

@@ -277,7 +277,7 @@ fn a_block_that_comes_twice_is_held_once() {
     let cache = BlockCache::new(1 << 20);
     lane.probe(&cache, 0, MAX);
     let held = cache.get(5, 2, posting(0, 0)).unwrap();
-    let again = cache.keep((5, 2), held.header, &held.value, BlockAccess::Probe);
+    let again = cache.keep(5, 2, held.header, &held.value, BlockAccess::Probe);
     assert_eq!(again.unwrap().value, held.value);
     assert_eq!(cache.size_bytes(), size as u64);
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 
 use crate::error::Result;
 use crate::format::{FilterPiece, FilterProbe, FilterShape};
+use crate::index::clock::{Clock, UsedMark};
 use crate::index::mixer::Mixer;
 use crate::index::page_places::RunRow;
 use crate::invariant::bug;
@@ -62,14 +62,14 @@ pub(crate) struct FilterCache {
 
 #[derive(Debug, Default)]
 struct FilterPieceRows {
-    /// By run, and ascending by lane.
-    filters: HashMap<u32, Vec<HeldFilter>, BuildHasherDefault<Mixer>>,
-    /// The pieces that are held, in the order in which the clock examines them.
-    clock: Vec<PieceKey>,
+    filters: FiltersByRun,
+    /// The pieces that are held.
+    clock: Clock<PieceKey>,
     size_bytes: usize,
-    /// The index of the piece that the clock examines next when something has to go.
-    hand: usize,
 }
+
+/// By run, and ascending by lane.
+type FiltersByRun = HashMap<u32, Vec<HeldFilter>, BuildHasherDefault<Mixer>>;
 
 /// A filter of which at least one piece is held.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl HeldFilter {
 #[derive(Debug, Default)]
 pub(crate) struct HeldPiece {
     piece: Option<FilterPiece>,
-    is_wanted: AtomicBool,
+    used: UsedMark,
 }
 
 /// The cache, locked for several questions: they take one lock, and their waits for memory overlap.
@@ -168,11 +168,7 @@ impl FilterQuestion<'_> {
             *self = Self::Decided(FilterVerdict::NotHeld);
             return Ok(());
         };
-        // All threads ask the same pieces. A store with every question would pass the cache line from core
-        // to core; this way only the first question after each round of the clock stores.
-        if !held.is_wanted.load(Ordering::Relaxed) {
-            held.is_wanted.store(true, Ordering::Relaxed);
-        }
+        held.used.set();
         *self = Self::Block(piece.probe(bucket)?);
         Ok(())
     }
@@ -189,7 +185,7 @@ impl FilterQuestion<'_> {
     #[inline]
     fn touch(&self) -> u8 {
         match self {
-            Self::Piece(held, _) => held.is_wanted.load(Ordering::Relaxed).into(),
+            Self::Piece(held, _) => held.used.is_set().into(),
             Self::Block(probe) => probe.touch(),
             Self::Decided(_) => 0,
         }
@@ -275,12 +271,8 @@ impl FilterCache {
     /// Forgets all runs but these.
     pub(super) fn retain_runs(&self, is_kept: impl Fn(u32) -> bool) {
         let mut pieces = self.pieces.write().ignore_poison();
-        let mut index = 0;
-        while let Some((run, _, _)) = pieces.clock.get(index) {
-            match is_kept(*run) {
-                true => index += 1,
-                false => pieces.drop_at(index),
-            }
+        for key in pieces.clock.extract(|(run, ..)| !is_kept(*run)) {
+            pieces.forget(key);
         }
     }
 
@@ -308,7 +300,7 @@ fn piece_bytes(piece: &FilterPiece) -> usize {
 impl FilterPieceRows {
     fn keep(&mut self, key: PieceKey, shape: FilterShape, piece: FilterPiece, max_bytes: usize) {
         let (run, lane, number) = key;
-        if self.slot(key).is_some_and(|slot| slot.piece.is_some()) {
+        if Self::slot(&self.filters, key).is_some_and(|slot| slot.piece.is_some()) {
             // Nobody holds the lock while the file is read, so another thread may have read the same piece.
             return;
         }
@@ -337,8 +329,7 @@ impl FilterPieceRows {
             return;
         };
         if let Some(slot) = filter.pieces.get_mut(number as usize) {
-            // A new piece has no round of grace, so pieces that are used once do not displace the others.
-            *slot.is_wanted.get_mut() = false;
+            slot.used.take();
             slot.piece = Some(piece);
             filter.count += 1;
             self.clock.push(key);
@@ -349,34 +340,26 @@ impl FilterPieceRows {
         index_of_lane(self.filters.get(&run)?, lane, |held| held.lane)
     }
 
-    fn slot(&mut self, (run, lane, number): PieceKey) -> Option<&mut HeldPiece> {
-        let index = self.position(run, lane)?;
-        let filter = self.filters.get_mut(&run)?.get_mut(index)?;
-        filter.pieces.get_mut(number as usize)
+    fn slot(filters: &FiltersByRun, (run, lane, number): PieceKey) -> Option<&HeldPiece> {
+        let of_run = filters.get(&run)?;
+        let index = index_of_lane(of_run, lane, |held| held.lane)?;
+        of_run.get(index)?.pieces.get(number as usize)
     }
 
-    /// Drops the next piece that no probe has used since the hand passed it last. A piece that was used
-    /// gets another round.
+    /// Drops the next piece that no probe has used since the hand passed it last.
     fn drop_one(&mut self) {
-        loop {
-            if self.hand >= self.clock.len() {
-                self.hand = 0;
-            }
-            let Some(key) = self.clock.get(self.hand).copied() else {
-                return;
-            };
-            let slot = self.slot(key);
-            if !slot.is_some_and(|slot| std::mem::take(slot.is_wanted.get_mut())) {
-                break;
-            }
-            self.hand += 1;
+        let Self { filters, clock, .. } = self;
+        let take_mark =
+            |key: &PieceKey| Self::slot(filters, *key).is_some_and(|slot| slot.used.take());
+        // The hand may have to pass all of them, from where it is to the end and from the beginning.
+        let dropped = (0..3).find_map(|_| clock.pop_unused(take_mark));
+        if let Some(key) = dropped {
+            self.forget(key);
         }
-        self.drop_at(self.hand);
     }
 
-    /// Drops the piece at an index of the clock; the last one takes its place there.
-    fn drop_at(&mut self, index: usize) {
-        let (run, lane, number) = self.clock.swap_remove(index);
+    /// Forgets a piece that the clock has no more.
+    fn forget(&mut self, (run, lane, number): PieceKey) {
         let Some(filters) = self.filters.get_mut(&run) else {
             return;
         };

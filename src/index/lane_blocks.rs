@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::engine::{AccessGuard, Cursor, EngineResult, ReadableTable, RowInPage};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{
     Block, BlockKey, Posting, VerifiedHeader, block_key, checksum, split_block_key,
 };
@@ -144,8 +144,8 @@ where
 
     fn keep(&self, header: VerifiedHeader, value: &[u8]) -> Option<Arc<CachedBlock>> {
         let (sources, access) = self.sources?;
-        let of = (self.lane.run, self.lane.summary.lane);
-        sources.blocks.keep(of, header, value, access)
+        let (run, lane) = (self.lane.run, self.lane.summary.lane);
+        sources.blocks.keep(run, lane, header, value, access)
     }
 
     /// Returns the header of the block in a row if the row is a good one of this lane.
@@ -184,17 +184,17 @@ where
             None => *self.table.insert((self.open)()?),
         };
         let mut cursor = table.lower_bound(Bound::Included(&start)).engine()?;
-        let row = cursor.next().engine()?;
-        let row = row.filter(|(key, _)| is_of(key.value(), run, lane));
+        let next = cursor.next().engine()?;
+        let row = next.filter(|(key, _)| is_of(key.value(), run, lane));
         let last = row.as_ref().map(|(key, _)| split_block_key(key.value()).2);
         self.cursor = last.map(|last| (cursor, last));
         Ok(row)
     }
 
-    /// The error of a block whose postings are out of order.
-    pub(super) fn unordered(&self, block: &Block<'_>, detail: String) -> Error {
+    /// Returns the name of a block in errors.
+    pub(super) fn place(&self, block: &Block<'_>) -> String {
         let key = block_key(self.lane.run, self.lane.summary.lane, block.last());
-        Error::corrupt(checksum::place(self.lane.table_name, &key), detail)
+        checksum::place(self.lane.table_name, &key)
     }
 }
 

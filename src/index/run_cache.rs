@@ -1,5 +1,7 @@
 //! The memory in which filters and blocks of runs are kept, and places of blocks in the file.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use crate::engine::{EngineResult, PageFinder, PagePlace, ReadableTable, RowInPage};
 use crate::error::Result;
 use crate::format::{FilterKey, FilterPiece, filter_key};
@@ -7,7 +9,6 @@ use crate::index::block_cache::BlockCache;
 use crate::index::filter_cache::{FilterCache, FilterOf, FilterReader};
 use crate::index::filter_writer::missing_piece;
 use crate::index::page_places::{PagePlaces, RunRow};
-use crate::index::pass_rate::PassRate;
 use crate::index::run::Value;
 
 /// Places may take this part of the memory in any case, and half of what filters leave if that is more. A place of 24
@@ -88,15 +89,6 @@ fn max_place_bytes(max_bytes: usize, filter_bytes: usize) -> usize {
     (left / 2).max(max_bytes / PLACES_SHARE)
 }
 
-#[cfg(test)]
-impl<'c> BlockSources<'c> {
-    /// Gives what is in memory alone.
-    pub(super) fn memory(blocks: &'c BlockCache) -> Self {
-        let file = None;
-        Self { blocks, file }
-    }
-}
-
 impl RunCache {
     pub(crate) fn new(max_bytes: usize, max_filter_bytes: usize) -> Self {
         Self {
@@ -174,8 +166,8 @@ impl RunCache {
         let piece = match at_place {
             Some((_, piece)) => piece,
             None => {
-                let row = open()?.get(&key).engine()?;
-                let row = row.ok_or_else(|| missing_piece(run, lane, number))?;
+                let found = open()?.get(&key).engine()?;
+                let row = found.ok_or_else(|| missing_piece(run, lane, number))?;
                 let piece = FilterPiece::decode(&key, shape, row.value())?;
                 read.into_iter().for_each(RowRead::learn);
                 piece
@@ -208,6 +200,7 @@ impl RunCache {
 
     /// Gives places what filters leave to them, and blocks what both leave.
     fn share(&self) {
+        // Blocks come last: a byte of a filter or a place spares more reads than a byte of a block.
         let filter_bytes = self.filters.size_bytes();
         let max_place_bytes = max_place_bytes(self.max_bytes, filter_bytes);
         self.places.set_max_bytes(max_place_bytes);
@@ -224,5 +217,61 @@ impl RunCache {
     /// Bytes of blocks and of their places held.
     pub(crate) fn block_bytes(&self) -> u64 {
         self.blocks.size_bytes() + self.places.size_bytes() as u64
+    }
+}
+
+/// A rate of 1.
+const ALL: u32 = 1 << 16;
+
+/// An answer counts this part of the rate, and the answers before it the rest.
+const WEIGHT: u32 = 32;
+
+/// The share of the latest questions to filters that these let pass. A question about a lane that has the code in
+/// question counts as one, whether its filter was asked or not.
+///
+/// Threads may overwrite what others note: the rate is a guess in any case, on which no answer depends.
+#[derive(Debug, Default)]
+pub(crate) struct PassRate(AtomicU32);
+
+impl PassRate {
+    pub(crate) fn note(&self, has_passed: bool) {
+        let rate = self.0.load(Ordering::Relaxed);
+        let next = match has_passed {
+            true => rate + (ALL - rate) / WEIGHT,
+            false => rate - rate / WEIGHT,
+        };
+        self.0.store(next, Ordering::Relaxed);
+    }
+
+    /// Returns true if more than three in four pass.
+    pub(crate) fn is_high(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > ALL / 4 * 3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Number of answers until the rate is high, or low.
+    fn until(is_high: bool, rate: &PassRate) -> u32 {
+        let mut notes = 0;
+        while rate.is_high() != is_high {
+            rate.note(is_high);
+            notes += 1;
+        }
+        notes
+    }
+
+    #[test]
+    fn the_rate_follows_the_latest_answers() {
+        let rate = PassRate::default();
+        // After n answers that pass it is 1 - (31 / 32)ⁿ: beyond 3 / 4 after 44. Each answer is rounded down.
+        assert!((44..=46).contains(&until(true, &rate)));
+        (0..1_000).for_each(|_| rate.note(true));
+        // (31 / 32)ⁿ is below 3 / 4 after 10.
+        assert!((8..=10).contains(&until(false, &rate)));
+        (0..1_000).for_each(|number| rate.note(number % 2 == 0));
+        assert!(!rate.is_high());
     }
 }
