@@ -5,15 +5,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::build::bulk_store::BulkStore;
-use crate::build::estimate::code_bits;
-use crate::build::lane_postings::{MergeCount, Postings};
+use crate::build::lane_postings::{LaneWritten, write_lanes};
 use crate::build::options::{BulkOptions, DuplicateKeys};
-use crate::build::repeated::{FirstOfEachKey, LastOfEachKey};
-use crate::build::sort::{MergedLanes, Sorter, merge_lanes};
+use crate::build::repeated::OneOfEachKey;
+use crate::build::sort::Sorter;
 use crate::engine::folder_of;
 use crate::engine::{TemporaryFile, must_not_exist};
 use crate::error::{Error, Result};
-use crate::format::{LaneSummary, Posting};
+use crate::format::Posting;
 use crate::invariant::{OrBug, invariant};
 use crate::lanes::LaneCode;
 use crate::schema::Schema;
@@ -118,18 +117,11 @@ pub(crate) fn bulk_build<'w>(
 impl<'w> BulkBuild<'w> {
     fn begin(target: &Path, schema: Schema, options: &BulkOptions) -> Result<Self> {
         must_not_exist(target, options.store.shared_files())?;
-        let code_bits = code_bits(&schema)?;
+        let sorter = options.sorter(&schema, target)?;
         let folder = folder_of(target);
         let (path, store) = TemporaryFile::create(&folder, options.store.shared_files(), |path| {
             BulkStore::create(path, schema.clone(), &options.store)
         })?;
-        let sorter = Sorter::new(
-            &code_bits,
-            schema.containment().is_some(),
-            options.memory_bytes,
-            options.sorting_threads(),
-            options.temp_dir.as_deref().unwrap_or(&folder),
-        );
         Ok(Self {
             target: target.into(),
             duplicate_keys: options.duplicate_keys,
@@ -317,14 +309,21 @@ impl<'w> BulkBuild<'w> {
         self.sorter.finish(watch)?;
         let mut repeated = Tombstones::default();
         let mut equal = self.store.equal_collector();
-        let lanes = LaneWriters {
+        let mut writer = LaneWriter {
             store: &mut self.store,
             repeated: &mut repeated,
             equal: &mut equal,
             duplicate_keys: self.duplicate_keys,
-            count: MergeCount::new(self.sorter.postings(), watch)?,
-        }
-        .write(&self.sorter)?;
+        };
+        let lanes = write_lanes(&self.sorter, watch, |lane, postings| {
+            // The keys come first: they decide whose postings are left out of the other lanes.
+            let written = match lane {
+                0 => writer.write_keys(postings)?,
+                lane => writer.write_lane(lane, postings)?,
+            };
+            writer.store.commit_written()?;
+            Ok(written)
+        })?;
         self.leave_out(&repeated, watch, on_duplicate)?;
         self.store.note_equal(equal)?;
         let (spills, spilled_bytes) = (self.sorter.spills(), self.sorter.spilled_bytes());
@@ -373,76 +372,48 @@ impl<'w> BulkBuild<'w> {
     }
 }
 
-/// The writing of all lanes.
-struct LaneWriters<'a, 'w> {
+/// Writes the lanes of a build.
+struct LaneWriter<'a> {
     store: &'a mut BulkStore,
     repeated: &'a mut Tombstones,
     equal: &'a mut EqualCollector,
     duplicate_keys: DuplicateKeys,
-    count: MergeCount<'a, 'w>,
 }
 
-impl LaneWriters<'_, '_> {
-    fn write(mut self, sorter: &Sorter) -> Result<Vec<LaneSummary>> {
-        let lanes = sorter.lanes()?;
-        let sorted = sorter.sorted();
-        let summaries = merge_lanes(&sorted, lanes, sorter.threads(), |merged| {
-            // The keys come first: they decide whose postings are left out of the other lanes.
-            let mut summaries = Vec::with_capacity(lanes.into());
-            for lane in 0..lanes {
-                let (summary, left_out) = match lane {
-                    0 => self.write_keys(merged)?,
-                    lane => self.write_lane(lane, merged)?,
-                };
-                let (written, given) = (summary.postings, sorted.lane_postings(lane.into())?);
-                invariant!(
-                    written + left_out == given,
-                    "lane {lane}: wrote {written} and left out {left_out} of {given} postings"
-                );
-                summaries.push(summary);
-                self.store.commit_written()?;
-            }
-            Ok(summaries)
-        })?;
-        self.count.finish()?;
-        Ok(summaries)
-    }
-
-    /// Writes the lane of keys. Returns its summary, and the number of postings left out.
-    fn write_keys(&mut self, merged: &MergedLanes) -> Result<(LaneSummary, u64)> {
-        let refuses = self.duplicate_keys == DuplicateKeys::Refuse;
-        let postings = Postings::new(merged.lane(0)?, &mut self.count);
+impl LaneWriter<'_> {
+    /// Writes the lane of keys.
+    fn write_keys(
+        &mut self,
+        postings: impl Iterator<Item = Result<Posting>>,
+    ) -> Result<LaneWritten> {
         let store = &*self.store;
         let key_of = |id| store.key(id);
-        if self.duplicate_keys == DuplicateKeys::KeepLast {
-            let lasts = LastOfEachKey::new(postings, &key_of, self.repeated);
-            let summary = self.store.write_lane(0, lasts, self.equal)?;
-            return Ok((summary, self.repeated.len()));
-        }
-        let mut firsts = FirstOfEachKey::new(postings, &key_of, self.repeated, refuses);
-        let summary = self.store.write_lane(0, &mut firsts, self.equal)?;
-        if refuses {
-            firsts.refusal()?;
-        }
-        Ok((summary, self.repeated.len()))
+        let mut kept = OneOfEachKey::new(postings, self.duplicate_keys, &key_of, self.repeated);
+        let summary = store.write_lane(0, &mut kept, self.equal)?;
+        kept.check()?;
+        Ok(LaneWritten {
+            summary,
+            left_out: self.repeated.len(),
+        })
     }
 
-    /// Writes another lane. Returns its summary, and the number of postings left out.
-    fn write_lane(&mut self, lane: u16, merged: &MergedLanes) -> Result<(LaneSummary, u64)> {
-        let postings = Postings::new(merged.lane(lane)?, &mut self.count);
-        if self.repeated.len() == 0 {
-            return Ok((self.store.write_lane(lane, postings, self.equal)?, 0));
-        }
+    /// Writes another lane.
+    fn write_lane(
+        &mut self,
+        lane: u16,
+        postings: impl Iterator<Item = Result<Posting>>,
+    ) -> Result<LaneWritten> {
         let mut left_out = 0;
         // This looks a document up faster than the tombstones do.
         let repeated = self.repeated.dropped(&(0..=u64::MAX));
-        let is_left_out = |posting: &Posting| repeated.contains(posting.id);
+        let has_repeated = self.repeated.len() > 0;
         let kept = postings.filter(|posting| {
-            let is_kept = !posting.as_ref().is_ok_and(is_left_out);
-            left_out += u64::from(!is_kept);
-            is_kept
+            let is_repeated = |posting: &Posting| repeated.contains(posting.id);
+            let is_left_out = has_repeated && posting.as_ref().is_ok_and(is_repeated);
+            left_out += u64::from(is_left_out);
+            !is_left_out
         });
         let summary = self.store.write_lane(lane, kept, self.equal)?;
-        Ok((summary, left_out))
+        Ok(LaneWritten { summary, left_out })
     }
 }

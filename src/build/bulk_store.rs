@@ -188,8 +188,7 @@ impl BulkStore {
 
     /// Commits what is in the tables, but not durably, and has the system begin to write it to the disk.
     pub(crate) fn commit_written(&mut self) -> Result<()> {
-        let write = self.write.take().and_then(Arc::into_inner);
-        let write = write.or_bug("a thread still has the transaction of the build")?;
+        let write = self.take_write()?;
         let store = &self.store;
         let next = store.context.run_checked(|| {
             commit_without_sync(write)?;
@@ -201,6 +200,11 @@ impl BulkStore {
             sync_ahead.ask();
         }
         Ok(())
+    }
+
+    fn take_write(&mut self) -> Result<WriteTransaction> {
+        let write = self.write.take().and_then(Arc::into_inner);
+        write.or_bug("a thread still has the transaction of the build")
     }
 
     fn write(&self) -> Result<&Arc<WriteTransaction>> {
@@ -249,8 +253,10 @@ impl BulkStore {
     ) -> Result<LaneSummary> {
         let context = &self.store.context;
         let postings = equal.collect(lane, postings);
-        let counts = (self.inserted() - self.removed, self.keys);
-        self.in_tables(|write| write_whole_lane(context, write, (RUN, lane), counts, postings))
+        let documents = self.inserted() - self.removed;
+        self.in_tables(|write| {
+            write_whole_lane(context, write, RUN, lane, documents, self.keys, postings)
+        })
     }
 
     /// Returns what collects equal documents from the lanes.
@@ -312,8 +318,7 @@ impl BulkStore {
                 .engine()?;
             Ok(())
         })?;
-        let write = self.write.take().and_then(Arc::into_inner);
-        let write = write.or_bug("a thread still has the transaction of the build")?;
+        let write = self.take_write()?;
         catch_engine_panic(|| write.commit().engine())?;
         self.close().map(|()| (documents, has_run))
     }
@@ -359,13 +364,15 @@ fn begin_write(store: &OpenStore) -> Result<WriteTransaction> {
 pub(super) fn write_whole_lane(
     context: &SharedContext,
     write: &WriteTransaction,
-    (run, lane): (u32, u16),
-    (documents, keys): (u64, u64),
+    run: u32,
+    lane: u16,
+    documents: u64,
+    keys: u64,
     postings: impl Iterator<Item = Result<Posting>>,
 ) -> Result<LaneSummary> {
     let role = context.lanes.roles().nth(lane.into());
-    let table = role.map(PostingTable::of);
-    let table = table.or_bug_with(|| format!("lane {lane} is not in the schema"))?;
+    let known = role.map(PostingTable::of);
+    let table = known.or_bug_with(|| format!("lane {lane} is not in the schema"))?;
     // Documents without features are few.
     let expected = if lane == 0 { keys } else { documents };
     let shape = filter_shape(context, lane, expected, documents, documents)?;

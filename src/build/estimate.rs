@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use crate::build::options::BulkOptions;
-use crate::build::sort::{Layout, MemoryPlan};
+use crate::build::sort::{Layout, MemoryPlan, code_bits};
 use crate::engine::file_size;
 use crate::error::{Error, Result};
-use crate::lanes::LaneRole;
 use crate::read::SnapshotView;
 use crate::schema::{Rebanding, Schema};
-use crate::sketch::KEPT_HASH_BITS;
 use crate::state::OpenStore;
 use crate::state::shape_of;
 use crate::write::filter_bits_per_document;
@@ -72,31 +70,21 @@ impl Sorting {
         let code_bits = code_bits(schema)?;
         let max_bytes = options.store.filter_cache_bytes() as u64;
         let filters = filter_bits_per_document(&schema.lane_set()?, max_bytes, documents);
-        let layouts = code_bits.iter().copied().map(Layout::for_code_bits);
-        let layouts: Vec<Layout> = layouts.collect();
+        let bits = code_bits.iter().copied();
+        let layouts: Vec<Layout> = bits.map(Layout::for_code_bits).collect();
         let has_kept_lane = schema.containment().is_some();
         let (memory_bytes, threads) = (options.memory_bytes, options.sorting_threads());
         let limits = MemoryPlan::new(&layouts, has_kept_lane, memory_bytes, threads).limits;
-        // Postings of a document in each lane.
-        let mut counts = vec![1.0; layouts.len()];
-        if let Some(last) = counts.last_mut().filter(|_| has_kept_lane) {
-            *last = kept;
+        // The bytes of a document's postings.
+        let (mut held, mut spilled, mut postings) = (0.0, 0.0, 0.0);
+        for (lane, (layout, bits)) in (1..).zip(layouts.iter().zip(&code_bits)) {
+            let is_kept_lane = has_kept_lane && lane == layouts.len();
+            let count = if is_kept_lane { kept } else { 1.0 };
+            held += count * layout.memory_bytes() as f64;
+            spilled += count * layout.spilled_bytes() as f64;
+            postings += count * f64::from(bits + 3) / 8.0;
         }
-        let per_document = |bytes: &dyn Fn(usize) -> f64| -> f64 {
-            let lanes = counts.iter().enumerate();
-            lanes.map(|(lane, count)| count * bytes(lane)).sum()
-        };
-        let layout = |lane: usize| layouts.get(lane);
-        let held = per_document(&|lane| layout(lane).map_or(0.0, |it| it.memory_bytes() as f64));
-        let spilled =
-            per_document(&|lane| layout(lane).map_or(0.0, |it| it.spilled_bytes() as f64));
-        let stored = |lane| {
-            code_bits
-                .get(lane)
-                .map_or(0.0, |bits| f64::from(bits + 3) / 8.0)
-        };
-        let postings = per_document(&stored);
-        let is_full = |max: usize| kept * documents as f64 > max as f64;
+        let is_full = |max: u64| kept * documents as f64 > max as f64;
         let spills = documents > limits.documents || limits.kept_postings.is_some_and(is_full);
         let largest = if has_kept_lane { kept } else { 1.0 };
         let scratch = (held / layouts.len().max(1) as f64).max(8.0 * largest);
@@ -123,8 +111,8 @@ fn kept_per_document(view: &SnapshotView) -> f64 {
         return 0.0;
     };
     let version = &view.inner.version;
-    let in_runs = version.runs.descriptors().filter_map(|run| run.lane(lane));
-    let in_runs = in_runs.map(|summary| summary.postings);
+    let summaries = version.runs.descriptors().filter_map(|run| run.lane(lane));
+    let in_runs = summaries.map(|summary| summary.postings);
     let postings = in_runs.fold(version.memtable.lane_postings(lane), u64::saturating_add);
     postings as f64 / view.len().max(1) as f64
 }
@@ -217,18 +205,6 @@ impl BulkOptions {
             temporary_bytes: sorting.temporary_bytes,
         })
     }
-}
-
-/// Returns the number of bits of the codes of each lane.
-pub(super) fn code_bits(schema: &Schema) -> Result<Vec<u32>> {
-    let band_bits = schema.minhash().map_or(64, |minhash| minhash.code_bits());
-    let roles = schema.lane_set()?.roles();
-    let bits = roles.map(|role| match role {
-        LaneRole::Band(_) => u32::from(band_bits),
-        LaneRole::Key | LaneRole::Table(_) => u64::BITS,
-        LaneRole::Kept => u32::from(KEPT_HASH_BITS),
-    });
-    Ok(bits.collect())
 }
 
 #[cfg(test)]

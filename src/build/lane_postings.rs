@@ -1,81 +1,85 @@
-//! Iterates over the merged postings of a lane, and tells the progress.
+//! Writes all lanes while they are merged, and reports the progress.
 
-use std::vec;
-
-use crate::build::sort::LaneChunks;
+use crate::build::sort::{LaneChunks, Sorter, merge_lanes};
 use crate::error::Result;
-use crate::format::Posting;
+use crate::format::{LaneSummary, Posting};
+use crate::index::{ChunkIter, PostingChunks};
 use crate::invariant::invariant;
 use crate::types::{Phase, Watch};
 
 /// The merge of all lanes: postings so far, of those that were pushed.
-pub(super) struct MergeCount<'a, 'w> {
+struct MergeCount<'a, 'w> {
     watch: &'a mut Watch<'w>,
     done: u64,
     total: u64,
 }
 
-impl<'a, 'w> MergeCount<'a, 'w> {
-    pub(super) fn new(total: u64, watch: &'a mut Watch<'w>) -> Result<Self> {
-        watch.tell(Phase::WritingPostings, 0, total)?;
-        Ok(Self {
-            watch,
-            done: 0,
-            total,
-        })
-    }
-
+impl MergeCount<'_, '_> {
     fn add(&mut self, postings: usize) -> Result<()> {
         self.done += postings as u64;
         self.watch
             .tell(Phase::WritingPostings, self.done, self.total)
     }
-
-    /// Checks that the lanes together had as many postings as were pushed.
-    pub(super) fn finish(self) -> Result<()> {
-        let (done, total) = (self.done, self.total);
-        invariant!(done == total, "merged {done} of {total} postings");
-        Ok(())
-    }
 }
 
-/// The postings of a lane; progress is reported after each chunk.
-pub(super) struct Postings<'a, 'c, 'w> {
+/// The merged chunks of a lane; progress is reported after each.
+pub(super) struct CountedChunks<'a, 'c, 'w> {
     chunks: LaneChunks<'a>,
-    chunk: vec::IntoIter<Posting>,
     count: &'a mut MergeCount<'c, 'w>,
 }
 
-impl<'a, 'c, 'w> Postings<'a, 'c, 'w> {
-    pub(crate) fn new(chunks: LaneChunks<'a>, count: &'a mut MergeCount<'c, 'w>) -> Self {
-        Self {
-            chunks,
-            chunk: Vec::new().into_iter(),
-            count,
+impl PostingChunks for CountedChunks<'_, '_, '_> {
+    fn read(&mut self, postings: &mut Vec<Posting>) -> Result<()> {
+        let before = postings.len();
+        self.chunks.read(postings)?;
+        match postings.len() - before {
+            0 => Ok(()),
+            read => self.count.add(read),
         }
-    }
-
-    fn next_chunk(&mut self) -> Option<Result<Posting>> {
-        let chunk = match self.chunks.next()? {
-            Ok(chunk) => chunk,
-            Err(error) => return Some(Err(error)),
-        };
-        if let Err(error) = self.count.add(chunk.len()) {
-            return Some(Err(error));
-        }
-        self.chunk = chunk.into_iter();
-        self.chunk.next().map(Ok)
     }
 }
 
-impl Iterator for Postings<'_, '_, '_> {
-    type Item = Result<Posting>;
+/// A lane on its way into a store.
+pub(super) struct LaneWritten {
+    pub(super) summary: LaneSummary,
+    /// Number of postings that were left out.
+    pub(super) left_out: u64,
+}
 
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.chunk.next() {
-            Some(posting) => Some(Ok(posting)),
-            None => self.next_chunk(),
+/// Writes all lanes, one after the other: `write` takes the number of a lane and its postings.
+///
+/// # Errors
+/// [`Error::Bug`](crate::Error::Bug) if postings get lost, and what merging and `write` fail with.
+pub(super) fn write_lanes(
+    sorter: &Sorter,
+    watch: &mut Watch<'_>,
+    mut write: impl FnMut(u16, ChunkIter<CountedChunks<'_, '_, '_>>) -> Result<LaneWritten>,
+) -> Result<Vec<LaneSummary>> {
+    let (lanes, sorted, total) = (sorter.lanes()?, sorter.sorted(), sorter.postings());
+    watch.tell(Phase::WritingPostings, 0, total)?;
+    let mut count = MergeCount {
+        watch,
+        done: 0,
+        total,
+    };
+    let summaries = merge_lanes(&sorted, lanes, sorter.threads(), |merged| {
+        let mut summaries = Vec::with_capacity(lanes.into());
+        for lane in 0..lanes {
+            let chunks = CountedChunks {
+                chunks: merged.lane(lane)?,
+                count: &mut count,
+            };
+            let LaneWritten { summary, left_out } = write(lane, ChunkIter::new(chunks))?;
+            let (written, given) = (summary.postings, sorted.lane_postings(lane.into())?);
+            invariant!(
+                written + left_out == given,
+                "lane {lane}: wrote {written} and left out {left_out} of {given} postings"
+            );
+            summaries.push(summary);
         }
-    }
+        Ok(summaries)
+    })?;
+    let done = count.done;
+    invariant!(done == total, "merged {done} of {total} postings");
+    Ok(summaries)
 }

@@ -18,4 +18,4 @@ pub use estimate::BuildEstimate;
 pub use options::{BulkOptions, DuplicateKeys};
 pub use reband::RebandReport;
 pub(crate) use reband::reband_file;
-pub(crate) use repeated::{FirstOfEachKey, LastOfEachKey};
+pub(crate) use repeated::OneOfEachKey;

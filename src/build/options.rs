@@ -1,9 +1,13 @@
 //! The options of an offline build.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::build::sort::{Sorter, code_bits};
+use crate::engine::folder_of;
+use crate::error::Result;
 use crate::options::StoreOptions;
+use crate::schema::Schema;
 
 /// Minimum memory limit, in bytes; a lower one is raised to it.
 const MIN_MEMORY_BYTES: u64 = 1 << 20;
@@ -157,6 +161,18 @@ impl BulkOptions {
 
     pub(crate) fn duplicate_keys_rule(&self) -> DuplicateKeys {
         self.duplicate_keys
+    }
+
+    /// Returns what sorts the postings of a store with this schema, at this path.
+    pub(super) fn sorter(&self, schema: &Schema, path: &Path) -> Result<Sorter> {
+        let own_folder = folder_of(path);
+        Ok(Sorter::new(
+            &code_bits(schema)?,
+            schema.containment().is_some(),
+            self.memory_bytes,
+            self.sorting_threads(),
+            self.temp_dir.as_deref().unwrap_or(&own_folder),
+        ))
     }
 
     pub(super) fn sorting_threads(&self) -> usize {

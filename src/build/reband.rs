@@ -3,19 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::build::estimate::{BuildEstimate, code_bits, estimate_reband};
-use crate::build::lane_postings::{MergeCount, Postings};
+use crate::build::estimate::{BuildEstimate, estimate_reband};
+use crate::build::lane_postings::{LaneWritten, write_lanes};
 use crate::build::options::BulkOptions;
 use crate::build::reband_store::RebandStore;
-use crate::build::sort::{Sorter, merge_lanes};
-use crate::engine::folder_of;
+use crate::build::sort::Sorter;
 use crate::error::Result;
-use crate::format::LaneSummary;
-use crate::invariant::invariant;
 use crate::schema::{Rebanding, Schema};
 use crate::state;
 use crate::types::{Operation, Phase, Report, Watch};
-use crate::write::EqualCollector;
 
 /// The store that is to be rebanded, and how.
 pub struct RebandRequest {
@@ -149,19 +145,17 @@ fn reband(
         report.size_after_bytes = store.commit(None)?;
         return Ok(report);
     }
-    let folder = options.temp_dir.clone();
-    let mut sorter = Sorter::new(
-        &code_bits(store.schema())?,
-        store.schema().containment().is_some(),
-        options.memory_bytes,
-        options.sorting_threads(),
-        &folder.unwrap_or_else(|| folder_of(path)),
-    );
+    let mut sorter = options.sorter(store.schema(), path)?;
     read(&mut store, &mut sorter, watch)?;
     sorter.finish(watch)?;
     store.begin()?;
     let mut equal = store.equal_collector();
-    let lanes = write(&store, &sorter, &mut equal, watch)?;
+    let lanes = write_lanes(&sorter, watch, |lane, postings| {
+        Ok(LaneWritten {
+            summary: store.write_lane(lane, postings, &mut equal)?,
+            left_out: 0,
+        })
+    })?;
     store.note_equal(equal)?;
     report.postings = sorter.postings();
     report.spills = sorter.spills();
@@ -181,32 +175,4 @@ fn read(store: &mut RebandStore, sorter: &mut Sorter, watch: &mut Watch<'_>) -> 
         sorter.push(id, codes)
     })?;
     watch.tell(Phase::ReadingDocuments, documents, total)
-}
-
-/// Writes all lanes.
-fn write(
-    store: &RebandStore,
-    sorter: &Sorter,
-    equal: &mut EqualCollector,
-    watch: &mut Watch<'_>,
-) -> Result<Vec<LaneSummary>> {
-    let mut count = MergeCount::new(sorter.postings(), watch)?;
-    let lanes = sorter.lanes()?;
-    let sorted = sorter.sorted();
-    let summaries = merge_lanes(&sorted, lanes, sorter.threads(), |merged| {
-        let mut summaries = Vec::with_capacity(lanes.into());
-        for lane in 0..lanes {
-            let postings = Postings::new(merged.lane(lane)?, &mut count);
-            let summary = store.write_lane(lane, postings, equal)?;
-            let (written, given) = (summary.postings, sorted.lane_postings(lane.into())?);
-            invariant!(
-                written == given,
-                "lane {lane}: wrote {written} of {given} postings"
-            );
-            summaries.push(summary);
-        }
-        Ok(summaries)
-    })?;
-    count.finish()?;
-    Ok(summaries)
 }

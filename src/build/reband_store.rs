@@ -101,8 +101,8 @@ impl RebandStore {
                 .open_table(DOCUMENTS)
                 .engine()?;
             for entry in documents_table.range(..state.next_id).engine()? {
-                let (id, row) = entry.engine()?;
-                let id = id.value();
+                let (key, row) = entry.engine()?;
+                let id = key.value();
                 if dead.contains(id) {
                     continue;
                 }
@@ -178,8 +178,8 @@ impl RebandStore {
     }
 
     fn in_tables<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T>) -> Result<T> {
-        let write = self.write.as_ref();
-        let write = write.or_bug("a transaction that has begun")?.get()?;
+        let begun = self.write.as_ref().or_bug("a transaction that has begun")?;
+        let write = begun.get()?;
         self.store.context.run_checked(|| run(write))
     }
 
@@ -193,8 +193,8 @@ impl RebandStore {
         let run = self.version.state.next_run;
         let postings = equal.collect(lane, postings);
         self.in_tables(|write| {
-            let counts = (self.documents(), self.keys);
-            write_whole_lane(&self.context, write, (run, lane), counts, postings)
+            let (context, documents) = (&self.context, self.documents());
+            write_whole_lane(context, write, run, lane, documents, self.keys, postings)
         })
     }
 

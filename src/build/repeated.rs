@@ -1,7 +1,10 @@
 //! Finds repeated keys while the key lane is merged: equal keys have equal codes, so they are adjacent.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::iter::Peekable;
 
+use crate::build::options::DuplicateKeys;
 use crate::error::{Error, Result};
 use crate::format::Posting;
 use crate::invariant::{OrBug, invariant};
@@ -11,55 +14,39 @@ use crate::types::DocumentId;
 /// Reads the key of a document.
 type KeyOf<'a> = dyn Fn(u64) -> Result<Option<Vec<u8>>> + 'a;
 
-/// Notes a document that is left out.
-fn leave_out(repeated: &mut Tombstones, id: u64) -> Result<()> {
-    invariant!(!repeated.contains(id), "document {id} repeats a key twice");
-    repeated.insert(id);
-    Ok(())
-}
-
-/// A document of the current code that is the first with its key.
-struct FirstDocument {
-    id: u64,
-    /// Read when a second document has the code.
-    key: Option<Vec<u8>>,
-}
-
-/// Iterates over the postings of the key lane; of documents with equal keys only the first stays.
-pub(crate) struct FirstOfEachKey<'a, I> {
-    postings: I,
+/// Iterates over the postings of the key lane; of documents with equal keys the first or the last stays.
+pub(crate) struct OneOfEachKey<'a, I: Iterator> {
+    postings: Peekable<I>,
+    rule: DuplicateKeys,
     key_of: &'a KeyOf<'a>,
     repeated: &'a mut Tombstones,
-    code: u64,
-    /// All different: those that share the code by chance are few.
-    first_documents: Vec<FirstDocument>,
+    /// The postings of the current code that stay, the next one last.
+    kept: Vec<Posting>,
     /// The repetition that came first in the build, and the id of the document that it repeats.
     earliest: Option<(u64, u64)>,
-    /// True if only the earliest repetition matters, so that later ones are skipped.
-    stops_at_earliest: bool,
 }
 
-impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
+impl<'a, I: Iterator<Item = Result<Posting>>> OneOfEachKey<'a, I> {
     pub(crate) fn new(
         postings: I,
+        rule: DuplicateKeys,
         key_of: &'a KeyOf<'a>,
         repeated: &'a mut Tombstones,
-        stops_at_earliest: bool,
     ) -> Self {
         Self {
-            postings,
+            postings: postings.peekable(),
+            rule,
             key_of,
             repeated,
-            code: 0,
-            first_documents: Vec::new(),
+            kept: Vec::new(),
             earliest: None,
-            stops_at_earliest,
         }
     }
 
-    /// Returns an error that names the earliest repetition, if there was any.
-    pub(crate) fn refusal(&self) -> Result<()> {
-        let Some((second, first)) = self.earliest else {
+    /// Returns an error that names the earliest repetition, if there was any and the rule refuses it.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Some((second, first)) = self.earliest.filter(|_| self.rule == DuplicateKeys::Refuse)
+        else {
             return Ok(());
         };
         Err(Error::KeyTwice {
@@ -69,117 +56,53 @@ impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
         })
     }
 
-    /// Returns whether an earlier document has the key of this one.
-    fn is_repeated(&mut self, posting: Posting) -> Result<bool> {
-        if self.first_documents.is_empty() || self.code != posting.code {
-            self.code = posting.code;
-            self.first_documents.clear();
-            self.first_documents.push(FirstDocument {
-                id: posting.id,
-                key: None,
-            });
-            return Ok(false);
-        }
-        let later = self.earliest.is_some_and(|(second, _)| second < posting.id);
-        if self.stops_at_earliest && later {
-            return Ok(false);
-        }
-        let key = (self.key_of)(posting.id)?;
-        for first in &mut self.first_documents {
-            if first.key.is_none() {
-                first.key = (self.key_of)(first.id)?;
-            }
-            if first.key == key {
-                if !later {
-                    self.earliest = Some((posting.id, first.id));
-                }
-                return Ok(true);
-            }
-        }
-        self.first_documents.push(FirstDocument {
-            id: posting.id,
-            key,
-        });
-        Ok(false)
-    }
-}
-
-impl<I: Iterator<Item = Result<Posting>>> Iterator for FirstOfEachKey<'_, I> {
-    type Item = Result<Posting>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let posting = match self.postings.next()? {
-                Ok(posting) => posting,
-                failed => return Some(failed),
-            };
-            match self.is_repeated(posting) {
-                Ok(false) => return Some(Ok(posting)),
-                Ok(true) => {
-                    if let Err(error) = leave_out(self.repeated, posting.id) {
-                        return Some(Err(error));
-                    }
-                }
-                Err(error) => return Some(Err(error)),
-            }
-        }
-    }
-}
-
-/// Iterates over the postings of the key lane; of documents with equal keys only the last stays.
-pub(crate) struct LastOfEachKey<'a, I: Iterator> {
-    postings: std::iter::Peekable<I>,
-    key_of: &'a KeyOf<'a>,
-    repeated: &'a mut Tombstones,
-    /// The postings of the current code that stay, the next one last.
-    kept: Vec<Posting>,
-}
-
-impl<'a, I: Iterator<Item = Result<Posting>>> LastOfEachKey<'a, I> {
-    pub(crate) fn new(postings: I, key_of: &'a KeyOf<'a>, repeated: &'a mut Tombstones) -> Self {
-        Self {
-            postings: postings.peekable(),
-            key_of,
-            repeated,
-            kept: Vec::new(),
-        }
-    }
-
     /// Takes all postings of the next code. Keys are read only where a code comes twice.
     fn fill(&mut self) -> Result<()> {
         let Some(first) = self.postings.next().transpose()? else {
             return Ok(());
         };
-        self.kept.push(first);
+        // Documents of different keys that share the code by chance are few.
+        let mut by_key = BTreeMap::new();
         let is_same = |next: &Result<Posting>| {
             next.as_ref()
                 .map_or(true, |posting| posting.code == first.code)
         };
         while let Some(next) = self.postings.next_if(is_same) {
-            self.kept.push(next?);
-        }
-        if self.kept.len() > 1 {
-            self.keep_last_of_each()?;
-        }
-        self.kept.reverse();
-        Ok(())
-    }
-
-    fn keep_last_of_each(&mut self) -> Result<()> {
-        let mut last_by_key = BTreeMap::new();
-        for posting in std::mem::take(&mut self.kept) {
-            let key = (self.key_of)(posting.id)?;
-            if let Some(earlier) = last_by_key.insert(key, posting) {
-                leave_out(self.repeated, earlier.id)?;
+            let posting = next?;
+            // After a refusal only an earlier repetition matters.
+            let is_later = self.earliest.is_some_and(|(second, _)| second < posting.id);
+            if is_later && self.rule == DuplicateKeys::Refuse {
+                continue;
+            }
+            if by_key.is_empty() {
+                by_key.insert((self.key_of)(first.id)?, first);
+            }
+            match by_key.entry((self.key_of)(posting.id)?) {
+                Entry::Vacant(entry) => drop(entry.insert(posting)),
+                Entry::Occupied(mut entry) => {
+                    if !is_later {
+                        self.earliest = Some((posting.id, entry.get().id));
+                    }
+                    let left_out = match self.rule {
+                        DuplicateKeys::KeepLast => entry.insert(posting).id,
+                        DuplicateKeys::Refuse | DuplicateKeys::KeepFirst => posting.id,
+                    };
+                    let is_new = !self.repeated.contains(left_out);
+                    invariant!(is_new, "document {left_out} repeats a key twice");
+                    self.repeated.insert(left_out);
+                }
             }
         }
-        self.kept.extend(last_by_key.into_values());
-        self.kept.sort_unstable();
+        match by_key.is_empty() {
+            true => self.kept.push(first),
+            false => self.kept.extend(by_key.into_values()),
+        }
+        self.kept.sort_unstable_by(|a, b| b.cmp(a));
         Ok(())
     }
 }
 
-impl<I: Iterator<Item = Result<Posting>>> Iterator for LastOfEachKey<'_, I> {
+impl<I: Iterator<Item = Result<Posting>>> Iterator for OneOfEachKey<'_, I> {
     type Item = Result<Posting>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -29,12 +29,8 @@ pub(super) fn pack(
     let end = start + (count * width as usize).div_ceil(8);
     // Whole words are written, so the last one may reach beyond the end for now.
     bytes.resize(end.next_multiple_of(8) + 8, 0);
-    let mut words = bytes
-        .get_mut(start..)
-        .unwrap_or_default()
-        .as_chunks_mut::<8>()
-        .0
-        .iter_mut();
+    let (_, packed) = bytes.split_at_mut(start);
+    let mut words = packed.as_chunks_mut::<8>().0.iter_mut();
     let (mut word, mut used) = (0, 0);
     for field in fields.take(count) {
         debug_assert!(field <= mask(width));
@@ -45,7 +41,7 @@ pub(super) fn pack(
                 *slot = word.to_le_bytes();
             }
             used -= 64;
-            // What is left of a field are its upper `used` bits.
+            // What is left of a field are its upper `used` bits: none where it filled the word.
             word = field.checked_shr(width - used).unwrap_or(0);
         }
     }
@@ -70,8 +66,7 @@ pub(super) fn read_bits(bytes: &[u8], position: usize, width: u32) -> u64 {
 
 fn read_bits_slowly(bytes: &[u8], byte: usize, shift: usize, width: u32) -> u64 {
     let mut window = [0; 16];
-    let rest = bytes.get(byte..).unwrap_or_default();
-    for (to, from) in window.iter_mut().zip(rest) {
+    for (to, from) in window.iter_mut().zip(bytes.iter().skip(byte)) {
         *to = *from;
     }
     // The mask is of 64 bits, so nothing is lost.
@@ -98,15 +93,10 @@ pub(super) fn fields(bytes: &[u8], width: u32) -> impl Iterator<Item = u64> + '_
 /// Returns the 64 bits from bit `64 * index` on; bits beyond the end are zeros.
 #[inline]
 pub(super) fn read_word(bytes: &[u8], index: usize) -> u64 {
-    let rest = bytes.get(index * 8..).unwrap_or_default();
-    if let Some(chunk) = rest.first_chunk::<8>() {
-        return u64::from_le_bytes(*chunk);
+    match bytes.get(index * 8..).and_then(<[u8]>::first_chunk::<8>) {
+        Some(chunk) => u64::from_le_bytes(*chunk),
+        None => read_bits_slowly(bytes, index * 8, 0, 64),
     }
-    let mut window = [0; 8];
-    for (to, from) in window.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    u64::from_le_bytes(window)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::format::bits::{fields, mask, read_bits, read_word};
 use crate::format::checksum;
 use crate::format::posting::{BlockKey, NearCodes, Posting, split_block_key};
-use crate::invariant::OrBug;
+use crate::invariant::{OrBug, invariant};
 
 #[cfg(test)]
 pub(crate) use crate::format::block_encoder::encode;
@@ -106,18 +106,8 @@ impl<'v> Block<'v> {
                 "found {count} postings of {low_bits} low bits and {id_bits} id bits, expected 1 to {BLOCK_POSTINGS}, up to 63, up to 64"
             ));
         }
-        let mut numbers = numbers
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .copied()
-            .map(u64::from_le_bytes);
-        let mut number = || numbers.next().unwrap_or_default();
-        let before = Posting {
-            code: number(),
-            id: number(),
-        };
-        let (first_code, min_id) = (number(), number());
+        let [code, id, first_code, min_id] = std::array::from_fn(|index| read_word(numbers, index));
+        let before = Posting { code, id };
         let previous = (*flags == HAS_PREVIOUS).then_some(before);
         if previous.is_none() && before != Posting::lowest_of(0) {
             return Err("found a posting before the first, expected none".into());
@@ -238,16 +228,25 @@ impl<'v> Block<'v> {
         found
     }
 
-    /// Appends all postings.
+    /// Appends all postings. `place` names the block in errors.
     ///
     /// # Errors
-    /// Returns an error if the postings are not in strictly ascending order.
-    pub(crate) fn decode(&self, postings: &mut Vec<Posting>) -> Result<(), String> {
+    /// [`Error::Corrupt`] if the postings are not in strictly ascending order, and [`Error::Bug`] if the parts are
+    /// not those of a verified block.
+    pub(crate) fn decode(
+        &self,
+        postings: &mut Vec<Posting>,
+        place: impl FnOnce() -> String,
+    ) -> Result<()> {
+        // Fields beyond the end of a part would read as zeros, which are good codes and ids.
+        let fits = |part: &[u8], bits: u32| part.len() * 8 >= self.count * bits as usize;
+        let is_whole = fits(self.lower, self.low_bits) && fits(self.ids, self.id_bits);
+        invariant!(is_whole, "a block has other parts than its header says");
         let start = postings.len();
         postings.resize(start + self.count, Posting::lowest_of(0));
-        let unpacked = postings.get_mut(start..).unwrap_or_default();
+        let (_, unpacked) = postings.split_at_mut(start);
         // One part after the other: each pass is a short loop over what stays in the nearest cache.
-        self.unpack_upper(unpacked);
+        self.unpack_upper(unpacked)?;
         let lower = fields(self.lower, self.low_bits);
         for (posting, low) in unpacked.iter_mut().zip(lower) {
             // Wraps in a forged block only.
@@ -257,29 +256,34 @@ impl<'v> Block<'v> {
         for (posting, offset) in unpacked.iter_mut().zip(ids) {
             posting.id = self.min_id.wrapping_add(offset);
         }
-        let unpacked = &*unpacked;
         let follows = unpacked.first().map(Posting::rank) > self.previous.map(|p| p.rank());
         let pairs = unpacked.iter().zip(unpacked.iter().skip(1));
         let ordered = pairs.fold(follows, |ordered, (a, b)| ordered & (a.rank() < b.rank()));
         if ordered {
             return Ok(());
         }
-        Err("found postings out of order, expected strictly ascending ones".into())
+        let detail = "found postings out of order, expected strictly ascending ones";
+        Err(Error::corrupt(place(), detail))
     }
 
-    /// Decodes the upper parts of the codes into their postings.
-    fn unpack_upper(&self, postings: &mut [Posting]) {
+    /// Decodes the upper parts of the codes into their postings, of which there are as many.
+    fn unpack_upper(&self, postings: &mut [Posting]) -> Result<()> {
         let mut slots = (0..).zip(postings);
         for word_index in 0..self.upper_bits.div_ceil(64) {
             let mut word = read_word(self.upper, word_index);
-            while word != 0
-                && let Some((index, posting)) = slots.next()
-            {
+            while word != 0 {
+                let slot = slots.next();
+                let (index, posting) = slot.or_bug("a posting for each code of a block")?;
                 let position = word_index * 64 + word.trailing_zeros() as usize;
                 posting.code = ((position - index) as u64) << self.low_bits;
                 word &= word - 1;
             }
         }
+        invariant!(
+            slots.next().is_none(),
+            "a block has fewer codes than postings"
+        );
+        Ok(())
     }
 
     #[inline]
@@ -341,8 +345,7 @@ impl VerifiedHeader {
         let ids = lower + (header.count * header.low_bits as usize).div_ceil(8);
         // The upper part is read from its beginning.
         let upper = (0..(high + index) / 8 + 1).step_by(64);
-        let upper = upper.map(|place| HEADER_BYTES + place);
-        upper.chain([
+        upper.map(|place| HEADER_BYTES + place).chain([
             lower + index * header.low_bits as usize / 8,
             ids + index * header.id_bits as usize / 8,
         ])
@@ -355,20 +358,19 @@ impl VerifiedHeader {
     #[inline]
     pub(crate) fn block<'v>(&self, value: &'v [u8]) -> Result<Block<'v>> {
         let (header, of_lower) = (self.0, self.0.count * self.0.low_bits as usize);
-        let parts = value.split_last_chunk::<{ checksum::CHECKSUM_BYTES }>();
-        let parts = parts.and_then(|(body, _)| body.split_at_checked(HEADER_BYTES));
-        let parts = parts.and_then(|(_, parts)| {
+        let parts = || {
+            let (body, _) = value.split_last_chunk::<{ checksum::CHECKSUM_BYTES }>()?;
+            let (_, parts) = body.split_at_checked(HEADER_BYTES)?;
             let (upper, rest) = parts.split_at_checked(header.upper_bits.div_ceil(8))?;
             let (lower, ids) = rest.split_at_checked(of_lower.div_ceil(8))?;
-            Some((upper, lower, ids))
-        });
-        let (upper, lower, ids) = parts.or_bug("the parts of a verified block")?;
-        Ok(Block {
-            upper,
-            lower,
-            ids,
-            ..header
-        })
+            Some(Block {
+                upper,
+                lower,
+                ids,
+                ..header
+            })
+        };
+        parts().or_bug("the parts of a verified block")
     }
 }
 

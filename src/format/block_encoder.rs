@@ -133,7 +133,7 @@ impl BlockShape {
             self.span = last.code - first_code;
         }
         // The floor of the logarithm of the mean gap makes the sum of both parts the smallest.
-        self.low_bits = (self.span / self.count as u64).checked_ilog2().unwrap_or(0);
+        self.low_bits = (self.span / self.count as u64).max(1).ilog2();
         self
     }
 

@@ -80,9 +80,7 @@ fn encoded(previous: Option<Posting>, postings: &[Posting]) -> (Encoded, Vec<u8>
 fn decoded(key: &BlockKey, value: &[u8]) -> Result<Vec<Posting>> {
     let mut postings = Vec::new();
     let block = Block::parse(TABLE, key, value)?;
-    block
-        .decode(&mut postings)
-        .map_err(|detail| Error::corrupt("decode", detail))?;
+    block.decode(&mut postings, || "decode".into())?;
     Ok(postings)
 }
 
@@ -213,7 +211,41 @@ fn exercise(block: &Block<'_>) {
         assert!(block.find_range(low, u64::MAX).count() <= count);
         assert!(block.find_range(block.first_code, low).count() <= count);
     }
-    let _ = block.decode(&mut Vec::new());
+    let _ = block.decode(&mut Vec::new(), String::new);
+}
+
+/// Zeros would be good codes and ids: parts of another block must not be taken for this one's.
+#[test]
+fn parts_that_are_not_the_headers_are_a_bug() {
+    let postings = Random(4).postings(300, u64::MAX, 0, 1000);
+    let (encoded, value) = encoded(None, &postings);
+    let block = Block::parse(TABLE, &encoded.key, &value).unwrap();
+    let cases = [
+        Block {
+            upper: &[],
+            ..block
+        },
+        Block {
+            lower: &[],
+            ..block
+        },
+        Block {
+            ids: &block.ids[1..],
+            ..block
+        },
+        Block {
+            count: block.count - 1,
+            ..block
+        },
+        Block {
+            upper_bits: block.upper_bits - 64,
+            ..block
+        },
+    ];
+    for block in cases {
+        let decoded = block.decode(&mut Vec::new(), String::new);
+        assert!(matches!(decoded, Err(Error::Bug { .. })), "{decoded:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::format::bits::{pack, read_bits, width_of};
 use crate::format::checksum;
-use crate::format::tombstones::CHUNK_DOCUMENTS;
+use crate::format::tombstones::{CHUNK_DOCUMENTS, has, put};
 
 pub(crate) const EQUAL: &str = "equal";
 
@@ -32,10 +32,7 @@ impl EqualChunk {
         digests.dedup();
         let mut noted: Box<[u8]> = [0; BITMAP_BYTES].into();
         for (id, _) in members {
-            let offset = id % CHUNK_DOCUMENTS;
-            if let Some(byte) = noted.get_mut((offset / 8) as usize) {
-                *byte |= 1 << (offset % 8);
-            }
+            put(&mut noted, *id);
         }
         let class = |(_, digest): &(u64, u128)| digests.partition_point(|other| other < digest);
         // A chunk has no more classes than documents.
@@ -49,9 +46,7 @@ impl EqualChunk {
 
     #[inline]
     pub(crate) fn contains(&self, id: u64) -> bool {
-        let offset = id % CHUNK_DOCUMENTS;
-        let byte = self.noted.get((offset / 8) as usize);
-        byte.is_some_and(|byte| byte >> (offset % 8) & 1 == 1)
+        has(&self.noted, id)
     }
 
     /// Returns the digest of a noted document.
@@ -62,8 +57,8 @@ impl EqualChunk {
         let offset = (id % CHUNK_DOCUMENTS) as usize;
         let (before, rest) = self.noted.split_at_checked(offset / 8)?;
         let in_byte = rest.first()? & ((1u8 << (offset % 8)) - 1);
-        let before = before.iter().map(|byte| byte.count_ones()).sum::<u32>();
-        let position = (before + in_byte.count_ones()) as usize;
+        let bits = before.iter().chain([&in_byte]);
+        let position = bits.map(|byte| byte.count_ones() as usize).sum::<usize>();
         self.digests
             .get(usize::from(*self.classes.get(position)?))
             .copied()
@@ -97,9 +92,9 @@ impl EqualChunk {
         let first = chunk.saturating_mul(CHUNK_DOCUMENTS);
         // The last chunk is cut short by the greatest id.
         let ids = first..=first.saturating_add(CHUNK_DOCUMENTS - 1);
-        let digests = self.classes.iter();
-        let digests = digests.filter_map(|class| self.digests.get(usize::from(*class)));
-        ids.filter(|id| self.contains(*id)).zip(digests.copied())
+        let digest = |class: &u16| self.digests.get(usize::from(*class)).copied();
+        let noted = ids.filter(|id| self.contains(*id));
+        noted.zip(self.classes.iter().filter_map(digest))
     }
 
     pub(crate) fn encode(&self, chunk: u64) -> Vec<u8> {
@@ -131,8 +126,8 @@ impl EqualChunk {
         let count = usize::from(u16::from_le_bytes([low, high]));
         let (digests, rest) = rest.split_at_checked(count * DIGEST_BYTES)?;
         let (noted, rest) = rest.split_at_checked(BITMAP_BYTES)?;
-        let digests = digests.as_chunks::<DIGEST_BYTES>().0.iter();
-        let digests: Vec<u128> = digests.map(|bytes| u128::from_le_bytes(*bytes)).collect();
+        let (chunks, _) = digests.as_chunks::<DIGEST_BYTES>();
+        let digests: Vec<u128> = chunks.iter().copied().map(u128::from_le_bytes).collect();
         let documents = noted.iter().map(|byte| byte.count_ones() as usize).sum();
         let width = class_width(count);
         let class = |index| read_bits(rest, index * width as usize, width) as u16;

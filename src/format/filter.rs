@@ -48,13 +48,10 @@ pub(crate) type FilterKey = [u8; 10];
 
 /// Returns the key of a piece.
 pub(crate) fn filter_key(run: u32, lane: u16, piece: u32) -> FilterKey {
-    let mut key = [0; 10];
-    let fields = run.to_be_bytes().into_iter().chain(lane.to_be_bytes());
-    let fields = fields.chain(piece.to_be_bytes());
-    for (byte, field) in key.iter_mut().zip(fields) {
-        *byte = field;
-    }
-    key
+    let [a, b, c, d] = run.to_be_bytes();
+    let [e, f] = lane.to_be_bytes();
+    let [g, h, i, j] = piece.to_be_bytes();
+    [a, b, c, d, e, f, g, h, i, j]
 }
 
 /// Returns the run, lane and number of a piece, from its key.
@@ -90,11 +87,11 @@ impl FilterShape {
             .saturating_mul(bits_per_posting)
             .div_ceil(block_bits);
         let pieces = blocks.div_ceil(MAX_BLOCKS.into()).clamp(1, u32::MAX.into());
-        let blocks = blocks.div_ceil(pieces).clamp(1, MAX_BLOCKS.into());
-        // Both are within their types: they have just been clamped.
+        let of_piece = blocks.div_ceil(pieces).clamp(1, MAX_BLOCKS.into());
         Self {
-            pieces: u32::try_from(pieces).unwrap_or(u32::MAX),
-            blocks: u16::try_from(blocks).unwrap_or(MAX_BLOCKS),
+            // Both are within their types: they have just been clamped.
+            pieces: pieces as u32,
+            blocks: of_piece as u16,
             set_bits: if bits_per_posting < MIN_BITS_FOR_EIGHT {
                 4
             } else {

@@ -1,6 +1,8 @@
 //! The kept hashes of a signature, and where they stand, packed.
 
 use super::bits::{fields, mask, pack, read_word, width_of};
+use crate::error::Result;
+use crate::invariant::{OrBug, at_mut};
 use crate::sketch::{KEPT_HASH_BITS, KeptShingle};
 
 /// Bytes of the count in front.
@@ -11,6 +13,9 @@ const COUNT_BYTES: usize = size_of::<u32>();
 fn low_bits(count: u32) -> u32 {
     u32::from(KEPT_HASH_BITS) - count.max(1).ilog2()
 }
+
+/// The message of a bug: no document that fits into memory has so many.
+const TOO_MANY: &str = "fewer than 2^32 kept hashes of a document";
 
 /// Bytes of `count` fields of `width` bits.
 fn packed_bytes(count: u64, width: u32) -> u64 {
@@ -23,12 +28,11 @@ fn unary_bits(count: u32) -> u64 {
 }
 
 /// Appends hashes, which ascend: their number, their low bits, and their upper parts in unary.
-pub(super) fn encode(hashes: &[u64], bytes: &mut Vec<u8>) {
-    // No document has 2^32 shingles that differ.
-    let count = u32::try_from(hashes.len()).unwrap_or(u32::MAX);
+pub(super) fn encode(hashes: &[u64], bytes: &mut Vec<u8>) -> Result<()> {
+    let count = u32::try_from(hashes.len()).ok().or_bug(TOO_MANY)?;
     bytes.extend_from_slice(&count.to_le_bytes());
     if count == 0 {
-        return;
+        return Ok(());
     }
     let low = low_bits(count);
     let low_parts = hashes.iter().map(|hash| hash & mask(low));
@@ -38,10 +42,9 @@ pub(super) fn encode(hashes: &[u64], bytes: &mut Vec<u8>) {
     bytes.resize(start + unary_bytes, 0);
     for (index, hash) in (0_u64..).zip(hashes) {
         let position = (hash >> low) + index;
-        if let Some(byte) = bytes.get_mut(start + (position / 8) as usize) {
-            *byte |= 1 << (position % 8);
-        }
+        *at_mut(bytes, start + (position / 8) as usize)? |= 1 << (position % 8);
     }
+    Ok(())
 }
 
 /// The packed hashes of a row.
@@ -93,11 +96,8 @@ impl<'a> PackedHashes<'a> {
         let low = fields(self.low, low_bits);
         // The upper part of a hash is the number of zeros before its one.
         let uppers = ones(self.unary).zip(0_u64..);
-        let uppers = uppers.map(|(position, index)| position - index);
-        let hashes = uppers
-            .zip(low)
-            .map(move |(upper, low)| upper << low_bits | low);
-        hashes.take(self.count as usize)
+        let hash = move |((position, index), low)| (position - index) << low_bits | low;
+        uppers.zip(low).map(hash).take(self.count as usize)
     }
 }
 
@@ -106,21 +106,21 @@ const MAX_POSITION_BITS: u8 = 47;
 
 /// Appends where kept shingles stand, if there are any: their number, the bits of a position, and by ascending
 /// hash their positions, each with a bit that says whether it is the last one of its hash.
-pub(super) fn encode_positions(shingles: &[KeptShingle], bytes: &mut Vec<u8>) {
+pub(super) fn encode_positions(shingles: &[KeptShingle], bytes: &mut Vec<u8>) -> Result<()> {
     let Some(&(greatest, _)) = shingles.last() else {
-        return;
+        return Ok(());
     };
     let mut by_hash: Vec<(u64, u64)> = shingles.iter().map(|&(at, hash)| (hash, at)).collect();
     by_hash.sort_unstable();
-    // No document that fits into memory has 2^32 kept shingles.
-    let count = u32::try_from(by_hash.len()).unwrap_or(u32::MAX);
+    let count = u32::try_from(by_hash.len()).ok().or_bug(TOO_MANY)?;
     bytes.extend_from_slice(&count.to_le_bytes());
     let width = width_of(greatest);
     bytes.push(width as u8);
     let next = by_hash.iter().skip(1).map(|&(hash, _)| Some(hash));
-    let placed = by_hash.iter().zip(next.chain([None]));
-    let placed = placed.map(|(&(hash, at), next)| at << 1 | u64::from(next != Some(hash)));
+    let neighbours = by_hash.iter().zip(next.chain([None]));
+    let placed = neighbours.map(|(&(hash, at), next)| at << 1 | u64::from(next != Some(hash)));
     pack(bytes, width + 1, by_hash.len(), placed);
+    Ok(())
 }
 
 /// The packed positions of a row.
@@ -171,20 +171,19 @@ impl<'a> PackedPositions<'a> {
 
     /// Iterates over the positions by ascending hash, each with whether it is the last one of its hash.
     fn iter(self) -> impl Iterator<Item = (u64, bool)> + 'a {
-        let placed = fields(self.placed, u32::from(self.width) + 1);
-        let placed = placed.map(|placed| (placed >> 1, placed & 1 == 1));
-        placed.take(self.count as usize)
+        let placed = fields(self.placed, u32::from(self.width) + 1).take(self.count as usize);
+        placed.map(|placed| (placed >> 1, placed & 1 == 1))
     }
 
     /// Returns the kept shingles of these hashes, which ascend, in the order of the document.
     pub(super) fn shingles(self, hashes: &[u64]) -> Vec<KeptShingle> {
         let mut shingles = Vec::with_capacity(self.count as usize);
-        let mut hashes = hashes.iter();
-        let mut hash = hashes.next();
+        let mut left = hashes.iter();
+        let mut hash = left.next();
         for (position, is_last) in self.iter() {
             shingles.extend(hash.map(|&hash| (position, hash)));
             if is_last {
-                hash = hashes.next();
+                hash = left.next();
             }
         }
         shingles.sort_unstable();
@@ -211,7 +210,7 @@ mod tests {
 
     fn come_back(hashes: &[u64]) -> usize {
         let mut bytes = vec![7];
-        encode(hashes, &mut bytes);
+        encode(hashes, &mut bytes).unwrap();
         let length = bytes.len() - 1;
         bytes.push(9);
         let (packed, rest) = PackedHashes::split(&bytes[1..]).unwrap();
@@ -263,7 +262,7 @@ mod tests {
             hashes.sort_unstable();
             hashes.dedup();
             let mut bytes = Vec::new();
-            encode_positions(&shingles, &mut bytes);
+            encode_positions(&shingles, &mut bytes).unwrap();
             let bits = u64::from(width_of((count - 1) * step)) + 1;
             assert_eq!(bytes.len() as u64, 5 + (count * bits).div_ceil(8));
             bytes.push(9);
@@ -289,7 +288,7 @@ mod tests {
     fn hashes_that_do_not_ascend_are_refused() {
         for hashes in [&[5, 5][..], &[1 << 43, 1 << 43], &[9, 8]] {
             let mut bytes = Vec::new();
-            encode(hashes, &mut bytes);
+            encode(hashes, &mut bytes).unwrap();
             assert!(PackedHashes::split(&bytes).is_none(), "{hashes:?}");
         }
     }

@@ -54,14 +54,14 @@ impl<'a> RowHead<'a> {
             (self.stamp > 0, HAS_STAMP),
             (self.has_payload, HAS_PAYLOAD),
         ];
-        let flags = flags.iter().filter(|(is_set, _)| *is_set);
-        bytes.push(flags.fold(KIND, |all, (_, flag)| all | flag));
+        let set = flags.iter().filter(|(is_set, _)| *is_set);
+        bytes.push(set.fold(KIND, |all, (_, flag)| all | flag));
         if self.stamp > 0 {
             bytes.extend_from_slice(&self.stamp.to_le_bytes());
         }
         if let Some(key) = self.key {
-            let length = u16::try_from(key.len()).ok();
-            let length = length.or_bug("a key longer than keys may be")?;
+            let fitting = u16::try_from(key.len()).ok();
+            let length = fitting.or_bug("a key longer than keys may be")?;
             bytes.extend_from_slice(&length.to_le_bytes());
             bytes.extend_from_slice(key);
         }
@@ -203,8 +203,8 @@ pub(super) fn encode_body(
     head.append_to(&mut bytes)?;
     if let Some(layout) = shape.values {
         if let ValueLayout::Smallest { .. } = layout {
-            let count = u16::try_from(signature.value_count()).ok();
-            let count = count.or_bug("more values than a schema can ask for")?;
+            let values = u16::try_from(signature.value_count()).ok();
+            let count = values.or_bug("more values than a schema can ask for")?;
             bytes.extend_from_slice(&count.to_le_bytes());
         }
         signature.encode_values(layout, &mut bytes);
@@ -213,10 +213,10 @@ pub(super) fn encode_body(
         fingerprint.append_le_bytes(&mut bytes);
     }
     if let Some(hashes) = signature.kept_hashes() {
-        kept::encode(hashes, &mut bytes);
+        kept::encode(hashes, &mut bytes)?;
     }
     if shape.has_positions {
-        kept::encode_positions(signature.kept_shingles(), &mut bytes);
+        kept::encode_positions(signature.kept_shingles(), &mut bytes)?;
     }
     Ok(bytes)
 }
@@ -230,9 +230,10 @@ pub(crate) fn decode_body<'a>(
 ) -> Option<(RowHead<'a>, Signature)> {
     let row = DocumentRow::fields(bytes, shape)?;
     let signature = row.to_signature(recipe);
-    let mut hashes = signature.bottom_k().unwrap_or_default().windows(2);
-    let placed = signature.placed_shingles().into_iter();
-    let mut placed = placed.flat_map(|placed| placed.windows(2));
+    let kept = signature.bottom_k().into_iter();
+    let mut hashes = kept.flat_map(|hashes| hashes.windows(2));
+    let shingles = signature.placed_shingles().into_iter();
+    let mut placed = shingles.flat_map(|placed| placed.windows(2));
     let is_ours = hashes.all(|pair| pair.first() < pair.last())
         && placed.all(|pair| pair.first().map(|it| it.0) < pair.last().map(|it| it.0))
         && encode_body(&row.head, &signature, shape).is_ok_and(|body| body == bytes);
@@ -261,9 +262,8 @@ impl<'a> DocumentRow<'a> {
 
     /// Decodes a row that never left memory, and does not look at its checksum.
     pub(crate) fn read(id: u64, bytes: &'a [u8], shape: &Shape) -> Result<Self> {
-        let body = bytes.len().checked_sub(checksum::CHECKSUM_BYTES);
-        let body = body.and_then(|length| bytes.get(..length));
-        let row = body.and_then(|body| Self::fields(body, shape));
+        let parts = bytes.split_last_chunk::<{ checksum::CHECKSUM_BYTES }>();
+        let row = parts.and_then(|(body, _)| Self::fields(body, shape));
         row.or_bug_with(|| format!("the row of document {id} in memory"))
     }
 

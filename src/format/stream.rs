@@ -81,8 +81,8 @@ impl StreamHeader {
         let (fingerprint, rest) = rest.split_first_chunk().ok_or_else(cut)?;
         let (digest, schema) = rest.split_first_chunk().ok_or_else(cut)?;
         let decoded = metadata::decode::<Schema>("its schema", schema);
-        let schema = decoded.and_then(|schema| schema.validate().map(|()| schema));
-        let schema = schema.map_err(|error| match Error::from(error) {
+        let valid = decoded.and_then(|schema| schema.validate().map(|()| schema));
+        let schema = valid.map_err(|error| match Error::from(error) {
             error @ (Error::SelfTest { .. } | Error::MissingFeature { .. }) => error,
             error => damaged(0, format!("its schema: {error}")),
         })?;
@@ -308,10 +308,8 @@ impl<R: Read> StreamReader<R> {
         match self.frame()? {
             DOCUMENT => {
                 let document = StreamDocument::decode(&self.body, shape, recipe);
-                let document = document.ok_or_else(|| {
-                    self.corrupt("the last of them follows no known layout".into())
-                })?;
-                Ok(Some(document))
+                let unknown = || self.corrupt("the last of them follows no known layout".into());
+                document.ok_or_else(unknown).map(Some)
             }
             END => self.end(digest.digest()).map(|()| None),
             kind => Err(self.corrupt(format!("found a frame of kind {kind}, expected a document"))),

@@ -30,12 +30,14 @@ fn byte_and_mask(id: u64) -> (usize, u8) {
     ((offset / 8) as usize, 1 << (offset % 8))
 }
 
-fn has(bits: &[u8], id: u64) -> bool {
+/// Returns true if a document has its bit in the bitmap of its chunk.
+pub(super) fn has(bits: &[u8], id: u64) -> bool {
     let (byte, mask) = byte_and_mask(id);
     bits.get(byte).is_some_and(|bits| bits & mask != 0)
 }
 
-fn put(bits: &mut [u8], id: u64) {
+/// Sets the bit of a document.
+pub(super) fn put(bits: &mut [u8], id: u64) {
     let (byte, mask) = byte_and_mask(id);
     if let Some(bits) = bits.get_mut(byte) {
         *bits |= mask;

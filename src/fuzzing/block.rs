@@ -41,7 +41,7 @@ fn any_bytes(input: &mut Input<'_>) {
 fn any_block(block: &Block<'_>, claimed: usize) {
     let iterated: Vec<Posting> = block.iter().take(BLOCK_POSTINGS + 1).collect();
     let mut decoded = Vec::new();
-    if block.decode(&mut decoded).is_err() {
+    if block.decode(&mut decoded, String::new).is_err() {
         let found = block.find_range(0, u64::MAX).take(BLOCK_POSTINGS + 1);
         assert!(found.count() <= claimed && iterated.len() <= claimed);
         let middle = block.last().code / 2;
@@ -148,7 +148,7 @@ fn packed(mut previous: Option<Posting>, mut postings: &[Posting]) {
         let block = Block::parse(TABLE, &encoded.key, &value).unwrap();
         assert_eq!(block.previous(), previous);
         let mut decoded = Vec::new();
-        block.decode(&mut decoded).unwrap();
+        block.decode(&mut decoded, String::new).unwrap();
         assert_eq!(decoded, taken);
         assert!(block.iter().eq(taken.iter().copied()));
         sought(&block, taken);

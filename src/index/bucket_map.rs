@@ -55,6 +55,7 @@ impl BucketMap {
     fn grow(&mut self, low_code: &impl Fn(u64) -> u64) {
         let slots = (2 * self.slots.len()).max(MIN_SLOTS);
         self.slots = vec![NONE; slots];
+        // In the order in which they came, so that the newest is the first of its chain again.
         for (index, chained) in (0..).zip(&mut self.postings) {
             let slot = slot_of(low_code(chained.posting.code), slots);
             if let Some(last) = self.slots.get_mut(slot) {

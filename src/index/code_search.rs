@@ -27,8 +27,9 @@ impl RadixTable {
     /// For sorted postings; `None` if they are so few, or so many, that it is of no use.
     fn new(postings: &[Posting]) -> Option<Self> {
         let (first_code, last_code) = (postings.first()?.code, postings.last()?.code);
-        let count = u32::try_from(postings.len()).ok();
-        let count = count.filter(|count| *count >= MIN_POSTINGS)?;
+        let fitting = u32::try_from(postings.len()).ok();
+        let count = fitting.filter(|count| *count >= MIN_POSTINGS)?;
+        // A share is a power of two of codes, so that a shift finds it.
         let width = u64::BITS - (last_code - first_code).leading_zeros();
         let shift = width.saturating_sub((count / POSTINGS_PER_SHARE).ilog2());
         let share_of = |code: u64| ((code - first_code) >> shift) as usize;
@@ -40,11 +41,10 @@ impl RadixTable {
             }
         }
         starts.extend([count, count]);
-        let starts = starts.into_boxed_slice();
         Some(Self {
             first_code,
             shift,
-            starts,
+            starts: starts.into_boxed_slice(),
         })
     }
 
@@ -52,10 +52,10 @@ impl RadixTable {
     /// code's share.
     #[inline]
     fn places(&self, code: u64) -> Option<(usize, usize)> {
-        let share = code.saturating_sub(self.first_code) >> self.shift;
+        let distance = code.saturating_sub(self.first_code) >> self.shift;
         // The last place is the end of what lies behind all shares.
         let behind = self.starts.len().checked_sub(2)?;
-        let share = share.min(behind as u64) as usize;
+        let share = distance.min(behind as u64) as usize;
         let (start, end) = (self.starts.get(share)?, self.starts.get(share + 1)?);
         Some((*start as usize, *end as usize))
     }

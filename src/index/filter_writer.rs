@@ -48,7 +48,7 @@ impl FilterPacker {
         let buckets = self.plan.buckets;
         let piece = u128::from(self.plan.shape.piece(buckets.bucket(code)));
         let bucket = (piece << 64) / u128::from(self.plan.shape.pieces.max(1));
-        // The quotient of a lesser number by a greater one, times 2^64.
+        // The quotient of a lesser number by a greater one, times 2^64. A lane of one bucket has codes of no bits.
         (bucket as u64).checked_shr(buckets.shift).unwrap_or(0)
     }
 
@@ -74,9 +74,9 @@ impl FilterPacker {
             self.close_until(number, pieces);
             let count = rest.partition_point(|posting| number_of(posting) <= number);
             let (of_piece, after) = rest.split_at(count);
-            let of_piece = of_piece.iter();
+            let codes = of_piece.iter().map(|posting| posting.code);
             self.piece
-                .insert_all(of_piece.map(|posting| buckets.bucket(posting.code)))?;
+                .insert_all(codes.map(|code| buckets.bucket(code)))?;
             rest = after;
         }
         Ok(())

@@ -70,6 +70,7 @@ impl<V> LaneIndex<V> {
         }
         chunk.insert(position, (last, block));
         if chunk.len() > CHUNK_BLOCKS {
+            // Blocks come in no order, so both halves need room.
             let upper = chunk.split_off(CHUNK_BLOCKS / 2);
             self.chunks.insert(index + 1, upper);
             self.ends.insert(index, last);
@@ -151,6 +152,7 @@ pub(super) fn position_in<V>(rows: &[Row<V>], target: Posting) -> usize {
 /// `guess`, and doubles its steps from there.
 #[inline]
 fn position_from<V>(guess: usize, rows: &[Row<V>], target: Posting) -> usize {
+    // Codes are hashes: the guess is mostly a row or two off, and short steps from there stay in one cache line.
     let is_before = |index: usize| rows.get(index).is_some_and(|row| row.0 < target);
     // All before `low` end before the target; `high` and what follows do not.
     let (mut low, mut high, mut step) = (0, rows.len(), 1);

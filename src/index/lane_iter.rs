@@ -1,10 +1,13 @@
-//! Streams all postings of a lane of a run.
+//! Reads all postings of a lane of a run.
 
 #[cfg(test)]
 use crate::engine::{AccessGuard, Range, ReadableTable};
 use crate::engine::{EngineResult, OwnedAccessGuard, OwnedRange, ReadOnlyBlocks, StorageError};
 use crate::error::{Error, Result};
 use crate::format::{Block, BlockKey, LaneSummary, Posting, checksum, split_block_key};
+#[cfg(test)]
+use crate::index::k_way::ChunkIter;
+use crate::index::k_way::PostingChunks;
 use crate::index::run::{Key, Value, lane_bounds, missing, place};
 
 /// A row of a block table that a range yields.
@@ -32,135 +35,104 @@ impl BlockRow for (OwnedAccessGuard<Key>, OwnedAccessGuard<Value>) {
     }
 }
 
-/// All postings of a lane in order, a block at a time. Continuity, order and the final count are
-/// checked; the first error ends it.
-pub(crate) struct LaneIter<S> {
+/// Reads all postings of a lane in order, block by block. Checks continuity, order and the final count.
+pub(crate) struct LaneReader<S> {
     rows: S,
     table_name: &'static str,
     run: u32,
     expected: LaneSummary,
-    /// The postings of the current block.
-    postings: Vec<Posting>,
-    position: usize,
-    /// Of the blocks read.
+    /// What the blocks read so far have.
     seen: LaneSummary,
-    finished: bool,
 }
 
-/// Streams a lane while the table is borrowed.
-///
-/// # Errors
-/// Those of reading.
+/// A lane of a run that keeps its read transaction alive.
+pub(crate) type OwnedLane = LaneReader<OwnedRange<Key, Value>>;
+
+/// Iterates over a lane while the table is borrowed.
 #[cfg(test)]
 pub(super) fn lane_iter<'t, T: ReadableTable<Key, Value>>(
     table: &'t T,
     table_name: &'static str,
     run: u32,
     lane: &LaneSummary,
-) -> Result<LaneIter<Range<'t, Key, Value>>> {
+) -> Result<ChunkIter<LaneReader<Range<'t, Key, Value>>>> {
     let (low, high) = lane_bounds(run, lane);
     let rows = table.range::<&BlockKey>(&low..=&high).engine()?;
-    Ok(LaneIter::new(rows, table_name, run, *lane))
+    Ok(ChunkIter::new(LaneReader::new(
+        rows, table_name, run, *lane,
+    )))
 }
 
-/// Streams a lane and keeps the read transaction alive.
+/// Reads a lane, and keeps the read transaction alive.
 ///
 /// # Errors
-/// Those of reading.
-pub(crate) fn lane_iter_owned(
+/// Returns what reading fails with.
+pub(crate) fn read_lane(
     table: &ReadOnlyBlocks,
     table_name: &'static str,
     run: u32,
     lane: &LaneSummary,
-) -> Result<LaneIter<OwnedRange<Key, Value>>> {
+) -> Result<OwnedLane> {
     let (low, high) = lane_bounds(run, lane);
     let rows = table.range_owned::<&BlockKey>(&low..=&high).engine()?;
-    Ok(LaneIter::new(rows, table_name, run, *lane))
+    Ok(LaneReader::new(rows, table_name, run, *lane))
 }
 
-impl<S, R> LaneIter<S>
-where
-    S: Iterator<Item = Result<R, StorageError>>,
-    R: BlockRow,
-{
+impl<S> LaneReader<S> {
     fn new(rows: S, table_name: &'static str, run: u32, expected: LaneSummary) -> Self {
         Self {
             rows,
             table_name,
             run,
             expected,
-            postings: Vec::new(),
-            position: 0,
             seen: LaneSummary {
                 filter: expected.filter,
                 after: expected.after,
                 ..LaneSummary::empty(expected.lane)
             },
-            finished: false,
         }
-    }
-
-    /// Reads the next block. `false`: there is none, and all is as expected.
-    fn load(&mut self) -> Result<bool> {
-        self.postings.clear();
-        self.position = 0;
-        let Some(row) = self.rows.next() else {
-            return self.check_end().map(|()| false);
-        };
-        let row = row.engine()?;
-        let (key, value) = (row.key(), row.value());
-        let (name, after) = (self.table_name, self.expected.after);
-        read_block(name, key, value, self.seen.last, after, &mut self.postings)?;
-        self.seen.postings += self.postings.len() as u64;
-        self.seen.blocks += 1;
-        self.seen.bytes += value.len() as u64;
-        self.seen.last = self.postings.last().copied();
-        if self.seen.blocks == 1 {
-            let first = self.expected.first_possible();
-            self.position = self.postings.partition_point(|posting| *posting < first);
-        }
-        Ok(true)
-    }
-
-    fn check_end(&self) -> Result<()> {
-        if self.seen == self.expected {
-            return Ok(());
-        }
-        Err(unexpected_end(
-            self.table_name,
-            self.run,
-            &self.seen,
-            &self.expected,
-        ))
     }
 }
 
-impl<S, R> Iterator for LaneIter<S>
+impl<S, R> PostingChunks for LaneReader<S>
 where
     S: Iterator<Item = Result<R, StorageError>>,
     R: BlockRow,
 {
-    type Item = Result<Posting>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(posting) = self.postings.get(self.position) {
-                self.position += 1;
-                return Some(Ok(*posting));
-            }
-            if self.finished {
-                return None;
-            }
-            match self.load() {
-                Ok(more) => self.finished = !more,
-                Err(error) => {
-                    self.finished = true;
-                    self.postings.clear();
-                    return Some(Err(error));
+    fn read(&mut self, postings: &mut Vec<Posting>) -> Result<()> {
+        let start = postings.len();
+        while postings.len() == start {
+            let Some(next) = self.rows.next() else {
+                // Lost blocks at the end leave no gap in the chain: only the descriptor knows of them.
+                if self.seen == self.expected {
+                    return Ok(());
                 }
+                let (seen, expected) = (&self.seen, &self.expected);
+                return Err(unexpected_end(self.table_name, self.run, seen, expected));
+            };
+            let row = next.engine()?;
+            let (name, after) = (self.table_name, self.expected.after);
+            read_block(
+                name,
+                row.key(),
+                row.value(),
+                self.seen.last,
+                after,
+                postings,
+            )?;
+            self.seen.postings += (postings.len() - start) as u64;
+            self.seen.blocks += 1;
+            self.seen.bytes += row.value().len() as u64;
+            self.seen.last = postings.last().copied();
+            if self.seen.blocks == 1 {
+                // A merge has moved what is before its cursor.
+                let first = self.expected.first_possible();
+                let is_moved = |posting: &&Posting| **posting < first;
+                let moved = postings.iter().skip(start).take_while(is_moved).count();
+                postings.drain(start..start + moved);
             }
         }
+        Ok(())
     }
 }
 
@@ -180,9 +152,7 @@ pub(super) fn read_block(
         let (run, lane, _) = split_block_key(key);
         return Err(missing(table_name, run, lane, before, block.previous()));
     }
-    block
-        .decode(postings)
-        .map_err(|detail| Error::corrupt(checksum::place(table_name, key), detail))
+    block.decode(postings, || checksum::place(table_name, key))
 }
 
 /// A lane ended with other counts than its descriptor's.

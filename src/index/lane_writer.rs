@@ -6,10 +6,11 @@ use crate::engine::EngineResult;
 use crate::error::{Error, Result};
 use crate::format::{BLOCK_POSTINGS, BlockKey, FilterKey, LaneSummary, Posting, encode_if};
 use crate::index::filter_writer::{FilterPacker, FilterPlan};
+use crate::index::k_way::SliceMerger;
 use crate::index::probe::probe_lane;
 use crate::index::rows::RowBuffer;
 use crate::index::run::{LaneRef, RunTables, place};
-use crate::invariant::{OrBug, at, at_mut, invariant};
+use crate::invariant::{OrBug, invariant};
 
 /// How many postings [`LanePacker::extend`] was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +34,8 @@ impl Packed {
     /// Those of writing.
     pub(super) fn write(&mut self, tables: &mut RunTables<'_>) -> Result<()> {
         self.write_blocks(tables)?;
-        for (key, value) in self.pieces.iter() {
+        for row in self.pieces.iter() {
+            let (key, value) = row?;
             tables.filters.insert(key, value).engine()?;
         }
         self.blocks.clear();
@@ -43,12 +45,13 @@ impl Packed {
 
     /// They are neighbours: through one gap of the tree they go in quicker than one by one.
     fn write_blocks(&self, tables: &mut RunTables<'_>) -> Result<()> {
-        let Some((first, _)) = self.blocks.iter().next() else {
+        let Some((first, _)) = self.blocks.iter().next().transpose()? else {
             return Ok(());
         };
-        let gap = tables.blocks.upper_bound_mut(Bound::Excluded(first));
-        let mut gap = gap.engine()?;
-        for (key, value) in self.blocks.iter() {
+        let upper_bound = tables.blocks.upper_bound_mut(Bound::Excluded(first));
+        let mut gap = upper_bound.engine()?;
+        for row in self.blocks.iter() {
+            let (key, value) = row?;
             gap.insert_before(key, value).engine()?;
         }
         gap.close().engine()
@@ -130,41 +133,29 @@ impl LanePacker {
         Ok(packer)
     }
 
-    /// Takes the postings that `append` appends, which must come after those before, except those of ids
+    /// Takes the merge of sorted slices, whose postings must come after those before, except those of ids
     /// for which `is_dropped` holds. Packs the blocks that are full.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if they do not come after those before.
     pub(super) fn extend(
         &mut self,
-        append: impl FnOnce(&mut Vec<Posting>),
+        merger: &mut SliceMerger,
+        slices: &[&[Posting]],
         is_dropped: impl Fn(u64) -> bool,
         packed: &mut Packed,
     ) -> Result<Appended> {
         let start = self.pending.len();
-        append(&mut self.pending);
-        let end = self.pending.len();
-        let appended = self.pending.iter().skip(start);
-        let dropped = appended.enumerate().find(|(_, p)| is_dropped(p.id));
-        if let Some((offset, _)) = dropped {
-            let first_dropped = start + offset;
-            let mut kept = first_dropped;
-            for index in first_dropped..end {
-                let posting = *at(&self.pending, index)?;
-                if !is_dropped(posting.id) {
-                    *at_mut(&mut self.pending, kept)? = posting;
-                    kept += 1;
-                }
-            }
-            self.pending.truncate(kept);
-        }
-        let appended = Appended {
-            postings: (end - start) as u64,
-            dropped: (end - self.pending.len()) as u64,
-        };
+        merger.append(slices, &mut self.pending)?;
+        let appended = self.pending.len() - start;
+        let is_left_out = |posting: &mut Posting| is_dropped(posting.id);
+        let dropped = self.pending.extract_if(start.., is_left_out).count();
         self.settle(packed)?;
         self.pack(packed, |left, taken| taken < left);
-        Ok(appended)
+        Ok(Appended {
+            postings: appended as u64,
+            dropped: dropped as u64,
+        })
     }
 
     /// Takes the next posting, which must come after those before.
@@ -253,6 +244,7 @@ impl LanePacker {
             let name = self.table_name;
             let encoded = encode_if(name, run, lane, previous, rest, value, is_wanted);
             let Some(encoded) = encoded else {
+                // It would take all that is left, and more may come to fill it.
                 break;
             };
             start += encoded.count;
@@ -296,7 +288,8 @@ impl PackedLane {
     /// [`Error::Corrupt`] if the order is broken.
     pub(crate) fn new(
         table_name: &'static str,
-        (run, lane): (u32, u16),
+        run: u32,
+        lane: u16,
         filter: Option<FilterPlan>,
         postings: Vec<Posting>,
     ) -> Result<Self> {

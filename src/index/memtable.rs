@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::index::k_way::merge_slices;
+use crate::index::k_way::SliceMerger;
 use crate::index::segment::{CodeRange, ProbeControl, Segment};
 use crate::index::sweep::{ProbeRange, VisitProbe, sweep_slice};
 
@@ -89,23 +89,6 @@ impl Memtable {
         }
     }
 
-    /// Visits the postings of a lane whose codes are in `low_code..=high_code`: oldest segment first,
-    /// sorted within each.
-    #[cfg(test)]
-    pub(crate) fn postings_in(
-        &self,
-        lane: u16,
-        low_code: u64,
-        high_code: u64,
-        visit: &mut impl FnMut(Posting),
-    ) {
-        for segment in self.segments.iter() {
-            for posting in segment.range(lane, low_code, high_code) {
-                visit(*posting);
-            }
-        }
-    }
-
     /// Visits the postings of several ranges, with the range's index: segment by segment, range by
     /// range within each, of each range as far as `visit` says. Quicker than one range
     /// after the other.
@@ -158,37 +141,16 @@ impl Memtable {
     /// # Errors
     /// Those of [`Segment::lane`].
     pub(crate) fn lane(&self, lane: u16) -> Result<Vec<Posting>> {
-        // The newest segments are the smallest: merging from there copies least.
-        let lanes = self.segments.iter().rev().map(|segment| segment.lane(lane));
-        Ok(merge_slices(&lanes.collect::<Result<Vec<_>>>()?))
+        let lanes = self.segments.iter().map(|segment| segment.lane(lane));
+        let mut merged = Vec::new();
+        SliceMerger::default().append(&lanes.collect::<Result<Vec<_>>>()?, &mut merged)?;
+        Ok(merged)
     }
 
     /// How many postings a lane has.
     pub(crate) fn lane_postings(&self, lane: u16) -> u64 {
         let segments = self.segments.iter();
         segments.map(|segment| segment.lane_postings(lane)).sum()
-    }
-
-    /// The numbers of all lanes of any segment, ascending.
-    #[cfg(test)]
-    pub(crate) fn lanes(&self) -> Vec<u16> {
-        let segments = self.segments.iter();
-        let mut lanes: Vec<u16> = segments.flat_map(|segment| segment.lanes()).collect();
-        lanes.sort_unstable();
-        lanes.dedup();
-        lanes
-    }
-
-    /// How many documents were added.
-    #[cfg(test)]
-    pub(crate) fn documents(&self) -> u64 {
-        self.documents
-    }
-
-    /// How many segments a probe looks into.
-    #[cfg(test)]
-    pub(super) fn segments(&self) -> usize {
-        self.segments.len()
     }
 
     /// Bytes on the heap, those shared with other memtables included.

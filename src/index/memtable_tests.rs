@@ -4,6 +4,43 @@ use super::*;
 use crate::index::segment::SegmentBuilder;
 use crate::index::testing::{Random, in_range, lane_codes, posting};
 
+impl Memtable {
+    /// Visits the postings of a lane whose codes are in `low_code..=high_code`: oldest segment first,
+    /// sorted within each.
+    pub(crate) fn postings_in(
+        &self,
+        lane: u16,
+        low_code: u64,
+        high_code: u64,
+        visit: &mut impl FnMut(Posting),
+    ) {
+        for segment in self.segments.iter() {
+            for posting in segment.range(lane, low_code, high_code) {
+                visit(*posting);
+            }
+        }
+    }
+
+    /// The numbers of all lanes of any segment, ascending.
+    pub(crate) fn lanes(&self) -> Vec<u16> {
+        let segments = self.segments.iter();
+        let mut lanes: Vec<u16> = segments.flat_map(|segment| segment.lanes()).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        lanes
+    }
+
+    /// How many documents were added.
+    pub(crate) fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// How many segments a probe looks into.
+    pub(crate) fn segments(&self) -> usize {
+        self.segments.len()
+    }
+}
+
 /// A segment of documents with a code in lane 0 if the id is even, and in lane 7 always.
 fn segment(random: &mut Random, ids: std::ops::Range<u64>) -> (Segment, [BTreeSet<Posting>; 2]) {
     let mut builder = SegmentBuilder::new([0, 7].into());

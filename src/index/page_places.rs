@@ -107,7 +107,7 @@ impl RunRow {
 #[derive(Debug)]
 pub(crate) struct PagePlaces {
     lanes: RwLock<Lanes>,
-    /// Of all lanes.
+    /// The sum over all lanes.
     size_bytes: AtomicUsize,
     max_bytes: AtomicUsize,
 }
@@ -127,6 +127,7 @@ impl Lanes {
 
     /// Drops one, each in its turn, and returns the bytes that it took; `None` if there is none.
     fn drop_one(&mut self) -> Option<usize> {
+        // In turn and not by use: to note each use would cost more than to learn a lane again.
         let index = self.dropped.checked_rem(self.by_rows.len())?;
         let rows = self.by_rows.keys().nth(index).copied()?;
         self.dropped += 1;
@@ -144,7 +145,7 @@ struct NamedPages {
 }
 
 impl NamedPages {
-    /// Those of a lane among the pages that one page names.
+    /// Returns the pages of a lane among those that one page names.
     fn of_lane(leaves: &LeafPlaces, rows: LaneRows) -> Self {
         let mut after = match leaves.after().map(|key| rows.position_of(key)) {
             Some(LanePosition::Within(position)) => Some(position),
@@ -162,8 +163,10 @@ impl NamedPages {
                 }
             }
         }
-        let pages = pages.into();
-        Self { after, pages }
+        Self {
+            after,
+            pages: pages.into(),
+        }
     }
 
     fn page_of(&self, target: Posting) -> Option<PagePlace> {
@@ -187,7 +190,7 @@ impl NamedPages {
 struct LanePlaces {
     /// By the greatest position that the last of the pages can have.
     named: LaneIndex<NamedPages>,
-    /// Of all of them.
+    /// The sum over them.
     size_bytes: usize,
     /// The commit in whose pages a row of this lane was looked for in vain.
     futile_commit: Option<u128>,

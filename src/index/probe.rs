@@ -116,6 +116,7 @@ where
                 ProbeControl::End => return Ok(blocks.cost),
             }
         }
+        // The descriptor says where the lane ends, so that nobody looks for a block behind the last.
         let last = block.last();
         // The blocks with more postings of a code that is not near are not read.
         let passed_over = near.filter(|near| !near.have(last.code));

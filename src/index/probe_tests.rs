@@ -5,9 +5,11 @@ use redb::{Database, ReadableDatabase, WriteTransaction};
 use super::*;
 use crate::error::Error;
 use crate::format::{BlockKey, LaneSummary, split_block_key};
-use crate::index::lane_iter::{lane_iter, lane_iter_owned};
+use crate::index::k_way::ChunkIter;
+use crate::index::lane_iter::{lane_iter, read_lane};
 use crate::index::lane_writer::write_lane;
-use crate::index::run::{RunBlocks, delete_run, is_of};
+use crate::index::run::{RunBlocks, is_of};
+use crate::index::testing::delete_run;
 use crate::index::testing::{
     NAME, Random, TABLE, database, in_range, lane_ref, posting, rows, tables, write,
 };
@@ -137,7 +139,7 @@ fn lanes_stream_out_as_they_went_in() {
     for (run, lane, postings) in &written {
         let reading = database.begin_read().unwrap();
         let table = reading.open_table(TABLE).unwrap();
-        let streamed = lane_iter_owned(&table, NAME, *run, lane).unwrap();
+        let streamed = ChunkIter::new(read_lane(&table, NAME, *run, lane).unwrap());
         drop((table, reading));
         let streamed: Vec<_> = streamed.collect::<Result<_>>().unwrap();
         assert!(streamed.iter().eq(postings));
@@ -210,7 +212,7 @@ fn deleting_a_lane_leaves_its_neighbours() {
     let mut left: Vec<BlockKey> = rows(&transaction).into_iter().map(|(key, _)| key).collect();
     for (run, lane, _) in &written {
         let mut table = transaction.open_table(TABLE).unwrap();
-        delete_run(&mut table, *run, lane.lane).unwrap();
+        delete_run(&mut table, *run, lane.lane);
         drop(table);
         left.retain(|key| !is_of(key, *run, lane.lane));
         assert!(rows(&transaction).iter().map(|(key, _)| key).eq(&left));
@@ -262,7 +264,7 @@ fn a_lost_block_is_noticed() {
             }
             assert!(stream(&transaction, 1, &lane).unwrap().iter().eq(postings));
             for lane in 1..=3 {
-                delete_run(&mut transaction.open_table(TABLE).unwrap(), 1, lane).unwrap();
+                delete_run(&mut transaction.open_table(TABLE).unwrap(), 1, lane);
             }
         }
     }

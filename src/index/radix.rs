@@ -26,6 +26,7 @@ pub(crate) fn sort_by_number<T: Copy>(
     scratch.extend_from_slice(items);
     for (digit, counts) in counts.iter_mut().enumerate() {
         if counts.contains(&items.len()) {
+            // All numbers share this byte, and a pass would move nothing.
             continue;
         }
         let mut start = 0;

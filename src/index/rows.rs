@@ -1,5 +1,8 @@
 //! Rows in memory, on their way to a table or from one.
 
+use crate::error::Result;
+use crate::invariant::OrBug;
+
 /// Keys, and their values in one buffer, which is used again.
 #[derive(Debug)]
 pub(super) struct RowBuffer<K> {
@@ -33,15 +36,15 @@ impl<K> RowBuffer<K> {
         self.keys.is_empty()
     }
 
-    /// The rows, in the order in which they were pushed.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &[u8])> {
+    /// Iterates over the rows, in the order in which they were pushed.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Result<(&K, &[u8])>> {
         let mut rest = self.bytes.as_slice();
         self.keys.iter().map(move |(key, length)| {
-            // The lengths add up to the buffer's.
-            debug_assert!(*length <= rest.len());
-            let (value, after) = rest.split_at_checked(*length).unwrap_or_default();
+            let (value, after) = rest
+                .split_at_checked(*length)
+                .or_bug("the value of a row")?;
             rest = after;
-            (key, value)
+            Ok((key, value))
         })
     }
 }
@@ -59,8 +62,8 @@ mod tests {
             for (key, value) in expected {
                 rows.push(key, value);
             }
-            let found: Vec<(i32, &[u8])> = rows.iter().map(|(key, value)| (*key, value)).collect();
-            assert_eq!(found, expected);
+            let found = rows.iter().map(|row| row.map(|(key, value)| (*key, value)));
+            assert_eq!(found.collect::<Result<Vec<_>>>().unwrap(), expected);
             rows.clear();
         }
     }

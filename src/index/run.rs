@@ -1,11 +1,7 @@
 //! Runs: lanes of postings in blocks, which are written once.
 
-#[cfg(test)]
-use crate::engine::EngineResult;
 use crate::engine::Table;
 use crate::error::Error;
-#[cfg(test)]
-use crate::error::Result;
 use crate::format::{BlockKey, LaneSummary, Posting, block_key, split_block_key};
 use crate::index::filter_writer::FilterPieces;
 
@@ -50,18 +46,6 @@ impl ProbeCost {
         self.cached_blocks += other.cached_blocks;
         self.ruled_out += other.ruled_out;
     }
-}
-
-/// Removes all blocks of a lane of a run.
-///
-/// # Errors
-/// Those of writing.
-#[cfg(test)]
-pub(super) fn delete_run(table: &mut RunBlocks<'_>, run: u32, lane: u16) -> Result<()> {
-    let (low, high) = lane_bounds(run, &LaneSummary::empty(lane));
-    table
-        .retain_in::<&BlockKey, _>(&low..=&high, |_, _| false)
-        .engine()
 }
 
 /// The least and the greatest key that a block of a lane can have.

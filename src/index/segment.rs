@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::format::{NearCodes, Posting};
 use crate::index::code_search::{CodeSearch, LazyTable, SortedPostings};
-use crate::index::k_way;
+use crate::index::k_way::SliceMerger;
 use crate::index::radix::sort_by_number;
-use crate::invariant::OrBug;
+use crate::invariant::{OrBug, invariant};
 use crate::lanes::{LaneCode, index_of_lane};
 
 /// Immutable postings of some documents in all lanes.
@@ -76,10 +76,8 @@ impl Segment {
         }
     }
 
-    /// Adds a lane behind the others: the sorted postings that `append` appends.
-    fn add_lane(&mut self, lane: u16, append: impl FnOnce(&mut Vec<Posting>)) {
-        let start = self.postings.len();
-        append(&mut self.postings);
+    /// Adds a lane behind the others: the postings from `start` on, which are sorted.
+    fn add_lane(&mut self, lane: u16, start: usize) {
         self.lanes.push(SegmentLane {
             lane,
             places: start..self.postings.len(),
@@ -93,18 +91,22 @@ impl Segment {
     /// [`Error::Bug`](crate::Error::Bug) if there is none, and those of [`lane`](Self::lane).
     pub(super) fn merge(segments: &[&Segment]) -> Result<Segment> {
         let documents = segments.iter().map(|segment| segment.documents).sum();
-        let max_id = segments.iter().map(|segment| segment.max_id).max();
-        let max_id = max_id.or_bug("a segment to merge")?;
+        let max_ids = segments.iter().map(|segment| segment.max_id);
+        let max_id = max_ids.max().or_bug("a segment to merge")?;
         let lanes = all_lanes(segments);
         let postings = segments.iter().map(|segment| segment.postings.len()).sum();
         let mut merged = Segment::with_capacity(documents, max_id, lanes.len(), postings);
-        let mut scratch = [Vec::new(), Vec::new()];
+        // It holds one lane at a time in between, which stays in the processor's cache.
+        let mut merger = SliceMerger::default();
         for lane in lanes {
             let slices = segments.iter().map(|segment| segment.lane(lane));
             let slices: Vec<&[Posting]> = slices.collect::<Result<_>>()?;
-            merged.add_lane(lane, |merged| merge_lane(&slices, &mut scratch, merged));
+            let start = merged.postings.len();
+            merger.append(&slices, &mut merged.postings)?;
+            merged.add_lane(lane, start);
         }
-        debug_assert_eq!(merged.postings.len(), postings);
+        let found = merged.postings.len();
+        invariant!(found == postings, "merged {found} of {postings} postings");
         Ok(merged)
     }
 
@@ -137,21 +139,6 @@ impl Segment {
         self.lanes.get(index)
     }
 
-    /// The postings of a lane whose codes are in `low_code..=high_code`.
-    #[cfg(test)]
-    pub(super) fn range(&self, lane: u16, low_code: u64, high_code: u64) -> &[Posting] {
-        let lane = self.lane(lane).unwrap();
-        let start = lane.partition_point(|posting| posting.code < low_code);
-        let rest = lane.get(start..).unwrap_or_default();
-        // Most probes find nothing, or one.
-        let near = rest.iter().take(4);
-        let mut end = near.take_while(|posting| posting.code <= high_code).count();
-        if end == 4 {
-            end = rest.partition_point(|posting| posting.code <= high_code);
-        }
-        rest.get(..end).unwrap_or_default()
-    }
-
     /// Visits the postings of several ranges, but for those that need not be visited, with the range's index, of each as far as
     /// `visit` says.
     ///
@@ -170,6 +157,7 @@ impl Segment {
             let in_range = |posting: &&Posting| posting.code <= range.high_code;
             let is_near =
                 |posting: &&Posting| range.near.is_none_or(|near| near.have(posting.code));
+            // Ranges may share postings: what one of them passes over another may want.
             let mut from = *postings.first().unwrap_or(&Posting::MAX);
             for posting in postings.iter().take_while(in_range).filter(is_near) {
                 if *posting < from {
@@ -185,12 +173,6 @@ impl Segment {
         Ok(())
     }
 
-    /// The numbers of the lanes, ascending.
-    #[cfg(test)]
-    pub(crate) fn lanes(&self) -> Vec<u16> {
-        self.lanes.iter().map(|found| found.lane).collect()
-    }
-
     /// How many documents it was built from.
     pub(crate) fn documents(&self) -> u64 {
         self.documents
@@ -199,12 +181,6 @@ impl Segment {
     /// No document has a greater id.
     pub(super) fn max_id(&self) -> u64 {
         self.max_id
-    }
-
-    /// Postings in all lanes.
-    #[cfg(test)]
-    pub(crate) fn postings(&self) -> usize {
-        self.postings.len()
     }
 
     /// Bytes on the heap.
@@ -218,36 +194,11 @@ impl Segment {
 
 /// The lanes of any of the segments, ascending.
 fn all_lanes(segments: &[&Segment]) -> Vec<u16> {
-    let lanes = segments.iter().flat_map(|segment| &segment.lanes);
-    let mut lanes: Vec<u16> = lanes.map(|found| found.lane).collect();
+    let all = segments.iter().flat_map(|segment| &segment.lanes);
+    let mut lanes: Vec<u16> = all.map(|found| found.lane).collect();
     lanes.sort_unstable();
     lanes.dedup();
     lanes
-}
-
-/// Appends the merge of sorted slices, which come oldest first. It begins with the newest, which are the
-/// smallest, so that each posting is copied about twice. The merges in between hold one lane only, and so
-/// stay in the processor's cache.
-fn merge_lane(
-    slices: &[&[Posting]],
-    [below, above]: &mut [Vec<Posting>; 2],
-    merged: &mut Vec<Posting>,
-) {
-    match slices {
-        [] => {}
-        [one] => merged.extend_from_slice(one),
-        [a, b] => k_way::merge_two(a, b, merged),
-        [oldest, middle @ .., newest] => {
-            below.clear();
-            below.extend_from_slice(newest);
-            for older in middle.iter().rev() {
-                above.clear();
-                k_way::merge_two(older, below, above);
-                std::mem::swap(below, above);
-            }
-            k_way::merge_two(oldest, below, merged);
-        }
-    }
 }
 
 /// Collects the postings of documents, to be sorted once; until then they can be probed slowly.
@@ -285,8 +236,8 @@ impl SegmentBuilder {
         for of_lane in codes.chunk_by(|a, b| a.lane == b.lane) {
             let lane = of_lane.first().map(|code| code.lane);
             let position = lanes.position(|other| Some(*other) == lane);
-            let column = position.and_then(|position| columns.nth(position));
-            let column = column.or_bug_with(|| format!("a posting of lane {lane:?}"))?;
+            let found = position.and_then(|position| columns.nth(position));
+            let column = found.or_bug_with(|| format!("a posting of lane {lane:?}"))?;
             column.extend(of_lane.iter().map(|code| Posting {
                 code: code.code,
                 id,
@@ -338,7 +289,9 @@ impl SegmentBuilder {
             } else {
                 column.sort_unstable();
             }
-            segment.add_lane(*lane, |postings| postings.append(column));
+            let start = segment.postings.len();
+            segment.postings.append(column);
+            segment.add_lane(*lane, start);
         }
         self.last_id = None;
         self.ids_ascend = true;

@@ -2,6 +2,26 @@ use super::*;
 use crate::error::Error;
 use crate::index::testing::{Random, lane_codes, posting};
 
+impl Segment {
+    /// The postings of a lane whose codes are in `low_code..=high_code`.
+    pub(crate) fn range(&self, lane: u16, low_code: u64, high_code: u64) -> &[Posting] {
+        let lane = self.lane(lane).unwrap();
+        let start = lane.partition_point(|posting| posting.code < low_code);
+        let end = lane.partition_point(|posting| posting.code <= high_code);
+        lane.get(start..end.max(start)).unwrap()
+    }
+
+    /// The numbers of the lanes, ascending.
+    pub(crate) fn lanes(&self) -> Vec<u16> {
+        self.lanes.iter().map(|found| found.lane).collect()
+    }
+
+    /// Postings in all lanes.
+    pub(crate) fn postings(&self) -> usize {
+        self.postings.len()
+    }
+}
+
 fn lanes(numbers: &[u16]) -> Arc<[u16]> {
     numbers.into()
 }

@@ -1,7 +1,7 @@
 //! Sorted sweeps: many code ranges are probed in one pass over a lane, and no block is read twice.
 
 use crate::engine::ReadableTable;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{Block, NearCodes, Posting};
 use crate::index::block_cache::BlockAccess;
 use crate::index::code_search::{CodeSearch, SortedPostings};
@@ -70,8 +70,7 @@ pub(super) fn sweep_slice(
     for wanted in wanted {
         // Several queries may ask for one bucket. So `rest` moves up to the start of a range only, and
         // the next range can visit the same postings again.
-        let below = count_below(rest, wanted.low_code);
-        rest = rest.get(below..).or_bug("postings that were counted")?;
+        rest = postings_from(rest, wanted.low_code)?;
         if !visit_range(rest, wanted, visit)? {
             return Ok(false);
         }
@@ -120,18 +119,19 @@ fn visit_range(
     Ok(true)
 }
 
-/// Counts the postings at the start that are below a code. It searches in doubling steps: the next code is
-/// mostly near.
-fn count_below(postings: &[Posting], code: u64) -> usize {
+/// Returns the postings from a code on. It searches in doubling steps: the next code is mostly near.
+fn postings_from(postings: &[Posting], code: u64) -> Result<&[Posting]> {
     let is_below = |posting: &Posting| posting.code < code;
     let mut end = 1;
     while postings.get(end - 1).is_some_and(is_below) {
         end *= 2;
     }
-    let start = end / 2;
-    let end = end.min(postings.len());
-    let last_step = postings.get(start..end).unwrap_or_default();
-    start + last_step.partition_point(is_below)
+    let (start, end) = (end / 2, end.min(postings.len()));
+    let last_step = postings
+        .get(start..end)
+        .or_bug("postings of the last step")?;
+    let (_, rest) = postings.split_at(start + last_step.partition_point(is_below));
+    Ok(rest)
 }
 
 /// Visits the postings that `wanted`, sorted by low code, asks for in a lane of a run, but for those that need not be
@@ -172,8 +172,7 @@ pub(crate) fn sweep_lane<'t, T: ReadableTable<Key, Value> + 't>(
     while let Some(target) = target(&asked, reached).filter(|t| *t <= end) {
         let held = blocks.covering(target)?;
         let block = held.block()?;
-        let unordered = |detail| blocks.unordered(&block, detail);
-        if !asked.answer(&block, unordered, visit)? {
+        if !asked.answer(&block, || blocks.place(&block), visit)? {
             break;
         }
         reached = Some(block.last());
@@ -210,7 +209,7 @@ impl PendingRanges<'_> {
     fn answer(
         &mut self,
         block: &Block<'_>,
-        unordered: impl FnOnce(String) -> Error,
+        place: impl FnOnce() -> String,
         visit: &mut VisitProbe<'_>,
     ) -> Result<bool> {
         let last_code = block.last().code;
@@ -230,7 +229,7 @@ impl PendingRanges<'_> {
         };
         if self.open.len() as u64 > self.searches {
             self.decoded.clear();
-            block.decode(&mut self.decoded).map_err(unordered)?;
+            block.decode(&mut self.decoded, place)?;
             if !sweep_slice(SortedPostings::Plain(&self.decoded), &self.open, visit)? {
                 return Ok(false);
             }

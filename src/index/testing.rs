@@ -9,8 +9,10 @@ use redb::{Database, ReadableTable, WriteTransaction};
 use redb::TableDefinition;
 
 use crate::format::{BlockKey, FilterKey, FilterShape, LaneSummary, Posting};
+use crate::index::block_cache::BlockCache;
 use crate::index::filter_writer::FilterPlan;
-use crate::index::run::{Key, LaneRef, RunTables, Value};
+use crate::index::run::{Key, LaneRef, RunBlocks, RunTables, Value, lane_bounds};
+use crate::index::run_cache::BlockSources;
 use crate::lanes::BucketBits;
 use crate::lanes::LaneCode;
 
@@ -136,4 +138,20 @@ pub(super) fn lane_codes(lanes: &[u16], codes: &[Option<u64>]) -> Vec<LaneCode> 
     codes
         .filter_map(|(&lane, code)| code.map(|code| LaneCode { lane, code }))
         .collect()
+}
+
+/// Removes all blocks of a lane of a run.
+pub(super) fn delete_run(table: &mut RunBlocks<'_>, run: u32, lane: u16) {
+    let (low, high) = lane_bounds(run, &LaneSummary::empty(lane));
+    table
+        .retain_in::<&BlockKey, _>(&low..=&high, |_, _| false)
+        .unwrap();
+}
+
+impl<'c> BlockSources<'c> {
+    /// Gives what is in memory alone.
+    pub(super) fn memory(blocks: &'c BlockCache) -> Self {
+        let file = None;
+        Self { blocks, file }
+    }
 }

@@ -3,12 +3,28 @@
 use crate::engine::{PanicSafe, ReadOnlyBlocks};
 use crate::error::Result;
 use crate::format::Posting;
-use crate::index::{KWayMerge, lane_iter_owned};
+use crate::index::{ChunkIter, KWayMerge, OwnedLane, PostingChunks, read_lane};
 use crate::read::snapshot_view::SnapshotState;
 use crate::read::view::PostingTable;
 
 /// Postings of one lane, ascending. Holds its own snapshot of the file.
-pub(crate) type PostingStream = PanicSafe<Box<dyn Iterator<Item = Result<Posting>> + Send>>;
+pub(crate) type PostingStream = PanicSafe<ChunkIter<KWayMerge<LaneStream>>>;
+
+/// A part of a lane.
+pub(crate) enum LaneStream {
+    Run(Box<OwnedLane>),
+    Memtable(Vec<Posting>),
+}
+
+impl PostingChunks for LaneStream {
+    fn read(&mut self, postings: &mut Vec<Posting>) -> Result<()> {
+        match self {
+            Self::Run(lane) => lane.read(postings)?,
+            Self::Memtable(sorted) => postings.append(sorted),
+        }
+        Ok(())
+    }
+}
 
 impl SnapshotState {
     pub(crate) fn blocks(&self, table: PostingTable) -> Result<&ReadOnlyBlocks> {
@@ -22,16 +38,14 @@ impl SnapshotState {
 
     /// All postings of a lane, of dead documents too, in runs and in memory.
     pub(crate) fn lane_stream(&self, table: PostingTable, lane: u16) -> Result<PostingStream> {
-        let mut streams: Vec<Box<dyn Iterator<Item = Result<Posting>> + Send>> = Vec::new();
+        let mut streams = Vec::new();
         for run in self.version.runs.descriptors() {
             if let Some(summary) = run.lane(lane).filter(|summary| summary.postings > 0) {
-                let blocks = self.blocks(table)?;
-                let stream = lane_iter_owned(blocks, table.name(), run.run, summary)?;
-                streams.push(Box::new(stream));
+                let of_run = read_lane(self.blocks(table)?, table.name(), run.run, summary)?;
+                streams.push(LaneStream::Run(Box::new(of_run)));
             }
         }
-        let in_memory = self.version.memtable.lane(lane)?;
-        streams.push(Box::new(in_memory.into_iter().map(Ok)));
-        Ok(PanicSafe::new(Box::new(KWayMerge::new(streams))))
+        streams.push(LaneStream::Memtable(self.version.memtable.lane(lane)?));
+        Ok(PanicSafe::new(ChunkIter::new(KWayMerge::new(streams))))
     }
 }

@@ -162,7 +162,7 @@ impl Flush<'_> {
         let buckets = self.context.lanes.bucket_bits(lane);
         let filter = shape.map(|shape| FilterPlan { shape, buckets });
         let table_name = PostingTable::of(role).name();
-        let lane = PackedLane::new(table_name, (run, lane), filter, postings)?;
+        let lane = PackedLane::new(table_name, run, lane, filter, postings)?;
         let written = lane.postings();
         invariant!(
             written == kept,

@@ -72,8 +72,13 @@ impl Layout {
         match self {
             Self::Narrow { offset_bits } => {
                 let (entries, _) = bytes.as_chunks::<8>();
-                let entries = entries.iter().map(|entry| u64::from_le_bytes(*entry));
-                postings.extend(entries.map(|entry| narrow(entry, offset_bits, first_id)));
+                postings.extend(entries.iter().map(|bytes| {
+                    let entry = u64::from_le_bytes(*bytes);
+                    Posting {
+                        code: entry >> offset_bits,
+                        id: first_id + (entry & ((1 << offset_bits) - 1)),
+                    }
+                }));
             }
             Self::Wide => {
                 let (entries, _) = bytes.as_chunks::<12>();
@@ -86,13 +91,6 @@ impl Layout {
                 }));
             }
         }
-    }
-}
-
-fn narrow(entry: u64, offset_bits: u32, first_id: u64) -> Posting {
-    Posting {
-        code: entry >> offset_bits,
-        id: first_id + (entry & ((1 << offset_bits) - 1)),
     }
 }
 
@@ -141,7 +139,7 @@ impl Column {
 
     /// Appends a posting; `max` is the capacity beyond which the column never grows.
     #[inline]
-    fn push(&mut self, code: u64, offset: u64, max: usize) {
+    fn push(&mut self, code: u64, offset: u64, max: u64) {
         match self {
             Self::Narrow {
                 offset_bits,
@@ -212,36 +210,22 @@ impl Column {
         first_id: u64,
         postings: &mut Vec<Posting>,
     ) -> Result<()> {
-        match self {
-            Self::Narrow {
-                offset_bits,
-                entries,
-            } => {
-                let entries = entries.get(positions).or_bug(POSITIONS)?;
-                let bits = *offset_bits;
-                postings.extend(entries.iter().map(|entry| narrow(*entry, bits, first_id)));
-            }
-            Self::Wide { entries } => {
-                let entries = entries.get(positions).or_bug(POSITIONS)?;
-                postings.extend(entries.iter().map(|entry| Posting {
-                    id: first_id + entry.id,
-                    ..*entry
-                }));
-            }
-        }
+        let mut bytes = Vec::new();
+        self.encode(positions, &mut bytes)?;
+        self.layout().decode(&bytes, first_id, postings);
         Ok(())
     }
 }
 
 /// Doubles the capacity, up to `max` entries. The last document of a batch may have postings beyond that.
 #[inline]
-fn reserve<T>(entries: &mut Vec<T>, max: usize) {
+fn reserve<T>(entries: &mut Vec<T>, max: u64) {
     if entries.len() == entries.capacity() {
         // A vector that grows by itself may double beyond `max`, and the plan has no memory for that.
         let length = entries.len();
-        let more = match max.checked_sub(length) {
-            None | Some(0) => length / 64 + 1024,
-            Some(left) => length.max(1024).min(left),
+        let more = match max.saturating_sub(length as u64) {
+            0 => length / 64 + 1024,
+            left => left.min(length.max(1024) as u64) as usize,
         };
         entries.reserve_exact(more);
     }
@@ -253,7 +237,7 @@ pub(crate) struct SortLimits {
     pub(crate) documents: u64,
     /// Number of postings in the last lane from which on no document is added, where documents have any
     /// number of postings there; `None` where they have at most one in each lane.
-    pub(crate) kept_postings: Option<usize>,
+    pub(crate) kept_postings: Option<u64>,
 }
 
 /// Documents with ascending ids.
@@ -288,12 +272,11 @@ impl SortBatch {
         debug_assert!(self.has_room_for(id));
         let offset = id - self.first_id;
         let last = self.columns.len().saturating_sub(1);
-        let max = usize::try_from(self.limits.documents).unwrap_or(usize::MAX);
         for LaneCode { lane, code } in codes {
             let lane = usize::from(*lane);
             let of_kept = self.limits.kept_postings.filter(|_| lane == last);
             let column = at_mut(&mut self.columns, lane)?;
-            column.push(*code, offset, of_kept.unwrap_or(max));
+            column.push(*code, offset, of_kept.unwrap_or(self.limits.documents));
         }
         self.documents += 1;
         Ok(())
@@ -304,7 +287,10 @@ impl SortBatch {
         let offset = id.checked_sub(self.first_id);
         let fits = offset.is_some_and(|offset| offset < self.max_offsets);
         let kept = self.columns.last().map_or(0, Column::len);
-        let is_full = self.limits.kept_postings.is_some_and(|max| kept >= max);
+        let is_full = self
+            .limits
+            .kept_postings
+            .is_some_and(|max| kept as u64 >= max);
         fits && self.documents < self.limits.documents && !is_full
     }
 
@@ -336,10 +322,10 @@ impl SortBatch {
             let mut scratch = Scratch::default();
             loop {
                 let lane = next.fetch_add(1, Ordering::Relaxed);
-                let Some(column) = columns.get(lane) else {
+                let Some(lock) = columns.get(lane) else {
                     return;
                 };
-                let mut column = column.lock().ignore_poison();
+                let mut column = lock.lock().ignore_poison();
                 column.sort(&mut scratch);
                 use_sorted(lane, &column);
             }

@@ -7,7 +7,7 @@ use crate::build::sort::batch::{Column, SortBatch};
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::format::Posting;
-use crate::index::merge_slices;
+use crate::index::{KWayMerge, PostingChunks};
 use crate::invariant::{OrBug, at, bug, invariant};
 use crate::threads::spawn_scoped;
 
@@ -42,53 +42,33 @@ enum SortSource<'a> {
     Held(&'a Column, u64),
 }
 
-/// A sorted source of a lane, read chunk by chunk.
-struct Stream<'a> {
+/// A sorted part of a lane: that of one batch.
+struct SortedPart<'a> {
+    spill: &'a Spill,
     source: SortSource<'a>,
     next_chunk: usize,
-    ended: bool,
-    postings: Vec<Posting>,
-    /// Postings of the chunk that are merged already.
-    taken: usize,
 }
 
-impl Stream<'_> {
-    fn rest(&self) -> Result<&[Posting]> {
-        self.postings
-            .get(self.taken..)
-            .or_bug("postings of a stream, behind those that were taken")
-    }
-
-    /// Reads on, if everything has been taken.
-    fn fill(&mut self, spill: &Spill, bytes: &mut Vec<u8>) -> Result<()> {
-        if self.ended || self.taken < self.postings.len() {
-            return Ok(());
-        }
-        self.postings.clear();
-        self.taken = 0;
+impl PostingChunks for SortedPart<'_> {
+    fn read(&mut self, postings: &mut Vec<Posting>) -> Result<()> {
         match &self.source {
-            SortSource::Spilled(extent) => {
-                spill.read(extent, self.next_chunk, bytes, &mut self.postings)?;
-            }
+            SortSource::Spilled(extent) => self.spill.read(extent, self.next_chunk, postings)?,
             SortSource::Held(column, first_id) => {
-                let length = spill.chunk_postings();
+                let length = self.spill.chunk_postings();
                 let start = column.len().min(self.next_chunk.saturating_mul(length));
                 let end = column.len().min(start + length);
-                column.postings(start..end, *first_id, &mut self.postings)?;
+                column.postings(start..end, *first_id, postings)?;
             }
         }
         self.next_chunk += 1;
-        self.ended = self.postings.is_empty();
         Ok(())
     }
 }
 
 /// The merge of a lane.
 struct SortedMerge<'a> {
-    spill: &'a Spill,
-    streams: Vec<Stream<'a>>,
-    bytes: Vec<u8>,
-    /// Postings of all streams that have not been merged yet.
+    parts: KWayMerge<SortedPart<'a>>,
+    /// Postings of all parts that have not been merged yet.
     left: u64,
     /// The last posting that was merged.
     last: Option<Posting>,
@@ -96,24 +76,19 @@ struct SortedMerge<'a> {
 
 impl<'a> SortedMerge<'a> {
     fn new(sorted: &Sorted<'a>, lane: usize) -> Result<Self> {
-        let stream = |source| Stream {
+        let part = |source| SortedPart {
+            spill: sorted.spill,
             source,
             next_chunk: 0,
-            ended: false,
-            postings: Vec::new(),
-            taken: 0,
         };
-        let mut streams = Vec::with_capacity(sorted.extents.len() + 1);
+        let mut parts = Vec::with_capacity(sorted.extents.len() + 1);
         for extents in sorted.extents {
-            streams.push(stream(SortSource::Spilled(*at(extents, lane)?)));
+            parts.push(part(SortSource::Spilled(*at(extents, lane)?)));
         }
         let held = at(sorted.batch.columns(), lane)?;
-        let first_id = sorted.batch.first_id();
-        streams.push(stream(SortSource::Held(held, first_id)));
+        parts.push(part(SortSource::Held(held, sorted.batch.first_id())));
         Ok(Self {
-            spill: sorted.spill,
-            streams,
-            bytes: Vec::new(),
+            parts: KWayMerge::new(parts),
             left: sorted.lane_postings(lane)?,
             last: None,
         })
@@ -121,48 +96,20 @@ impl<'a> SortedMerge<'a> {
 
     /// Returns the next postings in ascending order, and none at the end.
     fn next_chunk(&mut self) -> Result<Vec<Posting>> {
-        for stream in &mut self.streams {
-            stream.fill(self.spill, &mut self.bytes)?;
-        }
-        self.streams.retain(|stream| !stream.ended);
-        let rests: Vec<&[Posting]> = self
-            .streams
-            .iter()
-            .map(Stream::rest)
-            .collect::<Result<_>>()?;
-        // What any stream still has on disk comes after the last that it has here, so everything up
-        // to the smallest of these last ones can be merged now.
-        let Some(bound) = rests.iter().filter_map(|rest| rest.last()).min().copied() else {
-            invariant!(self.left == 0, "{} postings were not merged", self.left);
-            return Ok(Vec::new());
-        };
-        let mut heads = Vec::with_capacity(rests.len());
-        for rest in rests {
-            let (head, _) = rest.split_at(rest.partition_point(|posting| *posting <= bound));
-            heads.push(head);
-        }
-        let merged = merge_slices(&heads);
-        let lengths: Vec<usize> = heads.iter().map(|head| head.len()).collect();
-        for (stream, length) in self.streams.iter_mut().zip(lengths) {
-            stream.taken += length;
-        }
-        self.check(&merged)?;
-        Ok(merged)
-    }
-
-    /// Counts the postings of a chunk, which must come after those before it.
-    fn check(&mut self, merged: &[Posting]) -> Result<()> {
-        let (count, first) = (merged.len() as u64, merged.first());
+        let mut merged = Vec::new();
+        self.parts.read(&mut merged)?;
+        let (count, left, first) = (merged.len() as u64, self.left, merged.first().copied());
+        invariant!(count > 0 || left == 0, "{left} postings were not merged");
         invariant!(
-            self.last.is_none_or(|last| first > Some(&last)),
+            first.is_none() || self.last < first,
             "merged {first:?} after {:?}",
             self.last
         );
         debug_assert!(merged.is_sorted(), "a merged chunk is out of order");
-        let left = self.left.checked_sub(count);
-        self.left = left.or_bug_with(|| format!("merged {count} of {} postings", self.left))?;
+        let behind = left.checked_sub(count);
+        self.left = behind.or_bug_with(|| format!("merged {count} of {left} postings"))?;
         self.last = merged.last().copied();
-        Ok(())
+        Ok(merged)
     }
 }
 
@@ -177,14 +124,16 @@ pub(crate) fn merge_lanes<T>(
     threads: usize,
     consume: impl FnOnce(&MergedLanes) -> Result<T>,
 ) -> Result<T> {
-    let threads = threads.min(usize::from(lanes)).clamp(1, MAX_THREADS);
+    let merging = threads.min(usize::from(lanes)).clamp(1, MAX_THREADS);
     thread::scope(|scope| {
         let mut receivers = Vec::new();
-        for thread in 0..threads {
+        for thread in 0..merging {
             let (sender, receiver) = sync_channel(AHEAD);
             receivers.push(receiver);
+            // Lanes go round robin: while one is consumed, the other threads merge those that come next.
+            let own_lanes = (thread..usize::from(lanes)).step_by(merging);
             spawn_scoped(scope, "merge", move || {
-                merge_every(sorted, lanes, thread, threads, &sender);
+                merge_every(sorted, own_lanes, &sender)
             })?;
         }
         // The receivers are dropped before the scope waits for its threads. If `consume` has failed, each
@@ -194,34 +143,36 @@ pub(crate) fn merge_lanes<T>(
     })
 }
 
-/// Merges the lanes that are this thread's.
+/// Merges the lanes of one thread.
 fn merge_every(
     sorted: &Sorted<'_>,
-    lanes: u16,
-    thread: usize,
-    threads: usize,
+    lanes: impl IntoIterator<Item = usize>,
     sender: &SyncSender<Message>,
 ) {
-    // Lanes go round robin: while one is consumed, the other threads merge those that come next.
-    for lane in (thread..usize::from(lanes)).step_by(threads) {
-        let mut merge = match SortedMerge::new(sorted, lane) {
-            Ok(merge) => merge,
+    for lane in lanes {
+        match send_lane(sorted, lane, sender) {
+            Ok(true) => {}
+            Ok(false) => return,
             Err(error) => {
                 // If the receiver is gone, the consumer has failed and wants no error.
                 let _ = sender.send(Err(error));
                 return;
             }
-        };
-        loop {
-            let chunk = merge.next_chunk();
-            let is_last = chunk.as_ref().map_or(true, Vec::is_empty);
-            let failed = chunk.is_err();
-            if sender.send(chunk).is_err() || failed {
-                return;
-            }
-            if is_last {
-                break;
-            }
+        }
+    }
+}
+
+/// Merges and sends a lane. Returns false if nobody waits for it any more.
+fn send_lane(sorted: &Sorted<'_>, lane: usize, sender: &SyncSender<Message>) -> Result<bool> {
+    let mut merge = SortedMerge::new(sorted, lane)?;
+    loop {
+        let chunk = merge.next_chunk()?;
+        let is_last = chunk.is_empty();
+        if sender.send(Ok(chunk)).is_err() {
+            return Ok(false);
+        }
+        if is_last {
+            return Ok(true);
         }
     }
 }
@@ -235,30 +186,18 @@ impl MergedLanes {
     /// Returns the chunks of a lane. The caller takes the lanes in order, and each to its end.
     pub(crate) fn lane(&self, lane: u16) -> Result<LaneChunks<'_>> {
         let thread = usize::from(lane) % self.receivers.len().max(1);
-        Ok(LaneChunks {
-            receiver: Some(at(&self.receivers, thread)?),
-        })
+        Ok(LaneChunks(at(&self.receivers, thread)?))
     }
 }
 
-/// The chunks of a lane, none of them empty.
-pub(crate) struct LaneChunks<'a> {
-    receiver: Option<&'a Receiver<Message>>,
-}
+/// The chunks of a lane.
+pub(crate) struct LaneChunks<'a>(&'a Receiver<Message>);
 
-impl Iterator for LaneChunks<'_> {
-    type Item = Message;
-
-    fn next(&mut self) -> Option<Message> {
-        let receiver = self.receiver?;
-        let message = receiver.recv();
-        let message = message.unwrap_or_else(|_| Err(bug("a merging thread panicked")));
-        if message.as_ref().map_or(true, Vec::is_empty) {
-            self.receiver = None;
-        }
-        match message {
-            Ok(chunk) if chunk.is_empty() => None,
-            other => Some(other),
-        }
+impl PostingChunks for LaneChunks<'_> {
+    fn read(&mut self, postings: &mut Vec<Posting>) -> Result<()> {
+        let message = self.0.recv();
+        let mut chunk = message.map_err(|_| bug("a merging thread panicked"))??;
+        postings.append(&mut chunk);
+        Ok(())
     }
 }

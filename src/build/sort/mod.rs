@@ -6,5 +6,5 @@ mod sorting;
 mod spill;
 
 pub(crate) use batch::Layout;
-pub(crate) use merge::{LaneChunks, MergedLanes, merge_lanes};
-pub(crate) use sorting::{MemoryPlan, Sorter};
+pub(crate) use merge::{LaneChunks, merge_lanes};
+pub(crate) use sorting::{MemoryPlan, Sorter, code_bits};

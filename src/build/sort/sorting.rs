@@ -8,7 +8,9 @@ use crate::build::sort::merge::Sorted;
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::invariant::{OrBug, invariant};
-use crate::lanes::LaneCode;
+use crate::lanes::{LaneCode, LaneRole};
+use crate::schema::Schema;
+use crate::sketch::KEPT_HASH_BITS;
 use crate::sync::{HomeProcess, IgnorePoison};
 use crate::threads::spawn;
 use crate::types::{Phase, Watch};
@@ -82,20 +84,30 @@ impl MemoryPlan {
         let document_bytes = 2 * lanes.clone().sum::<u64>() + rooms * lanes.max().unwrap_or(1);
         let fitting = memory_bytes / document_bytes.max(1);
         let max = layouts.iter().map(|layout| layout.max_documents()).min();
-        // Of hundreds of batches each lane is read in such pieces at the end.
-        let chunk = usize::try_from(memory_bytes / 16_384).unwrap_or(usize::MAX);
         Self {
             limits: SortLimits {
                 documents: fitting.clamp(1, max.unwrap_or(MAX_DOCUMENTS)),
                 kept_postings: layouts.last().filter(|_| has_kept_lane).map(|layout| {
                     // Two batches and the room to sort share the memory, most of which is this lane's.
-                    let postings = memory_bytes / (4 * layout.memory_bytes());
-                    usize::try_from(postings).unwrap_or(usize::MAX).max(1)
+                    (memory_bytes / (4 * layout.memory_bytes())).max(1)
                 }),
             },
-            chunk_postings: chunk.clamp(64, 8192),
+            // Of hundreds of batches each lane is read in such pieces at the end.
+            chunk_postings: (memory_bytes / 16_384).clamp(64, 8192) as usize,
         }
     }
+}
+
+/// Returns the number of bits of the codes of each lane.
+pub(crate) fn code_bits(schema: &Schema) -> Result<Vec<u32>> {
+    let band_bits = schema.minhash().map_or(64, |minhash| minhash.code_bits());
+    let roles = schema.lane_set()?.roles();
+    let bits = roles.map(|role| match role {
+        LaneRole::Band(_) => u32::from(band_bits),
+        LaneRole::Key | LaneRole::Table(_) => u64::BITS,
+        LaneRole::Kept => u32::from(KEPT_HASH_BITS),
+    });
+    Ok(bits.collect())
 }
 
 impl Sorter {
@@ -223,18 +235,18 @@ fn sort_and_spill(mut batch: SortBatch, spill: &Spill, threads: usize) -> Spille
     let written = Mutex::new(Vec::new());
     batch.sort(threads, |lane, column| {
         let extent = spill.write(column, first_id);
-        let mut written = written.lock().ignore_poison();
-        written.push((lane, extent));
+        written.lock().ignore_poison().push((lane, extent));
     });
-    let mut written = written.into_inner().ignore_poison();
-    written.sort_by_key(|(lane, _)| *lane);
-    let extents = written.into_iter().map(|(_, extent)| extent).collect();
+    let mut by_lane = written.into_inner().ignore_poison();
+    by_lane.sort_by_key(|(lane, _)| *lane);
+    let extents = by_lane.into_iter().map(|(_, extent)| extent).collect();
     (batch, extents)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::ChunkIter;
 
     #[test]
     fn batches_share_the_memory_and_are_never_too_large_for_their_layouts() {
@@ -284,9 +296,8 @@ mod tests {
         sorter.finish(&mut Watch::new("a test")).unwrap();
         assert_eq!((sorter.spills(), sorter.postings()), (3, 5));
         let merged = crate::build::sort::merge::merge_lanes(&sorter.sorted(), 2, 2, |lanes| {
-            assert!(lanes.lane(0)?.next().is_none());
-            let chunks: Result<Vec<_>> = lanes.lane(1)?.collect();
-            Ok(chunks?.concat())
+            assert!(ChunkIter::new(lanes.lane(0)?).next().is_none());
+            ChunkIter::new(lanes.lane(1)?).collect::<Result<Vec<_>>>()
         });
         let expected = ids.map(|id| crate::format::Posting { code: 7, id });
         assert_eq!(merged.unwrap(), expected);

@@ -108,12 +108,11 @@ impl Spill {
         Ok(extent)
     }
 
-    /// Appends the postings of one chunk, from 0; none after the last. `bytes` is room to work in.
+    /// Appends the postings of one chunk, from 0; none after the last.
     pub(crate) fn read(
         &self,
         extent: &Extent,
         chunk: usize,
-        bytes: &mut Vec<u8>,
         postings: &mut Vec<Posting>,
     ) -> Result<()> {
         let before = chunk.saturating_mul(self.chunk_postings);
@@ -126,11 +125,10 @@ impl Spill {
         }
         let width = extent.layout.spilled_bytes();
         let chunk_start = (before * width + chunk * CHECKSUM_BYTES) as u64;
-        bytes.clear();
-        bytes.resize(count * width + CHECKSUM_BYTES, 0);
+        let mut bytes = vec![0; count * width + CHECKSUM_BYTES];
         // The lock covers seek and read together, since all threads share one position in the file.
         match &mut *self.lock() {
-            Some(spill) => spill.read(extent.offset + chunk_start, bytes),
+            Some(spill) => spill.read(extent.offset + chunk_start, &mut bytes),
             None => Err(std::io::ErrorKind::NotFound.into()),
         }
         .map_err(|error| self.failure(error))?;
@@ -187,10 +185,10 @@ mod tests {
     }
 
     fn all(spill: &Spill, extent: &Extent) -> Result<Vec<Posting>> {
-        let (mut bytes, mut postings) = (Vec::new(), Vec::new());
+        let mut postings = Vec::new();
         for chunk in 0.. {
             let before = postings.len();
-            spill.read(extent, chunk, &mut bytes, &mut postings)?;
+            spill.read(extent, chunk, &mut postings)?;
             if postings.len() == before {
                 break;
             }

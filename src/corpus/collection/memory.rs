@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::build::{DuplicateKeys, FirstOfEachKey, LastOfEachKey};
+use crate::build::{DuplicateKeys, OneOfEachKey};
 use crate::corpus::collection::row_arena::RowArena;
 use crate::error::Result;
 use crate::format::{Posting, RowHead};
@@ -94,21 +94,10 @@ impl MemoryDocuments {
         keys.sort_unstable();
         let mut left_out = Tombstones::default();
         let key_of = |id| Ok(self.document(id)?.key.map(Cow::into_owned));
-        let keys = keys.into_iter().map(Ok);
-        if rule == DuplicateKeys::KeepLast {
-            for kept in LastOfEachKey::new(keys, &key_of, &mut left_out) {
-                kept?;
-            }
-        } else {
-            let refuses = rule == DuplicateKeys::Refuse;
-            let mut firsts = FirstOfEachKey::new(keys, &key_of, &mut left_out, refuses);
-            for kept in firsts.by_ref() {
-                kept?;
-            }
-            if refuses {
-                firsts.refusal()?;
-            }
-        }
+        let postings = keys.into_iter().map(Ok);
+        let mut kept = OneOfEachKey::new(postings, rule, &key_of, &mut left_out);
+        kept.try_for_each(|posting| posting.map(drop))?;
+        kept.check()?;
         let ids = left_out.ids().collect();
         self.left_out = left_out;
         Ok(ids)

@@ -445,8 +445,9 @@ fn forge(chunk: &mut MergeChunk, change: impl Fn(&[InputBlock], usize) -> Option
     let rows: Vec<(InputBlock, Vec<u8>)> = chunk
         .blocks
         .iter()
-        .map(|(block, value)| (*block, value.to_vec()))
-        .collect();
+        .map(|row| row.map(|(block, value)| (*block, value.to_vec())))
+        .collect::<crate::error::Result<_>>()
+        .unwrap();
     let blocks: Vec<InputBlock> = rows.iter().map(|(block, _)| *block).collect();
     chunk.blocks.clear();
     for (at, (_, value)) in rows.iter().enumerate() {

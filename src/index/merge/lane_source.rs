@@ -70,11 +70,10 @@ impl LaneSource {
         buckets: BucketBits,
         inputs: impl IntoIterator<Item = (u32, LaneSummary)>,
     ) -> Self {
-        let inputs = inputs.into_iter();
-        let inputs = inputs.map(|(run, expected)| InputLane::new(run, expected));
+        let input = |(run, expected)| InputLane::new(run, expected);
         Self {
             buckets,
-            inputs: inputs.collect(),
+            inputs: inputs.into_iter().map(input).collect(),
         }
     }
 
@@ -101,8 +100,8 @@ impl LaneSource {
         }
         // Inputs are sorted: up to the first end of the blocks read, no posting of any input is missing.
         let unread = self.inputs.iter().filter(|input| !input.is_read());
-        let bound = unread.filter_map(|input| input.end).min();
-        let bound = bound.unwrap_or(Posting::MAX);
+        let ends = unread.filter_map(|input| input.end);
+        let bound = ends.min().unwrap_or(Posting::MAX);
         for input in &mut self.inputs {
             input.is_exhausted = input.end.is_none_or(|end| end <= bound);
         }

@@ -49,10 +49,10 @@ impl Books {
     fn balance(&self, packed: u64, pending: u64) -> Result<()> {
         let (merged, dropped) = (self.merged, self.dropped);
         // Wraps in the output of a forged descriptor only.
-        let packed = packed.wrapping_sub(self.packed_before);
+        let new = packed.wrapping_sub(self.packed_before);
         invariant!(
-            merged == packed + pending + dropped,
-            "of {merged} postings a merge packed {packed}, dropped {dropped} and has {pending} pending"
+            merged == new + pending + dropped,
+            "of {merged} postings a merge packed {new}, dropped {dropped} and has {pending} pending"
         );
         Ok(())
     }
@@ -64,12 +64,10 @@ impl LaneWork {
         inputs: impl IntoIterator<Item = (u32, LaneSummary)>,
         packer: LanePacker,
     ) -> Self {
-        let inputs = inputs.into_iter();
+        let input = |(run, expected)| InputPostings::new(run, expected);
         Self {
             table_name,
-            inputs: inputs
-                .map(|(run, expected)| InputPostings::new(run, expected))
-                .collect(),
+            inputs: inputs.into_iter().map(input).collect(),
             merger: SliceMerger::default(),
             books: Books {
                 packed_before: packer.packed().postings,
@@ -110,11 +108,11 @@ impl LaneWork {
             }
         }
         let taken: usize = slices.iter().map(|slice| slice.len()).sum();
-        let merger = &mut self.merger;
-        let append = |merged: &mut Vec<Posting>| merger.append(&slices, merged);
         let packed = &mut merged.packed;
-        let appended = self.packer.extend(append, is_dropped, packed);
-        let appended = appended.map_err(|error| blame(error, &slices, newest))?;
+        let extended = self
+            .packer
+            .extend(&mut self.merger, &slices, is_dropped, packed);
+        let appended = extended.map_err(|error| blame(error, &slices, newest))?;
         let postings = appended.postings;
         invariant!(
             postings == taken as u64,
@@ -136,7 +134,8 @@ impl LaneWork {
         chunk.merged.read.clear();
         let mut postings = 0;
         let mut unpacking = None;
-        for (block, value) in chunk.blocks.iter() {
+        for row in chunk.blocks.iter() {
+            let (block, value) = row?;
             let input = at_mut(&mut self.inputs, block.input)?;
             // The blocks of an input stand together in a chunk. Before the first of them is unpacked, all
             // postings that the input had in memory must have been merged, or they would be lost.

@@ -85,8 +85,8 @@ impl Pace {
 ///
 /// Runs of lower levels that stand between two of them are merged with them: a run written in
 /// one piece, beyond the level of its neighbours, must not leave small ones behind for good.
-pub(crate) fn plan(runs: &[RunShape], under_way: &[MergePlan]) -> Option<MergePlan> {
-    let mut runs = runs.to_vec();
+pub(crate) fn plan(all: &[RunShape], under_way: &[MergePlan]) -> Option<MergePlan> {
+    let mut runs = all.to_vec();
     runs.sort_unstable_by_key(|run| (run.first_id, run.run));
     let is_merging = |run: &RunShape| under_way.iter().any(|merge| merge.runs.contains(&run.run));
     let is_busy = |level: u8| {

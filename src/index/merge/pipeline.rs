@@ -109,8 +109,8 @@ fn serve(
 /// The error that a panic of the computing thread becomes. It calls nothing of the engine, where a panic
 /// would mean damage: the fault is ours.
 fn stopped(panic: &(dyn Any + Send)) -> Error {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    let formatted = panic.downcast_ref::<String>().map(String::as_str);
+    let text = formatted.or_else(|| panic.downcast_ref::<&str>().copied());
     bug(format!(
         "a merge panicked: {}",
         text.unwrap_or("no message")
@@ -149,6 +149,7 @@ impl ChunkChannels {
                 return Ok(read);
             }
             if under_way < CHUNKS && (!is_enough || under_way == 0) {
+                // A new one until the first has come back.
                 let mut chunk = spare.pop().unwrap_or_default();
                 progress.source.read(tables, budget.blocks, &mut chunk)?;
                 read.postings += chunk.postings;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::engine::{DEAD, EQUAL, EngineResult, ReadableTable, ReadableTableMetadata, overlay};
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, decode_payload};
-use crate::index::lane_iter_owned;
+use crate::index::{ChunkIter, read_lane};
 use crate::lanes::{LaneCode, LaneRole};
 use crate::maintain::check::filters::{FilterCheck, check_pieces};
 use crate::maintain::check::pages::{check_bookkeeping, check_pages};
@@ -399,7 +399,7 @@ impl<'a, 'w> Check<'a, 'w> {
         let index = runs
             .position_of(run.first_id)
             .filter(|_| run.inputs.is_empty());
-        for posting in lane_iter_owned(inner.blocks(table)?, name, run.run, summary)? {
+        for posting in ChunkIter::new(read_lane(inner.blocks(table)?, name, run.run, summary)?) {
             let posting = posting?;
             self.count_posting()?;
             self.report.postings += 1;
