@@ -1,95 +1,88 @@
 //! What queries and writes answer.
 
-use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PySlice};
-use resemblance::{BudgetExceeded, Revision, Scope};
+use pyo3::types::{PyList, PySlice};
+use resemblance::{Revision, Scope};
 
-use crate::keys::optional_key;
+use crate::keys::Key;
 use crate::python::at;
 use crate::schema::Schema;
 use crate::signature::Signature;
 
 /// A stored document that is near the one that was asked about.
-#[pyclass(frozen, module = "resemblance")]
-pub(crate) struct Match(pub(crate) resemblance::Match);
+#[pyclass(frozen, eq, module = "resemblance")]
+#[derive(PartialEq)]
+pub(crate) struct Match {
+    /// The id of the stored document.
+    #[pyo3(get)]
+    id: u64,
+    /// Its key, `None` if it has none. Bytes that are no UTF-8 are surrogates.
+    #[pyo3(get)]
+    key: Option<Key>,
+    /// Its similarity, from 0 to 1: an estimate unless `is_exact`; `None` without MinHash.
+    #[pyo3(get)]
+    similarity: Option<f64>,
+    /// Whether the similarity was computed from features, and not estimated from signatures.
+    #[pyo3(get)]
+    is_exact: bool,
+    /// The number of bits in which the fingerprints differ; `None` without SimHash.
+    #[pyo3(get)]
+    distance: Option<u32>,
+    /// The stamp of the stored document.
+    #[pyo3(get)]
+    stamp: u64,
+    /// Its payload, `None` unless the query asked for `payloads`.
+    #[pyo3(get)]
+    payload: Option<Vec<u8>>,
+}
+
+impl From<&resemblance::Match> for Match {
+    fn from(found: &resemblance::Match) -> Self {
+        Self {
+            id: found.id().get(),
+            key: found.key().map(|key| Key(key.to_vec())),
+            similarity: found.similarity(),
+            is_exact: found.is_exact(),
+            distance: found.distance(),
+            stamp: found.stamp(),
+            payload: found.payload().map(<[u8]>::to_vec),
+        }
+    }
+}
+
+/// A similarity and a distance as `repr` has them.
+pub(crate) fn measures(similarity: Option<f64>, distance: Option<u32>) -> String {
+    let mut text = String::new();
+    if let Some(similarity) = similarity {
+        text += &format!(", similarity={similarity:.4}");
+    }
+    if let Some(distance) = distance {
+        text += &format!(", distance={distance}");
+    }
+    text
+}
 
 #[pymethods]
 impl Match {
-    /// The id of the stored document.
-    #[getter]
-    fn id(&self) -> u64 {
-        self.0.id().get()
-    }
-
-    /// Its key, `None` if it has none. Bytes that are no UTF-8 are surrogates.
-    #[getter]
-    fn key<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        optional_key(py, self.0.key())
-    }
-
     /// Its key as bytes, `None` if it has none.
     #[getter]
-    fn key_bytes<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.0.key().map(|key| PyBytes::new(py, key))
-    }
-
-    /// Its similarity, from 0 to 1: an estimate unless `is_exact`; `None` without MinHash.
-    #[getter]
-    fn similarity(&self) -> Option<f64> {
-        self.0.similarity()
-    }
-
-    /// Whether the similarity was computed from features, and not estimated from signatures.
-    #[getter]
-    fn is_exact(&self) -> bool {
-        self.0.is_exact()
-    }
-
-    /// The number of bits in which the fingerprints differ; `None` without SimHash.
-    #[getter]
-    fn distance(&self) -> Option<u32> {
-        self.0.distance()
-    }
-
-    /// The stamp of the stored document.
-    #[getter]
-    fn stamp(&self) -> u64 {
-        self.0.stamp()
-    }
-
-    /// Its payload, `None` unless the query asked for `payloads`.
-    #[getter]
-    fn payload<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.0.payload().map(|payload| PyBytes::new(py, payload))
-    }
-
-    fn __eq__(&self, other: &Self) -> bool {
-        self.0 == other.0
+    fn key_bytes(&self) -> Option<&[u8]> {
+        self.key.as_ref().map(|key| key.0.as_slice())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let mut text = format!("Match(id={}", self.id());
-        if let Some(key) = self.key(py)? {
-            text += &format!(", key={}", key.repr()?);
-        }
-        if let Some(similarity) = self.similarity() {
-            text += &format!(", similarity={similarity:.4}");
-        }
-        if let Some(distance) = self.distance() {
-            text += &format!(", distance={distance}");
-        }
-        Ok(text + ")")
+        let key = match &self.key {
+            Some(key) => format!(", key={}", key.into_pyobject(py)?.repr()?),
+            None => String::new(),
+        };
+        let measures = measures(self.similarity, self.distance);
+        Ok(format!("Match(id={}{key}{measures})", self.id))
     }
 }
 
 /// The documents near one, best first.
 #[pyclass(frozen, sequence, module = "resemblance")]
 pub(crate) struct Matches(pub(crate) resemblance::Matches);
-
-fn documents(beyond: Option<BudgetExceeded>) -> Option<u64> {
-    beyond.map(|beyond| beyond.documents)
-}
 
 #[pymethods]
 impl Matches {
@@ -117,8 +110,8 @@ impl Matches {
 
     /// Candidates that were not compared, because of a budget; `None` if all were.
     #[getter]
-    fn beyond_budget(&self) -> Option<u64> {
-        documents(self.0.budget_exceeded())
+    fn budget_exceeded(&self) -> Option<u64> {
+        self.0.budget_exceeded().map(|it| it.documents)
     }
 
     fn __len__(&self) -> usize {
@@ -128,19 +121,11 @@ impl Matches {
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         if index.is_instance_of::<PySlice>() {
-            let all = PyList::new(
-                py,
-                self.0
-                    .iter()
-                    .map(|found| Match(found.clone()).into_pyobject(py))
-                    .collect::<PyResult<Vec<_>>>()?,
-            )?;
+            let all = PyList::new(py, self.0.iter().map(Match::from))?;
             return all.as_any().get_item(index);
         }
-        let index: isize = index.extract()?;
-        let found = at(&self.0, index).cloned();
-        let found = found.ok_or_else(|| PyIndexError::new_err("no match has this index"))?;
-        Ok(Bound::new(py, Match(found))?.into_any())
+        let found = at(&self.0, index.extract()?, "match")?;
+        Ok(Bound::new(py, Match::from(found))?.into_any())
     }
 
     fn __eq__(&self, other: &Self) -> bool {
@@ -148,11 +133,9 @@ impl Matches {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let shown = self.0.iter().map(|found| Match(found.clone()).__repr__(py));
-        Ok(format!(
-            "[{}]",
-            shown.collect::<PyResult<Vec<_>>>()?.join(", ")
-        ))
+        let shown = self.0.iter().map(|found| Match::from(found).__repr__(py));
+        let all = shown.collect::<PyResult<Vec<_>>>()?;
+        Ok(format!("[{}]", all.join(", ")))
     }
 }
 
@@ -170,7 +153,7 @@ impl Novelty {
 
     /// Whether the key is that of a stored document.
     #[getter]
-    fn is_same_key(&self) -> bool {
+    fn key_exists(&self) -> bool {
         matches!(self.0, resemblance::Novelty::KeyExists(_))
     }
 
@@ -185,7 +168,7 @@ impl Novelty {
     fn found(&self) -> Option<Match> {
         match &self.0 {
             resemblance::Novelty::NearDuplicate(found) | resemblance::Novelty::KeyExists(found) => {
-                Some(Match(found.clone()))
+                Some(found.into())
             }
             _ => None,
         }
@@ -193,8 +176,8 @@ impl Novelty {
 
     /// Candidates that were not compared, because of a budget; `None` if all were.
     #[getter]
-    fn beyond_budget(&self) -> Option<u64> {
-        documents(self.0.budget_exceeded())
+    fn budget_exceeded(&self) -> Option<u64> {
+        self.0.budget_exceeded().map(|it| it.documents)
     }
 
     fn __bool__(&self) -> bool {
@@ -212,10 +195,8 @@ impl Novelty {
             _ => return Ok(format!("<Novelty: new, id={}>", self.id())),
         };
         let found = self.found().map(|found| found.__repr__(py)).transpose()?;
-        Ok(format!(
-            "<Novelty: {kind} of {}>",
-            found.as_deref().unwrap_or("another")
-        ))
+        let found = found.as_deref().unwrap_or("another");
+        Ok(format!("<Novelty: {kind} of {found}>"))
     }
 }
 
@@ -252,7 +233,7 @@ impl Upserted {
     /// How near the last version is, if there was one.
     #[getter]
     fn last(&self) -> Option<Match> {
-        self.0.revision.last().cloned().map(Match)
+        self.0.revision.last().map(Match::from)
     }
 
     fn __eq__(&self, other: &Self) -> bool {
@@ -287,14 +268,14 @@ impl Record {
 
     /// Its key, `None` if it has none. Bytes that are no UTF-8 are surrogates.
     #[getter]
-    fn key<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        optional_key(py, self.record.key())
+    fn key(&self) -> Option<Key> {
+        self.record.key().map(|key| Key(key.to_vec()))
     }
 
     /// Its key as bytes, `None` if it has none.
     #[getter]
-    fn key_bytes<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.record.key().map(|key| PyBytes::new(py, key))
+    fn key_bytes(&self) -> Option<&[u8]> {
+        self.record.key()
     }
 
     /// Its signature.
@@ -311,8 +292,8 @@ impl Record {
 
     /// Its payload.
     #[getter]
-    fn payload<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.record.payload())
+    fn payload(&self) -> &[u8] {
+        self.record.payload()
     }
 
     fn __eq__(&self, other: &Self) -> bool {
@@ -320,14 +301,11 @@ impl Record {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let key = match self.key(py)? {
-            Some(key) => key.repr()?.to_string(),
+        let key = match self.key() {
+            Some(key) => key.into_pyobject(py)?.repr()?.to_string(),
             None => "None".into(),
         };
-        Ok(format!(
-            "Record(id={}, key={key}, stamp={})",
-            self.id(),
-            self.stamp()
-        ))
+        let (id, stamp) = (self.id(), self.stamp());
+        Ok(format!("Record(id={id}, key={key}, stamp={stamp})"))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::ScopedJoinHandle;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BinaryArray, LargeBinaryArray};
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::{ArrowError, DataType};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -17,8 +17,9 @@ use pyo3_arrow::{PyArray, PyArrayReader};
 use resemblance::verification::SketchedText;
 use resemblance::{Error, Signature, Sketcher};
 
-use crate::errors::{OrRaise, invalid};
+use crate::errors::{OrRaise, invalid, invalid_parameter};
 use crate::keys::{Key, key_object};
+use crate::schema::Schema;
 use crate::signature;
 use crate::waiting::{lock, released};
 
@@ -105,12 +106,10 @@ pub(crate) struct ArrowBatches {
 impl ArrowBatches {
     #[new]
     fn create(table: &Bound<'_, PyAny>, columns: Vec<String>) -> PyResult<Self> {
-        let arrays = arrow_arrays(table)?;
-        let arrays = arrays.ok_or_else(|| PyTypeError::new_err("this is no Arrow table"))?;
-        Ok(Self {
-            arrays: Mutex::new(arrays),
-            columns,
-        })
+        match arrow_arrays(table)?.map(Mutex::new) {
+            Some(arrays) => Ok(Self { arrays, columns }),
+            None => Err(PyTypeError::new_err("this is no Arrow table")),
+        }
     }
 
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -119,20 +118,23 @@ impl ArrowBatches {
 
     /// The next rows: an array for each column; one array if it is no table but a single column.
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Vec<PyArray>>> {
-        let Some(array) = py.detach(|| lock(&self.arrays).next()) else {
+        let next = py.detach(|| lock(&self.arrays).next());
+        let Some(array) = next.transpose().map_err(arrow_error)? else {
             return Ok(None);
         };
-        let array = array.map_err(arrow_error)?;
         let Some(table) = array.as_struct_opt() else {
             return Ok(Some(vec![PyArray::from_array_ref(array)]));
         };
-        let columns = self.columns.iter().map(|name| {
-            let column = table.column_by_name(name).cloned();
-            let names = || table.column_names().join(", ");
-            let column =
-                column.ok_or_else(|| invalid(py, "column", format!("{name:?}"), names()))?;
-            Ok(PyArray::from_array_ref(column))
-        });
+        let columns = self
+            .columns
+            .iter()
+            .map(|name| match table.column_by_name(name) {
+                Some(column) => Ok(PyArray::from_array_ref(Arc::clone(column))),
+                None => {
+                    let names = table.column_names().join(", ");
+                    Err(invalid(py, "column", format!("{name:?}"), names))
+                }
+            });
         columns.collect::<PyResult<Vec<_>>>().map(Some)
     }
 }
@@ -205,11 +207,10 @@ impl<'py> Batches<'py> {
                 signature: (*signature).clone(),
                 features: Arc::default(),
             }),
-            Item::Ready(_) => Err(Error::InvalidParameter {
-                parameter: "documents",
-                found: "a signature".into(),
-                expected: "texts, which exact similarities are computed from".into(),
-            }),
+            Item::Ready(_) => {
+                let expected = "texts, which exact similarities are computed from";
+                Err(invalid_parameter("documents", "a signature", expected))
+            }
         })
     }
 
@@ -265,8 +266,8 @@ fn joined<'a, T: Send + 'a>(
 ) -> Result<Vec<T>, Error> {
     let mut all = Vec::new();
     for share in shares {
-        let share = share.join();
-        all.extend(share.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        let done = share.join();
+        all.extend(done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
     }
     Ok(all)
 }
@@ -322,13 +323,10 @@ impl<'py> Source<'py> {
                 return Ok(Some(Batch::Arrow(array.slice(0, count))));
             },
             Self::Signatures { all, next } => {
-                let all = all.get().all();
-                let end = (*next + documents).min(all.len());
-                let batch = all.get(*next..end).map(<[Signature]>::to_vec);
-                *next = end;
-                Ok(batch
-                    .filter(|batch| !batch.is_empty())
-                    .map(Batch::Signatures))
+                let rest = all.get().all().iter().skip(*next);
+                let batch: Vec<_> = rest.take(documents).cloned().collect();
+                *next += batch.len();
+                Ok((!batch.is_empty()).then_some(Batch::Signatures(batch)))
             }
         }
     }
@@ -363,9 +361,10 @@ impl Batch<'_> {
         let items = self.items(py)?.into_iter();
         let texts = items.map(|item| match item {
             Item::Text(text) => Ok(text),
-            Item::Ready(_) => Err(PyTypeError::new_err(
-                "texts are needed here, and no signatures",
-            )),
+            Item::Ready(_) => {
+                let text = "texts are needed here, and no signatures";
+                Err(PyTypeError::new_err(text))
+            }
         });
         texts.collect()
     }
@@ -383,10 +382,6 @@ fn item<'b>(object: &'b Bound<'_, PyAny>) -> PyResult<Item<'b>> {
     Err(PyTypeError::new_err(text))
 }
 
-fn without_nulls<T>(py: Python<'_>, what: &'static str, value: Option<T>) -> PyResult<T> {
-    value.ok_or_else(|| invalid(py, what, "null", "a value in each row"))
-}
-
 /// The strings of an Arrow column, `None` for a null.
 pub(crate) fn optional_texts(array: &ArrayRef) -> PyResult<Vec<Option<&str>>> {
     match array.data_type() {
@@ -400,41 +395,52 @@ pub(crate) fn optional_texts(array: &ArrayRef) -> PyResult<Vec<Option<&str>>> {
     }
 }
 
-fn texts<'a>(py: Python<'_>, array: &'a ArrayRef) -> PyResult<Vec<&'a str>> {
-    let texts = optional_texts(array)?.into_iter();
-    texts.map(|text| without_nulls(py, "texts", text)).collect()
+fn null(py: Python<'_>, column: &'static str) -> PyErr {
+    invalid(py, column, "null", "a value in each row")
+}
+
+/// The strings of a column without nulls.
+pub(crate) fn texts<'a>(py: Python<'_>, array: &'a ArrayRef) -> PyResult<Vec<&'a str>> {
+    let texts: Option<Vec<_>> = optional_texts(array)?.into_iter().collect();
+    texts.ok_or_else(|| null(py, "texts"))
+}
+
+/// The byte strings, or the strings as such, of a column without nulls.
+pub(crate) fn binaries<'a>(
+    py: Python<'_>,
+    column: &'static str,
+    array: &'a ArrayRef,
+) -> PyResult<Vec<&'a [u8]>> {
+    let values: Option<Vec<_>> = match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().iter().collect(),
+        DataType::LargeBinary => array.as_binary::<i64>().iter().collect(),
+        _ => {
+            let texts = optional_texts(array)?.into_iter();
+            texts.map(|text| text.map(str::as_bytes)).collect()
+        }
+    };
+    values.ok_or_else(|| null(py, column))
 }
 
 /// The strings, or the byte strings, of an Arrow column.
 #[pyfunction]
 pub(crate) fn arrow_list<'py>(column: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let py = column.py();
-    let arrays = arrow_arrays(column)?;
-    let arrays = arrays.ok_or_else(|| PyTypeError::new_err("this is no Arrow column"))?;
+    let Some(arrays) = arrow_arrays(column)? else {
+        return Err(PyTypeError::new_err("this is no Arrow column"));
+    };
     let mut all = Vec::new();
     for array in arrays {
         let array = array.map_err(arrow_error)?;
         let is_binary = array.data_type().is_binary();
-        for Key(key) in binary_keys(py, &array)? {
+        for value in binaries(py, "keys", &array)? {
             all.push(match is_binary {
-                true => PyBytes::new(py, &key).into_any(),
-                false => key_object(py, &key)?,
+                true => PyBytes::new(py, value).into_any(),
+                false => key_object(py, value)?,
             });
         }
     }
     Ok(all)
-}
-
-fn binary_keys(py: Python<'_>, array: &ArrayRef) -> PyResult<Vec<Key>> {
-    let key = |value: Option<&[u8]>| Ok(Key(without_nulls(py, "keys", value)?.to_vec()));
-    if let Some(array) = array.as_any().downcast_ref::<BinaryArray>() {
-        return array.iter().map(key).collect();
-    }
-    if let Some(array) = array.as_any().downcast_ref::<LargeBinaryArray>() {
-        return array.iter().map(key).collect();
-    }
-    let texts = texts(py, array)?.into_iter();
-    Ok(texts.map(|text| Key(text.as_bytes().to_vec())).collect())
 }
 
 /// Values beside documents, such as keys: as many of them, given in the same steps.
@@ -452,7 +458,9 @@ impl<'py> Beside<'py, Key> {
         if let Some(arrays) = arrow_arrays(keys)? {
             let mut all = Vec::new();
             for array in arrays {
-                all.extend(binary_keys(keys.py(), &array.map_err(arrow_error)?)?);
+                let array = array.map_err(arrow_error)?;
+                let rows = binaries(keys.py(), "keys", &array)?;
+                all.extend(rows.into_iter().map(|key| Key(key.to_vec())));
             }
             return Ok(Self::Ready("keys", all.into_iter()));
         }
@@ -484,12 +492,8 @@ where
             Self::Ready(name, items) => (*name, items.take(count).collect()),
         };
         if found.len() < count {
-            return Err(invalid(
-                py,
-                name,
-                "fewer than there are documents",
-                "one for each",
-            ));
+            let found = "fewer than there are documents";
+            return Err(invalid(py, name, found, "one for each"));
         }
         Ok(Some(found))
     }
@@ -504,12 +508,8 @@ where
         if is_over {
             return Ok(());
         }
-        Err(invalid(
-            py,
-            name,
-            "more than there are documents",
-            "one for each",
-        ))
+        let found = "more than there are documents";
+        Err(invalid(py, name, found, "one for each"))
     }
 }
 
@@ -543,6 +543,24 @@ pub(crate) fn sketch(py: Python<'_>, sketcher: &Sketcher, text: &str) -> PyResul
         rest = later;
     }
     Ok(stream.finish())
+}
+
+/// A text or a signature, as a signature.
+pub(crate) fn signature_of(
+    py: Python<'_>,
+    schema: &Py<Schema>,
+    document: &Bound<'_, PyAny>,
+) -> PyResult<Signature> {
+    if let Ok(ready) = document.cast::<signature::Signature>() {
+        return Ok(ready.get().signature.clone());
+    }
+    match document.extract::<&str>() {
+        Ok(text) => sketch(py, &schema.get().parts.sketcher, text),
+        Err(_) => {
+            let found = document.get_type().name()?;
+            Err(invalid(py, "document", found, "a str or a Signature"))
+        }
+    }
 }
 
 /// Works on a share of many in each of some threads; the results are in order.

@@ -15,13 +15,14 @@ use resemblance::{
 };
 
 use crate::answers::Match;
-use crate::batches::{Batches, Beside, threads_or_all};
+use crate::batches::threads_or_all;
 use crate::errors::{OrRaise, invalid};
-use crate::joins::{BY, BoundFields, Clusters, JoinSettings, Pairs};
-use crate::keys::{Key, optional_key};
-use crate::python::{choice, fields, object};
+use crate::joins::BY;
+use crate::keys::Key;
+use crate::python::{choice, class, given, object};
 use crate::schema::{Schema, name_of};
-use crate::transaction::ManyFields;
+use crate::snapshot::Snapshot;
+use crate::transaction::Many;
 use crate::waiting::{Home, Passage, closed, in_background, lock, released, settle};
 
 const DUPLICATE_KEYS: [(&str, DuplicateKeys); 3] = [
@@ -48,17 +49,9 @@ fn bulk_options(
     duplicate_keys: &str,
 ) -> PyResult<BulkOptions> {
     let rule = choice(py, "duplicate_keys", duplicate_keys, &DUPLICATE_KEYS)?;
-    let mut options = BulkOptions::new().duplicate_keys(rule);
-    if let Some(bytes) = memory_bytes {
-        options = options.memory_bytes(bytes);
-    }
-    if let Some(folder) = temp_dir {
-        options = options.temp_dir(folder);
-    }
-    if let Some(threads) = NonZeroUsize::new(threads_or_all(py, threads)?) {
-        options = options.threads(threads);
-    }
-    Ok(options)
+    let threads = NonZeroUsize::new(threads_or_all(py, threads)?);
+    let options = BulkOptions::new().duplicate_keys(rule);
+    Ok(given!(options, memory_bytes, temp_dir, threads))
 }
 
 fn finish_build(
@@ -107,22 +100,15 @@ impl BulkBuild {
         threads: Option<usize>,
     ) -> PyResult<()> {
         self.home.check(py)?;
-        let mut many = ManyFields::new(documents, keys, payloads, stamps, threads)?;
-        let mut is_open = true;
-        many.for_each(py, self.schema.get(), |batch| {
+        let many = Many::new(documents, keys, payloads, stamps, threads)?;
+        many.for_each(py, self.schema.get(), |documents| {
             let mut build = lock(&self.build);
-            let Some(build) = build.as_mut() else {
-                is_open = false;
-                return Ok(());
-            };
-            let mut documents = batch.documents().into_iter();
-            documents
-                .try_for_each(|(document, signature)| build.insert(document, signature).map(drop))
-        })?;
-        if !is_open {
-            return Err(closed(py, "the build"));
-        }
-        Ok(())
+            let build = build.as_mut().ok_or_else(|| closed("the build"))?;
+            for (document, signature) in documents {
+                build.insert(document.clone(), signature)?;
+            }
+            Ok(())
+        })
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -143,8 +129,8 @@ impl BulkBuild {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.home.check(py)?;
         let build = py.detach(|| lock(&self.build).take());
-        let build = build.ok_or_else(|| closed(py, "the build"))?;
-        let report = finish_build(py, build, progress)?;
+        let open = build.ok_or_else(|| closed("the build")).or_raise(py)?;
+        let report = finish_build(py, open, progress)?;
         bulk_report(py, &report)
     }
 }
@@ -164,8 +150,8 @@ pub(crate) fn merge<'py>(
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let shards = shards.try_iter()?.map(|path| path?.extract());
-    let shards = shards.collect::<PyResult<Vec<PathBuf>>>()?;
+    let paths = shards.try_iter()?.map(|path| path?.extract());
+    let shards = paths.collect::<PyResult<Vec<PathBuf>>>()?;
     let options = bulk_options(py, memory_bytes, temp_dir, threads, duplicate_keys)?;
     settle(py)?;
     let report = in_background(py, progress, move |told| {
@@ -179,12 +165,15 @@ fn bulk_report<'py>(
     py: Python<'py>,
     report: &resemblance::BulkReport,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let fields = fields!(py,
-        documents: report.documents,
-        duplicates: report.duplicates,
-        spilled_bytes: report.spilled_bytes,
-    );
-    object(py, "reports", "BulkReport", &fields)
+    object!(
+        py,
+        reports.BulkReport,
+        report {
+            documents,
+            duplicates,
+            spilled_bytes
+        }
+    )
 }
 
 /// Decides which documents of a stream are kept: those near none that was kept before.
@@ -200,7 +189,7 @@ pub(crate) struct Deduplicator {
 struct OpenDeduplicator {
     deduplicator: resemblance::dedup::Deduplicator,
     /// Documents that were compared with a part of their candidates only.
-    beyond_budget: u64,
+    budget_exceeded: u64,
     _passage: Option<Passage>,
 }
 
@@ -210,22 +199,17 @@ fn decider(
     folder: &Path,
     schema: resemblance::Schema,
     options: &StoreOptions,
-    (is_exact, memory_bytes): (bool, Option<u64>),
+    is_exact: bool,
+    memory_bytes: Option<u64>,
 ) -> Result<resemblance::dedup::Deduplicator, Error> {
-    let mut decider = resemblance::dedup::Deduplicator::create(folder, schema, options)?;
-    if let Some(bytes) = memory_bytes {
-        decider = decider.memory_bytes(bytes);
-    }
-    Ok(decider.verify_exact(is_exact.then(|| features_in(folder, memory_bytes))))
+    let decider = resemblance::dedup::Deduplicator::create(folder, schema, options)?;
+    Ok(given!(decider, memory_bytes)
+        .verify_exact(is_exact.then(|| features_in(folder, memory_bytes))))
 }
 
 /// Room for features, in a folder where they do not fit into so much memory.
 fn features_in(folder: &Path, memory_bytes: Option<u64>) -> FeatureSets {
-    let features = FeatureSets::new(folder);
-    match memory_bytes {
-        Some(bytes) => features.memory_bytes(bytes),
-        None => features,
-    }
+    given!(FeatureSets::new(folder), memory_bytes)
 }
 
 impl Deduplicator {
@@ -236,7 +220,7 @@ impl Deduplicator {
     ) -> Self {
         let open = OpenDeduplicator {
             deduplicator,
-            beyond_budget: 0,
+            budget_exceeded: 0,
             _passage: passage,
         };
         Self {
@@ -245,6 +229,11 @@ impl Deduplicator {
             is_exact: false,
             home: Home::here(),
         }
+    }
+
+    /// A number of it, 0 once it is closed.
+    fn count(&self, py: Python<'_>, count: fn(&OpenDeduplicator) -> u64) -> u64 {
+        py.detach(|| lock(&self.open).as_ref().map_or(0, count))
     }
 }
 
@@ -263,21 +252,12 @@ impl Deduplicator {
         memory_bytes: Option<u64>,
         budget: Option<u64>,
     ) -> PyResult<Self> {
-        let mut options = StoreOptions::new();
-        if let Some(bytes) = cache_bytes {
-            options = options.cache_bytes(bytes);
-        }
-        if let Some(budget) = budget {
-            options = options.probe_budget(budget);
-        }
+        let options = given!(StoreOptions::new(), cache_bytes, probe_budget: budget);
         let own = schema.get().parts.schema.clone();
-        let made = released(py, || {
-            decider(&folder, own, &options, (exact, memory_bytes))
-        });
-        let deduplicator = made?;
+        let made = released(py, || decider(&folder, own, &options, exact, memory_bytes));
         Ok(Self {
             is_exact: exact,
-            ..Self::new(deduplicator, None, schema)
+            ..Self::new(made?, None, schema)
         })
     }
 
@@ -292,68 +272,30 @@ impl Deduplicator {
         stamps: Option<&Bound<'py, PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let mut batches = Batches::new(documents, threads)?;
-        let (mut keys, mut stamps) = (Beside::keys(keys)?, Beside::values("stamps", stamps)?);
+        let many = Many::new(documents, keys, None, stamps, threads)?;
         self.home.check(py)?;
-        let answers = PyList::empty(py);
-        let sketcher = &self.schema.get().parts.sketcher;
-        while let Some(batch) = batches.next()? {
-            py.check_signals()?;
-            let (own_keys, own_stamps) =
-                (keys.next(py, batch.len())?, stamps.next(py, batch.len())?);
-            let sketched = batches.sketch_texts(py, sketcher, &batch, self.is_exact)?;
-            let documents: Vec<_> = sketched
-                .iter()
-                .enumerate()
-                .map(|(index, sketched)| {
-                    let key = own_keys.as_ref().and_then(|keys| keys.get(index));
-                    let document =
-                        key.map_or_else(Document::without_key, |key: &Key| Document::new(&key.0));
-                    let stamp = own_stamps.as_ref().and_then(|stamps| stamps.get(index));
-                    (
-                        document.stamp(stamp.copied().map_or(0, |stamp: u64| stamp)),
-                        sketched,
-                    )
-                })
-                .collect();
-            let decided = py.detach(|| {
-                let mut open = lock(&self.open);
-                open.as_mut().map(|open| {
-                    let decided = open.deduplicator.decide_many(&documents)?;
-                    let beyond = decided.iter().filter(|it| it.budget_exceeded().is_some());
-                    open.beyond_budget += beyond.count() as u64;
-                    Ok(decided)
-                })
-            });
-            for decision in decided
-                .ok_or_else(|| closed(py, "the deduplicator"))?
-                .or_raise(py)?
-            {
-                answers.append(decision.found().cloned().map(Match))?;
-            }
-        }
-        keys.end(py)?;
-        stamps.end(py)?;
-        Ok(answers)
+        let mut answers: Vec<Option<Match>> = Vec::new();
+        many.for_each_text(py, self.schema.get(), self.is_exact, |documents| {
+            let mut open = lock(&self.open);
+            let open = open.as_mut().ok_or_else(|| closed("the deduplicator"))?;
+            let decided = open.deduplicator.decide_many(documents)?;
+            let beyond = decided.iter().filter(|it| it.budget_exceeded().is_some());
+            open.budget_exceeded += beyond.count() as u64;
+            answers.extend(decided.iter().map(|it| it.found().map(Match::from)));
+            Ok(())
+        })?;
+        PyList::new(py, answers)
     }
 
     /// The number of documents that were compared with a part of their candidates only, because of a budget.
     #[getter]
-    fn beyond_budget(&self, py: Python<'_>) -> u64 {
-        py.detach(|| {
-            lock(&self.open)
-                .as_ref()
-                .map_or(0, |open| open.beyond_budget)
-        })
+    fn budget_exceeded(&self, py: Python<'_>) -> u64 {
+        self.count(py, |open| open.budget_exceeded)
     }
 
     /// The number of documents that are kept, those of the store included.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        let kept = py.detach(|| {
-            lock(&self.open)
-                .as_ref()
-                .map_or(0, |open| open.deduplicator.len())
-        });
+        let kept = self.count(py, |open| open.deduplicator.len());
         Ok(usize::try_from(kept)?)
     }
 
@@ -393,35 +335,6 @@ enum CorpusState {
     Closed,
 }
 
-impl TemporaryCorpus {
-    fn ready(&self, py: Python<'_>) -> PyResult<(resemblance::Snapshot, Option<Arc<FeatureSets>>)> {
-        match &*lock(&self.state) {
-            CorpusState::Ready(snapshot, features) => Ok((snapshot.clone(), features.clone())),
-            _ => Err(closed(py, "the corpus")),
-        }
-    }
-
-    fn settings(
-        &self,
-        py: Python<'_>,
-        fields: BoundFields<'_>,
-        threads: Option<usize>,
-        max_bucket: Option<usize>,
-    ) -> PyResult<(resemblance::Snapshot, JoinSettings)> {
-        let (snapshot, features) = self.ready(py)?;
-        let bounds = fields.build(py)?;
-        Ok((
-            snapshot,
-            JoinSettings {
-                bounds,
-                threads,
-                max_bucket,
-                features,
-            },
-        ))
-    }
-}
-
 #[pymethods]
 impl TemporaryCorpus {
     #[new]
@@ -438,9 +351,9 @@ impl TemporaryCorpus {
         let own = schema.get().parts.schema.clone();
         let (build, features) = released(py, || {
             let build = resemblance::Store::bulk_build(&path, own, &options)?;
-            let folder = folder.filter(|_| exact);
-            let features = folder.map(|folder| features_in(&folder, memory_bytes));
-            Ok((Box::new(build), features.map(Box::new)))
+            let features = folder.filter(|_| exact);
+            let features = features.map(|folder| Box::new(features_in(&folder, memory_bytes)));
+            Ok((Box::new(build), features))
         })?;
         let state = Mutex::new(CorpusState::Building(build, features));
         Ok(Self {
@@ -461,39 +374,19 @@ impl TemporaryCorpus {
         keys: Option<&Bound<'_, PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<()> {
-        let (mut batches, mut keys) = (Batches::new(documents, threads)?, Beside::keys(keys)?);
-        let sketcher = &self.schema.get().parts.sketcher;
-        while let Some(batch) = batches.next()? {
-            py.check_signals()?;
-            let own_keys = keys.next(py, batch.len())?;
-            let sketched = batches.sketch_texts(py, sketcher, &batch, self.is_exact)?;
-            let inserted = py.detach(|| {
-                let mut state = lock(&self.state);
-                let CorpusState::Building(build, features) = &mut *state else {
-                    return None;
-                };
-                Some(
-                    sketched
-                        .iter()
-                        .enumerate()
-                        .try_for_each(|(index, sketched)| {
-                            let key = own_keys.as_ref().and_then(|keys| keys.get(index));
-                            let document = key.map_or_else(Document::without_key, |key: &Key| {
-                                Document::new(&key.0)
-                            });
-                            let id = build.insert(document, &sketched.signature)?;
-                            match features {
-                                Some(features) => features.put(id, Arc::clone(&sketched.features)),
-                                None => Ok(()),
-                            }
-                        }),
-                )
-            });
-            inserted
-                .ok_or_else(|| closed(py, "the corpus"))?
-                .or_raise(py)?;
-        }
-        keys.end(py)
+        let many = Many::new(documents, keys, None, None, threads)?;
+        many.for_each_text(py, self.schema.get(), self.is_exact, |documents| {
+            let CorpusState::Building(build, features) = &mut *lock(&self.state) else {
+                return Err(closed("the corpus"));
+            };
+            for (document, sketched) in documents {
+                let id = build.insert(document.clone(), &sketched.signature)?;
+                if let Some(features) = features {
+                    features.put(id, Arc::clone(&sketched.features))?;
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Makes the store, after the last document.
@@ -501,7 +394,7 @@ impl TemporaryCorpus {
     fn finish(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<()> {
         let state = std::mem::replace(&mut *lock(&self.state), CorpusState::Closed);
         let CorpusState::Building(build, mut features) = state else {
-            return Err(closed(py, "the corpus"));
+            return Err(closed("the corpus")).or_raise(py);
         };
         finish_build(py, *build, progress)?;
         let snapshot = released(py, || {
@@ -516,55 +409,14 @@ impl TemporaryCorpus {
         Ok(())
     }
 
-    /// Iterates over all pairs of documents that are near each other.
-    #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
-        threads=None, max_bucket=None, keys=true, progress=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
-    fn pairs(
-        &self,
-        py: Python<'_>,
-        threshold: Option<f64>,
-        max_distance: Option<u32>,
-        by: Option<&str>,
-        accept_lower_recall: bool,
-        threads: Option<usize>,
-        max_bucket: Option<usize>,
-        keys: bool,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Pairs> {
-        let fields = BoundFields {
-            threshold,
-            max_distance,
-            by,
-            accept_lower_recall,
-        };
-        let (snapshot, settings) = self.settings(py, fields, threads, max_bucket)?;
-        Pairs::start(py, snapshot, &settings, keys, progress)
-    }
-
-    /// Finds the documents that are linked by near pairs.
-    #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
-        threads=None, max_bucket=None, progress=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
-    fn clusters(
-        &self,
-        py: Python<'_>,
-        threshold: Option<f64>,
-        max_distance: Option<u32>,
-        by: Option<&str>,
-        accept_lower_recall: bool,
-        threads: Option<usize>,
-        max_bucket: Option<usize>,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Clusters> {
-        let fields = BoundFields {
-            threshold,
-            max_distance,
-            by,
-            accept_lower_recall,
-        };
-        let (snapshot, settings) = self.settings(py, fields, threads, max_bucket)?;
-        Clusters::find(py, snapshot, settings, progress)
+    /// The corpus as it was finished, for joins.
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Py<Snapshot>> {
+        match &*lock(&self.state) {
+            CorpusState::Ready(snapshot, features) => {
+                Snapshot::bound(self.schema.bind(py), snapshot.clone(), features.clone())
+            }
+            _ => Err(closed("the corpus")).or_raise(py),
+        }
     }
 
     /// The documents that go by a policy, as tuples: position, position of the one that stays, similarity,
@@ -579,16 +431,17 @@ impl TemporaryCorpus {
         max_bucket: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<DuplicateFields>> {
-        let fields = BoundFields::default();
-        let (snapshot, settings) = self.settings(py, fields, threads, max_bucket)?;
-        let policy = self.policy(py, policy, settings.features.is_some(), threads)?;
+        let (snapshot, features) = match &*lock(&self.state) {
+            CorpusState::Ready(snapshot, features) => (snapshot.clone(), features.clone()),
+            _ => return Err(closed("the corpus")).or_raise(py),
+        };
+        let policy = self.policy(py, policy, threads)?;
         let preference = preference(py, keep)?;
         in_background(py, progress, move |told| {
-            let join = settings
-                .apply(snapshot.clusters())
-                .on_progress(told.callback());
-            let duplicates = join.duplicates(policy, &preference, settings.features.clone())?;
-            let duplicates = duplicates.map(|duplicate| {
+            let join = given!(snapshot.clusters(), threads, max_bucket);
+            let join = join.on_progress(told.callback());
+            let found = join.duplicates(policy, &preference, features)?;
+            let duplicates = found.map(|duplicate| {
                 if told.stop.is_set() {
                     return Err(Error::Stopped {
                         work: "the search for duplicates",
@@ -610,35 +463,25 @@ impl TemporaryCorpus {
 }
 
 impl TemporaryCorpus {
-    fn policy(
-        &self,
-        py: Python<'_>,
-        name: &str,
-        is_exact: bool,
-        threads: Option<usize>,
-    ) -> PyResult<DedupPolicy> {
+    fn policy(&self, py: Python<'_>, name: &str, threads: Option<usize>) -> PyResult<DedupPolicy> {
         let decider = || -> PyResult<Box<resemblance::dedup::Deduplicator>> {
-            let folder = self.path.parent();
-            let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
-            let schema = self.schema.get().parts.schema.clone();
-            let (options, kind) = (StoreOptions::new(), (is_exact, self.memory_bytes));
-            let made = released(py, || decider(&folder, schema, &options, kind))?;
+            let parent = self.path.parent();
+            let folder = parent.map_or_else(std::env::temp_dir, PathBuf::from);
+            let (schema, options) = (self.schema.get().parts.schema.clone(), StoreOptions::new());
+            let made = released(py, || {
+                decider(&folder, schema, &options, self.is_exact, self.memory_bytes)
+            });
             let threads = NonZeroUsize::new(threads_or_all(py, threads)?);
-            Ok(Box::new(match threads {
-                Some(threads) => made.threads(threads),
-                None => made,
-            }))
+            Ok(Box::new(given!(made?, threads)))
         };
         match name {
             "first" => Ok(DedupPolicy::First(decider()?)),
             "cluster" => Ok(DedupPolicy::Cluster),
             "representative" => Ok(DedupPolicy::Representative(decider()?)),
-            name => Err(invalid(
-                py,
-                "policy",
-                format!("{name:?}"),
-                "'first', 'cluster' or 'representative'",
-            )),
+            name => {
+                let expected = "'first', 'cluster' or 'representative'";
+                Err(invalid(py, "policy", format!("{name:?}"), expected))
+            }
         }
     }
 }
@@ -647,12 +490,10 @@ fn preference(py: Python<'_>, keep: &Bound<'_, PyAny>) -> PyResult<Preference> {
     match keep.extract::<String>().as_deref() {
         Ok("first") => Ok(Preference::Earliest),
         Ok("last") => Ok(Preference::Latest),
-        Ok(rule) => Err(invalid(
-            py,
-            "keep",
-            format!("{rule:?}"),
-            "'first', 'last', 'longest', or a number for each document",
-        )),
+        Ok(rule) => {
+            let expected = "'first', 'last', 'longest', or a number for each document";
+            Err(invalid(py, "keep", format!("{rule:?}"), expected))
+        }
         Err(_) => Ok(Preference::Highest(keep.extract()?)),
     }
 }
@@ -662,9 +503,9 @@ type DuplicateFields = (u64, u64, Option<f64>, bool, Option<u32>);
 /// Builds a schema, and says how many bytes a document takes with it.
 fn with_cost(py: Python<'_>, schema: SchemaBuilder) -> PyResult<(resemblance::Schema, f64)> {
     released(py, || {
-        let schema = schema.build()?;
-        let bytes = document_bytes(&schema)?;
-        Ok((schema, bytes))
+        let built = schema.build()?;
+        let bytes = document_bytes(&built)?;
+        Ok((built, bytes))
     })
 }
 
@@ -680,20 +521,17 @@ pub(crate) fn banding_choice(
     background: f64,
 ) -> PyResult<Bound<'_, PyAny>> {
     if !(0.0..=1.0).contains(&background) {
-        return Err(invalid(
-            py,
-            "background",
-            background,
-            "a similarity, 0 to 1",
-        ));
+        let expected = "a similarity, 0 to 1";
+        return Err(invalid(py, "background", background, expected));
     }
     let minhash = MinHash::new(values).threshold(threshold).recall(recall);
     let schema = resemblance::Schema::builder().minhash(minhash);
     let (schema, document_bytes) = with_cost(py, schema)?;
-    let minhash = schema.minhash();
-    let minhash = minhash.ok_or_else(|| invalid(py, "values", values, "MinHash values"))?;
+    let Some(minhash) = schema.minhash() else {
+        return Err(invalid(py, "values", values, "MinHash values"));
+    };
     let banding = minhash.banding();
-    let fields = fields!(py,
+    object!(py, reports.BandingChoice,
         values: minhash.values(),
         bands: banding.bands(),
         rows: banding.rows(),
@@ -702,8 +540,7 @@ pub(crate) fn banding_choice(
         candidates: banding.candidates(documents, background),
         posting_bytes: BAND_POSTING_BYTES * f64::from(banding.bands()),
         document_bytes: document_bytes,
-    );
-    object(py, "reports", "BandingChoice", &fields)
+    )
 }
 
 /// What the tables for a distance cost.
@@ -722,18 +559,17 @@ pub(crate) fn table_choice(
         256 => resemblance::SimHash::external(256),
         bits => return Err(invalid(py, "bits", bits, "32, 64, 128 or 256")),
     };
-    let simhash = simhash.max_distance(max_distance);
-    let schema = resemblance::Schema::builder().simhash(simhash);
+    let schema = resemblance::Schema::builder().simhash(simhash.max_distance(max_distance));
     let (schema, document_bytes) = with_cost(py, schema.expected_documents(documents))?;
-    let design = schema.simhash();
-    let design = design.ok_or_else(|| invalid(py, "bits", bits, "bits of a SimHash"))?;
-    let fields = fields!(py,
+    let Some(design) = schema.simhash() else {
+        return Err(invalid(py, "bits", bits, "bits of a SimHash"));
+    };
+    object!(py, reports.TableChoice,
         documents: documents,
         tables: design.table_count(),
         posting_bytes: TABLE_POSTING_BYTES * design.table_count() as f64,
         document_bytes: document_bytes,
-    );
-    object(py, "reports", "TableChoice", &fields)
+    )
 }
 
 /// Measures what a schema finds of a sample of texts, against all exact similarities of it. The folder
@@ -756,16 +592,14 @@ pub(crate) fn evaluate_sample<'py>(
         return Err(invalid(py, "schema", "no text", "one that takes texts"));
     }
     let mut sampler = Sampler::new();
-    let (mut batches, mut keys) = (Batches::new(documents, None)?, Beside::keys(keys)?);
+    let mut many = Many::new(documents, keys, None, None, None)?;
     let mut read = 0;
-    while let Some(batch) = batches.next()? {
-        py.check_signals()?;
-        let own_keys = keys.next(py, batch.len())?;
+    while let Some((batch, fields)) = many.next(py)? {
         let texts = batch.texts(py)?;
         (sampler, read) = released(py, || {
             let may_be_kept = sampler.key_filter();
             for (index, text) in texts.iter().enumerate() {
-                let own = own_keys.as_ref().and_then(|keys| keys.get(index));
+                let own = fields.key(index);
                 let key = own.map_or_else(|| read.to_string().into_bytes(), |key| key.0.clone());
                 if may_be_kept(&key) {
                     let features = parts.sketcher.feature_hashes(text)?;
@@ -776,7 +610,6 @@ pub(crate) fn evaluate_sample<'py>(
             Ok((sampler, read))
         })?;
     }
-    keys.end(py)?;
     let evaluation = in_background(py, progress, move |told| {
         let sample = sampler.finish(read);
         let path = folder.join("sample.rsm");
@@ -800,44 +633,29 @@ pub(crate) fn evaluate_sample<'py>(
 }
 
 fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> PyResult<Bound<'py, PyAny>> {
-    let fields = fields!(py, documents: evaluation.sample.len());
+    let fields = PyDict::new(py);
+    fields.set_item("documents", evaluation.sample.len())?;
     if let Some(tally) = &evaluation.minhash {
         let near = &tally.near;
-        let share = near.pairs as f64;
+        let share = |found: f64| (near.pairs > 0).then(|| found / near.pairs as f64);
         fields.set_item("near_pairs", near.pairs)?;
         fields.set_item("near_found", near.returned)?;
-        fields.set_item(
-            "recall",
-            (near.pairs > 0).then(|| near.returned as f64 / share),
-        )?;
-        fields.set_item(
-            "expected_recall",
-            (near.pairs > 0).then(|| near.expected / share),
-        )?;
+        fields.set_item("recall", share(near.returned as f64))?;
+        fields.set_item("expected_recall", share(near.expected))?;
         fields.set_item("precision", tally.all_returned().precision())?;
         fields.set_item("error_mean", near.errors.mean())?;
         fields.set_item("error_deviation", near.errors.deviation())?;
         fields.set_item("candidates", tally.candidates)?;
-        let steps = (0..).zip(&tally.steps).map(|(place, step)| {
+        let steps = (0..).zip(&tally.steps).map(|(place, it)| {
             let from = f64::from(place) / 10.0;
-            (
-                from,
-                step.pairs,
-                step.candidates,
-                step.expected,
-                step.returned,
-            )
+            (from, it.pairs, it.candidates, it.expected, it.returned)
         });
         fields.set_item("steps", steps.collect::<Vec<_>>())?;
         let key = |index: usize| evaluation.sample.keys.get(index).cloned().map(Key);
-        let mut missed = Vec::new();
-        for pair in tally.missed() {
-            let (a, b) = (key(pair.a), key(pair.b));
-            let a = optional_key(py, a.as_ref().map(|key| key.0.as_slice()))?;
-            let b = optional_key(py, b.as_ref().map(|key| key.0.as_slice()))?;
-            missed.push((a, b, pair.similarity, pair.estimate));
-        }
-        fields.set_item("missed", missed)?;
+        let missed = tally
+            .missed()
+            .map(|it| (key(it.a), key(it.b), it.similarity, it.estimate));
+        fields.set_item("missed", missed.collect::<Vec<_>>())?;
     }
     if let Some(tally) = &evaluation.simhash {
         fields.set_item("distances", tally.distances.clone())?;
@@ -849,5 +667,5 @@ fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> PyResult<
         families.set_item(name_of(&BY, &tally.by), counts)?;
     }
     fields.set_item("families", families)?;
-    object(py, "reports", "Evaluation", &fields)
+    class(py, "reports", "Evaluation")?.call((), Some(&fields))
 }

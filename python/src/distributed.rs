@@ -8,8 +8,8 @@ use arrow_array::builder::{BinaryBuilder, BooleanBuilder, Int64Builder, ListBuil
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int32Array, Int64Array,
-    LargeBinaryArray, StringArray,
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, Float64Array, Int32Array, Int64Array,
+    StringArray,
 };
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
@@ -17,9 +17,9 @@ use resemblance::exact::jaccard_of_sorted;
 use resemblance::{Codec, Error, PairScore, Signature, Sketcher, key_text};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::batches::{in_shares, optional_texts, threads_or_all};
+use crate::batches::{binaries, in_shares, optional_texts, threads_or_all};
 use crate::errors::{OrRaise, invalid};
-use crate::joins::BoundFields;
+use crate::joins::bounds;
 use crate::schema::Schema;
 use crate::waiting::{lock, released};
 
@@ -64,13 +64,8 @@ impl PairRule {
         by: Option<&str>,
         accept_lower_recall: bool,
     ) -> PyResult<Self> {
-        let fields = BoundFields {
-            threshold,
-            max_distance,
-            by,
-            accept_lower_recall,
-        };
-        let (bounds, parts) = (fields.build(py)?, &schema.get().parts);
+        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
+        let parts = &schema.get().parts;
         Ok(Self {
             sketcher: parts.sketcher.clone(),
             codec: parts.codec.clone(),
@@ -82,13 +77,8 @@ impl PairRule {
     #[getter]
     fn lanes(&self) -> (usize, usize) {
         let lanes = self.rule.lanes();
-        (
-            lanes.len(),
-            self.rule
-                .bands()
-                .saturating_sub(lanes.start)
-                .min(lanes.len()),
-        )
+        let bands = self.rule.bands().saturating_sub(lanes.start);
+        (lanes.len(), bands.min(lanes.len()))
     }
 
     /// Makes the signatures of texts: columns `digest_high`, `digest_low`, `class_high`, `class_low`,
@@ -105,8 +95,10 @@ impl PairRule {
         let threads = threads_or_all(py, threads)?;
         let rows = released(py, || {
             in_shares(&texts, threads, |texts| {
-                let rows = texts.iter();
-                rows.map(|text| text.map(|text| self.sketch(text, exact)).transpose())
+                let sketch = |text: &&str| self.sketch(text, exact);
+                texts
+                    .iter()
+                    .map(|text| text.as_ref().map(sketch).transpose())
                     .collect()
             })
         })?;
@@ -123,11 +115,11 @@ impl PairRule {
         b: PyArray,
         shares_band: PyArray,
     ) -> PyResult<Vec<PyArray>> {
-        let rows = binaries(py, signatures.array())?;
+        let rows = binaries(py, "signatures", signatures.array())?;
         let pairs = pair_rows(py, rows.len(), &a, &b, &shares_band)?;
         let scores = released(py, || {
-            let rows = rows.iter().map(|row| self.codec.decode(row));
-            let signatures = rows.collect::<Result<Vec<_>, _>>()?;
+            let decoded = rows.iter().map(|row| self.codec.decode(row));
+            let signatures = decoded.collect::<Result<Vec<_>, _>>()?;
             Ok(self.scores(&signatures, &pairs, |_, _| None))
         })?;
         Ok(score_columns(&scores))
@@ -144,17 +136,13 @@ impl PairRule {
         shares_band: PyArray,
         threads: Option<usize>,
     ) -> PyResult<Vec<PyArray>> {
-        let texts = optional_texts(texts.array())?;
-        let texts: Option<Vec<&str>> = texts.into_iter().collect();
-        let texts = texts.ok_or_else(|| invalid(py, "texts", "null", "a text in each row"))?;
+        let texts = crate::batches::texts(py, texts.array())?;
         let pairs = pair_rows(py, texts.len(), &a, &b, &shares_band)?;
         let threads = threads_or_all(py, threads)?;
         let scores = released(py, || {
             let sketched = in_shares(&texts, threads, |texts| {
-                let texts = texts.iter();
-                texts
-                    .map(|text| self.sketcher.text_and_feature_hashes(text))
-                    .collect()
+                let sketch = |text: &&str| self.sketcher.text_and_feature_hashes(text);
+                texts.iter().map(sketch).collect()
             })?;
             let (signatures, features): (Vec<_>, Vec<_>) = sketched.into_iter().unzip();
             let exact = |a: usize, b: usize| {
@@ -255,14 +243,23 @@ fn score_columns(scores: &[PairScore]) -> Vec<PyArray> {
 }
 
 /// The numbers of a column without nulls.
+fn numbers<T: ArrowPrimitiveType>(
+    py: Python<'_>,
+    name: &'static str,
+    array: &PyArray,
+) -> PyResult<Vec<T::Native>> {
+    match array.array().as_primitive_opt::<T>() {
+        Some(numbers) if numbers.null_count() == 0 => Ok(numbers.values().to_vec()),
+        _ => {
+            let found = array.array().data_type().to_string();
+            let expected = format!("{} numbers without nulls", T::DATA_TYPE);
+            Err(invalid(py, name, found, expected))
+        }
+    }
+}
+
 fn longs(py: Python<'_>, name: &'static str, array: &PyArray) -> PyResult<Vec<i64>> {
-    let numbers = array.array().as_primitive_opt::<Int64Type>();
-    let numbers = numbers.filter(|numbers| numbers.null_count() == 0);
-    let numbers = numbers.ok_or_else(|| {
-        let found = array.array().data_type().to_string();
-        invalid(py, name, found, "numbers of 64 bits without nulls")
-    })?;
-    Ok(numbers.values().to_vec())
+    numbers::<Int64Type>(py, name, array)
 }
 
 fn booleans(py: Python<'_>, name: &'static str, array: &PyArray) -> PyResult<Vec<bool>> {
@@ -272,23 +269,6 @@ fn booleans(py: Python<'_>, name: &'static str, array: &PyArray) -> PyResult<Vec
         let found = array.array().data_type().to_string();
         invalid(py, name, found, "booleans without nulls")
     })
-}
-
-/// The byte strings, or the strings as such, of a column without nulls.
-fn binaries<'a>(py: Python<'_>, array: &'a ArrayRef) -> PyResult<Vec<&'a [u8]>> {
-    let any = array.as_any();
-    let values: Option<Vec<&[u8]>> = if let Some(array) = any.downcast_ref::<BinaryArray>() {
-        array.iter().collect()
-    } else if let Some(array) = any.downcast_ref::<LargeBinaryArray>() {
-        array.iter().collect()
-    } else {
-        let texts = optional_texts(array)?;
-        texts
-            .into_iter()
-            .map(|text| Some(text?.as_bytes()))
-            .collect()
-    };
-    values.ok_or_else(|| invalid(py, "column", "null", "a value in each row"))
 }
 
 fn pair_rows(
@@ -548,7 +528,7 @@ pub(crate) fn shard_numbers(py: Python<'_>, keys: PyArray, shards: u32) -> PyRes
     if shards == 0 || i32::try_from(shards).is_err() {
         return Err(invalid(py, "shards", shards, "1 to 2^31, without the end"));
     }
-    let keys = binaries(py, keys.array())?;
+    let keys = binaries(py, "keys", keys.array())?;
     // Less than 2^31.
     let numbers = keys
         .iter()
@@ -567,7 +547,7 @@ pub(crate) fn table_lines(
     similarity: Option<PyArray>,
     distance: Option<PyArray>,
 ) -> PyResult<PyArray> {
-    let (a, b) = (binaries(py, a.array())?, binaries(py, b.array())?);
+    let (a, b) = (binaries(py, "a", a.array())?, binaries(py, "b", b.array())?);
     let wrong = |name| invalid(py, name, "another type", "doubles, or numbers of 32 bits");
     let similarity = similarity.as_ref().map(|column| {
         let column = column.array().as_primitive_opt::<Float64Type>();

@@ -22,6 +22,20 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     made.unwrap_or_else(|_| PyRuntimeError::new_err(error.to_string()))
 }
 
+/// The error of a parameter of this package.
+pub(crate) fn invalid_parameter(
+    parameter: &'static str,
+    found: impl ToString,
+    expected: impl ToString,
+) -> Error {
+    let (found, expected) = (found.to_string(), expected.to_string());
+    Error::InvalidParameter {
+        parameter,
+        found,
+        expected,
+    }
+}
+
 /// The exception for a parameter of this package.
 pub(crate) fn invalid(
     py: Python<'_>,
@@ -29,13 +43,7 @@ pub(crate) fn invalid(
     found: impl ToString,
     expected: impl ToString,
 ) -> PyErr {
-    let (found, expected) = (found.to_string(), expected.to_string());
-    let error = Error::InvalidParameter {
-        parameter,
-        found,
-        expected,
-    };
-    exception(py, &error)
+    exception(py, &invalid_parameter(parameter, found, expected))
 }
 
 /// Turns a result of the library into one of Python.

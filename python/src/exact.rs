@@ -9,8 +9,8 @@ use resemblance::verification::Explanation;
 
 use crate::errors::OrRaise;
 use crate::keys::Key;
-use crate::python::{fields, object};
-use crate::schema::{Schema, TextFields};
+use crate::python::{choice, object};
+use crate::schema::{Schema, TextFields, weighted_features};
 use crate::waiting::released;
 
 type Features = FeatureSet<Vec<u8>>;
@@ -27,11 +27,7 @@ fn set_of(features: &Bound<'_, PyAny>) -> PyResult<Features> {
 }
 
 fn weights_of(weights: &Bound<'_, PyDict>) -> PyResult<Weights> {
-    let mut features = Vec::with_capacity(weights.len());
-    for (feature, weight) in weights {
-        features.push((feature.extract::<Key>()?.0, weight.extract::<f64>()?));
-    }
-    WeightedSet::new(features).or_raise(weights.py())
+    WeightedSet::new(weighted_features(weights)?).or_raise(weights.py())
 }
 
 /// Returns the similarity of two sets of features by a measure.
@@ -48,7 +44,7 @@ pub(crate) fn similarity_of_sets(
         ("cosine", resemblance::exact::cosine),
         ("containment", resemblance::exact::containment),
     ];
-    let measure = crate::python::choice(a.py(), "measure", measure, &measures)?;
+    let measure = choice(a.py(), "measure", measure, &measures)?;
     Ok(measure(&set_of(a)?, &set_of(b)?))
 }
 
@@ -64,7 +60,7 @@ pub(crate) fn similarity_of_weights(
         ("cosine", resemblance::exact::weighted_cosine),
         ("probability", resemblance::exact::probability_jaccard),
     ];
-    let measure = crate::python::choice(a.py(), "measure", measure, &measures)?;
+    let measure = choice(a.py(), "measure", measure, &measures)?;
     Ok(measure(&weights_of(a)?, &weights_of(b)?))
 }
 
@@ -83,10 +79,10 @@ fn positions(text: &str, ranges: &[Range<usize>]) -> Vec<(usize, usize)> {
         (byte, character) = (to, character + part);
         character
     };
-    let ranges = ranges.iter();
-    ranges
-        .map(|range| (advance(range.start), advance(range.end)))
-        .collect()
+    let ends = ranges
+        .iter()
+        .map(|range| (advance(range.start), advance(range.end)));
+    ends.collect()
 }
 
 /// The fields of `exact.SharedSpans`, with positions in both texts.
@@ -107,21 +103,12 @@ impl SpanFields {
 
     fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let found = self.found;
-        let fields = fields! {
-            py,
+        object!(py, exact.SharedSpans,
+            found { shingles_a, shingles_b, shared, jaccard, cosine, dice, overlap, share_of_a,
+                share_of_b },
             spans_a: self.spans_a,
             spans_b: self.spans_b,
-            shingles_a: found.shingles_a,
-            shingles_b: found.shingles_b,
-            shared: found.shared,
-            jaccard: found.jaccard,
-            cosine: found.cosine,
-            dice: found.dice,
-            overlap: found.overlap,
-            share_of_a: found.share_of_a,
-            share_of_b: found.share_of_b,
-        };
-        object(py, "exact", "SharedSpans", &fields)
+        )
     }
 }
 
@@ -142,8 +129,9 @@ impl PassageOfTexts {
     }
 
     fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        let fields = fields!(py, a: self.a, b: self.b, shingles: self.shingles);
-        object(py, "exact", "SharedPassage", &fields)
+        object!(py, exact.SharedPassage,
+            a: self.a, b: self.b, shingles: self.shingles
+        )
     }
 }
 
@@ -155,9 +143,9 @@ pub(crate) fn spans_of_texts<'py>(
     b: &str,
     text: TextFields,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let text = text.build(py)?;
+    let recipe = text.build(py)?;
     let found = released(py, || {
-        let found = resemblance::exact::shared_spans(&text, a, b)?;
+        let found = resemblance::exact::shared_spans(&recipe, a, b)?;
         Ok(SpanFields::new(found, a, b))
     })?;
     found.object(py)
@@ -172,24 +160,21 @@ pub(crate) fn explanation_of_texts<'py>(
     schema: &Schema,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (found, spans, longest) = released(py, || {
-        let mut found = Explanation::new(&schema.parts.schema, a, b)?;
-        let longest = found.longest.take();
-        let longest = longest.map(|longest| PassageOfTexts::new(&longest, a, b));
+        let found = Explanation::new(&schema.parts.schema, a, b)?;
+        let longest = found
+            .longest
+            .as_ref()
+            .map(|it| PassageOfTexts::new(it, a, b));
         let spans = SpanFields::new(found.shared.clone(), a, b);
         Ok((found, spans, longest))
     })?;
-    let fields = fields! {
-        py,
+    object!(py, explanation.Explanation,
+        found { estimate, weighted_similarity, weighted_cosine, distance },
         a: a,
         b: b,
         shared: spans.object(py)?,
         longest: longest.map(|longest| longest.object(py)).transpose()?,
-        estimate: found.estimate,
-        weighted_similarity: found.weighted_similarity,
-        weighted_cosine: found.weighted_cosine,
-        distance: found.distance,
-    };
-    object(py, "explanation", "Explanation", &fields)
+    )
 }
 
 /// Returns the longest passage of two texts, as `exact.SharedPassage`, or `None`.
@@ -200,9 +185,9 @@ pub(crate) fn passage_of_texts<'py>(
     b: &str,
     text: TextFields,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let text = text.build(py)?;
+    let recipe = text.build(py)?;
     let found = released(py, || {
-        let found = resemblance::exact::longest_shared_passage(&text, a, b)?;
+        let found = resemblance::exact::longest_shared_passage(&recipe, a, b)?;
         Ok(found.map(|found| PassageOfTexts::new(&found, a, b)))
     })?;
     found.map(|found| found.object(py)).transpose()

@@ -7,16 +7,16 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use numpy::PyArray1;
-use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 use resemblance::verification::FeatureSets;
 use resemblance::{Bounds, DocumentId, Error, Family, Join, LeftOut, Phase, Snapshot};
 
+use crate::answers::measures;
 use crate::errors::OrRaise;
-use crate::keys::optional_key;
+use crate::keys::Key;
 use crate::progress::{Reporter, Told};
-use crate::python::{at, choice, fields, object};
+use crate::python::{at, choice, given, object};
 use crate::waiting::{Home, abandon, in_background, lock, receive, released, spawn};
 
 /// Pairs that go from the thread that finds them to Python at once.
@@ -29,36 +29,28 @@ pub(crate) const BY: [(&str, Family); 4] = [
     ("both", Family::Both),
 ];
 
-/// The bounds of a query or a join.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct BoundFields<'a> {
-    pub(crate) threshold: Option<f64>,
-    pub(crate) max_distance: Option<u32>,
-    pub(crate) by: Option<&'a str>,
-    pub(crate) accept_lower_recall: bool,
+/// The family of a name.
+pub(crate) fn family(py: Python<'_>, by: Option<&str>) -> PyResult<Option<Family>> {
+    by.map(|by| choice(py, "by", by, &BY)).transpose()
 }
 
-impl BoundFields<'_> {
-    pub(crate) fn build(&self, py: Python<'_>) -> PyResult<Bounds> {
-        let mut bounds = Bounds::new();
-        if let Some(threshold) = self.threshold {
-            bounds = bounds.min_similarity(threshold);
-        }
-        if let Some(distance) = self.max_distance {
-            bounds = bounds.max_distance(distance);
-        }
-        if let Some(by) = self.by {
-            bounds = bounds.by(choice(py, "by", by, &BY)?);
-        }
-        if self.accept_lower_recall {
-            bounds = bounds.accept_lower_recall();
-        }
-        Ok(bounds)
-    }
+/// The bounds of a query or a join.
+pub(crate) fn bounds(
+    py: Python<'_>,
+    threshold: Option<f64>,
+    max_distance: Option<u32>,
+    by: Option<&str>,
+    accept_lower_recall: bool,
+) -> PyResult<Bounds> {
+    let by = family(py, by)?;
+    Ok(
+        given!(Bounds::new(), min_similarity: threshold, max_distance, by;
+        accept_lower_recall if accept_lower_recall),
+    )
 }
 
 /// All that a join is told.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct JoinSettings {
     pub(crate) bounds: Bounds,
     pub(crate) threads: Option<usize>,
@@ -69,83 +61,58 @@ pub(crate) struct JoinSettings {
 
 impl JoinSettings {
     pub(crate) fn apply<'a, A>(&self, join: Join<'a, A>) -> Join<'a, A> {
-        let mut join = join.bounds(self.bounds);
-        if let Some(threads) = self.threads {
-            join = join.threads(threads);
-        }
-        if let Some(signatures) = self.max_bucket {
-            join = join.max_bucket(signatures);
-        }
-        join
+        given!(join.bounds(self.bounds), threads: self.threads, max_bucket: self.max_bucket)
     }
 }
 
 /// Two documents that are near each other.
-#[pyclass(frozen, module = "resemblance")]
+#[pyclass(frozen, get_all, module = "resemblance")]
 pub(crate) struct Pair {
-    pair: resemblance::Pair,
-    keys: [Option<Vec<u8>>; 2],
+    /// The id of the earlier document.
+    a: u64,
+    /// The id of the later document.
+    b: u64,
+    /// The key of the earlier document, `None` if it has none, or with `keys=False`.
+    key_a: Option<Key>,
+    /// The key of the later document, `None` if it has none, or with `keys=False`.
+    key_b: Option<Key>,
+    /// Their similarity, from 0 to 1: an estimate unless `is_exact`; `None` without MinHash.
+    similarity: Option<f64>,
+    /// Whether the similarity was computed from features, and not estimated from signatures.
+    is_exact: bool,
+    /// The number of bits in which their fingerprints differ; `None` without SimHash.
+    distance: Option<u32>,
+}
+
+impl Pair {
+    fn new(pair: resemblance::Pair, keys: Option<&Snapshot>) -> resemblance::Result<Self> {
+        let key = |id| match keys {
+            Some(snapshot) => snapshot.key(id).map(|key| key.map(Key)),
+            None => Ok(None),
+        };
+        Ok(Self {
+            a: pair.a.get(),
+            b: pair.b.get(),
+            key_a: key(pair.a)?,
+            key_b: key(pair.b)?,
+            similarity: pair.similarity,
+            is_exact: pair.is_exact,
+            distance: pair.distance,
+        })
+    }
 }
 
 #[pymethods]
 impl Pair {
-    /// The id of the earlier document.
-    #[getter]
-    fn a(&self) -> u64 {
-        self.pair.a.get()
-    }
-
-    /// The id of the later document.
-    #[getter]
-    fn b(&self) -> u64 {
-        self.pair.b.get()
-    }
-
-    /// The key of the earlier document, `None` if it has none, or with `keys=False`.
-    #[getter]
-    fn key_a<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let [key, _] = &self.keys;
-        optional_key(py, key.as_deref())
-    }
-
-    /// The key of the later document, `None` if it has none, or with `keys=False`.
-    #[getter]
-    fn key_b<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let [_, key] = &self.keys;
-        optional_key(py, key.as_deref())
-    }
-
-    /// Their similarity, from 0 to 1: an estimate unless `is_exact`; `None` without MinHash.
-    #[getter]
-    fn similarity(&self) -> Option<f64> {
-        self.pair.similarity
-    }
-
-    /// Whether the similarity was computed from features, and not estimated from signatures.
-    #[getter]
-    fn is_exact(&self) -> bool {
-        self.pair.is_exact
-    }
-
-    /// The number of bits in which their fingerprints differ; `None` without SimHash.
-    #[getter]
-    fn distance(&self) -> Option<u32> {
-        self.pair.distance
-    }
-
+    /// Keys do not count: they may not have been read.
     fn __eq__(&self, other: &Self) -> bool {
-        self.pair == other.pair
+        let [a, b] = [self, other].map(|it| (it.a, it.b, it.similarity, it.is_exact, it.distance));
+        a == b
     }
 
     fn __repr__(&self) -> String {
-        let mut text = format!("Pair(a={}, b={}", self.a(), self.b());
-        if let Some(similarity) = self.similarity() {
-            text += &format!(", similarity={similarity:.4}");
-        }
-        if let Some(distance) = self.distance() {
-            text += &format!(", distance={distance}");
-        }
-        text + ")"
+        let measures = measures(self.similarity, self.distance);
+        format!("Pair(a={}, b={}{measures})", self.a, self.b)
     }
 }
 
@@ -177,8 +144,8 @@ impl Pairs {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let join = settings.apply(snapshot.pairs());
-        let join = join.verify_exact(settings.features.clone());
-        let pairs = released(py, || join.run())?;
+        let features = settings.features.clone();
+        let pairs = released(py, || join.verify_exact(features).run())?;
         let (sender, receiver) = sync_channel(4);
         let told = Told::default();
         let own = told.clone();
@@ -235,20 +202,13 @@ fn send_pairs(
     told: &Told,
 ) -> Found {
     let mut batch = Vec::new();
-    let key = |id: DocumentId| keys.map_or(Ok(None), |snapshot| snapshot.key(id));
     let tell = |pairs: &resemblance::Pairs| {
         let (done, total) = pairs.lanes_read();
         told.tell(Phase::JoiningLanes, done as u64, Some(total as u64));
     };
     while let Some(pair) = pairs.next() {
         tell(&pairs);
-        let pair = pair.and_then(|pair| {
-            Ok(Pair {
-                keys: [key(pair.a)?, key(pair.b)?],
-                pair,
-            })
-        });
-        match pair {
+        match pair.and_then(|pair| Pair::new(pair, keys)) {
             Ok(pair) => batch.push(pair),
             Err(error) => return Found::Failed(error),
         }
@@ -291,13 +251,15 @@ impl Pairs {
     /// The pairs that are left, as NumPy arrays `a`, `b`, `similarity` and `distance`.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (mut a, mut b, mut similarity, mut distance) = (vec![], vec![], vec![], vec![]);
-        while let Some(Pair { pair, .. }) = self.next(py)? {
-            a.push(pair.a.get());
-            b.push(pair.b.get());
+        while let Some(pair) = self.next(py)? {
+            a.push(pair.a);
+            b.push(pair.b);
             similarity.extend(pair.similarity);
             distance.extend(pair.distance);
         }
-        let arrays = fields!(py, a: PyArray1::from_vec(py, a), b: PyArray1::from_vec(py, b));
+        let arrays = PyDict::new(py);
+        arrays.set_item("a", PyArray1::from_vec(py, a))?;
+        arrays.set_item("b", PyArray1::from_vec(py, b))?;
         // One or the other is there for all pairs of a store.
         if !similarity.is_empty() {
             arrays.set_item("similarity", PyArray1::from_vec(py, similarity))?;
@@ -312,19 +274,20 @@ impl Pairs {
     #[getter]
     fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let left_out = *lock(&self.left_out);
-        left_out
-            .map(|left_out| left_out_object(py, left_out))
-            .transpose()
+        left_out.map(|it| left_out_object(py, it)).transpose()
     }
 }
 
-pub(crate) fn left_out_object(py: Python<'_>, left_out: LeftOut) -> PyResult<Bound<'_, PyAny>> {
-    let fields = fields!(py,
-        buckets: left_out.buckets,
-        documents: left_out.documents,
-        pairs: left_out.pairs,
-    );
-    object(py, "reports", "LeftOut", &fields)
+fn left_out_object(py: Python<'_>, left_out: LeftOut) -> PyResult<Bound<'_, PyAny>> {
+    object!(
+        py,
+        reports.LeftOut,
+        left_out {
+            buckets,
+            documents,
+            pairs
+        }
+    )
 }
 
 /// Documents that near pairs link.
@@ -344,16 +307,9 @@ impl Cluster {
 
     /// The keys, in the order of the ids; `None` for a document without one.
     #[getter]
-    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let read = || {
-            self.ids
-                .iter()
-                .map(|id| self.snapshot.key(*id))
-                .collect::<Result<Vec<_>, _>>()
-        };
-        let keys = released(py, read)?;
-        let keys = keys.iter().map(|key| optional_key(py, key.as_deref()));
-        PyList::new(py, keys.collect::<PyResult<Vec<_>>>()?)
+    fn keys(&self, py: Python<'_>) -> PyResult<Vec<Option<Key>>> {
+        let key = |id: &DocumentId| Ok(self.snapshot.key(*id)?.map(Key));
+        released(py, || self.ids.iter().map(key).collect())
     }
 
     fn __len__(&self) -> usize {
@@ -361,9 +317,7 @@ impl Cluster {
     }
 
     fn __getitem__(&self, index: isize) -> PyResult<u64> {
-        let id = at(&self.ids, index);
-        id.map(|id| id.get())
-            .ok_or_else(|| PyIndexError::new_err("no document has this index"))
+        Ok(at(&self.ids, index, "document")?.get())
     }
 
     fn __repr__(&self) -> String {
@@ -388,10 +342,11 @@ impl Clusters {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         in_background(py, progress, move |told| {
-            let join = settings.apply(snapshot.clusters());
-            let join = join.on_progress(told.callback());
-            let join = join.verify_exact(settings.features.clone());
-            let mut clusters = join.run()?;
+            let mut clusters = settings
+                .apply(snapshot.clusters())
+                .on_progress(told.callback())
+                .verify_exact(settings.features)
+                .run()?;
             let sets = clusters.by_ref().collect();
             let suspicious = clusters.suspicious().iter();
             Ok(Self {
@@ -413,8 +368,7 @@ impl Clusters {
     }
 
     fn __getitem__(&self, index: isize) -> PyResult<Cluster> {
-        let ids = at(&self.sets, index).cloned();
-        let ids = ids.ok_or_else(|| PyIndexError::new_err("no cluster has this index"))?;
+        let ids = at(&self.sets, index, "cluster")?.clone();
         Ok(Cluster {
             ids,
             snapshot: self.snapshot.clone(),

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyString};
 const ESCAPED: (&str, &str) = ("utf-8", "surrogateescape");
 
 /// A key that a caller gave.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Key(pub(crate) Vec<u8>);
 
 impl<'py> FromPyObject<'_, 'py> for Key {
@@ -37,6 +37,37 @@ impl<'py> FromPyObject<'_, 'py> for Key {
         let text =
             format!("a key is str or bytes, and not {found}; str() makes one of most things");
         Err(PyTypeError::new_err(text))
+    }
+}
+
+impl Key {
+    /// The exception that no document has this key.
+    pub(crate) fn missing(self, py: Python<'_>) -> PyErr {
+        match self.into_pyobject(py) {
+            Ok(key) => PyKeyError::new_err(key.unbind()),
+            Err(_) => PyKeyError::new_err("no document has this key"),
+        }
+    }
+}
+
+/// A key as it comes back.
+impl<'py> IntoPyObject<'py> for &Key {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        key_object(py, &self.0)
+    }
+}
+
+impl<'py> IntoPyObject<'py> for Key {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        key_object(py, &self.0)
     }
 }
 

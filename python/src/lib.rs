@@ -2,7 +2,7 @@
 //! `python/resemblance`.
 //!
 //! Files import from those above them in this list: `errors`, `python`, `waiting`, `keys`, `schema`,
-//! `exact`, `signature`, `batches`, `answers`, `progress`, `joins`, `passages`, `snapshot`, `transaction`, `tickets`,
+//! `exact`, `signature`, `batches`, `answers`, `progress`, `joins`, `reads`, `snapshot`, `transaction`, `tickets`,
 //! `store`, `maintain`, `repeats`, `corpus`, `distributed`.
 
 mod answers;
@@ -14,9 +14,9 @@ mod exact;
 mod joins;
 mod keys;
 mod maintain;
-mod passages;
 mod progress;
 mod python;
+mod reads;
 mod repeats;
 mod schema;
 mod signature;
@@ -55,13 +55,15 @@ mod _native {
     #[pymodule_export]
     use crate::maintain::{check, compact, reband, repair};
     #[pymodule_export]
+    use crate::reads::{Reads, Records};
+    #[pymodule_export]
     use crate::repeats::RepeatedParts;
     #[pymodule_export]
     use crate::schema::Schema;
     #[pymodule_export]
     use crate::signature::{Signature, Signatures};
     #[pymodule_export]
-    use crate::snapshot::{Records, Snapshot};
+    use crate::snapshot::Snapshot;
     #[pymodule_export]
     use crate::store::Store;
     #[pymodule_export]

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use resemblance::{CheckReport, Problem, Rebanding, Stats, StoreOptions};
 
-use crate::python::{class, fields, object};
+use crate::errors::invalid;
+use crate::python::{class, given, object};
 use crate::schema::Schema;
 use crate::waiting::{in_background, settle};
 
@@ -42,11 +43,14 @@ pub(crate) fn compact(
             .on_progress(told.callback())
             .run()
     })?;
-    let fields = fields!(py,
-        size_before_bytes: report.size_before_bytes,
-        size_after_bytes: report.size_after_bytes,
-    );
-    object(py, "reports", "CompactReport", &fields)
+    object!(
+        py,
+        reports.CompactReport,
+        report {
+            size_before_bytes,
+            size_after_bytes
+        }
+    )
 }
 
 /// Files the documents of a closed store under other bands or tables, made of the stored signatures.
@@ -65,46 +69,35 @@ pub(crate) fn reband(
     expected_documents: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let mut rebanding = Rebanding::new();
-    if let Some(threshold) = threshold {
-        rebanding = rebanding.threshold(threshold);
-    }
-    if let Some(recall) = recall {
-        rebanding = rebanding.recall(recall);
-    }
-    rebanding = match (bands, rows) {
+    let rebanding = given!(
+        Rebanding::new(),
+        threshold,
+        recall,
+        max_distance,
+        expected_documents
+    );
+    let rebanding = match (bands, rows) {
         (None, None) => rebanding,
         (Some(bands), Some(rows)) => rebanding.banding(bands, rows),
         _ => {
-            let found = "bands or rows alone";
-            return Err(crate::errors::invalid(
+            return Err(invalid(
                 py,
                 "bands",
-                found,
+                "bands or rows alone",
                 "both or neither",
             ));
         }
     };
-    if let Some(distance) = max_distance {
-        rebanding = rebanding.max_distance(distance);
-    }
-    if let Some(documents) = expected_documents {
-        rebanding = rebanding.expected_documents(documents);
-    }
     settle(py)?;
     let report = in_background(py, progress, move |told| {
         resemblance::Store::reband(path, &rebanding)
             .on_progress(told.callback())
             .run()
     })?;
-    let fields = fields!(py,
+    object!(py, reports.RebandReport,
+        report { documents, is_rewritten, size_before_bytes, size_after_bytes },
         schema: Schema::new(py, report.schema)?,
-        documents: report.documents,
-        is_rewritten: report.is_rewritten,
-        size_before_bytes: report.size_before_bytes,
-        size_after_bytes: report.size_after_bytes,
-    );
-    object(py, "reports", "RebandReport", &fields)
+    )
 }
 
 /// Makes a new store of what can be read of a damaged one.
@@ -122,14 +115,11 @@ pub(crate) fn repair(
             .on_progress(told.callback())
             .run()
     })?;
-    let fields = fields!(py,
-        documents: report.documents,
-        documents_before: report.documents_before,
-        documents_lost: report.documents_lost,
+    object!(py, reports.RepairReport,
+        report { documents, documents_before, documents_lost },
         is_complete: report.is_complete(),
         damage: problems(py, &report.damage)?,
-    );
-    object(py, "reports", "RepairReport", &fields)
+    )
 }
 
 fn problems<'py>(py: Python<'py>, problems: &[Problem]) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -148,27 +138,16 @@ pub(crate) fn check_report<'py>(
     py: Python<'py>,
     report: &CheckReport,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let fields = fields!(py,
-        documents: report.documents,
-        postings: report.postings,
+    object!(py, reports.CheckReport,
+        report { documents, postings, truncated },
         problems: problems(py, &report.problems)?,
-        truncated: report.truncated,
-    );
-    object(py, "reports", "CheckReport", &fields)
+    )
 }
 
 pub(crate) fn stats_object<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>> {
-    let fields = fields!(py,
-        documents: stats.documents,
-        next_id: stats.next_id,
-        memtable_documents: stats.memtable_documents,
-        dead_rows: stats.dead_rows,
-        dead_bytes: stats.dead_bytes,
+    object!(py, reports.Stats,
+        stats { documents, next_id, memtable_documents, dead_rows, dead_bytes, file_bytes,
+            allocated_bytes, compact_gain_bytes, bytes_per_document },
         runs: stats.runs.len(),
-        file_bytes: stats.file_bytes,
-        allocated_bytes: stats.allocated_bytes,
-        compact_gain_bytes: stats.compact_gain_bytes,
-        bytes_per_document: stats.bytes_per_document,
-    );
-    object(py, "reports", "Stats", &fields)
+    )
 }

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
-use resemblance::{Phase, Progress};
+use resemblance::{Error, Phase, Progress};
 
-use crate::errors::exception;
-use crate::python::{fields, object};
+use crate::errors::OrRaise;
+use crate::python::object;
 use crate::waiting::{Stop, lock};
 
 /// How far a phase is: done, and all there is to do.
@@ -63,18 +63,11 @@ impl Reporter {
             return Ok(());
         };
         self.last = newest;
-        let fields = fields!(py,
-            phase: phase.to_string(),
-            done: done,
-            total: total,
-            unit: phase.unit(),
-        );
-        let answer = callable.call1(py, (object(py, "reports", "Progress", &fields)?,))?;
+        let progress = object!(py, reports.Progress,
+            phase: phase.to_string(), done: done, total: total, unit: phase.unit())?;
+        let answer = callable.call1(py, (progress,))?;
         if answer.bind(py).is_instance_of::<pyo3::types::PyBool>() && !answer.is_truthy(py)? {
-            return Err(exception(
-                py,
-                &resemblance::Error::Stopped { work: "the call" },
-            ));
+            return Err(Error::Stopped { work: "the call" }).or_raise(py);
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Objects of the Python half, made from here.
 
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyModule};
+use pyo3::types::PyModule;
 
 use crate::errors::invalid;
 
@@ -10,25 +11,38 @@ pub(crate) fn class<'py>(py: Python<'py>, module: &str, name: &str) -> PyResult<
     PyModule::import(py, format!("resemblance.{module}"))?.getattr(name)
 }
 
-/// An object of such a class, made with keyword arguments.
-pub(crate) fn object<'py>(
-    py: Python<'py>,
-    module: &str,
-    name: &str,
-    fields: &Bound<'py, PyDict>,
-) -> PyResult<Bound<'py, PyAny>> {
-    class(py, module, name)?.call((), Some(fields))
-}
-
-/// Makes a dictionary of named values.
-macro_rules! fields {
-    ($py:expr, $($name:ident: $value:expr),+ $(,)?) => {{
+/// Makes an object of such a class: of fields of a value that have the same names, and of values with names.
+macro_rules! object {
+    ($py:expr, $module:ident.$class:ident, $source:ident { $($field:ident),+ }
+        $(, $name:ident: $value:expr)* $(,)?) => {
+        crate::python::object!($py, $module.$class,
+            $($field: $source.$field,)+ $($name: $value,)*)
+    };
+    ($py:expr, $module:ident.$class:ident, $($name:ident: $value:expr),+ $(,)?) => {{
         let fields = pyo3::types::PyDict::new($py);
         $(fields.set_item(stringify!($name), $value)?;)+
-        fields
+        crate::python::class($py, stringify!($module), stringify!($class))?
+            .call((), Some(&fields))
     }};
 }
-pub(crate) use fields;
+pub(crate) use object;
+
+/// Gives a builder those settings that there are: `given!(builder, limit, min_similarity: threshold)` calls
+/// `builder.limit(…)` unless `limit` is `None`. After a semicolon follow methods that are called if something holds.
+macro_rules! given {
+    (@value $setting:ident) => { $setting };
+    (@value $setting:ident $value:expr) => { $value };
+    ($builder:expr, $($setting:ident $(: $value:expr)?),* $(; $($method:ident if $holds:expr),+)?) => {{
+        let builder = $builder;
+        $(let builder = match crate::python::given!(@value $setting $($value)?) {
+            Some(value) => builder.$setting(value),
+            None => builder,
+        };)*
+        $($(let builder = if $holds { builder.$method() } else { builder };)+)?
+        builder
+    }};
+}
+pub(crate) use given;
 
 /// A number as the library takes it.
 ///
@@ -46,6 +60,14 @@ pub(crate) fn number<T: TryFrom<i64>>(
     })
 }
 
+pub(crate) fn optional_number<T: TryFrom<i64>>(
+    py: Python<'_>,
+    parameter: &'static str,
+    value: Option<i64>,
+) -> PyResult<Option<T>> {
+    value.map(|value| number(py, parameter, value)).transpose()
+}
+
 /// Which of some words a parameter is.
 pub(crate) fn choice<T: Copy>(
     py: Python<'_>,
@@ -55,16 +77,16 @@ pub(crate) fn choice<T: Copy>(
 ) -> PyResult<T> {
     let found = choices.iter().find(|(name, _)| *name == word);
     found.map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<_> = choices
-            .iter()
-            .map(|(name, _)| format!("{name:?}"))
-            .collect();
-        invalid(py, parameter, format!("{word:?}"), names.join(" or "))
+        let names = choices.iter().map(|(name, _)| format!("{name:?}"));
+        let expected = names.collect::<Vec<_>>().join(" or ");
+        invalid(py, parameter, format!("{word:?}"), expected)
     })
 }
 
 /// The element of a sequence at an index, which counts from the end if it is negative.
-pub(crate) fn at<T>(all: &[T], index: isize) -> Option<&T> {
+pub(crate) fn at<'a, T>(all: &'a [T], index: isize, what: &str) -> PyResult<&'a T> {
     let start = if index < 0 { all.len() } else { 0 };
-    all.get(start.checked_add_signed(index)?)
+    let place = start.checked_add_signed(index);
+    let found = place.and_then(|place| all.get(place));
+    found.ok_or_else(|| PyIndexError::new_err(format!("no {what} has this index")))
 }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use resemblance::dedup::{TextPart, TextParts};
 
 use crate::errors::OrRaise;
-use crate::python::{choice, fields, object};
+use crate::python::{choice, given, object};
 use crate::schema::TextFields;
 use crate::waiting::{Home, lock, released};
 
@@ -40,10 +40,7 @@ impl RepeatedParts {
         Ok(Self {
             part: choice(py, "part", part, &PARTS)?,
             recipe,
-            seen: Mutex::new(match memory_bytes {
-                Some(bytes) => seen.memory_bytes(bytes),
-                None => seen,
-            }),
+            seen: Mutex::new(given!(seen, memory_bytes)),
             home: Home::here(),
         })
     }
@@ -52,15 +49,16 @@ impl RepeatedParts {
     fn trim<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
         self.home.check(py)?;
         // The lock is taken without the interpreter, for which the thread that holds it may wait.
-        let trimmed = released(py, || {
+        let (dropped, is_emptied, text) = released(py, || {
             let parts = TextParts::new(self.part, &self.recipe, text)?;
             let trimmed = lock(&self.seen).trim(&parts)?;
-            let text = trimmed.text.into_owned();
-            Ok((text, trimmed.dropped, trimmed.is_emptied))
-        });
-        let (text, dropped, is_emptied) = trimmed?;
-        let fields = fields!(py, text: text, dropped: dropped, is_emptied: is_emptied);
-        object(py, "reports", "Trimmed", &fields)
+            Ok((
+                trimmed.dropped,
+                trimmed.is_emptied,
+                trimmed.text.into_owned(),
+            ))
+        })?;
+        object!(py, reports.Trimmed, text: text, dropped: dropped, is_emptied: is_emptied)
     }
 
     /// The number of different parts so far.

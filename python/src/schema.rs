@@ -11,7 +11,8 @@ use resemblance::{
 
 use crate::batches::{Batches, sketch};
 use crate::errors::{OrRaise, invalid};
-use crate::python::{choice, fields, number, object};
+use crate::keys::Key;
+use crate::python::{choice, given, number, object, optional_number};
 use crate::signature::{Signature, Signatures};
 use crate::waiting::released;
 
@@ -96,8 +97,8 @@ struct ContainmentFields {
 
 impl ContainmentFields {
     fn build(&self, py: Python<'_>) -> PyResult<resemblance::Containment> {
-        let containment = resemblance::Containment::new(number(py, "shingle", self.shingle)?);
-        let containment = containment.positions(self.positions);
+        let shingle = number(py, "shingle", self.shingle)?;
+        let containment = resemblance::Containment::new(shingle).positions(self.positions);
         Ok(match (self.window, self.scaled) {
             (None, None) => containment,
             (Some(window), None) => containment.window(number(py, "window", window)?),
@@ -137,42 +138,35 @@ pub(crate) fn name_of<T: PartialEq>(
         .map(|(name, _)| *name)
 }
 
-fn language(py: Python<'_>, parameter: &'static str, code: &str) -> PyResult<Language> {
-    let known = Language::ALL.map(Language::code).join(", ");
-    code.parse()
-        .map_err(|_| invalid(py, parameter, code, format!("one of {known}")))
+fn language(
+    py: Python<'_>,
+    parameter: &'static str,
+    code: Option<&str>,
+) -> PyResult<Option<Language>> {
+    let read = |code: &str| {
+        let known = Language::ALL.map(Language::code).join(", ");
+        let wrong = |_| invalid(py, parameter, code, format!("one of {known}"));
+        code.parse().map_err(wrong)
+    };
+    code.map(read).transpose()
 }
 
 impl TextFields {
     pub(crate) fn build(&self, py: Python<'_>) -> PyResult<resemblance::Text> {
         let length = number(py, "length", self.length)?;
-        let mut text = match choice(py, "unit", &self.unit, &UNITS)? {
+        let text = match choice(py, "unit", &self.unit, &UNITS)? {
             ShingleUnit::Words => resemblance::Text::words(length),
             ShingleUnit::Characters => resemblance::Text::characters(length),
             _ => resemblance::Text::code(length),
         };
-        if self.nfkc {
-            text = text.nfkc();
-        }
-        if self.keep_case {
-            text = text.keep_case();
-        }
-        if self.strip_accents {
-            text = text.strip_accents();
-        }
-        if self.remove_spaces {
-            text = text.remove_spaces();
-        }
-        if self.unordered {
-            text = text.unordered();
-        }
-        if let Some(code) = &self.stop_words {
-            text = text.stop_words(language(py, "stop_words", code)?);
-        }
-        if let Some(code) = &self.stem {
-            text = text.stem(language(py, "stem", code)?);
-        }
-        Ok(text)
+        let stop_words = language(py, "stop_words", self.stop_words.as_deref())?;
+        let stem = language(py, "stem", self.stem.as_deref())?;
+        Ok(given!(text, stop_words, stem;
+            nfkc if self.nfkc,
+            keep_case if self.keep_case,
+            strip_accents if self.strip_accents,
+            remove_spaces if self.remove_spaces,
+            unordered if self.unordered))
     }
 }
 
@@ -187,38 +181,28 @@ impl MinHashFields {
             ("external", resemblance::MinHash::external),
             ("probability", resemblance::MinHash::probability),
         ];
-        let mut minhash = choice(py, "kind", &self.kind, &kinds)?(values);
-        if let Some(threshold) = self.threshold {
-            minhash = minhash.threshold(threshold);
-        }
-        if let Some(recall) = self.recall {
-            minhash = minhash.recall(recall);
-        }
-        minhash = match (self.bands, self.rows) {
-            (None, None) => minhash,
+        let code = self.permutations.as_deref();
+        let permutations = code.map(|code| choice(py, "permutations", code, &PERMUTATIONS));
+        let minhash = given!(
+            choice(py, "kind", &self.kind, &kinds)?(values),
+            threshold: self.threshold,
+            recall: self.recall,
+            value_bits: optional_number(py, "value_bits", self.value_bits)?,
+            code_bits: optional_number(py, "code_bits", self.code_bits)?,
+            permutations: permutations.transpose()?
+        );
+        match (self.bands, self.rows) {
+            (None, None) => Ok(minhash),
             (Some(bands), Some(rows)) => {
-                minhash.banding(number(py, "bands", bands)?, number(py, "rows", rows)?)
+                Ok(minhash.banding(number(py, "bands", bands)?, number(py, "rows", rows)?))
             }
-            _ => {
-                return Err(invalid(
-                    py,
-                    "bands",
-                    "bands or rows alone",
-                    "both or neither",
-                ));
-            }
-        };
-        if let Some(bits) = self.value_bits {
-            minhash = minhash.value_bits(number(py, "value_bits", bits)?);
+            _ => Err(invalid(
+                py,
+                "bands",
+                "bands or rows alone",
+                "both or neither",
+            )),
         }
-        if let Some(bits) = self.code_bits {
-            minhash = minhash.code_bits(number(py, "code_bits", bits)?);
-        }
-        if let Some(permutations) = &self.permutations {
-            let family = choice(py, "permutations", permutations, &PERMUTATIONS)?;
-            minhash = minhash.permutations(family);
-        }
-        Ok(minhash)
     }
 }
 
@@ -234,15 +218,17 @@ impl SimHashFields {
                 return Err(invalid(py, "bits", bits, expected));
             }
         };
-        let simhash = match self.max_distance {
-            Some(distance) => simhash.max_distance(number(py, "max_distance", distance)?),
-            None => simhash,
-        };
-        Ok(match &self.tables {
-            Some(groups) => simhash.tables(groups),
-            None => simhash,
-        })
+        let max_distance = optional_number(py, "max_distance", self.max_distance)?;
+        Ok(given!(simhash, max_distance, tables: self.tables.as_ref()))
     }
+}
+
+/// Features with weights, as the library takes them.
+pub(crate) fn weighted_features(weights: &Bound<'_, PyDict>) -> PyResult<Vec<(Vec<u8>, f64)>> {
+    let features = weights.iter();
+    let read =
+        features.map(|(feature, weight)| Ok((feature.extract::<Key>()?.0, weight.extract()?)));
+    read.collect()
 }
 
 #[pymethods]
@@ -262,27 +248,18 @@ impl Schema {
         expected_documents: Option<u64>,
         empty_documents: &str,
     ) -> PyResult<Self> {
-        let mut builder = resemblance::Schema::builder()
+        let builder = resemblance::Schema::builder()
             .near(choice(py, "near", near, &NEAR)?)
             .empty_documents(choice(py, "empty_documents", empty_documents, &EMPTY)?);
-        if let Some(text) = text {
-            builder = builder.text(text.build(py)?);
-        }
-        if let Some(minhash) = minhash {
-            builder = builder.minhash(minhash.build(py)?);
-        }
-        if let Some(simhash) = simhash {
-            builder = builder.simhash(simhash.build(py)?);
-        }
-        if let Some(containment) = containment {
-            builder = builder.containment(containment.build(py)?);
-        }
-        if let Some(seed) = seed {
-            builder = builder.seed(seed);
-        }
-        if let Some(documents) = expected_documents {
-            builder = builder.expected_documents(documents);
-        }
+        let builder = given!(
+            builder,
+            text: text.map(|text| text.build(py)).transpose()?,
+            minhash: minhash.map(|minhash| minhash.build(py)).transpose()?,
+            simhash: simhash.map(|simhash| simhash.build(py)).transpose()?,
+            containment: containment.map(|containment| containment.build(py)).transpose()?,
+            seed,
+            expected_documents
+        );
         // Choosing bands takes a moment.
         let schema = released(py, || builder.build())?;
         Self::new(py, schema)
@@ -331,12 +308,9 @@ impl Schema {
 
     /// Makes the signature of a set of features, each `str` or `bytes`.
     fn sketch_features(slf: &Bound<'_, Self>, features: &Bound<'_, PyAny>) -> PyResult<Signature> {
-        let features = features
-            .try_iter()?
-            .map(|feature| feature?.extract::<crate::keys::Key>());
-        let features = features
-            .map(|feature| Ok(feature?.0))
-            .collect::<PyResult<Vec<_>>>()?;
+        let keys = features.try_iter()?;
+        let read = keys.map(|feature| Ok(feature?.extract::<Key>()?.0));
+        let features = read.collect::<PyResult<Vec<_>>>()?;
         let sketcher = &slf.get().parts.sketcher;
         let signature = released(slf.py(), || sketcher.features(features))?;
         Ok(Signature::new(signature, slf.clone().unbind()))
@@ -344,11 +318,7 @@ impl Schema {
 
     /// Makes the signature of features with weights.
     fn sketch_weighted(slf: &Bound<'_, Self>, weights: &Bound<'_, PyDict>) -> PyResult<Signature> {
-        let mut features = Vec::with_capacity(weights.len());
-        for (feature, weight) in weights {
-            let feature: crate::keys::Key = feature.extract()?;
-            features.push((feature.0, weight.extract::<f64>()?));
-        }
+        let features = weighted_features(weights)?;
         let sketcher = &slf.get().parts.sketcher;
         let signature = released(slf.py(), || sketcher.weighted_features(features))?;
         Ok(Signature::new(signature, slf.clone().unbind()))
@@ -367,9 +337,10 @@ impl Schema {
 
     /// Returns the probability that two documents of this similarity are found as a pair.
     fn probability(&self, py: Python<'_>, similarity: f64) -> PyResult<f64> {
-        let minhash = self.parts.schema.minhash();
-        let minhash = minhash.ok_or_else(|| invalid(py, "schema", "no MinHash", "MinHash"))?;
-        Ok(minhash.probability(similarity))
+        match self.parts.schema.minhash() {
+            Some(minhash) => Ok(minhash.probability(similarity)),
+            None => Err(invalid(py, "schema", "no MinHash", "MinHash")),
+        }
     }
 
     /// How texts become features; `None` if documents are signatures.
@@ -378,7 +349,7 @@ impl Schema {
         let Some(text) = self.parts.schema.text() else {
             return Ok(None);
         };
-        let fields = fields!(py,
+        object!(py, schema.Text,
             unit: name_of(&UNITS, &text.unit()),
             length: text.length(),
             nfkc: text.is_nfkc(),
@@ -388,8 +359,8 @@ impl Schema {
             unordered: text.is_unordered(),
             stop_words: text.stop_words_language().map(Language::code),
             stem: text.stem_language().map(Language::code),
-        );
-        object(py, "schema", "Text", &fields).map(Some)
+        )
+        .map(Some)
     }
 
     /// The MinHash part with the bands that were chosen; `None` without one.
@@ -406,15 +377,11 @@ impl Schema {
             MinHashKind::External => ("external", None),
             MinHashKind::Probability => ("probability", None),
             other => {
-                return Err(invalid(
-                    py,
-                    "schema",
-                    other,
-                    "a kind that this package knows",
-                ));
+                let expected = "a kind that this package knows";
+                return Err(invalid(py, "schema", other, expected));
             }
         };
-        let fields = fields!(py,
+        object!(py, schema.MinHash,
             values: minhash.values(),
             kind: kind,
             threshold: minhash.threshold(),
@@ -424,8 +391,8 @@ impl Schema {
             value_bits: (kind != "bottom-k").then_some(minhash.value_bits()),
             code_bits: minhash.code_bits(),
             permutations: permutations,
-        );
-        object(py, "schema", "MinHash", &fields).map(Some)
+        )
+        .map(Some)
     }
 
     /// The SimHash part with the tables that were chosen; `None` without one.
@@ -444,21 +411,24 @@ impl Schema {
             .simhash(own.build(py)?)
             .expected_documents(self.parts.schema.expected_documents())
             .build();
-        // A distance that no tables are chosen for has tables of its own.
-        let chosen = chosen.ok();
-        let chosen = chosen.as_ref().and_then(|schema| schema.simhash());
         let groups = simhash.groups();
-        let is_chosen = chosen.is_some_and(|chosen| chosen.groups() == groups);
-        let tables = (!is_chosen)
-            .then(|| PyTuple::new(py, groups.iter().copied()))
-            .transpose()?;
-        let fields = fields!(py,
+        // A distance that no tables are chosen for has tables of its own.
+        let is_chosen = chosen.is_ok_and(|schema| {
+            schema
+                .simhash()
+                .is_some_and(|chosen| chosen.groups() == groups)
+        });
+        let tables = match is_chosen {
+            true => None,
+            false => Some(PyTuple::new(py, groups.iter().copied())?),
+        };
+        object!(py, schema.SimHash,
             bits: simhash.bits(),
             max_distance: simhash.max_distance(),
             tables: tables,
             external: own.external,
-        );
-        object(py, "schema", "SimHash", &fields).map(Some)
+        )
+        .map(Some)
     }
 
     /// What is kept for questions of containment; `None` for nothing.
@@ -467,13 +437,13 @@ impl Schema {
         let Some(containment) = self.parts.schema.containment() else {
             return Ok(None);
         };
-        let fields = fields!(py,
+        object!(py, schema.Containment,
             shingle: containment.shingle_units(),
             window: containment.window_shingles(),
             scaled: containment.scale(),
             positions: containment.has_positions(),
-        );
-        object(py, "schema", "Containment", &fields).map(Some)
+        )
+        .map(Some)
     }
 
     /// Which family makes two documents near: `"any"` of both, or only `"both"`.
@@ -576,10 +546,9 @@ impl Schema {
         if let Some(empty) = self.empty_documents().filter(|empty| *empty != "distinct") {
             parts.push(format!("empty_documents={empty:?}"));
         }
-        let weights = if self.is_weighted() {
-            ".with_weights(...)"
-        } else {
-            ""
+        let weights = match self.is_weighted() {
+            true => ".with_weights(...)",
+            false => "",
         };
         Ok(format!("Schema({}){weights}", parts.join(", ")))
     }

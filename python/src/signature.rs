@@ -1,7 +1,8 @@
 //! Signatures, one and many.
 
+use numpy::ndarray::ArrayView1;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice, PyTuple, PyType};
 
@@ -36,8 +37,8 @@ impl Signature {
     }
 
     fn schema_here(&self, py: Python<'_>) -> PyResult<&Py<Schema>> {
-        let schema = self.schema.as_ref();
-        schema.ok_or_else(|| invalid(py, "signature", "one without a schema", "one of a schema"))
+        let missing = || invalid(py, "signature", "one without a schema", "one of a schema");
+        self.schema.as_ref().ok_or_else(missing)
     }
 }
 
@@ -67,9 +68,9 @@ impl Signature {
             Ok(digits) => digits,
             Err(_) => {
                 let width = usize::from(bits.unwrap_or(64) / 4);
-                let format = py.import("builtins")?.getattr("format")?;
-                format
-                    .call1((fingerprint, format!("0{width}x")))?
+                let format = format!("0{width}x");
+                fingerprint
+                    .call_method1("__format__", (format,))?
                     .extract()?
             }
         };
@@ -96,22 +97,18 @@ impl Signature {
         schema: &Bound<'_, Schema>,
         bytes: &[u8],
     ) -> PyResult<Self> {
-        let signature = schema
-            .get()
-            .parts
-            .codec
-            .decode(bytes)
-            .or_raise(schema.py())?;
-        Ok(Self::new(signature, schema.clone().unbind()))
+        let signature = schema.get().parts.codec.decode(bytes);
+        Ok(Self::new(
+            signature.or_raise(schema.py())?,
+            schema.clone().unbind(),
+        ))
     }
 
     /// Returns the signature as bytes: equal signatures have equal bytes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let codec = &self.schema_here(py)?.get().parts.codec;
-        Ok(PyBytes::new(
-            py,
-            &codec.encode(&self.signature).or_raise(py)?,
-        ))
+        let bytes = codec.encode(&self.signature).or_raise(py)?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// Returns the number of its bucket in each band and permuted table.
@@ -281,24 +278,20 @@ impl Signatures {
     #[classmethod]
     fn from_minhash(_class: &Bound<'_, PyType>, values: &Bound<'_, PyAny>) -> PyResult<Self> {
         let values: PyReadonlyArray2<'_, u32> = values.extract()?;
-        let values = values.as_array();
-        let rows = values.rows().into_iter();
-        let all = rows
-            .map(|row| resemblance::Signature::from_minhash(row.to_vec()))
-            .collect();
-        Ok(Self { all, schema: None })
+        let made = |row: ArrayView1<'_, u32>| resemblance::Signature::from_minhash(row.to_vec());
+        Ok(Self {
+            all: values.as_array().rows().into_iter().map(made).collect(),
+            schema: None,
+        })
     }
 
     /// Makes signatures of an array of SimHash fingerprints, of type uint64.
     #[classmethod]
     fn from_simhash(_class: &Bound<'_, PyType>, fingerprints: &Bound<'_, PyAny>) -> PyResult<Self> {
         let fingerprints: PyReadonlyArray1<'_, u64> = fingerprints.extract()?;
-        let fingerprints = fingerprints.as_array();
-        let all = fingerprints
-            .iter()
-            .map(|value| resemblance::Signature::from_simhash(*value));
+        let made = |value: &u64| resemblance::Signature::from_simhash(*value);
         Ok(Self {
-            all: all.collect(),
+            all: fingerprints.as_array().iter().map(made).collect(),
             schema: None,
         })
     }
@@ -321,42 +314,29 @@ impl Signatures {
 
     /// Returns each signature as bytes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let schema = self.schema.as_ref();
-        let schema = schema.ok_or_else(|| {
-            invalid(
-                py,
-                "signatures",
-                "ones without a schema",
-                "those of a schema",
-            )
-        })?;
+        let Some(schema) = &self.schema else {
+            let found = "ones without a schema";
+            return Err(invalid(py, "signatures", found, "those of a schema"));
+        };
         let codec = &schema.get().parts.codec;
-        let rows = released(py, || {
-            self.all
-                .iter()
-                .map(|s| codec.encode(s))
-                .collect::<Result<Vec<_>, _>>()
-        })?;
+        let encode = |signature| codec.encode(signature);
+        let rows: Vec<_> = released(py, || self.all.iter().map(encode).collect())?;
         PyList::new(py, rows.iter().map(|row| PyBytes::new(py, row)))
     }
 
     /// The MinHash values: a row for each signature. `None` without.
     #[getter]
     fn minhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Values<'py>>> {
-        let columns = self
-            .all
-            .first()
-            .and_then(|first| first.minhash())
-            .map(<[u32]>::len);
-        let Some(columns) = columns else {
+        let first = self.all.first().and_then(|first| first.minhash());
+        let Some(columns) = first.map(<[u32]>::len) else {
             return Ok(None);
         };
         let mut values = Vec::with_capacity(columns * self.all.len());
         for signature in &self.all {
-            let row = signature.minhash().filter(|row| row.len() == columns);
-            let row =
-                row.ok_or_else(|| invalid(py, "signatures", "rows that differ", "one length"))?;
-            values.extend_from_slice(row);
+            match signature.minhash() {
+                Some(row) if row.len() == columns => values.extend_from_slice(row),
+                _ => return Err(invalid(py, "signatures", "rows that differ", "one length")),
+            }
         }
         PyArray1::from_vec(py, values)
             .reshape([self.all.len(), columns])
@@ -366,20 +346,18 @@ impl Signatures {
     /// The SimHash fingerprints of 64 bits. `None` without.
     #[getter]
     fn simhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<u64>>>> {
-        if self
-            .all
-            .first()
-            .is_none_or(|first| first.fingerprint().is_none())
-        {
+        let first = self.all.first().and_then(|first| first.fingerprint());
+        if first.is_none() {
             return Ok(None);
         }
         let mut fingerprints = Vec::with_capacity(self.all.len());
         for signature in &self.all {
-            let short = signature.simhash().map(u64::try_from).and_then(Result::ok);
-            let short = short.filter(|_| signature.fingerprint().is_some_and(|it| it.bits() == 64));
-            fingerprints.push(
-                short.ok_or_else(|| invalid(py, "signatures", "other fingerprints", "64 bits"))?,
-            );
+            let bits = signature.fingerprint().map(|it| it.bits());
+            let short = signature.simhash().map(u64::try_from);
+            match (bits, short) {
+                (Some(64), Some(Ok(short))) => fingerprints.push(short),
+                _ => return Err(invalid(py, "signatures", "other fingerprints", "64 bits")),
+            }
         }
         Ok(Some(PyArray1::from_vec(py, fingerprints)))
     }
@@ -409,12 +387,8 @@ impl Signatures {
             };
             return Ok(Bound::new(py, picked)?.into_any());
         }
-        let index: isize = index.extract()?;
-        let signature = at(&self.all, index).cloned();
-        let signature =
-            signature.ok_or_else(|| PyIndexError::new_err("no signature has this index"))?;
         let signature = Signature {
-            signature,
+            signature: at(&self.all, index.extract()?, "signature")?.clone(),
             schema: self.schema_ref(py),
         };
         Ok(Bound::new(py, signature)?.into_any())

@@ -1,18 +1,19 @@
 //! Write transactions, and inserting many documents at once.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use resemblance::{Document, DocumentId, WriteTransaction};
+use resemblance::verification::SketchedText;
+use resemblance::{Document, DocumentId, Error, Signature, WriteTransaction};
 
 use crate::answers::{Matches, Novelty, Record, Upserted};
-use crate::batches::{Batches, Beside};
+use crate::batches::{Batch, Batches, Beside, signature_of};
 use crate::errors::{OrRaise, invalid};
-use crate::joins::BoundFields;
+use crate::joins::bounds;
 use crate::keys::Key;
+use crate::python::given;
 use crate::schema::Schema;
-use crate::snapshot::{no_such_key, signature_of};
 use crate::waiting::{Home, Passage, closed, lock, released};
 
 /// Changes that become visible and durable together.
@@ -32,40 +33,31 @@ struct OpenTransaction {
 /// The payload of a document without one.
 pub(crate) const NO_PAYLOAD: &[u8] = &[];
 
-/// Key, payload and stamp of one document.
-pub(crate) struct DocumentFields<'a> {
-    pub(crate) key: Option<Key>,
-    pub(crate) payload: &'a [u8],
-    pub(crate) stamp: u64,
-}
-
-impl DocumentFields<'_> {
-    pub(crate) fn build(&self) -> Document<'_> {
-        let document = match &self.key {
-            Some(key) => Document::new(&key.0),
-            None => Document::without_key(),
-        };
-        document.payload(self.payload).stamp(self.stamp)
-    }
+/// One document as a caller gives it.
+pub(crate) fn document<'a>(key: Option<&'a Key>, payload: &'a [u8], stamp: u64) -> Document<'a> {
+    let document = key.map_or_else(Document::without_key, |key| Document::new(&key.0));
+    document.payload(payload).stamp(stamp)
 }
 
 /// Many documents, and what stands beside them.
-pub(crate) struct ManyFields<'py> {
+pub(crate) struct Many<'py> {
     batches: Batches<'py>,
     keys: Beside<'py, Key>,
     payloads: Beside<'py, Vec<u8>>,
     stamps: Beside<'py, u64>,
 }
 
-/// Some of them: their signatures, and what stands beside each.
-pub(crate) struct ManyBatch {
-    signatures: Vec<resemblance::Signature>,
+/// What stands beside the documents of a batch.
+pub(crate) struct BatchFields {
     keys: Option<Vec<Key>>,
     payloads: Option<Vec<Vec<u8>>>,
     stamps: Option<Vec<u64>>,
 }
 
-impl<'py> ManyFields<'py> {
+/// Documents, and what was made of their texts.
+pub(crate) type Documents<'a, S> = [(Document<'a>, &'a S)];
+
+impl<'py> Many<'py> {
     pub(crate) fn new(
         documents: &Bound<'py, PyAny>,
         keys: Option<&Bound<'py, PyAny>>,
@@ -81,21 +73,40 @@ impl<'py> ManyFields<'py> {
         })
     }
 
-    /// Works on batch after batch without the interpreter.
+    /// Sketches batch after batch, and works on each without the interpreter.
     pub(crate) fn for_each(
-        &mut self,
+        mut self,
         py: Python<'py>,
         schema: &Schema,
-        mut work: impl FnMut(&ManyBatch) -> Result<(), resemblance::Error> + Send,
+        mut work: impl FnMut(&Documents<'_, Signature>) -> Result<(), Error> + Send,
     ) -> PyResult<()> {
-        while let Some(batch) = self.next(py, schema)? {
-            released(py, || work(&batch))?;
+        while let Some((batch, fields)) = self.next(py)? {
+            let signatures = self.batches.sketch(py, &schema.parts.sketcher, &batch)?;
+            released(py, || work(&fields.beside(&signatures)))?;
         }
         Ok(())
     }
 
-    /// Sketches the next documents, `None` after the last.
-    fn next(&mut self, py: Python<'py>, schema: &Schema) -> PyResult<Option<ManyBatch>> {
+    /// As `for_each`, with the features of texts for exact similarities if `with_features`.
+    pub(crate) fn for_each_text(
+        mut self,
+        py: Python<'py>,
+        schema: &Schema,
+        with_features: bool,
+        mut work: impl FnMut(&Documents<'_, SketchedText>) -> Result<(), Error> + Send,
+    ) -> PyResult<()> {
+        let sketcher = &schema.parts.sketcher;
+        while let Some((batch, fields)) = self.next(py)? {
+            let sketched = self
+                .batches
+                .sketch_texts(py, sketcher, &batch, with_features)?;
+            released(py, || work(&fields.beside(&sketched)))?;
+        }
+        Ok(())
+    }
+
+    /// The next documents, `None` after the last.
+    pub(crate) fn next(&mut self, py: Python<'py>) -> PyResult<Option<(Batch<'py>, BatchFields)>> {
         py.check_signals()?;
         let Some(batch) = self.batches.next()? else {
             self.keys.end(py)?;
@@ -103,51 +114,45 @@ impl<'py> ManyFields<'py> {
             self.stamps.end(py)?;
             return Ok(None);
         };
-        let count = batch.len();
-        Ok(Some(ManyBatch {
-            signatures: self.batches.sketch(py, &schema.parts.sketcher, &batch)?,
-            keys: self.keys.next(py, count)?,
-            payloads: self.payloads.next(py, count)?,
-            stamps: self.stamps.next(py, count)?,
-        }))
+        let fields = BatchFields {
+            keys: self.keys.next(py, batch.len())?,
+            payloads: self.payloads.next(py, batch.len())?,
+            stamps: self.stamps.next(py, batch.len())?,
+        };
+        Ok(Some((batch, fields)))
     }
 }
 
-impl ManyBatch {
-    /// The documents, each with its signature.
-    pub(crate) fn documents(&self) -> Vec<(Document<'_>, &resemblance::Signature)> {
-        let documents = self
-            .signatures
-            .iter()
-            .enumerate()
-            .map(|(index, signature)| {
-                let key = self.keys.as_ref().and_then(|keys| keys.get(index));
-                let mut document =
-                    key.map_or_else(Document::without_key, |key| Document::new(&key.0));
-                if let Some(payload) = self.payloads.as_ref().and_then(|all| all.get(index)) {
-                    document = document.payload(payload);
-                }
-                if let Some(stamp) = self.stamps.as_ref().and_then(|all| all.get(index)) {
-                    document = document.stamp(*stamp);
-                }
-                (document, signature)
-            });
+impl BatchFields {
+    pub(crate) fn key(&self, index: usize) -> Option<&Key> {
+        self.keys.as_ref()?.get(index)
+    }
+
+    /// The documents, each with what was made of its text.
+    fn beside<'a, S>(&'a self, sketched: &'a [S]) -> Vec<(Document<'a>, &'a S)> {
+        let numbered = sketched.iter().enumerate();
+        let documents = numbered.map(|(index, sketched)| {
+            let payload = self.payloads.as_ref().and_then(|all| all.get(index));
+            let stamp = self.stamps.as_ref().and_then(|all| all.get(index));
+            let payload = payload.map_or(NO_PAYLOAD, Vec::as_slice);
+            let stamp = stamp.map_or(0, |stamp| *stamp);
+            (document(self.key(index), payload, stamp), sketched)
+        });
         documents.collect()
     }
 }
 
 /// The answers for many documents: novelties, or ids.
 pub(crate) enum ManyAnswers {
-    Novelties(Vec<resemblance::Novelty>),
-    Ids(Vec<DocumentId>),
+    Novelties(Vec<Novelty>),
+    Ids(Vec<u64>),
 }
 
 impl ManyAnswers {
     pub(crate) fn new(if_new: bool) -> Self {
-        if if_new {
-            Self::Novelties(Vec::new())
-        } else {
-            Self::Ids(Vec::new())
+        match if_new {
+            true => Self::Novelties(Vec::new()),
+            false => Self::Ids(Vec::new()),
         }
     }
 
@@ -155,11 +160,17 @@ impl ManyAnswers {
     pub(crate) fn insert(
         &mut self,
         transaction: &mut WriteTransaction,
-        documents: &[(Document<'_>, &resemblance::Signature)],
-    ) -> Result<(), resemblance::Error> {
+        documents: &Documents<'_, Signature>,
+    ) -> Result<(), Error> {
         match self {
-            Self::Novelties(all) => all.extend(transaction.insert_many(documents).if_new().run()?),
-            Self::Ids(all) => all.extend(transaction.insert_many(documents).run()?),
+            Self::Novelties(all) => {
+                let novelties = transaction.insert_many(documents).if_new().run()?;
+                all.extend(novelties.into_iter().map(Novelty));
+            }
+            Self::Ids(all) => {
+                let ids = transaction.insert_many(documents).run()?;
+                all.extend(ids.into_iter().map(DocumentId::get));
+            }
         }
         Ok(())
     }
@@ -173,16 +184,87 @@ impl ManyAnswers {
 
     pub(crate) fn into_list(self, py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         match self {
-            Self::Ids(all) => PyList::new(py, all.into_iter().map(DocumentId::get)),
-            Self::Novelties(all) => {
-                let all = all
-                    .into_iter()
-                    .map(|novelty| Bound::new(py, Novelty(novelty)));
-                PyList::new(py, all.collect::<PyResult<Vec<_>>>()?)
-            }
+            Self::Ids(all) => PyList::new(py, all),
+            Self::Novelties(all) => PyList::new(py, all),
         }
     }
 }
+
+/// Stamps the changes of one document that stores and transactions make: each asks the method `with`.
+macro_rules! writes {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            /// Inserts a document under a key that must be free, and returns its id.
+            #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0))]
+            fn insert(
+                &self,
+                py: Python<'_>,
+                key: Option<Key>,
+                document: &Bound<'_, PyAny>,
+                payload: &[u8],
+                stamp: u64,
+            ) -> PyResult<u64> {
+                let signature = signature_of(py, &self.schema, document)?;
+                let document = crate::transaction::document(key.as_ref(), payload, stamp);
+                let id = self.with(py, |open| open.insert(document, &signature))?;
+                Ok(id.get())
+            }
+
+            /// Inserts a document unless its key or a near-duplicate is there.
+            #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0))]
+            fn insert_if_new(
+                &self,
+                py: Python<'_>,
+                key: Option<Key>,
+                document: &Bound<'_, PyAny>,
+                payload: &[u8],
+                stamp: u64,
+            ) -> PyResult<Novelty> {
+                let signature = signature_of(py, &self.schema, document)?;
+                let document = crate::transaction::document(key.as_ref(), payload, stamp);
+                let novelty = self.with(py, |open| open.insert_if_new(document, &signature));
+                novelty.map(Novelty)
+            }
+
+            /// Inserts a document in place of the one with its key, if there is one.
+            #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0))]
+            fn upsert(
+                &self,
+                py: Python<'_>,
+                key: Option<Key>,
+                document: &Bound<'_, PyAny>,
+                payload: &[u8],
+                stamp: u64,
+            ) -> PyResult<Upserted> {
+                let signature = signature_of(py, &self.schema, document)?;
+                let document = crate::transaction::document(key.as_ref(), payload, stamp);
+                let upserted = self.with(py, |open| open.upsert(document, &signature));
+                upserted.map(Upserted)
+            }
+
+            /// Removes the document with a key, and returns its id.
+            fn remove(&self, py: Python<'_>, key: Key) -> PyResult<u64> {
+                let id = self.with(py, |open| open.remove(&key.0))?;
+                id.map(DocumentId::get).ok_or_else(|| key.missing(py))
+            }
+
+            /// Removes the document with a key if there is one, and returns whether there was.
+            fn discard(&self, py: Python<'_>, key: Key) -> PyResult<bool> {
+                Ok(self.with(py, |open| open.remove(&key.0))?.is_some())
+            }
+
+            /// Gives the document with a key another stamp, and returns its id.
+            fn touch(&self, py: Python<'_>, key: Key, stamp: u64) -> PyResult<u64> {
+                let id = self.with(py, |open| open.touch(&key.0, stamp))?;
+                id.map(DocumentId::get).ok_or_else(|| key.missing(py))
+            }
+        }
+    };
+}
+pub(crate) use writes;
+
+writes!(Transaction);
 
 impl Transaction {
     pub(crate) fn new(transaction: WriteTransaction, passage: Passage, schema: Py<Schema>) -> Self {
@@ -201,87 +283,24 @@ impl Transaction {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut WriteTransaction) -> Result<T, resemblance::Error> + Send,
+        work: impl FnOnce(&mut WriteTransaction) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         self.home.check(py)?;
-        let worked = py.detach(|| {
-            let mut open: MutexGuard<'_, _> = lock(&self.open);
-            open.as_mut().map(|open| work(&mut open.transaction))
-        });
-        worked
-            .ok_or_else(|| closed(py, "the transaction"))?
-            .or_raise(py)
+        released(py, || match lock(&self.open).as_mut() {
+            Some(open) => work(&mut open.transaction),
+            None => Err(closed("the transaction")),
+        })
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<OpenTransaction> {
         self.home.check(py)?;
         let open = py.detach(|| lock(&self.open).take());
-        open.ok_or_else(|| closed(py, "the transaction"))
+        open.ok_or_else(|| closed("the transaction")).or_raise(py)
     }
 }
 
 #[pymethods]
 impl Transaction {
-    /// Inserts a document under a key that must be free, and returns its id.
-    #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0))]
-    fn insert(
-        &self,
-        py: Python<'_>,
-        key: Option<Key>,
-        document: &Bound<'_, PyAny>,
-        payload: &[u8],
-        stamp: u64,
-    ) -> PyResult<u64> {
-        let signature = signature_of(py, &self.schema, document)?;
-        let fields = DocumentFields {
-            key,
-            payload,
-            stamp,
-        };
-        let id = self.with(py, |open| open.insert(fields.build(), &signature))?;
-        Ok(id.get())
-    }
-
-    /// Inserts a document unless its key or a near-duplicate is there.
-    #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0))]
-    fn insert_if_new(
-        &self,
-        py: Python<'_>,
-        key: Option<Key>,
-        document: &Bound<'_, PyAny>,
-        payload: &[u8],
-        stamp: u64,
-    ) -> PyResult<Novelty> {
-        let signature = signature_of(py, &self.schema, document)?;
-        let fields = DocumentFields {
-            key,
-            payload,
-            stamp,
-        };
-        self.with(py, |open| open.insert_if_new(fields.build(), &signature))
-            .map(Novelty)
-    }
-
-    /// Inserts a document in place of the one with its key, if there is one.
-    #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0))]
-    fn upsert(
-        &self,
-        py: Python<'_>,
-        key: Option<Key>,
-        document: &Bound<'_, PyAny>,
-        payload: &[u8],
-        stamp: u64,
-    ) -> PyResult<Upserted> {
-        let signature = signature_of(py, &self.schema, document)?;
-        let fields = DocumentFields {
-            key,
-            payload,
-            stamp,
-        };
-        self.with(py, |open| open.upsert(fields.build(), &signature))
-            .map(Upserted)
-    }
-
     /// Inserts many documents.
     #[pyo3(signature = (documents, keys=None, *, payloads=None, stamps=None, if_new=false,
         threads=None))]
@@ -296,41 +315,15 @@ impl Transaction {
         if_new: bool,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let mut many = ManyFields::new(documents, keys, payloads, stamps, threads)?;
-        let mut answers = ManyAnswers::new(if_new);
+        let many = Many::new(documents, keys, payloads, stamps, threads)?;
         self.home.check(py)?;
-        let mut is_open = true;
-        many.for_each(py, self.schema.get(), |batch| {
+        let mut answers = ManyAnswers::new(if_new);
+        many.for_each(py, self.schema.get(), |documents| {
             let mut open = lock(&self.open);
-            match open.as_mut() {
-                Some(open) => answers.insert(&mut open.transaction, &batch.documents())?,
-                None => is_open = false,
-            }
-            Ok(())
+            let open = open.as_mut().ok_or_else(|| closed("the transaction"))?;
+            answers.insert(&mut open.transaction, documents)
         })?;
-        if !is_open {
-            return Err(closed(py, "the transaction"));
-        }
         answers.into_list(py)
-    }
-
-    /// Removes the document with a key, and returns its id.
-    fn remove(&self, py: Python<'_>, key: Key) -> PyResult<u64> {
-        let id = self.with(py, |open| open.remove(&key.0))?;
-        id.map(DocumentId::get)
-            .ok_or_else(|| no_such_key(py, Some(key)))
-    }
-
-    /// Removes the document with a key if there is one, and returns whether there was.
-    fn discard(&self, py: Python<'_>, key: Key) -> PyResult<bool> {
-        Ok(self.with(py, |open| open.remove(&key.0))?.is_some())
-    }
-
-    /// Gives the document with a key another stamp, and returns its id.
-    fn touch(&self, py: Python<'_>, key: Key, stamp: u64) -> PyResult<u64> {
-        let id = self.with(py, |open| open.touch(&key.0, stamp))?;
-        id.map(DocumentId::get)
-            .ok_or_else(|| no_such_key(py, Some(key)))
     }
 
     /// Returns the document with a key, or `None`.
@@ -354,22 +347,11 @@ impl Transaction {
         payloads: bool,
         accept_lower_recall: bool,
     ) -> PyResult<Matches> {
-        let fields = BoundFields {
-            threshold,
-            max_distance,
-            by,
-            accept_lower_recall,
-        };
-        let (bounds, signature) = (fields.build(py)?, signature_of(py, &self.schema, document)?);
+        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
+        let signature = signature_of(py, &self.schema, document)?;
         let found = self.with(py, |open| {
-            let mut query = open.query(&signature).bounds(bounds);
-            if let Some(limit) = limit {
-                query = query.limit(limit);
-            }
-            if payloads {
-                query = query.with_payloads();
-            }
-            query.run()
+            let query = open.query(&signature).bounds(bounds);
+            given!(query, limit; with_payloads if payloads).run()
         })?;
         Ok(Matches(found))
     }
@@ -426,11 +408,7 @@ impl Transaction {
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<()> {
-        Err(invalid(
-            py,
-            "transaction",
-            "pickling",
-            "use in the process that began it",
-        ))
+        let expected = "use in the process that began it";
+        Err(invalid(py, "transaction", "pickling", expected))
     }
 }

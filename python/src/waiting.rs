@@ -137,12 +137,8 @@ pub(crate) fn in_background<T: Send + 'static>(
     })?;
     let receiver = Mutex::new(receiver);
     let mut reporter = Reporter::new(progress);
-    let answer = receive(py, &receiver, || reporter.report(py, &told));
-    let answer = answer.and_then(|answer| {
-        reporter.report(py, &told)?;
-        Ok(answer)
-    });
-    match answer {
+    let received = receive(py, &receiver, || reporter.report(py, &told));
+    match received.and_then(|answer| reporter.report(py, &told).map(|()| answer)) {
         Ok(Some(answer)) => {
             let _ = py.detach(|| thread.join());
             answer.or_raise(py)
@@ -256,8 +252,8 @@ impl Drop for Passage {
     }
 }
 
-/// The exception of something that was closed.
-pub(crate) fn closed(py: Python<'_>, what: &str) -> PyErr {
+/// The error of something that was closed.
+pub(crate) fn closed(what: &str) -> Error {
     let reason = format!("{what} was closed");
-    exception(py, &Error::Closed { reason })
+    Error::Closed { reason }
 }

@@ -157,12 +157,12 @@ def test_dedup_within_a_budget_and_little_memory(schema: rs.Schema) -> None:
     whole = rs.dedup(documents, schema)
     small = rs.dedup(documents, schema, memory_bytes=1 << 20)
     assert small.kept.tolist() == whole.kept.tolist() and small.duplicates == whole.duplicates
-    assert whole.beyond_budget == 0
+    assert whole.budget_exceeded == 0
     few = rs.dedup(documents, schema, budget=1)
     assert set(whole.positions) <= set(few.positions) and not any(d.is_exact for d in few.duplicates)
     many = rs.dedup(documents, schema, budget=10_000)
     assert many.kept.tolist() == rs.dedup(documents, schema, exact=False).kept.tolist()
-    assert many.beyond_budget == 0
+    assert many.budget_exceeded == 0
     with pytest.raises(ValueError, match="budget"):
         rs.dedup(documents, schema, policy="cluster", budget=1)
 

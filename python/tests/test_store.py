@@ -24,8 +24,8 @@ def test_the_verbs(store: rs.Store) -> None:
     assert store.insert("a", TEXT, payload=b"A", stamp=3) == 0
     new = store.insert_if_new("b", TEXT)
     assert not new and new.found is not None and new.found.key == "a"
-    assert new.found.similarity == 1.0 and not new.is_same_key
-    assert store.insert_if_new("a", "something else entirely, with other words").is_same_key
+    assert new.found.similarity == 1.0 and not new.key_exists
+    assert store.insert_if_new("a", "something else entirely, with other words").key_exists
     assert store.insert_if_new(b"c\xff", "something else entirely, with other words")
     assert len(store) == 2 and "a" in store and b"c\xff" in store and "b" not in store
     assert list(store) == ["a", "c\udcff"]

@@ -281,7 +281,7 @@ def pairs(
         temp_dir=temp_dir,
         progress=progress,
     ) as stored:
-        return stored.pairs(
+        return stored.snapshot().pairs(
             threshold=threshold,
             max_distance=max_distance,
             by=by,
@@ -321,7 +321,7 @@ def clusters(
         temp_dir=temp_dir,
         progress=progress,
     ) as stored:
-        return stored.clusters(
+        return stored.snapshot().clusters(
             threshold=threshold,
             max_distance=max_distance,
             by=by,
@@ -349,13 +349,13 @@ class Duplicate:
 @dataclass(frozen=True)
 class Dedup:
     """A corpus without its near-duplicates: `kept` has `True` for each document that stays. With a budget,
-    `beyond_budget` documents were compared with a part of their candidates only: some of their near-duplicates
+    `budget_exceeded` documents were compared with a part of their candidates only: some of their near-duplicates
     may stay.
     """
 
     kept: NDArray[np.bool_]
     duplicates: list[Duplicate]
-    beyond_budget: int = 0
+    budget_exceeded: int = 0
 
     @property
     def positions(self) -> NDArray[np.int64]:
@@ -550,10 +550,10 @@ class _Unknown:
             )
         return unknown
 
-    def deduplicated(self, beyond_budget: int = 0) -> Dedup:
+    def deduplicated(self, budget_exceeded: int = 0) -> Dedup:
         mask = np.ones(self.count, dtype=np.bool_)
         mask[[duplicate.position for duplicate in self.duplicates]] = False
-        return Dedup(mask, self.duplicates, beyond_budget)
+        return Dedup(mask, self.duplicates, budget_exceeded)
 
 
 def _keep_rule(keep: Any, documents: int, positions: list[int]) -> Any:
@@ -595,7 +595,7 @@ def _first(batches: _Unknown, kept: Deduplicator, threads: int | None) -> Dedup:
                 survivor_keys[position] = key
     # Those that the store knows come first of their batch.
     batches.duplicates.sort(key=lambda duplicate: duplicate.position)
-    return batches.deduplicated(kept.beyond_budget)
+    return batches.deduplicated(kept.budget_exceeded)
 
 
 def _take(documents: Any, indices: list[int]) -> Any:

@@ -1,0 +1,539 @@
+//! What stores and snapshots have in common: questions to a store at one moment.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use pyo3::call::PyCallArgs;
+use pyo3::prelude::*;
+use resemblance::verification::FeatureSets;
+use resemblance::{Error, Nearest};
+
+use crate::answers::{Matches, Record};
+use crate::batches::{Batches, signature_of};
+use crate::errors::{OrRaise, invalid};
+use crate::joins::{Clusters, JoinSettings, Pairs, bounds, family};
+use crate::keys::{Key, optional_key};
+use crate::maintain::{check_report, stats_object};
+use crate::python::{given, object};
+use crate::schema::Schema;
+use crate::waiting::{Home, closed, in_background, lock, released};
+
+/// Documents that are read at once for an iteration.
+const RECORDS_TOGETHER: usize = 256;
+
+/// An open store, until it is closed.
+pub(crate) struct Handle {
+    pub(crate) store: Mutex<Option<resemblance::Store>>,
+    pub(crate) home: Home,
+}
+
+impl Handle {
+    pub(crate) fn get(&self, py: Python<'_>) -> PyResult<resemblance::Store> {
+        self.home.check(py)?;
+        let store = py.detach(|| lock(&self.store).clone());
+        store.ok_or_else(|| closed("the store")).or_raise(py)
+    }
+}
+
+impl Drop for Handle {
+    /// The last handle waits for queued changes, and these may wait for the interpreter: a ticket calls
+    /// a callable of Python's.
+    fn drop(&mut self) {
+        let store = lock(&self.store).take();
+        // While the interpreter ends there is nobody to wait for.
+        let _ = Python::try_attach(|py| py.detach(|| drop(store)));
+    }
+}
+
+/// Where a question is answered.
+pub(crate) enum Source {
+    /// A store as it is when it is asked.
+    Store(Arc<Handle>),
+    Snapshot(resemblance::Snapshot),
+}
+
+/// What stores and snapshots have in common.
+#[pyclass(frozen, subclass, name = "_Reads", module = "resemblance")]
+pub(crate) struct Reads {
+    pub(crate) source: Source,
+    pub(crate) schema: Py<Schema>,
+    /// The features of the documents, if the similarities of joins are to be exact.
+    pub(crate) features: Option<Arc<FeatureSets>>,
+}
+
+/// A callable of Python's that says how alike documents are, and what it raised.
+struct Verifier {
+    callable: Py<PyAny>,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Verifier {
+    fn new(callable: Py<PyAny>) -> Self {
+        Self {
+            callable,
+            raised: Mutex::default(),
+        }
+    }
+
+    /// # Errors
+    /// That the call was stopped, if the callable raises.
+    fn ask(&self, arguments: impl for<'py> PyCallArgs<'py>) -> resemblance::Result<Option<f64>> {
+        Python::attach(|py| {
+            let answer = self.callable.bind(py).call1(arguments);
+            answer.and_then(|answer| answer.extract()).map_err(|error| {
+                *lock(&self.raised) = Some(error);
+                Error::Stopped { work: "the call" }
+            })
+        })
+    }
+}
+
+/// The answer, or what the callable that verifies raised.
+fn answer<T>(verifier: Option<&Verifier>, result: PyResult<T>) -> PyResult<T> {
+    match verifier.and_then(|verifier| lock(&verifier.raised).take()) {
+        Some(error) => Err(error),
+        None => result,
+    }
+}
+
+impl Reads {
+    /// The snapshot that answers.
+    fn snapshot(&self, py: Python<'_>) -> PyResult<resemblance::Snapshot> {
+        match &self.source {
+            Source::Snapshot(snapshot) => Ok(snapshot.clone()),
+            Source::Store(handle) => {
+                let store = handle.get(py)?;
+                released(py, || store.snapshot())
+            }
+        }
+    }
+
+    fn run_nearest(
+        &self,
+        py: Python<'_>,
+        document: &Bound<'_, PyAny>,
+        n: usize,
+        verify: Option<Py<PyAny>>,
+        run: impl FnOnce(Nearest<'_>) -> resemblance::Result<resemblance::Matches> + Send,
+    ) -> PyResult<Matches> {
+        let (snapshot, verifier) = (self.snapshot(py)?, verify.map(Verifier::new));
+        let signature = signature_of(py, &self.schema, document)?;
+        let matches = released(py, || {
+            let nearest = snapshot.nearest(&signature, n);
+            run(match &verifier {
+                Some(verifier) => nearest.verify(|id| verifier.ask((id.get(),))),
+                None => nearest,
+            })
+        });
+        answer(verifier.as_ref(), matches).map(Matches)
+    }
+
+    fn find(&self, py: Python<'_>, key: &Key) -> PyResult<Option<Record>> {
+        let snapshot = self.snapshot(py)?;
+        let record = released(py, || snapshot.get(&key.0))?;
+        Ok(record.map(|record| Record::new(record, self.schema.clone_ref(py))))
+    }
+
+    fn iterate(&self, py: Python<'_>, prefix: Option<Key>, is_of_keys: bool) -> PyResult<Records> {
+        let records = given!(self.snapshot(py)?.iter(), key_prefix: prefix.map(|prefix| prefix.0));
+        Ok(Records {
+            records: Mutex::new(records),
+            ready: Mutex::default(),
+            schema: self.schema.clone_ref(py),
+            is_of_keys,
+            home: Home::here(),
+        })
+    }
+}
+
+#[pymethods]
+impl Reads {
+    /// The schema of the store.
+    #[getter]
+    fn schema<'py>(&self, py: Python<'py>) -> Bound<'py, Schema> {
+        self.schema.bind(py).clone()
+    }
+
+    /// Returns the documents near one, best first.
+    #[pyo3(signature = (document=None, /, *, key=None, threshold=None, max_distance=None, by=None,
+        limit=None, payloads=false, accept_lower_recall=false, scan=false, probe_budget=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn query(
+        &self,
+        py: Python<'_>,
+        document: Option<&Bound<'_, PyAny>>,
+        key: Option<Key>,
+        threshold: Option<f64>,
+        max_distance: Option<u32>,
+        by: Option<&str>,
+        limit: Option<usize>,
+        payloads: bool,
+        accept_lower_recall: bool,
+        scan: bool,
+        probe_budget: Option<u64>,
+    ) -> PyResult<Matches> {
+        let snapshot = self.snapshot(py)?;
+        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
+        let ask = |query: resemblance::Query<'_>| {
+            let query = query.bounds(bounds);
+            let query = given!(query, limit, probe_budget; with_payloads if payloads);
+            if scan {
+                query.scan().run()
+            } else {
+                query.run()
+            }
+        };
+        let found = match (document, key) {
+            (Some(document), None) => {
+                let signature = signature_of(py, &self.schema, document)?;
+                released(py, || ask(snapshot.query(&signature)))?
+            }
+            (None, Some(key)) => {
+                let ask_by_key = || snapshot.query_by_key(&key.0)?.map(ask).transpose();
+                released(py, ask_by_key)?.ok_or_else(|| key.missing(py))?
+            }
+            _ => {
+                let found = "both or neither";
+                return Err(invalid(py, "document", found, "a document or a key"));
+            }
+        };
+        Ok(Matches(found))
+    }
+
+    /// Returns the documents near each of many.
+    #[pyo3(signature = (documents, *, threshold=None, max_distance=None, by=None, limit=None,
+        payloads=false, accept_lower_recall=false, probe_budget=None, threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn query_many(
+        &self,
+        py: Python<'_>,
+        documents: &Bound<'_, PyAny>,
+        threshold: Option<f64>,
+        max_distance: Option<u32>,
+        by: Option<&str>,
+        limit: Option<usize>,
+        payloads: bool,
+        accept_lower_recall: bool,
+        probe_budget: Option<u64>,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Matches>> {
+        let snapshot = self.snapshot(py)?;
+        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
+        // A sweep through the buckets costs each thread about the same for few and for many.
+        let mut batches = Batches::new(documents, threads)?.by_threads();
+        let (threads, mut all) = (batches.threads(), Vec::new());
+        while let Some(batch) = batches.next()? {
+            let signatures = batches.sketch(py, &self.schema.get().parts.sketcher, &batch)?;
+            let answers = released(py, || {
+                let query = snapshot.query(&signatures[..]).bounds(bounds);
+                let query = given!(query, limit, probe_budget; with_payloads if payloads);
+                query.threads(threads).run()
+            })?;
+            all.extend(answers.into_iter().map(Matches));
+            py.check_signals()?;
+        }
+        Ok(all)
+    }
+
+    /// Returns the `n` documents that are nearest to one, however far they are. `recall` of the answer is
+    /// the probability that one as near as the last was found, at least `min_recall` unless `scan` is
+    /// false. `verify` takes the id of a candidate and returns its exact similarity, which decides, or
+    /// `None`: then the estimate decides.
+    #[pyo3(signature = (document, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
+        verify=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn nearest(
+        &self,
+        py: Python<'_>,
+        document: &Bound<'_, PyAny>,
+        n: usize,
+        by: Option<&str>,
+        min_recall: Option<f64>,
+        scan: bool,
+        payloads: bool,
+        verify: Option<Py<PyAny>>,
+    ) -> PyResult<Matches> {
+        let by = family(py, by)?;
+        self.run_nearest(py, document, n, verify, |nearest| {
+            given!(nearest, by, min_recall; without_scan if !scan, with_payloads if payloads).run()
+        })
+    }
+
+    /// Returns the `n` documents that are nearest to each of many: those whose nearest no bucket holds
+    /// share one scan. `verify` takes the position of the document that asks as well, before the id.
+    #[pyo3(signature = (documents, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
+        verify=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn nearest_many(
+        &self,
+        py: Python<'_>,
+        documents: &Bound<'_, PyAny>,
+        n: usize,
+        by: Option<&str>,
+        min_recall: Option<f64>,
+        scan: bool,
+        payloads: bool,
+        verify: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<Matches>> {
+        let (reader, by) = (self.snapshot(py)?, family(py, by)?);
+        let verifier = verify.map(|callable| Arc::new(Verifier::new(callable)));
+        let mut batches = Batches::new(documents, None)?;
+        let mut all: Vec<Matches> = Vec::new();
+        while let Some(batch) = batches.next()? {
+            let signatures = batches.sketch(py, &self.schema.get().parts.sketcher, &batch)?;
+            let (snapshot, own, before) = (reader.clone(), verifier.clone(), all.len());
+            // A scan takes long, and Ctrl-C ends it.
+            let answers = in_background(py, None, move |_| {
+                let nearest = snapshot.nearest(&signatures, n);
+                let nearest = given!(nearest, by, min_recall;
+                    without_scan if !scan, with_payloads if payloads);
+                match &own {
+                    Some(verifier) => nearest
+                        .verify(|index, id| verifier.ask((before + index, id.get())))
+                        .run(),
+                    None => nearest.run(),
+                }
+            });
+            let answers = answer(verifier.as_deref(), answers)?;
+            all.extend(answers.into_iter().map(Matches));
+        }
+        Ok(all)
+    }
+
+    /// Returns one document within the distance `factor` * `radius`, or none if there is none within
+    /// `radius`: `recall` of the answer is the probability that one at that distance would have been
+    /// found. The distance is 1 - similarity, or differing bits for SimHash.
+    #[pyo3(signature = (document, radius, factor=1.0, /, *, by=None, min_recall=None, scan=true,
+        payloads=false, verify=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn near(
+        &self,
+        py: Python<'_>,
+        document: &Bound<'_, PyAny>,
+        radius: f64,
+        factor: f64,
+        by: Option<&str>,
+        min_recall: Option<f64>,
+        scan: bool,
+        payloads: bool,
+        verify: Option<Py<PyAny>>,
+    ) -> PyResult<Matches> {
+        let by = family(py, by)?;
+        self.run_nearest(py, document, 1, verify, |nearest| {
+            given!(nearest, by, min_recall; without_scan if !scan, with_payloads if payloads)
+                .within(radius, factor)
+        })
+    }
+
+    /// Returns the document with a key, or `None`.
+    fn get(&self, py: Python<'_>, key: Key) -> PyResult<Option<Record>> {
+        self.find(py, &key)
+    }
+
+    fn __getitem__(&self, py: Python<'_>, key: Key) -> PyResult<Record> {
+        self.find(py, &key)?.ok_or_else(|| key.missing(py))
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: Key) -> PyResult<bool> {
+        let snapshot = self.snapshot(py)?;
+        released(py, || snapshot.contains(&key.0))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(usize::try_from(self.snapshot(py)?.len())?)
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// The keys, in the order in which documents were inserted; `None` for one without.
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
+        self.iterate(py, None, true)
+    }
+
+    /// Iterates over all documents in the order of their insertion, or over those whose keys begin with
+    /// `prefix`.
+    #[pyo3(signature = (*, prefix=None))]
+    fn records(&self, py: Python<'_>, prefix: Option<Key>) -> PyResult<Records> {
+        self.iterate(py, prefix, false)
+    }
+
+    /// Iterates over all pairs of documents that are near each other.
+    #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
+        threads=None, max_bucket=None, keys=true, progress=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn pairs(
+        &self,
+        py: Python<'_>,
+        threshold: Option<f64>,
+        max_distance: Option<u32>,
+        by: Option<&str>,
+        accept_lower_recall: bool,
+        threads: Option<usize>,
+        max_bucket: Option<usize>,
+        keys: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Pairs> {
+        let settings = JoinSettings {
+            bounds: bounds(py, threshold, max_distance, by, accept_lower_recall)?,
+            threads,
+            max_bucket,
+            features: self.features.clone(),
+        };
+        Pairs::start(py, self.snapshot(py)?, &settings, keys, progress)
+    }
+
+    /// Finds the documents that are linked by near pairs.
+    #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
+        threads=None, max_bucket=None, progress=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn clusters(
+        &self,
+        py: Python<'_>,
+        threshold: Option<f64>,
+        max_distance: Option<u32>,
+        by: Option<&str>,
+        accept_lower_recall: bool,
+        threads: Option<usize>,
+        max_bucket: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Clusters> {
+        let settings = JoinSettings {
+            bounds: bounds(py, threshold, max_distance, by, accept_lower_recall)?,
+            threads,
+            max_bucket,
+            features: self.features.clone(),
+        };
+        Clusters::find(py, self.snapshot(py)?, settings, progress)
+    }
+
+    /// Counts documents, postings, runs and tables.
+    #[pyo3(signature = (*, progress=None))]
+    fn stats<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let snapshot = self.snapshot(py)?;
+        let stats = in_background(py, progress, move |told| {
+            snapshot.stats().on_progress(told.callback()).run()
+        })?;
+        stats_object(py, &stats)
+    }
+
+    /// Checks all rows and postings; `resemblance.check` checks a closed file, its pages included.
+    #[pyo3(signature = (*, progress=None))]
+    fn check<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let snapshot = self.snapshot(py)?;
+        let report = in_background(py, progress, move |told| {
+            snapshot.check().on_progress(told.callback()).run()
+        })?;
+        check_report(py, &report)
+    }
+
+    /// Copies the store, as it is at this moment, into a new file. It may be in use.
+    #[pyo3(signature = (path, *, progress=None))]
+    fn backup<'py>(
+        &self,
+        py: Python<'py>,
+        path: PathBuf,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let snapshot = self.snapshot(py)?;
+        let report = in_background(py, progress, move |told| {
+            snapshot.backup(path).on_progress(told.callback()).run()
+        })?;
+        object!(
+            py,
+            reports.BackupReport,
+            report {
+                documents,
+                rows,
+                size_bytes
+            }
+        )
+    }
+
+    /// Writes all documents into a file, which `Store.import_` reads.
+    #[pyo3(signature = (path, *, progress=None))]
+    fn export<'py>(
+        &self,
+        py: Python<'py>,
+        path: PathBuf,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let snapshot = self.snapshot(py)?;
+        let file = create_private(&path)?;
+        let report = in_background(py, progress, move |told| {
+            let result = snapshot.export(&file).on_progress(told.callback()).run();
+            let synced = file.sync_all();
+            if result.is_err() {
+                // Half of a stream is of no use; that it cannot be removed is the smaller trouble.
+                let _ = std::fs::remove_file(&path);
+            }
+            let report = result?;
+            let action = format!("writing {}", path.display());
+            synced.map_err(|source| Error::Io { action, source })?;
+            Ok(report)
+        })?;
+        object!(py, reports.ExportReport, report { documents }, size_bytes: report.bytes)
+    }
+}
+
+/// Creates a file that only its owner may read: payloads are nobody else's business.
+fn create_private(path: &Path) -> std::io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Iterates over documents, or over their keys.
+#[pyclass(frozen, module = "resemblance")]
+pub(crate) struct Records {
+    records: Mutex<resemblance::Records>,
+    ready: Mutex<VecDeque<Result<resemblance::Record, resemblance::Error>>>,
+    schema: Py<Schema>,
+    is_of_keys: bool,
+    home: Home,
+}
+
+#[pymethods]
+impl Records {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.home.check(py)?;
+        let mut next = lock(&self.ready).pop_front();
+        if next.is_none() {
+            let read: Vec<_> = py.detach(|| {
+                lock(&self.records)
+                    .by_ref()
+                    .take(RECORDS_TOGETHER)
+                    .collect()
+            });
+            py.check_signals()?;
+            let mut ready = lock(&self.ready);
+            ready.extend(read);
+            next = ready.pop_front();
+        }
+        let Some(record) = next.transpose().or_raise(py)? else {
+            return Ok(None);
+        };
+        if self.is_of_keys {
+            let key = optional_key(py, record.key())?;
+            return Ok(Some(key.unwrap_or_else(|| py.None().into_bound(py))));
+        }
+        let record = Record::new(record, self.schema.clone_ref(py));
+        Ok(Some(Bound::new(py, record)?.into_any()))
+    }
+}
