@@ -195,8 +195,8 @@ impl Novelty {
             _ => return Ok(format!("<Novelty: new, id={}>", self.id())),
         };
         let found = self.found().map(|found| found.__repr__(py)).transpose()?;
-        let found = found.as_deref().unwrap_or("another");
-        Ok(format!("<Novelty: {kind} of {found}>"))
+        let shown = found.as_deref().unwrap_or("another");
+        Ok(format!("<Novelty: {kind} of {shown}>"))
     }
 }
 

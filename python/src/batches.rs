@@ -430,8 +430,8 @@ pub(crate) fn arrow_list<'py>(column: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<
         return Err(PyTypeError::new_err("this is no Arrow column"));
     };
     let mut all = Vec::new();
-    for array in arrays {
-        let array = array.map_err(arrow_error)?;
+    for next in arrays {
+        let array = next.map_err(arrow_error)?;
         let is_binary = array.data_type().is_binary();
         for value in binaries(py, "keys", &array)? {
             all.push(match is_binary {
@@ -457,8 +457,8 @@ impl<'py> Beside<'py, Key> {
         };
         if let Some(arrays) = arrow_arrays(keys)? {
             let mut all = Vec::new();
-            for array in arrays {
-                let array = array.map_err(arrow_error)?;
+            for next in arrays {
+                let array = next.map_err(arrow_error)?;
                 let rows = binaries(keys.py(), "keys", &array)?;
                 all.extend(rows.into_iter().map(|key| Key(key.to_vec())));
             }

@@ -19,7 +19,8 @@ use crate::batches::threads_or_all;
 use crate::errors::{OrRaise, invalid};
 use crate::joins::BY;
 use crate::keys::Key;
-use crate::python::{choice, class, given, object};
+use crate::progress::Callback;
+use crate::python::{Report, choice, class, given, object};
 use crate::schema::{Schema, name_of};
 use crate::snapshot::Snapshot;
 use crate::transaction::Many;
@@ -57,7 +58,7 @@ fn bulk_options(
 fn finish_build(
     py: Python<'_>,
     build: Build,
-    progress: Option<Py<PyAny>>,
+    progress: Callback,
 ) -> PyResult<resemblance::BulkReport> {
     in_background(py, progress, move |told| {
         build.on_progress(told.callback()).finish()
@@ -102,8 +103,8 @@ impl BulkBuild {
         self.home.check(py)?;
         let many = Many::new(documents, keys, payloads, stamps, threads)?;
         many.for_each(py, self.schema.get(), |documents| {
-            let mut build = lock(&self.build);
-            let build = build.as_mut().ok_or_else(|| closed("the build"))?;
+            let mut guard = lock(&self.build);
+            let build = guard.as_mut().ok_or_else(|| closed("the build"))?;
             for (document, signature) in documents {
                 build.insert(document.clone(), signature)?;
             }
@@ -122,11 +123,7 @@ impl BulkBuild {
 
     /// Makes the store.
     #[pyo3(signature = (*, progress=None))]
-    fn finish<'py>(
-        &self,
-        py: Python<'py>,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn finish<'py>(&self, py: Python<'py>, progress: Callback) -> Report<'py> {
         self.home.check(py)?;
         let build = py.detach(|| lock(&self.build).take());
         let open = build.ok_or_else(|| closed("the build")).or_raise(py)?;
@@ -148,8 +145,8 @@ pub(crate) fn merge<'py>(
     memory_bytes: Option<u64>,
     temp_dir: Option<PathBuf>,
     threads: Option<usize>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
+    progress: Callback,
+) -> Report<'py> {
     let paths = shards.try_iter()?.map(|path| path?.extract());
     let shards = paths.collect::<PyResult<Vec<PathBuf>>>()?;
     let options = bulk_options(py, memory_bytes, temp_dir, threads, duplicate_keys)?;
@@ -161,10 +158,7 @@ pub(crate) fn merge<'py>(
     bulk_report(py, &report)
 }
 
-fn bulk_report<'py>(
-    py: Python<'py>,
-    report: &resemblance::BulkReport,
-) -> PyResult<Bound<'py, PyAny>> {
+fn bulk_report<'py>(py: Python<'py>, report: &resemblance::BulkReport) -> Report<'py> {
     object!(
         py,
         reports.BulkReport,
@@ -276,8 +270,8 @@ impl Deduplicator {
         self.home.check(py)?;
         let mut answers: Vec<Option<Match>> = Vec::new();
         many.for_each_text(py, self.schema.get(), self.is_exact, |documents| {
-            let mut open = lock(&self.open);
-            let open = open.as_mut().ok_or_else(|| closed("the deduplicator"))?;
+            let mut guard = lock(&self.open);
+            let open = guard.as_mut().ok_or_else(|| closed("the deduplicator"))?;
             let decided = open.deduplicator.decide_many(documents)?;
             let beyond = decided.iter().filter(|it| it.budget_exceeded().is_some());
             open.budget_exceeded += beyond.count() as u64;
@@ -351,8 +345,8 @@ impl TemporaryCorpus {
         let own = schema.get().parts.schema.clone();
         let (build, features) = released(py, || {
             let build = resemblance::Store::bulk_build(&path, own, &options)?;
-            let features = folder.filter(|_| exact);
-            let features = features.map(|folder| Box::new(features_in(&folder, memory_bytes)));
+            let kept_in = folder.filter(|_| exact);
+            let features = kept_in.map(|folder| Box::new(features_in(&folder, memory_bytes)));
             Ok((Box::new(build), features))
         })?;
         let state = Mutex::new(CorpusState::Building(build, features));
@@ -391,7 +385,7 @@ impl TemporaryCorpus {
 
     /// Makes the store, after the last document.
     #[pyo3(signature = (*, progress=None))]
-    fn finish(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<()> {
+    fn finish(&self, py: Python<'_>, progress: Callback) -> PyResult<()> {
         let state = std::mem::replace(&mut *lock(&self.state), CorpusState::Closed);
         let CorpusState::Building(build, mut features) = state else {
             return Err(closed("the corpus")).or_raise(py);
@@ -429,7 +423,7 @@ impl TemporaryCorpus {
         keep: &Bound<'_, PyAny>,
         threads: Option<usize>,
         max_bucket: Option<usize>,
-        progress: Option<Py<PyAny>>,
+        progress: Callback,
     ) -> PyResult<Vec<DuplicateFields>> {
         let (snapshot, features) = match &*lock(&self.state) {
             CorpusState::Ready(snapshot, features) => (snapshot.clone(), features.clone()),
@@ -519,7 +513,7 @@ pub(crate) fn banding_choice(
     recall: f64,
     documents: u64,
     background: f64,
-) -> PyResult<Bound<'_, PyAny>> {
+) -> Report<'_> {
     if !(0.0..=1.0).contains(&background) {
         let expected = "a similarity, 0 to 1";
         return Err(invalid(py, "background", background, expected));
@@ -551,7 +545,7 @@ pub(crate) fn table_choice(
     max_distance: u8,
     documents: u64,
     bits: u16,
-) -> PyResult<Bound<'_, PyAny>> {
+) -> Report<'_> {
     let simhash = match bits {
         32 => resemblance::SimHash::bits32(),
         64 => resemblance::SimHash::bits64(),
@@ -585,8 +579,8 @@ pub(crate) fn evaluate_sample<'py>(
     keys: Option<&Bound<'py, PyAny>>,
     floor: f64,
     max_missed: usize,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
+    progress: Callback,
+) -> Report<'py> {
     let parts = Arc::clone(&schema.parts);
     if parts.schema.text().is_none() {
         return Err(invalid(py, "schema", "no text", "one that takes texts"));
@@ -632,7 +626,7 @@ pub(crate) fn evaluate_sample<'py>(
     evaluation_object(py, &evaluation)
 }
 
-fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> PyResult<Bound<'py, PyAny>> {
+fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> Report<'py> {
     let fields = PyDict::new(py);
     fields.set_item("documents", evaluation.sample.len())?;
     if let Some(tally) = &evaluation.minhash {

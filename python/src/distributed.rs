@@ -8,8 +8,7 @@ use arrow_array::builder::{BinaryBuilder, BooleanBuilder, Int64Builder, ListBuil
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, Float64Array, Int32Array, Int64Array,
-    StringArray,
+    Array, ArrowPrimitiveType, BooleanArray, Float64Array, Int32Array, Int64Array, StringArray,
 };
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
@@ -102,7 +101,7 @@ impl PairRule {
                     .collect()
             })
         })?;
-        Ok(sketched_columns(&rows).into_iter().map(py_array).collect())
+        Ok(sketched_columns(&rows))
     }
 
     /// Compares signatures, as `sketch_batch` returns them, by their estimates. `a` and `b` are positions
@@ -193,8 +192,8 @@ impl PairRule {
     }
 }
 
-fn py_array(array: ArrayRef) -> PyArray {
-    PyArray::from_array_ref(array)
+fn py_array(array: impl Array + 'static) -> PyArray {
+    PyArray::from_array_ref(Arc::new(array))
 }
 
 /// Two halves of a number of 128 bits, as signed numbers, which is what Spark and Parquet have.
@@ -203,10 +202,10 @@ fn halves(number: u128) -> (i64, i64) {
     (high.cast_signed(), low.cast_signed())
 }
 
-fn sketched_columns(rows: &[Option<SketchedRow>]) -> Vec<ArrayRef> {
-    let longs = |value: fn(&SketchedRow) -> i64| -> ArrayRef {
+fn sketched_columns(rows: &[Option<SketchedRow>]) -> Vec<PyArray> {
+    let longs = |value: fn(&SketchedRow) -> i64| {
         let values = rows.iter().map(|row| row.as_ref().map(value));
-        Arc::new(values.collect::<Int64Array>())
+        py_array(values.collect::<Int64Array>())
     };
     let mut signatures = BinaryBuilder::new();
     let mut are_empty = BooleanBuilder::new();
@@ -223,9 +222,9 @@ fn sketched_columns(rows: &[Option<SketchedRow>]) -> Vec<ArrayRef> {
         longs(|row| halves(row.digest).1),
         longs(|row| halves(row.class).0),
         longs(|row| halves(row.class).1),
-        Arc::new(are_empty.finish()),
-        Arc::new(signatures.finish()),
-        Arc::new(codes.finish()),
+        py_array(are_empty.finish()),
+        py_array(signatures.finish()),
+        py_array(codes.finish()),
     ]
 }
 
@@ -234,12 +233,11 @@ fn score_columns(scores: &[PairScore]) -> Vec<PyArray> {
     let similarity = scores.iter().map(|score| score.similarity);
     // A fingerprint has 256 bits at most.
     let distance = scores.iter().map(|score| score.distance.map(|d| d as i32));
-    let columns: [ArrayRef; 3] = [
-        Arc::new(is_pair.collect::<BooleanArray>()),
-        Arc::new(similarity.collect::<Float64Array>()),
-        Arc::new(distance.collect::<Int32Array>()),
-    ];
-    columns.into_iter().map(py_array).collect()
+    vec![
+        py_array(is_pair.collect::<BooleanArray>()),
+        py_array(similarity.collect::<Float64Array>()),
+        py_array(distance.collect::<Int32Array>()),
+    ]
 }
 
 /// The numbers of a column without nulls.
@@ -284,23 +282,21 @@ fn pair_rows(
         let found = format!("{}, {} and {} rows", a.len(), b.len(), shares_band.len());
         return Err(invalid(py, "pairs", found, "columns of one length"));
     }
-    let position = |position: i64| {
-        let found = usize::try_from(position).ok();
-        let found = found.filter(|position| *position < documents);
-        found.ok_or_else(|| {
+    let position = |position: i64| match usize::try_from(position) {
+        Ok(place) if place < documents => Ok(place),
+        _ => {
             let expected = format!("0 to {documents}, without the end");
-            invalid(py, "pairs", position, expected)
-        })
+            Err(invalid(py, "pairs", position, expected))
+        }
     };
-    let rows = a.into_iter().zip(b).zip(shares_band);
-    let rows = rows.map(|((a, b), shares_band)| {
+    let row = |((a, b), shares_band)| {
         Ok(PairRow {
             a: position(a)?,
             b: position(b)?,
             shares_band,
         })
-    });
-    rows.collect()
+    };
+    a.into_iter().zip(b).zip(shares_band).map(row).collect()
 }
 
 /// The pairs to compare of buckets, whose postings come sorted by lane, code and document: each document
@@ -314,16 +310,25 @@ pub(crate) struct BucketPairs {
 struct BucketState {
     max_bucket: usize,
     postings: Vec<BucketPosting>,
-    /// The posting that is compared next, and with which of the members.
-    next: (usize, usize),
-    bucket: Option<(i32, i64)>,
+    /// The posting that is compared next.
+    next_posting: usize,
+    /// With which of the members it is compared next.
+    next_member: usize,
+    bucket: Option<Bucket>,
     members: Vec<i64>,
 }
 
-/// A document in the bucket of a lane and a code.
+/// The bucket of a lane and a code.
+#[derive(Clone, Copy, PartialEq)]
+struct Bucket {
+    lane: i32,
+    code: i64,
+}
+
+/// A document in a bucket.
 #[derive(Clone, Copy)]
 struct BucketPosting {
-    bucket: (i32, i64),
+    bucket: Bucket,
     document: i64,
 }
 
@@ -345,7 +350,8 @@ impl BucketPairs {
         let state = Mutex::new(BucketState {
             max_bucket: max_bucket.map_or(usize::MAX, |most| most),
             postings: Vec::new(),
-            next: (0, 0),
+            next_posting: 0,
+            next_member: 0,
             bucket: None,
             members: Vec::new(),
         });
@@ -360,17 +366,16 @@ impl BucketPairs {
         code: PyArray,
         document: PyArray,
     ) -> PyResult<()> {
-        let lanes = lane.array().as_primitive_opt::<Int32Type>();
-        let lanes =
-            lanes.ok_or_else(|| invalid(py, "lane", "another type", "numbers of 32 bits"))?;
+        let lanes = numbers::<Int32Type>(py, "lane", &lane)?;
         let (codes, documents) = (longs(py, "code", &code)?, longs(py, "document", &document)?);
-        let rows = lanes.values().iter().zip(codes).zip(documents);
+        let rows = lanes.into_iter().zip(codes).zip(documents);
         let postings = rows.map(|((lane, code), document)| BucketPosting {
-            bucket: (*lane, code),
+            bucket: Bucket { lane, code },
             document,
         });
         let mut state = lock(&self.state);
-        (state.postings, state.next) = (postings.collect(), (0, 0));
+        state.postings = postings.collect();
+        (state.next_posting, state.next_member) = (0, 0);
         Ok(())
     }
 
@@ -381,14 +386,15 @@ impl BucketPairs {
     /// The next pairs: columns `lane`, `code`, `a` and `b`.
     fn __next__(&self, py: Python<'_>) -> Option<Vec<PyArray>> {
         let found = py.detach(|| lock(&self.state).next_pairs());
-        let is_over = found.b.is_empty();
-        let columns: [ArrayRef; 4] = [
-            Arc::new(Int32Array::from(found.lane)),
-            Arc::new(Int64Array::from(found.code)),
-            Arc::new(Int64Array::from(found.a)),
-            Arc::new(Int64Array::from(found.b)),
-        ];
-        (!is_over).then(|| columns.into_iter().map(py_array).collect())
+        if found.b.is_empty() {
+            return None;
+        }
+        Some(vec![
+            py_array(Int32Array::from(found.lane)),
+            py_array(Int64Array::from(found.code)),
+            py_array(Int64Array::from(found.a)),
+            py_array(Int64Array::from(found.b)),
+        ])
     }
 }
 
@@ -396,7 +402,7 @@ impl BucketState {
     fn next_pairs(&mut self) -> BucketColumns {
         let mut found = BucketColumns::default();
         while found.b.len() < PAIRS_TOGETHER
-            && let Some(posting) = self.postings.get(self.next.0)
+            && let Some(posting) = self.postings.get(self.next_posting)
         {
             let BucketPosting { bucket, document } = *posting;
             if self.bucket != Some(bucket) {
@@ -404,14 +410,14 @@ impl BucketState {
                 self.members.clear();
             }
             let mut push = |a| {
-                found.lane.push(bucket.0);
-                found.code.push(bucket.1);
+                found.lane.push(bucket.lane);
+                found.code.push(bucket.code);
                 found.a.push(a);
                 found.b.push(document);
             };
-            if let Some(member) = self.members.get(self.next.1) {
+            if let Some(member) = self.members.get(self.next_member) {
                 push(Some(*member));
-                self.next.1 += 1;
+                self.next_member += 1;
                 continue;
             }
             if self.members.len() < self.max_bucket {
@@ -419,7 +425,7 @@ impl BucketState {
             } else {
                 push(None);
             }
-            self.next = (self.next.0 + 1, 0);
+            (self.next_posting, self.next_member) = (self.next_posting + 1, 0);
         }
         found
     }
@@ -481,11 +487,10 @@ impl Components {
             let firsts: Vec<i64> = firsts.collect();
             (documents, firsts)
         });
-        let columns: [ArrayRef; 2] = [
-            Arc::new(Int64Array::from(documents)),
-            Arc::new(Int64Array::from(firsts)),
-        ];
-        columns.into_iter().map(py_array).collect()
+        vec![
+            py_array(Int64Array::from(documents)),
+            py_array(Int64Array::from(firsts)),
+        ]
     }
 }
 
@@ -518,7 +523,7 @@ impl FirstKept {
                 found.push(b);
             }
         }
-        Ok(py_array(Arc::new(Int64Array::from(found))))
+        Ok(py_array(Int64Array::from(found)))
     }
 }
 
@@ -530,10 +535,8 @@ pub(crate) fn shard_numbers(py: Python<'_>, keys: PyArray, shards: u32) -> PyRes
     }
     let keys = binaries(py, "keys", keys.array())?;
     // Less than 2^31.
-    let numbers = keys
-        .iter()
-        .map(|key| (xxh3_64(key) % u64::from(shards)) as i32);
-    Ok(py_array(Arc::new(numbers.collect::<Int32Array>())))
+    let number = |key: &&[u8]| (xxh3_64(key) % u64::from(shards)) as i32;
+    Ok(py_array(keys.iter().map(number).collect::<Int32Array>()))
 }
 
 /// Rows of a table as the command-line tool prints them: two keys, then a similarity and a distance where
@@ -549,24 +552,21 @@ pub(crate) fn table_lines(
 ) -> PyResult<PyArray> {
     let (a, b) = (binaries(py, "a", a.array())?, binaries(py, "b", b.array())?);
     let wrong = |name| invalid(py, name, "another type", "doubles, or numbers of 32 bits");
-    let similarity = similarity.as_ref().map(|column| {
-        let column = column.array().as_primitive_opt::<Float64Type>();
-        column.ok_or_else(|| wrong("similarity"))
-    });
-    let distance = distance.as_ref().map(|column| {
-        let column = column.array().as_primitive_opt::<Int32Type>();
-        column.ok_or_else(|| wrong("distance"))
-    });
-    let (similarity, distance) = (similarity.transpose()?, distance.transpose()?);
+    let doubles = |column: &PyArray| column.array().as_primitive_opt::<Float64Type>().cloned();
+    let ints = |column: &PyArray| column.array().as_primitive_opt::<Int32Type>().cloned();
+    let column = |it| doubles(it).ok_or_else(|| wrong("similarity"));
+    let similarity = similarity.as_ref().map(column).transpose()?;
+    let column = |it| ints(it).ok_or_else(|| wrong("distance"));
+    let distance = distance.as_ref().map(column).transpose()?;
     let lines = a.iter().zip(&b).enumerate().map(|(row, (a, b))| {
         let mut line = format!("{}\t{}", key_text(a), key_text(b));
-        if let Some(column) = similarity {
+        if let Some(column) = &similarity {
             line.push('\t');
             if column.is_valid(row) {
                 line.push_str(&format!("{:.6}", column.value(row)));
             }
         }
-        if let Some(column) = distance {
+        if let Some(column) = &distance {
             line.push('\t');
             if column.is_valid(row) {
                 line.push_str(&column.value(row).to_string());
@@ -574,5 +574,5 @@ pub(crate) fn table_lines(
         }
         Some(line)
     });
-    Ok(py_array(Arc::new(lines.collect::<StringArray>())))
+    Ok(py_array(lines.collect::<StringArray>()))
 }

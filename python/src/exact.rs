@@ -9,7 +9,7 @@ use resemblance::verification::Explanation;
 
 use crate::errors::OrRaise;
 use crate::keys::Key;
-use crate::python::{choice, object};
+use crate::python::{Report, choice, object};
 use crate::schema::{Schema, TextFields, weighted_features};
 use crate::waiting::released;
 
@@ -64,32 +64,37 @@ pub(crate) fn similarity_of_weights(
     Ok(measure(&weights_of(a)?, &weights_of(b)?))
 }
 
-/// One byte range as positions.
-pub(crate) fn position(text: &str, range: &Range<usize>) -> (usize, usize) {
+/// The start and the end of a part of a text, as a tuple in Python.
+#[derive(IntoPyObject)]
+pub(crate) struct Position(pub(crate) usize, pub(crate) usize);
+
+/// One byte range in characters.
+pub(crate) fn position(text: &str, range: &Range<usize>) -> Position {
     let characters = |range: Range<usize>| text.get(range).map_or(0, |part| part.chars().count());
     let start = characters(0..range.start);
-    (start, start + characters(range.clone()))
+    Position(start, start + characters(range.clone()))
 }
 
 /// Byte ranges, ascending and without overlap, as positions in a `str` of Python, which counts characters.
-fn positions(text: &str, ranges: &[Range<usize>]) -> Vec<(usize, usize)> {
+fn positions(text: &str, ranges: &[Range<usize>]) -> Vec<Position> {
     let (mut byte, mut character) = (0, 0);
     let mut advance = |to: usize| {
         let part = text.get(byte..to).map_or(0, |part| part.chars().count());
         (byte, character) = (to, character + part);
         character
     };
-    let ends = ranges
-        .iter()
-        .map(|range| (advance(range.start), advance(range.end)));
-    ends.collect()
+    let mut all = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        all.push(Position(advance(range.start), advance(range.end)));
+    }
+    all
 }
 
 /// The fields of `exact.SharedSpans`, with positions in both texts.
 struct SpanFields {
     found: SharedSpans,
-    spans_a: Vec<(usize, usize)>,
-    spans_b: Vec<(usize, usize)>,
+    spans_a: Vec<Position>,
+    spans_b: Vec<Position>,
 }
 
 impl SpanFields {
@@ -101,7 +106,7 @@ impl SpanFields {
         }
     }
 
-    fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    fn object(self, py: Python<'_>) -> Report<'_> {
         let found = self.found;
         object!(py, exact.SharedSpans,
             found { shingles_a, shingles_b, shared, jaccard, cosine, dice, overlap, share_of_a,
@@ -114,8 +119,8 @@ impl SpanFields {
 
 /// The fields of `exact.SharedPassage`.
 struct PassageOfTexts {
-    a: (usize, usize),
-    b: (usize, usize),
+    a: Position,
+    b: Position,
     shingles: usize,
 }
 
@@ -128,10 +133,8 @@ impl PassageOfTexts {
         }
     }
 
-    fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        object!(py, exact.SharedPassage,
-            a: self.a, b: self.b, shingles: self.shingles
-        )
+    fn object(self, py: Python<'_>) -> Report<'_> {
+        object!(py, exact.SharedPassage, self { a, b, shingles })
     }
 }
 
@@ -142,7 +145,7 @@ pub(crate) fn spans_of_texts<'py>(
     a: &str,
     b: &str,
     text: TextFields,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> Report<'py> {
     let recipe = text.build(py)?;
     let found = released(py, || {
         let found = resemblance::exact::shared_spans(&recipe, a, b)?;
@@ -158,7 +161,7 @@ pub(crate) fn explanation_of_texts<'py>(
     a: &str,
     b: &str,
     schema: &Schema,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> Report<'py> {
     let (found, spans, longest) = released(py, || {
         let found = Explanation::new(&schema.parts.schema, a, b)?;
         let longest = found

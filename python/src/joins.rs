@@ -15,8 +15,8 @@ use resemblance::{Bounds, DocumentId, Error, Family, Join, LeftOut, Phase, Snaps
 use crate::answers::measures;
 use crate::errors::OrRaise;
 use crate::keys::Key;
-use crate::progress::{Reporter, Told};
-use crate::python::{at, choice, given, object};
+use crate::progress::{Callback, Reporter, Told};
+use crate::python::{Report, at, choice, given, object};
 use crate::waiting::{Home, abandon, in_background, lock, receive, released, spawn};
 
 /// Pairs that go from the thread that finds them to Python at once.
@@ -141,7 +141,7 @@ impl Pairs {
         snapshot: Snapshot,
         settings: &JoinSettings,
         with_keys: bool,
-        progress: Option<Py<PyAny>>,
+        progress: Callback,
     ) -> PyResult<Self> {
         let join = settings.apply(snapshot.pairs());
         let features = settings.features.clone();
@@ -278,7 +278,7 @@ impl Pairs {
     }
 }
 
-fn left_out_object(py: Python<'_>, left_out: LeftOut) -> PyResult<Bound<'_, PyAny>> {
+fn left_out_object(py: Python<'_>, left_out: LeftOut) -> Report<'_> {
     object!(
         py,
         reports.LeftOut,
@@ -339,7 +339,7 @@ impl Clusters {
         py: Python<'_>,
         snapshot: Snapshot,
         settings: JoinSettings,
-        progress: Option<Py<PyAny>>,
+        progress: Callback,
     ) -> PyResult<Self> {
         in_background(py, progress, move |told| {
             let mut clusters = settings
@@ -384,7 +384,7 @@ impl Clusters {
 
     /// What was not compared because buckets were cut short.
     #[getter]
-    fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn left_out<'py>(&self, py: Python<'py>) -> Report<'py> {
         left_out_object(py, self.left_out)
     }
 

@@ -33,43 +33,29 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _native {
     #[pymodule_export]
-    use crate::answers::{Match, Matches, Novelty, Record, Upserted};
-    #[pymodule_export]
-    use crate::batches::{ArrowBatches, arrow_list};
-    #[pymodule_export]
-    use crate::corpus::{
-        BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, evaluate_sample, merge,
-        table_choice,
+    use crate::{
+        answers::{Match, Matches, Novelty, Record, Upserted},
+        batches::{ArrowBatches, arrow_list},
+        corpus::{
+            BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, evaluate_sample, merge,
+            table_choice,
+        },
+        distributed::{BucketPairs, Components, FirstKept, PairRule, shard_numbers, table_lines},
+        exact::{
+            explanation_of_texts, passage_of_texts, similarity_of_sets, similarity_of_weights,
+            spans_of_texts,
+        },
+        joins::{Cluster, Clusters, Pair, Pairs},
+        maintain::{check, compact, reband, repair},
+        reads::{Reads, Records},
+        repeats::RepeatedParts,
+        schema::Schema,
+        signature::{Signature, Signatures},
+        snapshot::Snapshot,
+        store::Store,
+        tickets::Ticket,
+        transaction::Transaction,
     };
-    #[pymodule_export]
-    use crate::distributed::{
-        BucketPairs, Components, FirstKept, PairRule, shard_numbers, table_lines,
-    };
-    #[pymodule_export]
-    use crate::exact::{
-        explanation_of_texts, passage_of_texts, similarity_of_sets, similarity_of_weights,
-        spans_of_texts,
-    };
-    #[pymodule_export]
-    use crate::joins::{Cluster, Clusters, Pair, Pairs};
-    #[pymodule_export]
-    use crate::maintain::{check, compact, reband, repair};
-    #[pymodule_export]
-    use crate::reads::{Reads, Records};
-    #[pymodule_export]
-    use crate::repeats::RepeatedParts;
-    #[pymodule_export]
-    use crate::schema::Schema;
-    #[pymodule_export]
-    use crate::signature::{Signature, Signatures};
-    #[pymodule_export]
-    use crate::snapshot::Snapshot;
-    #[pymodule_export]
-    use crate::store::Store;
-    #[pymodule_export]
-    use crate::tickets::Ticket;
-    #[pymodule_export]
-    use crate::transaction::Transaction;
 
     use pyo3::prelude::*;
 

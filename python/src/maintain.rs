@@ -6,24 +6,19 @@ use pyo3::prelude::*;
 use resemblance::{CheckReport, Problem, Rebanding, Stats, StoreOptions};
 
 use crate::errors::invalid;
-use crate::python::{class, given, object};
+use crate::progress::Callback;
+use crate::python::{Report, class, given, object};
 use crate::schema::Schema;
 use crate::waiting::{in_background, settle};
 
 /// Checks a closed store: its pages, rows and postings.
 #[pyfunction]
 #[pyo3(signature = (path, *, progress=None))]
-pub(crate) fn check(
-    py: Python<'_>,
-    path: PathBuf,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn check(py: Python<'_>, path: PathBuf, progress: Callback) -> Report<'_> {
     settle(py)?;
     let report = in_background(py, progress, move |told| {
-        StoreOptions::new()
-            .check(path)
-            .on_progress(told.callback())
-            .run()
+        let check = StoreOptions::new().check(path);
+        check.on_progress(told.callback()).run()
     })?;
     check_report(py, &report)
 }
@@ -31,17 +26,11 @@ pub(crate) fn check(
 /// Merges all runs of a closed store, and gives free pages back to the disk.
 #[pyfunction]
 #[pyo3(signature = (path, *, progress=None))]
-pub(crate) fn compact(
-    py: Python<'_>,
-    path: PathBuf,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn compact(py: Python<'_>, path: PathBuf, progress: Callback) -> Report<'_> {
     settle(py)?;
     let report = in_background(py, progress, move |told| {
-        StoreOptions::new()
-            .compact(path)
-            .on_progress(told.callback())
-            .run()
+        let compact = StoreOptions::new().compact(path);
+        compact.on_progress(told.callback()).run()
     })?;
     object!(
         py,
@@ -67,8 +56,8 @@ pub(crate) fn reband(
     rows: Option<u16>,
     max_distance: Option<u8>,
     expected_documents: Option<u64>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Bound<'_, PyAny>> {
+    progress: Callback,
+) -> Report<'_> {
     let rebanding = given!(
         Rebanding::new(),
         threshold,
@@ -90,9 +79,8 @@ pub(crate) fn reband(
     };
     settle(py)?;
     let report = in_background(py, progress, move |told| {
-        resemblance::Store::reband(path, &rebanding)
-            .on_progress(told.callback())
-            .run()
+        let reband = resemblance::Store::reband(path, &rebanding);
+        reband.on_progress(told.callback()).run()
     })?;
     object!(py, reports.RebandReport,
         report { documents, is_rewritten, size_before_bytes, size_after_bytes },
@@ -107,13 +95,12 @@ pub(crate) fn repair(
     py: Python<'_>,
     path: PathBuf,
     target: PathBuf,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Bound<'_, PyAny>> {
+    progress: Callback,
+) -> Report<'_> {
     settle(py)?;
     let report = in_background(py, progress, move |told| {
-        resemblance::Store::repair(path, target)
-            .on_progress(told.callback())
-            .run()
+        let repair = resemblance::Store::repair(path, target);
+        repair.on_progress(told.callback()).run()
     })?;
     object!(py, reports.RepairReport,
         report { documents, documents_before, documents_lost },
@@ -124,27 +111,18 @@ pub(crate) fn repair(
 
 fn problems<'py>(py: Python<'py>, problems: &[Problem]) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let class = class(py, "reports", "Problem")?;
-    let made = problems.iter().map(|problem| {
-        class.call1((
-            problem.invariant,
-            problem.place.as_str(),
-            problem.detail.as_str(),
-        ))
-    });
-    made.collect()
+    let made = |it: &Problem| class.call1((it.invariant, it.place.as_str(), it.detail.as_str()));
+    problems.iter().map(made).collect()
 }
 
-pub(crate) fn check_report<'py>(
-    py: Python<'py>,
-    report: &CheckReport,
-) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn check_report<'py>(py: Python<'py>, report: &CheckReport) -> Report<'py> {
     object!(py, reports.CheckReport,
         report { documents, postings, truncated },
         problems: problems(py, &report.problems)?,
     )
 }
 
-pub(crate) fn stats_object<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn stats_object<'py>(py: Python<'py>, stats: &Stats) -> Report<'py> {
     object!(py, reports.Stats,
         stats { documents, next_id, memtable_documents, dead_rows, dead_bytes, file_bytes,
             allocated_bytes, compact_gain_bytes, bytes_per_document },

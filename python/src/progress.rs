@@ -10,6 +10,9 @@ use crate::errors::OrRaise;
 use crate::python::object;
 use crate::waiting::{Stop, lock};
 
+/// A callable of Python's that is told how far a call is.
+pub(crate) type Callback = Option<Py<PyAny>>;
+
 /// How far a phase is: done, and all there is to do.
 type Step = (Phase, u64, Option<u64>);
 
@@ -41,12 +44,12 @@ impl Told {
 
 /// Tells a callable of Python's what is new.
 pub(crate) struct Reporter {
-    callable: Option<Py<PyAny>>,
+    callable: Callback,
     last: Option<Step>,
 }
 
 impl Reporter {
-    pub(crate) fn new(callable: Option<Py<PyAny>>) -> Self {
+    pub(crate) fn new(callable: Callback) -> Self {
         Self {
             callable,
             last: None,

@@ -6,8 +6,11 @@ use pyo3::types::PyModule;
 
 use crate::errors::invalid;
 
+/// An object of the Python half, or what was raised.
+pub(crate) type Report<'py> = PyResult<Bound<'py, PyAny>>;
+
 /// A class of a module of the package, such as `("reports", "CheckReport")`.
-pub(crate) fn class<'py>(py: Python<'py>, module: &str, name: &str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn class<'py>(py: Python<'py>, module: &str, name: &str) -> Report<'py> {
     PyModule::import(py, format!("resemblance.{module}"))?.getattr(name)
 }
 

@@ -15,7 +15,8 @@ use crate::errors::{OrRaise, invalid};
 use crate::joins::{Clusters, JoinSettings, Pairs, bounds, family};
 use crate::keys::{Key, optional_key};
 use crate::maintain::{check_report, stats_object};
-use crate::python::{given, object};
+use crate::progress::Callback;
+use crate::python::{Report, given, object};
 use crate::schema::Schema;
 use crate::waiting::{Home, closed, in_background, lock, released};
 
@@ -176,8 +177,8 @@ impl Reads {
         let snapshot = self.snapshot(py)?;
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
         let ask = |query: resemblance::Query<'_>| {
-            let query = query.bounds(bounds);
-            let query = given!(query, limit, probe_budget; with_payloads if payloads);
+            let query =
+                given!(query.bounds(bounds), limit, probe_budget; with_payloads if payloads);
             if scan {
                 query.scan().run()
             } else {
@@ -374,7 +375,7 @@ impl Reads {
         threads: Option<usize>,
         max_bucket: Option<usize>,
         keys: bool,
-        progress: Option<Py<PyAny>>,
+        progress: Callback,
     ) -> PyResult<Pairs> {
         let settings = JoinSettings {
             bounds: bounds(py, threshold, max_distance, by, accept_lower_recall)?,
@@ -398,7 +399,7 @@ impl Reads {
         accept_lower_recall: bool,
         threads: Option<usize>,
         max_bucket: Option<usize>,
-        progress: Option<Py<PyAny>>,
+        progress: Callback,
     ) -> PyResult<Clusters> {
         let settings = JoinSettings {
             bounds: bounds(py, threshold, max_distance, by, accept_lower_recall)?,
@@ -411,11 +412,7 @@ impl Reads {
 
     /// Counts documents, postings, runs and tables.
     #[pyo3(signature = (*, progress=None))]
-    fn stats<'py>(
-        &self,
-        py: Python<'py>,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn stats<'py>(&self, py: Python<'py>, progress: Callback) -> Report<'py> {
         let snapshot = self.snapshot(py)?;
         let stats = in_background(py, progress, move |told| {
             snapshot.stats().on_progress(told.callback()).run()
@@ -425,11 +422,7 @@ impl Reads {
 
     /// Checks all rows and postings; `resemblance.check` checks a closed file, its pages included.
     #[pyo3(signature = (*, progress=None))]
-    fn check<'py>(
-        &self,
-        py: Python<'py>,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn check<'py>(&self, py: Python<'py>, progress: Callback) -> Report<'py> {
         let snapshot = self.snapshot(py)?;
         let report = in_background(py, progress, move |told| {
             snapshot.check().on_progress(told.callback()).run()
@@ -439,12 +432,7 @@ impl Reads {
 
     /// Copies the store, as it is at this moment, into a new file. It may be in use.
     #[pyo3(signature = (path, *, progress=None))]
-    fn backup<'py>(
-        &self,
-        py: Python<'py>,
-        path: PathBuf,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn backup<'py>(&self, py: Python<'py>, path: PathBuf, progress: Callback) -> Report<'py> {
         let snapshot = self.snapshot(py)?;
         let report = in_background(py, progress, move |told| {
             snapshot.backup(path).on_progress(told.callback()).run()
@@ -462,12 +450,7 @@ impl Reads {
 
     /// Writes all documents into a file, which `Store.import_` reads.
     #[pyo3(signature = (path, *, progress=None))]
-    fn export<'py>(
-        &self,
-        py: Python<'py>,
-        path: PathBuf,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn export<'py>(&self, py: Python<'py>, path: PathBuf, progress: Callback) -> Report<'py> {
         let snapshot = self.snapshot(py)?;
         let file = create_private(&path)?;
         let report = in_background(py, progress, move |told| {

@@ -10,9 +10,9 @@ use resemblance::{DocumentId, Overlap, Overlaps, PlacedPassage, Text};
 use crate::answers::Record;
 use crate::batches::{Batches, in_shares, signature_of};
 use crate::errors::invalid;
-use crate::exact::position;
+use crate::exact::{Position, position};
 use crate::keys::optional_key;
-use crate::python::{given, object};
+use crate::python::{Report, given, object};
 use crate::reads::{Reads, Source};
 use crate::schema::Schema;
 use crate::waiting::released;
@@ -63,7 +63,7 @@ macro_rules! passage_questions {
                 min_shared: Option<u32>,
                 limit: Option<usize>,
                 max_document_frequency: Option<u64>,
-            ) -> PyResult<Bound<'py, PyAny>> {
+            ) -> Report<'py> {
                 let signature = signature_of(py, &self.schema, document)?;
                 let answer = released(py, || {
                     let query = self.snapshot.$one(&signature);
@@ -183,7 +183,7 @@ struct CountedPassage {
 }
 
 impl CountedPassage {
-    fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn object<'py>(&self, py: Python<'py>) -> Report<'py> {
         object!(
             py,
             reports.FrequentPassage,
@@ -214,7 +214,7 @@ fn passages_of(
         for passage in passages {
             let shingles = passage.first_shingle as usize..passage.last_shingle as usize + 1;
             if let Some(span) = span_of_shingles(cut, text, shingles)? {
-                let (start, end) = position(text, &span);
+                let Position(start, end) = position(text, &span);
                 counted.push(CountedPassage {
                     start,
                     end,
@@ -228,7 +228,7 @@ fn passages_of(
     Ok(all)
 }
 
-fn overlaps_object<'py>(py: Python<'py>, answer: &Overlaps) -> PyResult<Bound<'py, PyAny>> {
+fn overlaps_object<'py>(py: Python<'py>, answer: &Overlaps) -> Report<'py> {
     let overlaps = answer.iter().map(|overlap| overlap_object(py, overlap));
     object!(py, reports.Overlaps,
         overlaps: overlaps.collect::<PyResult<Vec<_>>>()?,
@@ -237,12 +237,12 @@ fn overlaps_object<'py>(py: Python<'py>, answer: &Overlaps) -> PyResult<Bound<'p
     )
 }
 
-fn overlap_object<'py>(py: Python<'py>, overlap: &Overlap) -> PyResult<Bound<'py, PyAny>> {
+fn overlap_object<'py>(py: Python<'py>, overlap: &Overlap) -> Report<'py> {
     let passage = |passage: &PlacedPassage| {
         let (query, document) = (&passage.query, &passage.document);
         object!(py, reports.PlacedPassage,
-            query: (query.start, query.end),
-            document: (document.start, document.end),
+            query: Position(query.start, query.end),
+            document: Position(document.start, document.end),
         )
     };
     let placed = overlap

@@ -14,7 +14,8 @@ use crate::batches::signature_of;
 use crate::corpus::Deduplicator;
 use crate::errors::{invalid, invalid_parameter};
 use crate::keys::{Key, optional_key};
-use crate::python::{choice, class, given, object};
+use crate::progress::Callback;
+use crate::python::{Report, choice, class, given, object};
 use crate::reads::{Handle, Reads, Source};
 use crate::schema::Schema;
 use crate::snapshot::Snapshot;
@@ -50,11 +51,9 @@ fn store_options(
         let wait = Duration::try_from_secs_f64(seconds);
         wait.map_err(|_| invalid(py, "group_wait", seconds, "seconds, from 0 on"))
     };
-    let group_wait = group_wait.map(wait).transpose()?;
-    Ok(
-        given!(StoreOptions::new(), cache_bytes, probe_budget, group_wait;
-        without_lock if without_lock),
-    )
+    let options =
+        given!(StoreOptions::new(), cache_bytes, probe_budget; without_lock if without_lock);
+    Ok(given!(options, group_wait: group_wait.map(wait).transpose()?))
 }
 
 impl Store {
@@ -190,7 +189,7 @@ impl Store {
         document: &Bound<'py, PyAny>,
         payload: Option<&Bound<'py, PyAny>>,
         stamp: u64,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Report<'py> {
         let coroutine = class(slf.py(), "_async", "insert_if_new")?;
         coroutine.call1((slf, key, document, payload, stamp))
     }
@@ -278,8 +277,8 @@ impl Store {
         keep_newest: Option<u64>,
         matching: Option<Py<PyAny>>,
         dry_run: bool,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        progress: Callback,
+    ) -> Report<'py> {
         let store = self.handle.get(py)?;
         let _passage = self.gate.pass(py)?;
         let raised: Arc<Mutex<Option<PyErr>>> = Arc::default();
@@ -332,8 +331,8 @@ impl Store {
         path: PathBuf,
         existing_keys: &str,
         if_new: bool,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        progress: Callback,
+    ) -> Report<'py> {
         let rule = choice(py, "existing_keys", existing_keys, &EXISTING_KEYS)?;
         let store = self.handle.get(py)?;
         let file = std::fs::File::open(path)?;

@@ -134,9 +134,11 @@ impl BatchFields {
         let documents = numbered.map(|(index, sketched)| {
             let payload = self.payloads.as_ref().and_then(|all| all.get(index));
             let stamp = self.stamps.as_ref().and_then(|all| all.get(index));
-            let payload = payload.map_or(NO_PAYLOAD, Vec::as_slice);
-            let stamp = stamp.map_or(0, |stamp| *stamp);
-            (document(self.key(index), payload, stamp), sketched)
+            let (payload, stamp) = (payload.map_or(NO_PAYLOAD, Vec::as_slice), stamp.copied());
+            (
+                document(self.key(index), payload, stamp.map_or(0, |it| it)),
+                sketched,
+            )
         });
         documents.collect()
     }
@@ -319,8 +321,8 @@ impl Transaction {
         self.home.check(py)?;
         let mut answers = ManyAnswers::new(if_new);
         many.for_each(py, self.schema.get(), |documents| {
-            let mut open = lock(&self.open);
-            let open = open.as_mut().ok_or_else(|| closed("the transaction"))?;
+            let mut guard = lock(&self.open);
+            let open = guard.as_mut().ok_or_else(|| closed("the transaction"))?;
             answers.insert(&mut open.transaction, documents)
         })?;
         answers.into_list(py)

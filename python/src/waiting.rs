@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use resemblance::Error;
 
 use crate::errors::{OrRaise, exception};
-use crate::progress::{Reporter, Told};
+use crate::progress::{Callback, Reporter, Told};
 
 /// Python is asked for signals this often.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -125,7 +125,7 @@ pub(crate) fn receive<T: Send>(
 /// work is; if it returns `False`, the work is stopped, and if it raises, that exception is raised here.
 pub(crate) fn in_background<T: Send + 'static>(
     py: Python<'_>,
-    progress: Option<Py<PyAny>>,
+    progress: Callback,
     work: impl FnOnce(&Told) -> Result<T, Error> + Send + 'static,
 ) -> PyResult<T> {
     let told = Told::default();
