@@ -1,7 +1,6 @@
 //! Near pairs of a whole store, and their clusters.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -9,15 +8,14 @@ use std::thread::JoinHandle;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use resemblance::verification::FeatureSets;
-use resemblance::{Bounds, DocumentId, Error, Family, Join, LeftOut, Phase, Snapshot};
+use resemblance::{Bounds, DocumentId, Error, Family, LeftOut, Phase, Snapshot};
 
 use crate::answers::measures;
 use crate::errors::OrRaise;
 use crate::keys::Key;
 use crate::progress::{Callback, Reporter, Told};
 use crate::python::{Report, at, choice, given, object};
-use crate::waiting::{Home, abandon, in_background, lock, receive, released, spawn};
+use crate::waiting::{Home, abandon, lock, receive, released, spawn};
 
 /// Pairs that go from the thread that finds them to Python at once.
 const PAIRS_TOGETHER: usize = 1_024;
@@ -47,22 +45,6 @@ pub(crate) fn bounds(
         given!(Bounds::new(), min_similarity: threshold, max_distance, by;
         accept_lower_recall if accept_lower_recall),
     )
-}
-
-/// All that a join is told.
-#[derive(Default)]
-pub(crate) struct JoinSettings {
-    pub(crate) bounds: Bounds,
-    pub(crate) threads: Option<usize>,
-    pub(crate) max_bucket: Option<usize>,
-    /// The features of the documents, if similarities are to be exact.
-    pub(crate) features: Option<Arc<FeatureSets>>,
-}
-
-impl JoinSettings {
-    pub(crate) fn apply<'a, A>(&self, join: Join<'a, A>) -> Join<'a, A> {
-        given!(join.bounds(self.bounds), threads: self.threads, max_bucket: self.max_bucket)
-    }
 }
 
 /// Two documents that are near each other.
@@ -136,22 +118,17 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
+    /// Sends pairs from a thread of their own, with the keys that the snapshot has, if there is one.
     pub(crate) fn start(
-        py: Python<'_>,
-        snapshot: Snapshot,
-        settings: &JoinSettings,
-        with_keys: bool,
+        pairs: resemblance::Pairs,
+        keys: Option<Snapshot>,
         progress: Callback,
     ) -> PyResult<Self> {
-        let join = settings.apply(snapshot.pairs());
-        let features = settings.features.clone();
-        let pairs = released(py, || join.verify_exact(features).run())?;
         let (sender, receiver) = sync_channel(4);
         let told = Told::default();
         let own = told.clone();
         let thread = spawn(move || {
-            let keys = with_keys.then_some(&snapshot);
-            let last = send_pairs(pairs, keys, &sender, &own);
+            let last = send_pairs(pairs, keys.as_ref(), &sender, &own);
             // Nobody may want to know.
             let _ = sender.send(last);
         })?;
@@ -335,29 +312,17 @@ pub(crate) struct Clusters {
 }
 
 impl Clusters {
-    pub(crate) fn find(
-        py: Python<'_>,
-        snapshot: Snapshot,
-        settings: JoinSettings,
-        progress: Callback,
-    ) -> PyResult<Self> {
-        in_background(py, progress, move |told| {
-            let mut clusters = settings
-                .apply(snapshot.clusters())
-                .on_progress(told.callback())
-                .verify_exact(settings.features)
-                .run()?;
-            let sets = clusters.by_ref().collect();
-            let suspicious = clusters.suspicious().iter();
-            Ok(Self {
-                sets,
-                suspicious: suspicious
-                    .map(|c| (c.first.get(), c.documents, c.share))
-                    .collect(),
-                left_out: clusters.left_out(),
-                snapshot,
-            })
-        })
+    pub(crate) fn new(mut clusters: resemblance::Clusters, snapshot: Snapshot) -> Self {
+        let sets = clusters.by_ref().collect();
+        let suspicious = clusters.suspicious().iter();
+        Self {
+            sets,
+            suspicious: suspicious
+                .map(|it| (it.first.get(), it.documents, it.share))
+                .collect(),
+            left_out: clusters.left_out(),
+            snapshot,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use resemblance::{Error, Nearest};
 use crate::answers::{Matches, Record};
 use crate::batches::{Batches, signature_of};
 use crate::errors::{OrRaise, invalid};
-use crate::joins::{Clusters, JoinSettings, Pairs, bounds, family};
+use crate::joins::{Clusters, Pairs, bounds, family};
 use crate::keys::{Key, optional_key};
 use crate::maintain::{check_report, stats_object};
 use crate::progress::Callback;
@@ -58,6 +58,8 @@ pub(crate) enum Source {
 #[pyclass(frozen, subclass, name = "_Reads", module = "resemblance")]
 pub(crate) struct Reads {
     pub(crate) source: Source,
+    /// The schema of the store.
+    #[pyo3(get)]
     pub(crate) schema: Py<Schema>,
     /// The features of the documents, if the similarities of joins are to be exact.
     pub(crate) features: Option<Arc<FeatureSets>>,
@@ -150,12 +152,6 @@ impl Reads {
 
 #[pymethods]
 impl Reads {
-    /// The schema of the store.
-    #[getter]
-    fn schema<'py>(&self, py: Python<'py>) -> Bound<'py, Schema> {
-        self.schema.bind(py).clone()
-    }
-
     /// Returns the documents near one, best first.
     #[pyo3(signature = (document=None, /, *, key=None, threshold=None, max_distance=None, by=None,
         limit=None, payloads=false, accept_lower_recall=false, scan=false, probe_budget=None))]
@@ -377,13 +373,11 @@ impl Reads {
         keys: bool,
         progress: Callback,
     ) -> PyResult<Pairs> {
-        let settings = JoinSettings {
-            bounds: bounds(py, threshold, max_distance, by, accept_lower_recall)?,
-            threads,
-            max_bucket,
-            features: self.features.clone(),
-        };
-        Pairs::start(py, self.snapshot(py)?, &settings, keys, progress)
+        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
+        let (snapshot, features) = (self.snapshot(py)?, self.features.clone());
+        let join = given!(snapshot.pairs().bounds(bounds), threads, max_bucket);
+        let found = released(py, || join.verify_exact(features).run())?;
+        Pairs::start(found, keys.then_some(snapshot), progress)
     }
 
     /// Finds the documents that are linked by near pairs.
@@ -401,13 +395,16 @@ impl Reads {
         max_bucket: Option<usize>,
         progress: Callback,
     ) -> PyResult<Clusters> {
-        let settings = JoinSettings {
-            bounds: bounds(py, threshold, max_distance, by, accept_lower_recall)?,
-            threads,
-            max_bucket,
-            features: self.features.clone(),
-        };
-        Clusters::find(py, self.snapshot(py)?, settings, progress)
+        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
+        let (snapshot, features) = (self.snapshot(py)?, self.features.clone());
+        in_background(py, progress, move |told| {
+            let join = given!(snapshot.clusters().bounds(bounds), threads, max_bucket);
+            let found = join
+                .verify_exact(features)
+                .on_progress(told.callback())
+                .run()?;
+            Ok(Clusters::new(found, snapshot))
+        })
     }
 
     /// Counts documents, postings, runs and tables.

@@ -15,6 +15,8 @@ use crate::waiting::released;
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Signature {
     pub(crate) signature: resemblance::Signature,
+    /// The schema that made it, `None` if it was given as values.
+    #[pyo3(get)]
     schema: Option<Py<Schema>>,
 }
 
@@ -184,12 +186,6 @@ impl Signature {
         self.signature.is_empty()
     }
 
-    /// The schema that made it, `None` if it was given as values.
-    #[getter]
-    fn schema<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Schema>> {
-        self.schema.as_ref().map(|schema| schema.bind(py).clone())
-    }
-
     fn __eq__(&self, other: &Self) -> bool {
         self.signature == other.signature
     }
@@ -252,6 +248,8 @@ fn hash(value: &impl std::hash::Hash) -> u64 {
 #[pyclass(frozen, sequence, module = "resemblance")]
 pub(crate) struct Signatures {
     all: Vec<resemblance::Signature>,
+    /// The schema that made them, `None` if they were given as values.
+    #[pyo3(get)]
     schema: Option<Py<Schema>>,
 }
 
@@ -360,12 +358,6 @@ impl Signatures {
             }
         }
         Ok(Some(PyArray1::from_vec(py, fingerprints)))
-    }
-
-    /// The schema that made them, `None` if they were given as values.
-    #[getter]
-    fn schema<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Schema>> {
-        self.schema.as_ref().map(|schema| schema.bind(py).clone())
     }
 
     fn __len__(&self) -> usize {

@@ -35,6 +35,8 @@ const EXISTING_KEYS: [(&str, ExistingKeys); 4] = [
 pub(crate) struct Store {
     handle: Arc<Handle>,
     schema: Py<Schema>,
+    /// The path of the file.
+    #[pyo3(get)]
     path: PathBuf,
     gate: Arc<WriterGate>,
 }
@@ -156,12 +158,6 @@ impl Store {
         let (py, schema) = (class.py(), schema.parts.schema.clone());
         let options = store_options(py, cache_bytes, probe_budget, group_wait, without_lock)?;
         Self::start(py, path, move |path| options.open_or_create(path, schema))
-    }
-
-    /// The path of the file.
-    #[getter]
-    fn path(&self) -> PathBuf {
-        self.path.clone()
     }
 
     /// Queues `insert_if_new`, and returns a ticket for its answer.
