@@ -47,7 +47,7 @@ mod _native {
         },
         joins::{Cluster, Clusters, Pair, Pairs},
         maintain::{check, compact, reband, repair},
-        reads::{Reads, Records},
+        reads::Records,
         repeats::RepeatedParts,
         schema::Schema,
         signature::{Signature, Signatures},
