@@ -1,5 +1,6 @@
 //! What stores and snapshots have in common: questions to a store at one moment.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -102,12 +103,12 @@ fn answer<T>(verifier: Option<&Verifier>, result: PyResult<T>) -> PyResult<T> {
 
 impl Reads {
     /// The snapshot that answers.
-    fn snapshot(&self, py: Python<'_>) -> PyResult<resemblance::Snapshot> {
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Cow<'_, resemblance::Snapshot>> {
         match &self.source {
-            Source::Snapshot(snapshot) => Ok(snapshot.clone()),
+            Source::Snapshot(snapshot) => Ok(Cow::Borrowed(snapshot)),
             Source::Store(handle) => {
                 let store = handle.get(py)?;
-                released(py, || store.snapshot())
+                released(py, || store.snapshot()).map(Cow::Owned)
             }
         }
     }
@@ -273,7 +274,7 @@ impl Reads {
         payloads: bool,
         verify: Option<Py<PyAny>>,
     ) -> PyResult<Vec<Matches>> {
-        let (reader, by) = (self.snapshot(py)?, family(py, by)?);
+        let (reader, by) = (self.snapshot(py)?.into_owned(), family(py, by)?);
         let verifier = verify.map(|callable| Arc::new(Verifier::new(callable)));
         let mut batches = Batches::new(documents, None)?;
         let mut all: Vec<Matches> = Vec::new();
@@ -374,7 +375,7 @@ impl Reads {
         progress: Callback,
     ) -> PyResult<Pairs> {
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
-        let (snapshot, features) = (self.snapshot(py)?, self.features.clone());
+        let (snapshot, features) = (self.snapshot(py)?.into_owned(), self.features.clone());
         let join = given!(snapshot.pairs().bounds(bounds), threads, max_bucket);
         let found = released(py, || join.verify_exact(features).run())?;
         Pairs::start(found, keys.then_some(snapshot), progress)
@@ -396,7 +397,7 @@ impl Reads {
         progress: Callback,
     ) -> PyResult<Clusters> {
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
-        let (snapshot, features) = (self.snapshot(py)?, self.features.clone());
+        let (snapshot, features) = (self.snapshot(py)?.into_owned(), self.features.clone());
         in_background(py, progress, move |told| {
             let join = given!(snapshot.clusters().bounds(bounds), threads, max_bucket);
             let found = join
@@ -410,7 +411,7 @@ impl Reads {
     /// Counts documents, postings, runs and tables.
     #[pyo3(signature = (*, progress=None))]
     fn stats<'py>(&self, py: Python<'py>, progress: Callback) -> Report<'py> {
-        let snapshot = self.snapshot(py)?;
+        let snapshot = self.snapshot(py)?.into_owned();
         let stats = in_background(py, progress, move |told| {
             snapshot.stats().on_progress(told.callback()).run()
         })?;
@@ -420,7 +421,7 @@ impl Reads {
     /// Checks all rows and postings; `resemblance.check` checks a closed file, its pages included.
     #[pyo3(signature = (*, progress=None))]
     fn check<'py>(&self, py: Python<'py>, progress: Callback) -> Report<'py> {
-        let snapshot = self.snapshot(py)?;
+        let snapshot = self.snapshot(py)?.into_owned();
         let report = in_background(py, progress, move |told| {
             snapshot.check().on_progress(told.callback()).run()
         })?;
@@ -430,7 +431,7 @@ impl Reads {
     /// Copies the store, as it is at this moment, into a new file. It may be in use.
     #[pyo3(signature = (path, *, progress=None))]
     fn backup<'py>(&self, py: Python<'py>, path: PathBuf, progress: Callback) -> Report<'py> {
-        let snapshot = self.snapshot(py)?;
+        let snapshot = self.snapshot(py)?.into_owned();
         let report = in_background(py, progress, move |told| {
             snapshot.backup(path).on_progress(told.callback()).run()
         })?;
@@ -448,7 +449,7 @@ impl Reads {
     /// Writes all documents into a file, which `Store.import_` reads.
     #[pyo3(signature = (path, *, progress=None))]
     fn export<'py>(&self, py: Python<'py>, path: PathBuf, progress: Callback) -> Report<'py> {
-        let snapshot = self.snapshot(py)?;
+        let snapshot = self.snapshot(py)?.into_owned();
         let file = create_private(&path)?;
         let report = in_background(py, progress, move |told| {
             let result = snapshot.export(&file).on_progress(told.callback()).run();
