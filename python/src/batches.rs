@@ -188,7 +188,7 @@ impl<'py> Batches<'py> {
             return Ok(vec![sketch(py, sketcher, text)?]);
         }
         self.map(py, &items, |item| match item {
-            Item::Text(text) => sketcher.text(text),
+            Item::Text(text) => Ok(sketcher.text(text)?),
             Item::Ready(signature) => Ok((*signature).clone()),
         })
     }
@@ -525,7 +525,7 @@ pub(crate) fn threads_or_all(py: Python<'_>, threads: Option<usize>) -> PyResult
 /// Makes the signature of a text. A long one is read in pieces, with a look at signals between.
 pub(crate) fn sketch(py: Python<'_>, sketcher: &Sketcher, text: &str) -> PyResult<Signature> {
     if text.len() <= PIECE_BYTES {
-        return released(py, || sketcher.text(text));
+        return py.detach(|| sketcher.text(text)).or_raise(py);
     }
     let mut stream = sketcher.streamed_text().or_raise(py)?;
     let mut rest = text;

@@ -140,7 +140,7 @@ impl PairRule {
         let threads = threads_or_all(py, threads)?;
         let scores = released(py, || {
             let sketched = in_shares(&texts, threads, |texts| {
-                let sketch = |text: &&str| self.sketcher.text_and_feature_hashes(text);
+                let sketch = |text: &&str| Ok(self.sketcher.text_and_feature_hashes(text)?);
                 texts.iter().map(sketch).collect()
             })?;
             let (signatures, features): (Vec<_>, Vec<_>) = sketched.into_iter().unzip();

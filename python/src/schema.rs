@@ -261,7 +261,7 @@ impl Schema {
             expected_documents
         );
         // Choosing bands takes a moment.
-        let schema = released(py, || builder.build())?;
+        let schema = py.detach(|| builder.build()).or_raise(py)?;
         Self::new(py, schema)
     }
 
@@ -312,7 +312,7 @@ impl Schema {
         let read = keys.map(|feature| Ok(feature?.extract::<Key>()?.0));
         let features = read.collect::<PyResult<Vec<_>>>()?;
         let sketcher = &slf.get().parts.sketcher;
-        let signature = released(slf.py(), || sketcher.features(features))?;
+        let signature = released(slf.py(), || Ok(sketcher.features(features)?))?;
         Ok(Signature::new(signature, slf.clone().unbind()))
     }
 
@@ -320,7 +320,7 @@ impl Schema {
     fn sketch_weighted(slf: &Bound<'_, Self>, weights: &Bound<'_, PyDict>) -> PyResult<Signature> {
         let features = weighted_features(weights)?;
         let sketcher = &slf.get().parts.sketcher;
-        let signature = released(slf.py(), || sketcher.weighted_features(features))?;
+        let signature = released(slf.py(), || Ok(sketcher.weighted_features(features)?))?;
         Ok(Signature::new(signature, slf.clone().unbind()))
     }
 
@@ -331,7 +331,7 @@ impl Schema {
         text: &str,
     ) -> PyResult<Bound<'py, numpy::PyArray1<u64>>> {
         let sketcher = &self.parts.sketcher;
-        let hashes = released(py, || sketcher.feature_hashes(text))?;
+        let hashes = py.detach(|| sketcher.feature_hashes(text)).or_raise(py)?;
         Ok(numpy::PyArray1::from_vec(py, hashes))
     }
 
