@@ -5,14 +5,16 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
-use crate::invariant::{OrBug, at};
+use crate::invariant::{OrBug, at, at_mut};
 use crate::query::bounds::{Bounds, SearchOptions};
-use crate::query::candidates::Budget;
+use crate::query::candidates::{Budget, Candidate, CandidateSource, compare};
 use crate::query::collect::Collector;
+use crate::query::probe::Probe;
 use crate::query::search::SearchSpec;
+use crate::query::sweep::{Sweep, for_each_piece, in_threads};
 use crate::query::verify::{Verify, asking};
 use crate::read::ReadView;
-use crate::sketch::Signature;
+use crate::sketch::{EmptyDocuments, Signature};
 use crate::state::SharedContext;
 use crate::types::{DocumentId, Matches, Overlaps};
 
@@ -468,10 +470,72 @@ pub(crate) fn candidates(
     let context = view.context();
     check_signatures(context, signatures)?;
     let signatures: Vec<&Signature> = signatures.iter().collect();
-    let spec = SearchSpec::new(view, Collector::up_to(None));
     context
-        .run_checked(|| spec.candidates(&signatures))
+        .run_checked(|| match view.shared() {
+            Some(view) => in_threads(&signatures, None, |part| candidates_of_part(view, part)),
+            None => candidates_of_part(view, &signatures),
+        })
         .inspect(|answers| context.note_queries(answers.len()))
+}
+
+fn candidates_of_part(
+    view: &dyn ReadView,
+    signatures: &[&Signature],
+) -> Result<Vec<Vec<DocumentId>>> {
+    let spec = SearchSpec::new(view, Collector::up_to(None));
+    if let [signature] = signatures {
+        let plan = spec.plan([*signature])?;
+        let all = Probe::new(view, &plan, None, None).all()?;
+        let found = all.or_bug("the candidates of a signature")?;
+        return live(view, signatures, &found.list);
+    }
+    let mut answers = Vec::with_capacity(signatures.len());
+    for_each_piece(signatures, |piece| {
+        let mut plan = spec.plan(piece.iter().copied())?;
+        let Some(all) = Sweep::new(view, &mut plan, None, None).all()? else {
+            return Ok(false);
+        };
+        answers.append(&mut live(view, piece, &all.list)?);
+        Ok(true)
+    })?;
+    Ok(answers)
+}
+
+/// Returns the documents of a list that live, for each signature. No row is read of one that has been
+/// flushed: its posting says that it was indexed, and the tombstones say whether it lives.
+fn live(
+    view: &dyn ReadView,
+    signatures: &[&Signature],
+    list: &[Candidate],
+) -> Result<Vec<Vec<DocumentId>>> {
+    let context = view.context();
+    let mut live = vec![Vec::new(); signatures.len()];
+    let mut add = |candidate: &Candidate, is_empty: bool| {
+        let query_index = candidate.query_index as usize;
+        if is_empty == at(signatures, query_index)?.is_empty() {
+            at_mut(&mut live, query_index)?.push(DocumentId::new(candidate.id));
+        }
+        Ok(())
+    };
+    // Where documents without features are indexed, too, only a row shows which has none.
+    let sealed_below = match context.schema.empty_documents() {
+        EmptyDocuments::Distinct => view.sealed_below(),
+        EmptyDocuments::Alike => 0,
+    };
+    let flushed = list.partition_point(|candidate| candidate.id < sealed_below);
+    let (flushed, others) = list.split_at(flushed);
+    let mut found = 0;
+    for candidate in flushed {
+        if !view.is_dead(candidate.id) {
+            add(candidate, false)?;
+            found += 1;
+        }
+    }
+    context.note_candidates(found);
+    compare(view, others, &mut |candidate, row| {
+        add(&candidate, row.is_empty())
+    })?;
+    Ok(live)
 }
 
 /// Refuses a signature of another kind, by its index if there are several.

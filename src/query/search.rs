@@ -15,8 +15,8 @@ use crate::query::score::{Order, Scored, Scorer};
 use crate::query::sweep::{Sweep, for_each_piece, in_threads};
 use crate::query::verify::{Ask, CallerVerdict};
 use crate::read::ReadView;
-use crate::sketch::{EmptyDocuments, Signature};
-use crate::types::{DocumentId, Matches, Scope};
+use crate::sketch::Signature;
+use crate::types::{Matches, Scope};
 
 /// The view that is searched, the bounds, and the documents that are kept.
 #[derive(Clone, Copy)]
@@ -514,70 +514,6 @@ impl<'q> SearchSpec<'q> {
             candidates: found.compared,
             beyond: found.beyond,
         })
-    }
-
-    /// Returns the live documents that share a bucket with each signature, not compared, ascending by id,
-    /// on as many threads as the machine runs at once.
-    pub(super) fn candidates(&self, signatures: &[&Signature]) -> Result<Vec<Vec<DocumentId>>> {
-        let Some(view) = self.view.shared() else {
-            return self.candidates_of_part(signatures);
-        };
-        let collector = self.collector;
-        in_threads(signatures, None, |part| {
-            SearchSpec::new(view, collector).candidates_of_part(part)
-        })
-    }
-
-    fn candidates_of_part(&self, signatures: &[&Signature]) -> Result<Vec<Vec<DocumentId>>> {
-        if let [signature] = signatures {
-            let plan = self.plan([*signature])?;
-            let probe = Probe::new(self.view, &plan, None, None);
-            let all = probe.all()?.or_bug("the candidates of a signature")?;
-            return self.live(signatures, &all.list);
-        }
-        let mut answers = Vec::with_capacity(signatures.len());
-        for_each_piece(signatures, |piece| {
-            let mut plan = self.plan(piece.iter().copied())?;
-            let Some(all) = Sweep::new(self.view, &mut plan, None, None).all()? else {
-                return Ok(false);
-            };
-            answers.append(&mut self.live(piece, &all.list)?);
-            Ok(true)
-        })?;
-        Ok(answers)
-    }
-
-    /// Returns the documents of a list that live, for each signature. No row is read of one that has been
-    /// flushed: its posting says that it was indexed, and the tombstones say whether it lives.
-    fn live(&self, signatures: &[&Signature], list: &[Candidate]) -> Result<Vec<Vec<DocumentId>>> {
-        let context = self.view.context();
-        let mut live = vec![Vec::new(); signatures.len()];
-        let mut add = |candidate: &Candidate, is_empty: bool| {
-            let query_index = candidate.query_index as usize;
-            if is_empty == at(signatures, query_index)?.is_empty() {
-                at_mut(&mut live, query_index)?.push(DocumentId::new(candidate.id));
-            }
-            Ok(())
-        };
-        // Where documents without features are indexed, too, only a row shows which has none.
-        let sealed_below = match context.schema.empty_documents() {
-            EmptyDocuments::Distinct => self.view.sealed_below(),
-            EmptyDocuments::Alike => 0,
-        };
-        let flushed = list.partition_point(|candidate| candidate.id < sealed_below);
-        let (flushed, others) = list.split_at(flushed);
-        let mut found = 0;
-        for candidate in flushed {
-            if !self.view.is_dead(candidate.id) {
-                add(candidate, false)?;
-                found += 1;
-            }
-        }
-        context.note_candidates(found);
-        compare(self.view, others, &mut |candidate, row| {
-            add(&candidate, row.is_empty())
-        })?;
-        Ok(live)
     }
 }
 
