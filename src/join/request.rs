@@ -85,6 +85,20 @@ impl<'a, A> Join<'a, A> {
     }
 
     /// Replaces the bounds and the number of threads that were set before: see [`SearchOptions`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, SearchOptions, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # for key in ["a", "b"] {
+    /// #     store.insert(key, &page)?;
+    /// # }
+    /// let options = SearchOptions { threads: Some(2), ..SearchOptions::default() };
+    /// assert_eq!(store.snapshot()?.pairs().options(options).run()?.count(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn options(mut self, options: SearchOptions) -> Self {
         self.options.search = options;
         self
@@ -133,6 +147,20 @@ impl<'a, A> Join<'a, A> {
     }
 
     /// See [`Bounds::accept_lower_recall`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # for key in ["a", "b"] {
+    /// #     store.insert(key, &page)?;
+    /// # }
+    /// let pairs = store.snapshot()?.pairs().min_similarity(0.5); // the bands were made for 0.8
+    /// assert_eq!(pairs.accept_lower_recall().run()?.count(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn accept_lower_recall(mut self) -> Self {
         self.options.search.bounds.accept_lower_recall = true;
         self

@@ -91,6 +91,21 @@ impl<'a, A> Nearest<'a, A> {
     }
 
     /// Replaces all options that were set before: see [`SearchOptions`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, SearchOptions, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # for key in ["a", "b"] {
+    /// #     store.insert(key, &page)?;
+    /// # }
+    /// let options = SearchOptions { scan: Some(false), ..SearchOptions::default() };
+    /// let nearest = store.snapshot()?.nearest(&page, 2).options(options).run()?;
+    /// assert_eq!(nearest.len(), 2);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn options(mut self, options: SearchOptions) -> Self {
         self.options = options;
         self

@@ -161,7 +161,22 @@ impl<'a, A> Query<'a, A> {
         }
     }
 
-    /// Replaces all options that were set before. [`SearchOptions`] has an example.
+    /// Replaces all options that were set before, for callers who keep them as data.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, SearchOptions, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # for key in ["a", "b"] {
+    /// #     store.insert(key, &page)?;
+    /// # }
+    /// let options = SearchOptions { limit: Some(1), ..SearchOptions::default() };
+    /// let matches = store.snapshot()?.query(&page).options(options).run()?;
+    /// assert_eq!(matches.len(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn options(mut self, options: SearchOptions) -> Self {
         self.options = options;
         self

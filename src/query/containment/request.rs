@@ -117,6 +117,21 @@ impl<'a, A> ContainmentQuery<'a, A> {
     }
 
     /// Replaces the limit and the number of threads that were set before: see [`SearchOptions`].
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, SearchOptions, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let containment = Containment::new(2).window(3);
+    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// # for key in ["a", "b"] {
+    /// #     store.insert(key, &page)?;
+    /// # }
+    /// let options = SearchOptions { limit: Some(1), ..SearchOptions::default() };
+    /// assert_eq!(store.snapshot()?.overlaps(&page).options(options).run()?.len(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn options(mut self, options: SearchOptions) -> Self {
         self.bounds.options = options;
         self
