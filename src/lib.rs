@@ -123,7 +123,6 @@ mod state;
 mod store;
 mod sync;
 mod threads;
-mod transaction;
 mod types;
 mod write;
 
@@ -158,13 +157,12 @@ pub use resemblance_sketch::{
 };
 pub use snapshot::Snapshot;
 pub use store::Store;
-pub use transaction::WriteTransaction;
 pub use types::{
     BudgetExceeded, CheckReport, Document, FrequentPassage, Match, Matches, Novelty, Operation,
     Overlap, Overlaps, Phase, PlacedPassage, Problem, Progress, Record, Report, Revision, Scope,
     Upserted, key_text,
 };
-pub use write::InsertMany;
+pub use write::{InsertMany, WriteTransaction};
 
 /// The examples of the README, held to be true.
 #[cfg(doctest)]

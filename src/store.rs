@@ -17,9 +17,8 @@ use crate::schema::{Rebanding, Schema};
 use crate::sketch::{Signature, Sketcher};
 use crate::snapshot::Snapshot;
 use crate::state::{self, OpenStore};
-use crate::transaction::WriteTransaction;
 use crate::types::{CheckReport, Document, DocumentId, Novelty, Operation, Upserted};
-use crate::write::Transaction;
+use crate::write::WriteTransaction;
 
 #[cfg(doc)]
 use crate::maintain::ExistingKeys;
@@ -490,7 +489,7 @@ impl Store {
     /// ```
     #[doc(alias("transaction", "batch"))]
     pub fn begin_write(&self) -> Result<WriteTransaction> {
-        Transaction::begin(self.store()).map(WriteTransaction::new)
+        WriteTransaction::begin(self.store())
     }
 
     /// Begins a write transaction if none is open.
@@ -511,7 +510,7 @@ impl Store {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn try_begin_write(&self) -> Result<WriteTransaction> {
-        Transaction::try_begin(self.store()).map(WriteTransaction::new)
+        WriteTransaction::try_begin(self.store())
     }
 
     /// Returns a queue, which takes changes without waiting for each of them.

@@ -45,7 +45,6 @@ const LIBRARY_FLOORS: &[&str] = &[
     "maintain",
     "join",
     "corpus",
-    "transaction",
     "snapshot",
     "store",
     "fuzzing",
@@ -60,7 +59,7 @@ const TOOL_FLOORS: &[&str] = &[
 ];
 
 /// Types that only the crate's root may name: they call rooms, and no room knows them.
-const FACADES: [&str; 3] = ["store", "snapshot", "transaction"];
+const FACADES: [&str; 2] = ["store", "snapshot"];
 
 /// Files and folders that a folder may hold, unless it is one of verbs.
 const MAX_ROOMS: usize = 25;

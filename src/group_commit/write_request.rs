@@ -10,7 +10,7 @@ use crate::invariant::{bug, invariant};
 use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
-use crate::write::{Arbiter, Transaction};
+use crate::write::{Arbiter, WriteTransaction};
 
 /// Number of documents in a row from which looking them up together costs less than one by one.
 const MIN_TOGETHER: usize = 32;
@@ -171,7 +171,7 @@ impl<'a> WriteRequest<'a> {
     }
 
     /// Makes the change in a transaction.
-    fn make(&self, transaction: &mut Transaction) -> Result<WriteReply> {
+    fn make(&self, transaction: &mut WriteTransaction) -> Result<WriteReply> {
         Ok(match self {
             Self::Insert(new) => {
                 WriteReply::Inserted(transaction.insert(&new.document, &new.signature)?)
@@ -182,7 +182,7 @@ impl<'a> WriteRequest<'a> {
             Self::InsertIfNew {
                 new,
                 searched_below,
-            } => WriteReply::Novelty(transaction.insert_if_new(
+            } => WriteReply::Novelty(transaction.insert_if_new_since(
                 &new.document,
                 &new.signature,
                 *searched_below,
@@ -248,7 +248,7 @@ fn try_commit_together(
     queue: &WriteQueue,
     requests: &[&WriteRequest<'_>],
 ) -> std::result::Result<Vec<Result<WriteReply>>, CommitFailure> {
-    let mut transaction = Transaction::begin(store).map_err(CommitFailure::Before)?;
+    let mut transaction = WriteTransaction::begin(store).map_err(CommitFailure::Before)?;
     let mut replies = Vec::with_capacity(requests.len());
     let mut rest = requests;
     while let [first, others @ ..] = rest {

@@ -13,7 +13,7 @@ use crate::options::StoreOptions;
 use crate::state;
 use crate::state::may_write;
 use crate::types::{Operation, Phase, Report, Watch};
-use crate::write::{Transaction, Writer};
+use crate::write::{WriteTransaction, Writer};
 
 /// The result of a compaction.
 ///
@@ -69,7 +69,7 @@ fn compact_file(
         phase: Phase::FinishingMerges,
         done: 0,
     };
-    while merging.advance(Transaction::begin(&store)?, watch)? {}
+    while merging.advance(WriteTransaction::begin(&store)?, watch)? {}
     drop(store);
     let engine = RedbFile::open(path, file)?;
     let mut passes = 0;
@@ -100,7 +100,11 @@ struct Merging {
 
 impl Merging {
     /// Merges on, in a transaction of its own. Returns whether there was anything left to do.
-    fn advance(&mut self, mut transaction: Transaction, watch: &mut Watch<'_>) -> Result<bool> {
+    fn advance(
+        &mut self,
+        mut transaction: WriteTransaction,
+        watch: &mut Watch<'_>,
+    ) -> Result<bool> {
         let left = transaction.change(|writer| {
             if writer.runs.outputs.is_empty() && !self.begin_last(writer)? {
                 return Ok(None);

@@ -5,8 +5,8 @@ use crate::sample::{is_all, one_in, trials};
 use crate::schema::{Combine, MinHash, Schema, SimHash};
 use crate::sketch::{EmptyDocuments, Signature};
 use crate::store::Store;
-use crate::transaction::WriteTransaction;
 use crate::types::{Document, DocumentId, Novelty};
+use crate::write::WriteTransaction;
 
 /// SplitMix64: numbers that are the same everywhere.
 pub(super) struct Random(u64);

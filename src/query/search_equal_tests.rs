@@ -9,8 +9,8 @@ use crate::sample::one_in;
 use crate::schema::{Rebanding, Schema};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
-use crate::transaction::WriteTransaction;
 use crate::types::{Document, DocumentId, Matches};
+use crate::write::WriteTransaction;
 
 /// Documents, most of them equal to others, some of which are replaced or go again.
 fn change(transaction: &mut WriteTransaction, schema: &Schema, random: &mut Random) {

@@ -6,8 +6,8 @@ use crate::schema::{Combine, MinHash, Schema, SimHash};
 use crate::sketch::EmptyDocuments;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
-use crate::transaction::WriteTransaction;
 use crate::types::{Document, DocumentId, Match, Matches, Novelty, Record, Scope};
+use crate::write::WriteTransaction;
 
 use super::*;
 

@@ -8,7 +8,7 @@ use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::types::Document;
 use crate::write::testing;
-use crate::write::transaction::Transaction;
+use crate::write::transaction::WriteTransaction;
 
 /// What a fault of ours could do to a transaction.
 type Slip = fn(&mut Writer);
@@ -18,8 +18,8 @@ fn store(folder: &tempfile::TempDir) -> (Arc<OpenStore>, Signature) {
 }
 
 /// Documents 0 to 5 inserted, the first four of them flushed, and document 0 deleted.
-fn changed(store: &Arc<OpenStore>, signature: &Signature) -> Transaction {
-    let mut transaction = Transaction::begin(store).unwrap();
+fn changed(store: &Arc<OpenStore>, signature: &Signature) -> WriteTransaction {
+    let mut transaction = WriteTransaction::begin(store).unwrap();
     for key in ["a", "b", "c", "d", "e", "f"] {
         let document = Document::new(key);
         transaction.insert(&document, signature).unwrap();
@@ -65,7 +65,7 @@ fn after_a_bug_a_transaction_can_only_be_rolled_back() {
     transaction.writer.state.unsealed_documents = 0;
     let result = transaction.remove(b"f");
     assert!(matches!(result, Err(Error::Bug { .. })), "{result:?}");
-    let refused = transaction.insert(&Document::new("g"), &signature);
+    let refused = transaction.insert(Document::new("g"), &signature);
     assert!(matches!(refused, Err(Error::Closed { .. })));
     assert!(matches!(transaction.commit(), Err(Error::Closed { .. })));
     assert_eq!(SnapshotView::open(&store).unwrap().len(), 0);

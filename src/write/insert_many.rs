@@ -9,11 +9,8 @@ use crate::query::{Earlier, ExactSimilarity, Outside, find_keys, in_batch};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty};
 use crate::write::batch::{Arbiter, BatchTarget, insert_batch};
-use crate::write::transaction::Transaction;
+use crate::write::transaction::WriteTransaction;
 use crate::write::writer::Writer;
-
-#[cfg(doc)]
-use crate::WriteTransaction;
 
 /// An insert of many documents, run by `run`.
 /// [`WriteTransaction::insert_many`] makes one.
@@ -22,7 +19,7 @@ use crate::WriteTransaction;
 /// With it, `run` returns a [`Novelty`] for each.
 #[must_use = "nothing is inserted before it is run"]
 pub struct InsertMany<'a, A> {
-    transaction: &'a mut Transaction,
+    transaction: &'a mut WriteTransaction,
     documents: &'a [(Document<'a>, &'a Signature)],
     verify: Option<Box<VerifyEarlier<'a>>>,
     answer: PhantomData<fn() -> A>,
@@ -43,7 +40,7 @@ impl<A> fmt::Debug for InsertMany<'_, A> {
 
 impl<'a> InsertMany<'a, DocumentId> {
     pub(crate) fn new(
-        transaction: &'a mut Transaction,
+        transaction: &'a mut WriteTransaction,
         documents: &'a [(Document<'a>, &'a Signature)],
     ) -> Self {
         Self {
@@ -178,7 +175,7 @@ impl<'a> InsertMany<'a, Novelty> {
     }
 }
 
-impl Transaction {
+impl WriteTransaction {
     pub(crate) fn insert_all(
         &mut self,
         documents: &[(Document<'_>, &Signature)],

@@ -438,16 +438,16 @@ mod tests {
     use crate::read::SnapshotView;
     use crate::types::Document;
     use crate::write::testing;
-    use crate::write::transaction::Transaction;
+    use crate::write::transaction::WriteTransaction;
 
     #[test]
     fn the_cache_forgets_runs_that_were_merged() {
         let folder = tempfile::tempdir().unwrap();
         let (store, signature) = testing::store(&folder, &StoreOptions::new().flush_after(4));
-        let mut transaction = Transaction::begin(&store).unwrap();
+        let mut transaction = WriteTransaction::begin(&store).unwrap();
         for key in 0..12_u8 {
             transaction
-                .insert(&Document::new(&[key]), &signature)
+                .insert(Document::new(&[key]), &signature)
                 .unwrap();
         }
         transaction.commit().unwrap();
@@ -460,7 +460,7 @@ mod tests {
         }
         drop(snapshot);
         assert!(store.context.cache.block_bytes() > 0);
-        let mut transaction = Transaction::begin(&store).unwrap();
+        let mut transaction = WriteTransaction::begin(&store).unwrap();
         let merge = |writer: &mut Writer| {
             writer.begin_merge(&MergePlan { runs, level: 1 }, 0)?;
             writer.advance_merges(1 << 30)

@@ -29,5 +29,5 @@ pub use insert_many::InsertMany;
 pub(crate) use insert_many::check_batch;
 pub(crate) use pending_rows::{DocumentRows, append_rows, remove_rows};
 pub(crate) use run_tables::run_tables;
-pub(crate) use transaction::Transaction;
+pub use transaction::WriteTransaction;
 pub(crate) use writer::Writer;

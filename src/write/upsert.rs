@@ -176,13 +176,13 @@ mod tests {
     use super::*;
     use crate::options::StoreOptions;
     use crate::write::testing;
-    use crate::write::transaction::Transaction;
+    use crate::write::transaction::WriteTransaction;
 
     #[test]
     fn rows_that_grow_are_written_as_soon_as_new_ones() {
         let folder = tempfile::tempdir().unwrap();
         let (store, signature) = testing::store(&folder, &StoreOptions::new());
-        let mut transaction = Transaction::begin(&store).unwrap();
+        let mut transaction = WriteTransaction::begin(&store).unwrap();
         for mebibytes in [0, 1, 8] {
             let payload = vec![7; mebibytes << 20];
             let document = Document::new("a").payload(&payload);

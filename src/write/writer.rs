@@ -174,6 +174,23 @@ impl Writer {
         Ok(DocumentId::new(id))
     }
 
+    /// Stores a document whose key, if it has one, must be free.
+    pub(super) fn insert(
+        &mut self,
+        document: &Document<'_>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        if let Some(key) = document.key()
+            && let Some(id) = self.view().find_key(key)?
+        {
+            return Err(Error::KeyExists {
+                key: key.to_vec(),
+                id: DocumentId::new(id),
+            });
+        }
+        self.store_document(document, signature)
+    }
+
     /// Removes a document and returns true, or returns false if there is none with this id. A document
     /// within the range of a run gets a tombstone, and a merge will drop its rows and postings; any
     /// other loses its rows at once.

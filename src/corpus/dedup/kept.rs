@@ -13,7 +13,7 @@ use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::{OpenStore, create_in};
 use crate::types::{Document, DocumentId, Novelty, Record};
-use crate::write::{Arbiter, BatchTarget, Transaction, check_batch, insert_batch};
+use crate::write::{Arbiter, BatchTarget, WriteTransaction, check_batch, insert_batch};
 
 /// Memory for kept documents, unless the caller says otherwise.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
@@ -40,7 +40,7 @@ struct DocumentsInMemory {
 
 struct DocumentsInStore {
     // Never committed: nobody else reads the kept documents, and each commit would cost a sync.
-    transaction: Transaction,
+    transaction: WriteTransaction,
     /// Dropped after the store is closed.
     _file: Option<TemporaryFile>,
 }
@@ -48,7 +48,7 @@ struct DocumentsInStore {
 impl DocumentsInStore {
     fn begin(store: &Arc<OpenStore>, file: Option<TemporaryFile>) -> Result<Self> {
         Ok(Self {
-            transaction: Transaction::begin(store)?,
+            transaction: WriteTransaction::begin(store)?,
             _file: file,
         })
     }

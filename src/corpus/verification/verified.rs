@@ -10,7 +10,7 @@ use crate::query::Earlier;
 use crate::sketch::exact::jaccard_from;
 use crate::sketch::{Signature, Sketcher, is_present};
 use crate::types::{Document, Novelty};
-use crate::write::SyncAskCaller;
+use crate::write::{SyncAskCaller, WriteTransaction};
 
 /// A text's signature, and its features where similarities are to be exact.
 ///
@@ -166,6 +166,44 @@ impl FeatureSets {
         }
         self.flush()?;
         Ok(novelties)
+    }
+
+    /// Inserts each document that is new by the exact similarity of its text, as
+    /// [`InsertMany::verify`](crate::InsertMany::verify) does, and keeps the features of what is inserted. A candidate without features here
+    /// is compared by its estimate.
+    ///
+    /// # Errors
+    ///
+    /// As [`InsertMany::run`](crate::InsertMany), and [`Error::Io`](crate::Error::Io) if the features cannot be read or written: then the transaction
+    /// can only be rolled back.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
+    /// use resemblance::verification::{FeatureSets, SketchedText};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    ///
+    /// let mut features = FeatureSets::new(std::env::temp_dir());
+    /// let a = SketchedText::new(&store.sketcher(), true, "a b c d e f g h i j k")?;
+    /// let b = SketchedText::new(&store.sketcher(), true, "a b c d e f g h i j k l")?;
+    /// let batch = [(Document::new("a"), &a), (Document::new("b"), &b)];
+    ///
+    /// let mut transaction = store.begin_write()?;
+    /// let found = features.insert_new(&mut transaction, &batch)?;
+    /// let Novelty::NearDuplicate(found) = &found[1] else { panic!("it is like the first") };
+    /// assert_eq!((found.similarity(), found.is_exact()), (Some(11.0 / 12.0), true));
+    /// transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn insert_new(
+        &mut self,
+        transaction: &mut WriteTransaction,
+        documents: &[(Document<'_>, &SketchedText)],
+    ) -> Result<Vec<Novelty>> {
+        let signed = signatures_of(documents);
+        let insert = transaction.insert_many(&signed).if_new();
+        self.keep_new(documents, |ask| insert.verify_from(ask).run())
     }
 }
 

@@ -12,7 +12,7 @@ use crate::read::SnapshotView;
 use crate::read::StoredDocuments;
 use crate::state::OpenStore;
 use crate::types::{DocumentId, Operation, Phase, Report, Watch};
-use crate::write::Transaction;
+use crate::write::WriteTransaction;
 
 const MAX_SLICE_DOCUMENTS: usize = 1_000_000;
 
@@ -128,7 +128,7 @@ fn evict_in_slices(
     slices.validate()?;
     if !slices.is_dry_run {
         // A handle that cannot write fails at once, even if nothing would be evicted.
-        drop(Transaction::begin(store)?);
+        drop(WriteTransaction::begin(store)?);
     }
     let first = SnapshotView::open(store)?;
     let mut eviction = EvictionRun::new(store, slices, &first);
@@ -239,7 +239,7 @@ impl<'a> EvictionRun<'a> {
         if chosen.is_empty() {
             return Ok(());
         }
-        let mut transaction = Transaction::begin(self.store)?;
+        let mut transaction = WriteTransaction::begin(self.store)?;
         let begun = Instant::now();
         let mut evicted = 0;
         for id in &chosen {

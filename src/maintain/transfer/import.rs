@@ -13,7 +13,7 @@ use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::state::{SharedContext, shape_of};
 use crate::types::{Document, DocumentId, Novelty, Operation, Phase, Report, Watch};
-use crate::write::{Arbiter, Transaction, Writer};
+use crate::write::{Arbiter, WriteTransaction, Writer};
 
 /// Bytes that are buffered of the reader, which may be a file.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -245,7 +245,7 @@ fn take_in(
     });
     let pairs: Vec<SignedDocument<'_>> = pairs.collect::<Result<_>>()?;
     let mut counted = *report;
-    let mut transaction = Transaction::begin(store)?;
+    let mut transaction = WriteTransaction::begin(store)?;
     if rules.if_new {
         let novelties = transaction.insert_new(&pairs, Arbiter::Estimate)?;
         let (found, given) = (novelties.len(), pairs.len());
@@ -365,7 +365,7 @@ fn check_recipe(context: &SharedContext, header: &StreamHeader) -> Result<()> {
 
 /// Inserts documents, and applies the rule for existing keys to those whose key is there.
 fn insert_by_rule(
-    transaction: &mut Transaction,
+    transaction: &mut WriteTransaction,
     documents: &[SignedDocument<'_>],
     rule: ExistingKeys,
     report: &mut ImportReport,
