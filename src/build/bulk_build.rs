@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use crate::build::bulk_options::{BulkOptions, DuplicateKeys};
 use crate::build::bulk_store::BulkStore;
 use crate::build::lane_postings::{LaneWritten, write_lanes};
-use crate::build::options::{BulkOptions, DuplicateKeys};
 use crate::build::repeated::OneOfEachKey;
 use crate::build::sort::Sorter;
 use crate::engine::folder_of;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::build::options::BulkOptions;
+use crate::build::bulk_options::BulkOptions;
 use crate::build::sort::{Layout, MemoryPlan, code_bits};
 use crate::engine::file_size;
 use crate::error::{Error, Result};

@@ -3,19 +3,19 @@
 //! Imports `state` and below, and writes runs without a transaction buffer.
 
 mod bulk_build;
+mod bulk_options;
 mod bulk_store;
 mod estimate;
 mod lane_postings;
-mod options;
-mod reband;
+mod reband_operation;
 mod reband_store;
 mod repeated;
 mod sort;
 
 pub(crate) use bulk_build::bulk_build;
 pub use bulk_build::{BulkBuild, BulkReport};
+pub use bulk_options::{BulkOptions, DuplicateKeys};
 pub use estimate::BuildEstimate;
-pub use options::{BulkOptions, DuplicateKeys};
-pub use reband::RebandReport;
-pub(crate) use reband::reband_file;
+pub use reband_operation::RebandReport;
+pub(crate) use reband_operation::reband_file;
 pub(crate) use repeated::OneOfEachKey;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::iter::Peekable;
 
-use crate::build::options::DuplicateKeys;
+use crate::build::bulk_options::DuplicateKeys;
 use crate::error::{Error, Result};
 use crate::format::Posting;
 use crate::invariant::{OrBug, invariant};

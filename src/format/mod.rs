@@ -6,21 +6,28 @@ mod bits;
 mod block;
 mod block_encoder;
 pub(crate) mod checksum;
+mod dead_chunk;
+pub(crate) mod document_row;
 mod equal;
 mod filter;
 pub(crate) mod header;
-mod kept;
+mod kept_hashes;
 mod posting;
-pub(crate) mod rows;
 mod run_descriptor;
 mod runs;
 mod stream;
-mod tombstones;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use block::BLOCK_VALUE_BYTES;
 pub(crate) use block::{BLOCK_POSTINGS, Block, VerifiedHeader, claimed_postings};
 pub(crate) use block_encoder::encode_if;
+#[cfg(any(test, fuzzing))]
+pub(crate) use dead_chunk::DEAD;
+pub(crate) use dead_chunk::{CHUNK_DOCUMENTS, DeadChunk};
+pub(crate) use document_row::{
+    DOCUMENTS, DocumentRow, PAYLOADS, RowHead, Shape, decode_body, decode_payload, encode_document,
+    encode_payload, encode_signature, no_row,
+};
 #[cfg(any(test, fuzzing))]
 pub(crate) use equal::EQUAL;
 pub(crate) use equal::EqualChunk;
@@ -32,15 +39,8 @@ pub use header::FORMAT_VERSION;
 pub(crate) use header::{HEADER, META, SCHEMA, SELF_TEST, STATE, encode_meta};
 pub(crate) use header::{Header, State, decode_meta};
 pub(crate) use posting::{BlockKey, NearCodes, Posting, block_key, split_block_key};
-pub(crate) use rows::{
-    DOCUMENTS, DocumentRow, PAYLOADS, RowHead, Shape, decode_body, decode_payload, encode_document,
-    encode_payload, encode_signature, no_row,
-};
 pub(crate) use run_descriptor::{LaneSummary, RunDescriptor};
 #[cfg(any(test, fuzzing))]
 pub(crate) use runs::{LANES, RUNS};
 pub(crate) use runs::{LaneRow, decode_run, encode_run};
 pub(crate) use stream::{StreamDocument, StreamHeader, StreamReader, StreamWriter};
-#[cfg(any(test, fuzzing))]
-pub(crate) use tombstones::DEAD;
-pub(crate) use tombstones::{CHUNK_DOCUMENTS, DeadChunk};

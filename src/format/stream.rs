@@ -7,8 +7,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, Result};
 #[cfg(any(test, fuzzing))]
-use crate::format::rows::encode_body;
-use crate::format::rows::{RowHead, Shape, decode_body};
+use crate::format::document_row::encode_body;
+use crate::format::document_row::{RowHead, Shape, decode_body};
 #[cfg(any(test, fuzzing))]
 use crate::invariant::OrBug;
 use crate::schema::Schema;

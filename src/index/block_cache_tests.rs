@@ -5,7 +5,7 @@ use redb::WriteTransaction;
 
 use super::*;
 use crate::format::{LaneSummary, NearCodes};
-use crate::index::probe::{FirstBlock, probe_lane_while};
+use crate::index::lane_probe::{FirstBlock, probe_lane_while};
 use crate::index::run::ProbeCost;
 use crate::index::run_cache::BlockSources;
 use crate::index::segment::{CodeRange, ProbeControl};
@@ -57,7 +57,7 @@ impl<'t> Lane<'t> {
         let sources = BlockSources::memory(cache);
         let first = FirstBlock::find_all(sources, &[Some((lane, range.low_code))]).unwrap();
         let first = first.into_iter().next().unwrap();
-        let cost = probe_lane_while((lane, first), open, sources, range, &mut |posting| {
+        let cost = probe_lane_while(lane, first, open, sources, range, &mut |posting| {
             found.push(posting);
             Ok(ProbeControl::GoOn)
         });

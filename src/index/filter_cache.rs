@@ -44,7 +44,7 @@ impl FilterOf {
     }
 
     /// Returns the piece that tells about codes; `None` if they are in several buckets.
-    pub(crate) fn piece(&self, (low_code, high_code): (u64, u64)) -> Option<RunRow> {
+    pub(crate) fn piece(&self, low_code: u64, high_code: u64) -> Option<RunRow> {
         let bucket = self.bucket(low_code, high_code)?;
         let number = self.shape.piece(bucket);
         Some(RunRow::piece((self.run, self.lane), number))
@@ -208,8 +208,15 @@ impl FilterReader<'_> {
     ///
     /// # Errors
     /// Those of [`FilterPiece::probe`].
-    pub(crate) fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<FilterVerdict> {
-        let mut question = [self.of_run(filter.run).question(filter, codes)];
+    pub(crate) fn ask(
+        &self,
+        filter: &FilterOf,
+        low_code: u64,
+        high_code: u64,
+    ) -> Result<FilterVerdict> {
+        let mut question = [self
+            .of_run(filter.run)
+            .question(filter, low_code, high_code)];
         FilterQuestion::decide_all(&mut question)?;
         let [question] = question;
         question.verdict()
@@ -223,7 +230,8 @@ impl<'r> RunFilters<'r> {
     pub(crate) fn question(
         self,
         filter: &FilterOf,
-        (low_code, high_code): (u64, u64),
+        low_code: u64,
+        high_code: u64,
     ) -> FilterQuestion<'r> {
         let Some(bucket) = filter.bucket(low_code, high_code) else {
             // They are in several buckets, and it may hold any of these.
@@ -439,7 +447,7 @@ mod tests {
         let slots = slot_bytes(1_000);
         let twenty = slots + 20 * piece_bytes(&piece(0).1);
         let cache = FilterCache::new(twenty);
-        let ask = |run, code| cache.reader().ask(&filter(run), (code, code)).unwrap();
+        let ask = |run, code| cache.reader().ask(&filter(run), code, code).unwrap();
         for number in 0..1_000 {
             let (code, piece) = piece(number);
             assert_eq!(ask(7, code), FilterVerdict::NotHeld);
@@ -451,7 +459,7 @@ mod tests {
         }
         let held = (0..1_000).filter(|number| ask(7, piece(*number).0) != FilterVerdict::NotHeld);
         assert_eq!(held.count(), 20);
-        let of_several_buckets = cache.reader().ask(&filter(7), (0, u64::MAX)).unwrap();
+        let of_several_buckets = cache.reader().ask(&filter(7), 0, u64::MAX).unwrap();
         assert_eq!(of_several_buckets, FilterVerdict::MayHold);
         cache.retain_runs(|run| run == 7);
         assert_eq!(cache.size_bytes(), twenty);
@@ -475,14 +483,18 @@ mod tests {
             _ => (piece(number).0, piece(number).0),
         };
         let reader = cache.reader();
-        let question = |number| reader.of_run(7).question(&filter(7), codes(number));
+        let question = |number| {
+            let (low, high) = codes(number);
+            reader.of_run(7).question(&filter(7), low, high)
+        };
         let mut questions: Vec<FilterQuestion<'_>> = (0..1_000).map(question).collect();
         assert!(questions.len() > 2 * ASKED_TOGETHER);
         FilterQuestion::decide_all(&mut questions).unwrap();
         let mut counts = [0; 3];
         for (number, question) in (0..).zip(questions) {
             let verdict = question.verdict().unwrap();
-            assert_eq!(verdict, reader.ask(&filter(7), codes(number)).unwrap());
+            let (low, high) = codes(number);
+            assert_eq!(verdict, reader.ask(&filter(7), low, high).unwrap());
             counts[verdict as usize] += 1;
         }
         assert!(counts.iter().all(|count| *count > 50), "{counts:?}");
@@ -495,7 +507,7 @@ mod tests {
         let cache = FilterCache::new(0);
         let (code, piece) = piece(5);
         cache.keep((1, 1, 5), SHAPE, piece);
-        let asked = cache.reader().ask(&filter(1), (code, code)).unwrap();
+        let asked = cache.reader().ask(&filter(1), code, code).unwrap();
         assert_eq!((cache.size_bytes(), asked), (0, FilterVerdict::NotHeld));
     }
 }

@@ -3,7 +3,7 @@
 use crate::engine::{EngineResult, Table};
 use crate::error::{Error, Result};
 use crate::format::{FilterKey, FilterPiece, FilterShape, Posting, filter_key};
-use crate::index::rows::RowBuffer;
+use crate::index::row_buffer::RowBuffer;
 use crate::lanes::BucketBits;
 
 /// A table of pieces of filters, open for writing.

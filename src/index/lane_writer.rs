@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::format::{BLOCK_POSTINGS, BlockKey, FilterKey, LaneSummary, Posting, encode_if};
 use crate::index::filter_writer::{FilterPacker, FilterPlan};
 use crate::index::k_way::SliceMerger;
-use crate::index::probe::probe_lane;
-use crate::index::rows::RowBuffer;
+use crate::index::lane_probe::probe_lane;
+use crate::index::row_buffer::RowBuffer;
 use crate::index::run::{LaneRef, RunTables, place};
 use crate::invariant::{OrBug, invariant};
 

@@ -7,7 +7,7 @@ use super::*;
 use crate::engine::{FILTERS as FILTER_TABLE, RedbFile};
 use crate::format::{FilterShape, LaneSummary};
 use crate::index::filter_cache::FilterOf;
-use crate::index::probe::{FirstBlock, probe_lane_while};
+use crate::index::lane_probe::{FirstBlock, probe_lane_while};
 use crate::index::run::ProbeCost;
 use crate::index::run_cache::RunCache;
 use crate::index::segment::{CodeRange, ProbeControl};
@@ -83,7 +83,7 @@ impl File {
                 found.push(posting);
                 Ok(ProbeControl::GoOn)
             };
-            cost.add(probe_lane_while((lane_ref, first), open, sources, &range, visit).unwrap());
+            cost.add(probe_lane_while(lane_ref, first, open, sources, &range, visit).unwrap());
             assert_eq!(found, in_range(&lane.postings, code..=code));
         }
         (cost, opened.get())
@@ -189,9 +189,8 @@ fn pieces_of_filters_are_read_at_their_places() {
             opened.set(true);
             Ok(&table)
         };
-        let codes = (code, code);
         let memory = &file.memory;
-        let answer = memory.read_filter(open, Some(file.finder()), &filter, codes);
+        let answer = memory.read_filter(open, Some(file.finder()), &filter, code, code);
         (answer.unwrap(), opened.get())
     };
     for run in [3, 4] {

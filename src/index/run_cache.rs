@@ -146,7 +146,8 @@ impl RunCache {
         open: impl FnOnce() -> Result<&'t T>,
         finder: Option<&PageFinder>,
         filter: &FilterOf,
-        (low_code, high_code): (u64, u64),
+        low_code: u64,
+        high_code: u64,
     ) -> Result<bool> {
         let Some(bucket) = filter.bucket(low_code, high_code) else {
             return Ok(true);

@@ -6,7 +6,7 @@ use super::*;
 use crate::error::Error;
 use crate::format::{LaneSummary, NearCodes, split_block_key};
 use crate::index::block_cache::BlockCache;
-use crate::index::probe::probe_lane;
+use crate::index::lane_probe::probe_lane;
 use crate::index::run::{RunBlocks, is_of};
 use crate::index::testing::{Random, TABLE, database, in_range, lane_ref, posting, rows, write};
 use crate::sample::one_in;

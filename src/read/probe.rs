@@ -129,8 +129,9 @@ pub(crate) trait RunReader {
             is_found = true;
             visit(read.index, posting)
         };
-        let of = (read.lane.in_table(self.table()), first);
-        let of_lane = probe_lane_while(of, || self.blocks(), self.sources(), range, visit)?;
+        let lane = read.lane.in_table(self.table());
+        let of_lane =
+            probe_lane_while(lane, first, || self.blocks(), self.sources(), range, visit)?;
         cost.add(of_lane);
         if read.is_unasked {
             self.context().cache.pass_rate().note(is_found);
@@ -208,13 +209,13 @@ pub(crate) trait RunReader {
     fn ask(&self, lane: &RunLane<'_>, low: u64, high: u64) -> Result<bool> {
         let cache = &self.context().cache;
         let filter = &lane.filter().or_bug("a filter that was asked")?;
-        match cache.filters().ask(filter, (low, high))? {
+        match cache.filters().ask(filter, low, high)? {
             FilterVerdict::RuledOut => return Ok(false),
             FilterVerdict::MayHold => return Ok(true),
             FilterVerdict::NotHeld => {}
         }
         // The lock is free while the file is read: other threads go on with what is in memory.
-        let may_hold = cache.read_filter(|| self.filters(), self.finder(), filter, (low, high))?;
+        let may_hold = cache.read_filter(|| self.filters(), self.finder(), filter, low, high)?;
         cache.pass_rate().note(may_hold);
         Ok(may_hold)
     }
@@ -238,7 +239,7 @@ pub(crate) trait RunReader {
             } else {
                 let range = at(ranges, read.index)?;
                 let filter = read.lane.filter().or_bug("a filter that was not held")?;
-                pieces.extend(filter.piece((range.low_code, range.high_code)));
+                pieces.extend(filter.piece(range.low_code, range.high_code));
             }
         }
         // All pages are asked for before the first is needed: a disk reads them side by side.
@@ -323,7 +324,7 @@ impl<'r> RunLane<'r> {
             .filter()
             .filter(|_| !self.run.is_growing(self.summary.lane))
         {
-            Some(filter) => filters.question(&filter, (low, high)),
+            Some(filter) => filters.question(&filter, low, high),
             None => FilterQuestion::Decided(FilterVerdict::MayHold),
         }
     }

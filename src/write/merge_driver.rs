@@ -271,7 +271,7 @@ impl Writer {
             .iter()
             .filter_map(|input| Some((input.run, *input.lane(lane)?)));
         let buckets = lanes.bucket_bits(lane);
-        let mut merge = LaneMerge::new(&tables, buckets, lane_inputs, (run, *summary))?;
+        let mut merge = LaneMerge::new(&tables, buckets, lane_inputs, run, *summary)?;
         let options = &self.store.context.options;
         let budget = MergeBudget {
             postings,

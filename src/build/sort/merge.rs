@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use crate::build::sort::batch::{Column, SortBatch};
+use crate::build::sort::sort_batch::{Column, SortBatch};
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::format::Posting;

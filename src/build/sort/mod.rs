@@ -1,10 +1,10 @@
 //! The external sort of postings.
 
-mod batch;
 mod merge;
+mod sort_batch;
 mod sorting;
 mod spill;
 
-pub(crate) use batch::Layout;
 pub(crate) use merge::{LaneChunks, merge_lanes};
+pub(crate) use sort_batch::Layout;
 pub(crate) use sorting::{MemoryPlan, Sorter, code_bits};

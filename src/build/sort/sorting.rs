@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use crate::build::sort::batch::{Column, Layout, MAX_DOCUMENTS, SortBatch, SortLimits};
 use crate::build::sort::merge::Sorted;
+use crate::build::sort::sort_batch::{Column, Layout, MAX_DOCUMENTS, SortBatch, SortLimits};
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::invariant::{OrBug, invariant};

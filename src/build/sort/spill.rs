@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::build::sort::batch::{Column, Layout};
+use crate::build::sort::sort_batch::{Column, Layout};
 use crate::engine::TemporaryFile;
 use crate::error::{Error, Result};
 use crate::format::Posting;
@@ -160,7 +160,7 @@ impl SpillFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::sort::batch::{SortBatch, SortLimits};
+    use crate::build::sort::sort_batch::{SortBatch, SortLimits};
     use crate::lanes::LaneCode;
 
     fn sorted_batch(documents: u64) -> SortBatch {

@@ -54,7 +54,8 @@ impl LaneMerge {
         tables: &RunTables<'_>,
         buckets: BucketBits,
         inputs: impl IntoIterator<Item = (u32, LaneSummary)>,
-        (output_run, output): (u32, LaneSummary),
+        output_run: u32,
+        output: LaneSummary,
     ) -> Result<Self> {
         let filter = output.filter.map(|shape| FilterPlan { shape, buckets });
         let inputs: Vec<(u32, LaneSummary)> = inputs.into_iter().collect();

@@ -6,10 +6,10 @@ use super::*;
 use crate::format::{BlockKey, FilterShape};
 use crate::index::filter_cache::FilterOf;
 use crate::index::lane_iter::lane_iter;
+use crate::index::lane_probe::probe_lane;
 use crate::index::lane_writer::write_lane;
 use crate::index::merge::lane_source::{InputBlock, LaneSource};
 use crate::index::merge::pipeline::MergeBudget;
-use crate::index::probe::probe_lane;
 use crate::index::run_cache::RunCache;
 use crate::index::testing::{
     BUCKETS, NAME, Random, TABLE, database, lane_ref, pieces, posting, rows, tables, write,
@@ -72,7 +72,7 @@ fn written_at_once(
 }
 
 fn merge_of(tables: &RunTables<'_>, inputs: &Inputs, run: u32, output: LaneSummary) -> LaneMerge {
-    LaneMerge::new(tables, BUCKETS, inputs.iter().copied(), (run, output)).unwrap()
+    LaneMerge::new(tables, BUCKETS, inputs.iter().copied(), run, output).unwrap()
 }
 
 /// A step of so many blocks.
@@ -267,7 +267,7 @@ fn probes_find_everything_while_runs_are_merged() {
             // Nothing stays in this cache: the pieces themselves are asked.
             let cache = RunCache::new(0, 0);
             let filter = filter_of(run, shape);
-            let held = cache.read_filter(|| Ok(&tables.filters), None, &filter, (code, code));
+            let held = cache.read_filter(|| Ok(&tables.filters), None, &filter, code, code);
             if !held.unwrap() {
                 return;
             }
@@ -302,11 +302,11 @@ fn probes_find_everything_while_runs_are_merged() {
     let tables = tables(&transaction);
     let cache = RunCache::new(1 << 20, 1 << 20);
     for expected in &all {
-        let codes = (expected.code, expected.code);
+        let code = expected.code;
         let filter = filter_of(77, summary.filter.unwrap());
         assert!(
             cache
-                .read_filter(|| Ok(&tables.filters), None, &filter, codes)
+                .read_filter(|| Ok(&tables.filters), None, &filter, code, code)
                 .unwrap()
         );
     }

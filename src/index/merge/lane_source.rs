@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::{BlockKey, LaneSummary, Posting, block_key, claimed_postings, split_block_key};
 use crate::index::filter_writer::remove_pieces;
 use crate::index::lane_writer::Packed;
-use crate::index::rows::RowBuffer;
+use crate::index::row_buffer::RowBuffer;
 use crate::index::run::{RunTables, lane_bounds, missing, place};
 use crate::invariant::{OrBug, at_mut, invariant};
 use crate::lanes::BucketBits;

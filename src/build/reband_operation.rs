@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::build::bulk_options::BulkOptions;
 use crate::build::estimate::{BuildEstimate, estimate_reband};
 use crate::build::lane_postings::{LaneWritten, write_lanes};
-use crate::build::options::BulkOptions;
 use crate::build::reband_store::RebandStore;
 use crate::build::sort::Sorter;
 use crate::error::Result;

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::checksum;
-use crate::format::kept::{self, PackedHashes, PackedPositions};
+use crate::format::kept_hashes::{self, PackedHashes, PackedPositions};
 use crate::invariant::OrBug;
 use crate::lanes::hash_key;
 use crate::sketch::{KeptHashes, KeptShingle, RecipeMark, Signature, ValueLayout};
@@ -213,10 +213,10 @@ pub(super) fn encode_body(
         fingerprint.append_le_bytes(&mut bytes);
     }
     if let Some(hashes) = signature.kept_hashes() {
-        kept::encode(hashes, &mut bytes)?;
+        kept_hashes::encode(hashes, &mut bytes)?;
     }
     if shape.has_positions {
-        kept::encode_positions(signature.kept_shingles(), &mut bytes)?;
+        kept_hashes::encode_positions(signature.kept_shingles(), &mut bytes)?;
     }
     Ok(bytes)
 }

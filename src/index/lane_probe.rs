@@ -71,7 +71,8 @@ impl FirstBlock {
 /// As [`probe_lane`], and those of `open`.
 #[inline]
 pub(crate) fn probe_lane_while<'t, T: ReadableTable<Key, Value> + 't>(
-    (lane, first): (LaneRef<'_>, FirstBlock),
+    lane: LaneRef<'_>,
+    first: FirstBlock,
     open: impl Fn() -> Result<&'t T>,
     sources: BlockSources<'_>,
     range: &CodeRange,
@@ -132,5 +133,5 @@ where
 }
 
 #[cfg(test)]
-#[path = "probe_tests.rs"]
+#[path = "lane_probe_tests.rs"]
 mod tests;
