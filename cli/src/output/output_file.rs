@@ -3,15 +3,24 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::destination::{Destination, failed};
+use super::destination::Destination;
+#[cfg(feature = "tables")]
+use super::destination::failed;
 use crate::bug::bug;
-use crate::failure::{Failure, Result};
-use resemblance_corpus::{AddedColumn, CorpusRecord, CorpusSource, TableError, TableWriter};
+#[cfg(feature = "tables")]
+use crate::failure::Failure;
+use crate::failure::Result;
+#[cfg(not(feature = "tables"))]
+use resemblance_corpus::CorpusError;
+use resemblance_corpus::{AddedColumn, CorpusRecord, CorpusSource};
+#[cfg(feature = "tables")]
+use resemblance_corpus::{TableError, TableWriter};
 
 /// An output that is a file, or standard output.
 pub(super) struct OutputFile {
     /// Of a table until its first source is known, and of lines.
     lines: Option<Destination>,
+    #[cfg(feature = "tables")]
     table: Option<TableWriter<Destination>>,
     has_header: bool,
     /// In messages.
@@ -23,6 +32,7 @@ impl OutputFile {
         Self {
             path: destination.path.clone(),
             lines: Some(destination),
+            #[cfg(feature = "tables")]
             table: None,
             has_header: false,
         }
@@ -47,8 +57,20 @@ impl OutputFile {
         self.lines()?.record(record)
     }
 
+    #[cfg(not(feature = "tables"))]
+    pub(super) fn table(
+        &mut self,
+        source: &CorpusSource,
+        _: u64,
+        _: Option<&Arc<Vec<AddedColumn>>>,
+        _: impl FnMut(u64) -> Result<bool>,
+    ) -> Result<()> {
+        Err(CorpusError::requires(&source.name(), source.kind.name(), "tables").into())
+    }
+
     /// Writes the rows of a table for which `is_kept` returns true, by their numbers from 0, with more columns if
     /// there are any; `first` is the number of the first row in the corpus.
+    #[cfg(feature = "tables")]
     pub(super) fn table(
         &mut self,
         source: &CorpusSource,
@@ -84,6 +106,7 @@ impl OutputFile {
 
     /// Completes the file and gives it its name.
     pub(super) fn finish(self) -> Result<()> {
+        #[cfg(feature = "tables")]
         if let Some(table) = self.table {
             let finished = table.finish().map_err(|e| failed(&self.path, &e))?;
             return finished.finish();

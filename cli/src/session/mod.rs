@@ -28,9 +28,9 @@ mod weighing;
 pub(crate) use bit_list::BitList;
 pub(crate) use building::{Building, StoreBuilding, bulk_options, deduplicator};
 pub(crate) use context::Context;
-pub(crate) use copying::{
-    CopiedRecords, copy_records, corpus_changed, must_be_same, spool_sources,
-};
+#[cfg(feature = "sqlite")]
+pub(crate) use copying::corpus_changed;
+pub(crate) use copying::{CopiedRecords, copy_records, must_be_same, spool_sources};
 pub(crate) use filling::fill;
 pub(crate) use interrupt::Interrupt;
 pub(crate) use joins::{

@@ -8,7 +8,10 @@ use clap::Args;
 use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{Document, DocumentId, Error, Novelty, Revision, Store, WriteTransaction};
 
+#[cfg(feature = "sqlite")]
 use super::add_verdicts::AdditionVerdicts;
+#[cfg(not(feature = "sqlite"))]
+use super::verdicts::NoVerdicts as AdditionVerdicts;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, StoredOptions, VerifyOptions};
 use crate::session::{

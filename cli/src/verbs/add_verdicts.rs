@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use resemblance::{Novelty, Snapshot, Store};
 
-use crate::failure::{Failure, Result};
+use super::verdicts::only_database;
+use crate::failure::Result;
 use crate::output::{Survivor, SurvivorPlace};
 use crate::session::Context;
-use resemblance_corpus::{Corpus, SourceKind, Verdict, VerdictLog, WaitingDocument};
+use resemblance_corpus::{Corpus, Verdict, VerdictLog, WaitingDocument};
 
 /// How it is known that a document is in the store, where its key told.
 const BY_KEY: &str = "key";
@@ -30,15 +31,8 @@ impl AdditionVerdicts {
         corpus: &mut Corpus,
         store: &Store,
     ) -> Result<Self> {
-        let [source] = corpus.sources.as_slice() else {
-            return Err(Failure::usage("--verdicts takes one SQLite database"));
-        };
+        let source = only_database(corpus)?;
         let shown = source.name().display().to_string();
-        if source.kind != SourceKind::Sqlite {
-            let kind = source.kind.name();
-            let usage = format!("--verdicts is for SQLite databases; {shown} is {kind}");
-            return Err(Failure::usage(usage));
-        }
         let mut log = VerdictLog::open(source, &corpus.settings, name)?;
         if let Some(kept) = log.waiting()?
             && has_all(&store.snapshot()?, &kept)?

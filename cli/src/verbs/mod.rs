@@ -1,6 +1,7 @@
 //! The verbs: one file each, with its arguments and a function of its name. No verb knows another.
 
 mod add;
+#[cfg(feature = "sqlite")]
 mod add_verdicts;
 mod backup;
 mod build;
@@ -29,6 +30,7 @@ mod report;
 mod stats;
 mod touch;
 mod tune;
+mod verdicts;
 
 pub(crate) use add::{AddArguments, add};
 pub(crate) use backup::{BackupArguments, backup};

@@ -268,7 +268,7 @@ fn a_build_without_sqlite_says_which_one_reads_it() {
     for corpus in ["in/c.any", "in"] {
         folder.run(&["pairs", corpus]).expect(3).says(&[
             "SQLite",
-            "does not read",
+            "requires the feature `sqlite`",
             "--features sqlite",
         ]);
     }

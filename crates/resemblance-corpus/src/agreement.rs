@@ -11,7 +11,7 @@ use super::reader::CorpusRecords;
 use super::record::CorpusRecord;
 use super::settings::SourceKind;
 use super::source::CorpusSource;
-use super::sqlite;
+#[cfg(feature = "tables")]
 use super::tables::{TableColumns, TableFile};
 
 /// Why the sources cannot go into one file: they do if all are of one kind, and tables among them have the
@@ -34,12 +34,11 @@ pub fn not_for_one_file(corpus: &Corpus) -> Result<Option<String>, CorpusError> 
             return Ok(Some(apart(first, other, &format!("are {kinds}"))));
         }
     }
-    if first.kind.is_columnar() {
-        same_tables(corpus)
-    } else if matches!(first.kind, SourceKind::Csv | SourceKind::Tsv) {
-        same_headers(corpus)
-    } else {
-        Ok(None)
+    match first.kind {
+        #[cfg(feature = "tables")]
+        SourceKind::Parquet | SourceKind::Arrow => same_tables(corpus),
+        SourceKind::Csv | SourceKind::Tsv => same_headers(corpus),
+        _ => Ok(None),
     }
 }
 
@@ -62,18 +61,22 @@ pub fn not_for_more_columns(
                     "{shown} is one text, which has no fields: only JSON Lines and tables can get more"
                 )));
             }
+            #[cfg(feature = "tables")]
             SourceKind::Parquet | SourceKind::Arrow => {
                 let columns = TableColumns::of(&TableFile::open(source)?)?;
                 let found = names.iter().find(|name| columns.has(name));
                 found.map(|name| taken(name))
             }
+            #[cfg(feature = "sqlite")]
             SourceKind::Sqlite => {
-                let columns = sqlite::column_names(source, &corpus.settings)?;
-                let found = names.iter();
-                let mut found = found.filter(|name| columns.iter().any(|column| column == *name));
+                let columns = super::sqlite::column_names(source, &corpus.settings)?;
+                let mut found = names
+                    .iter()
+                    .filter(|name| columns.iter().any(|column| column == *name));
                 found.next().map(|name| taken(name))
             }
-            SourceKind::Lines | SourceKind::Csv | SourceKind::Tsv => {
+            // What this build does not read is an error as it is opened.
+            _ => {
                 let (records, first) = first_record(corpus, source)?;
                 match records.header(0).and_then(|header| header.names.clone()) {
                     Some(header) => {
@@ -82,9 +85,11 @@ pub fn not_for_more_columns(
                     }
                     None => {
                         // What is wrong with it otherwise is told when it is read.
-                        let json = first.as_ref().map(|record| line::utf8(&record.bytes));
-                        let json = json.and_then(Result::ok);
-                        let json = json.filter(|json| line_must_not_have(json, &[]).is_ok());
+                        let json = first
+                            .as_ref()
+                            .map(|record| line::utf8(&record.bytes))
+                            .and_then(Result::ok)
+                            .filter(|json| line_must_not_have(json, &[]).is_ok());
                         json.and_then(|json| line_must_not_have(json, names).err())
                     }
                 }
@@ -109,6 +114,7 @@ fn at_hand(corpus: &Corpus) -> impl Iterator<Item = &CorpusSource> {
     sources.filter(|source| source.problem.is_none() && source.is_rereadable())
 }
 
+#[cfg(feature = "tables")]
 fn same_tables(corpus: &Corpus) -> Result<Option<String>, CorpusError> {
     let mut first: Option<(&CorpusSource, TableColumns)> = None;
     for source in at_hand(corpus) {

@@ -47,11 +47,11 @@ pub(crate) fn matching(argument: &Path, missing: io::Error) -> Result<Vec<PathBu
     if missing.kind() != io::ErrorKind::NotFound || !is_pattern(argument) {
         return Err(CorpusError::open(argument, missing));
     }
-    let Ok(glob) = GlobBuilder::new(text).literal_separator(true).build() else {
+    let Ok(pattern) = GlobBuilder::new(text).literal_separator(true).build() else {
         // A name that is no pattern either.
         return Err(CorpusError::open(argument, missing));
     };
-    let glob = glob.compile_matcher();
+    let glob = pattern.compile_matcher();
     let root: PathBuf = argument
         .components()
         .take_while(|part| !is_pattern(part.as_ref()))

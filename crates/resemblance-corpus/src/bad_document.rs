@@ -31,6 +31,16 @@ impl BadDocument {
         bad.with_advice("--max-line SIZE sets the limit")
     }
 
+    /// Refuses what a feature reads that is not part of this build.
+    pub(crate) fn requires(what: &str, feature: &str) -> Self {
+        let bad = Self::new(format!(
+            "{what} requires the feature `{feature}`, which is not part of this build"
+        ));
+        bad.with_advice(format!(
+            "cargo install --path cli --features {feature} builds it in"
+        ))
+    }
+
     /// A link that leads to no file.
     pub(crate) fn of_link(error: &io::Error) -> Self {
         let reason = match error.kind() {

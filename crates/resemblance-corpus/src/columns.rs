@@ -14,8 +14,11 @@ pub(crate) fn must_be_there(
 ) -> Result<(), BadDocument> {
     let is_there = |name: &str| names.iter().any(|known| known == name);
     let rule = &settings.content;
-    let texts = settings.text_fields.iter();
-    let texts: Vec<_> = texts.filter(|_| rule.takes_texts).collect();
+    let texts: Vec<_> = settings
+        .text_fields
+        .iter()
+        .filter(|_| rule.takes_texts)
+        .collect();
     let has_text = texts.iter().any(|path| is_there(path.name()));
     if !has_text && !rule.fields().iter().any(|name| is_there(name)) {
         return Err(match texts.first() {
@@ -31,8 +34,10 @@ pub(crate) fn must_be_there(
         });
     }
     let id = settings.id.field().filter(|_| settings.id.is_required());
-    let stamp = settings.stamp_field.as_ref();
-    let stamp = stamp.filter(|_| settings.needs_stamp);
+    let stamp = settings
+        .stamp_field
+        .as_ref()
+        .filter(|_| settings.needs_stamp);
     for (path, option) in [(id, "--id"), (stamp, "--stamp-field")] {
         if let Some(path) = path.filter(|path| !is_there(path.name())) {
             return Err(missing(path.name(), names, option));

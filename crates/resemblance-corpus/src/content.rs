@@ -303,8 +303,9 @@ fn parse_integers(name: &str, value: &RawValue, max: u64) -> Result<Vec<u64>, Ba
 }
 
 fn parse_weight(place: impl fmt::Display, value: &RawValue) -> Result<f64, BadDocument> {
-    let weight = serde_json::from_str(value.get()).ok();
-    let weight = weight.filter(|weight| (0.0..=MAX_WEIGHT).contains(weight));
+    let weight = serde_json::from_str(value.get())
+        .ok()
+        .filter(|weight| (0.0..=MAX_WEIGHT).contains(weight));
     weight.ok_or_else(|| {
         let shown: String = value.get().chars().take(40).collect();
         let expected = "numbers from 0 to 65,536";
@@ -334,8 +335,9 @@ fn parse_weight_object(value: &RawValue) -> Result<Vec<(u64, f64)>, BadDocument>
         return Err(wrong("weights", fields::kind(value), expected));
     }
     let mut json = serde_json::Deserializer::from_str(value.get());
-    let found = json.deserialize_map(NamedWeights);
-    let found = found.map_err(|e| wrong("weights", format!("no JSON ({e})"), expected))?;
+    let found = json
+        .deserialize_map(NamedWeights)
+        .map_err(|e| wrong("weights", format!("no JSON ({e})"), expected))?;
     let weigh = |(name, value): &(Cow<'_, str>, &RawValue)| {
         Ok((
             feature_hash(name.as_bytes()),
@@ -369,8 +371,8 @@ impl<'de> Visitor<'de> for NamedWeights {
 fn parse_signature(rule: &ContentRule, value: &RawValue) -> Result<Content<'static>, BadDocument> {
     let (minhash, simhash) = match value.get().as_bytes() {
         [b'{', ..] => {
-            let found = fields::find(value.get(), &["minhash", "simhash"]);
-            let found = found.map_err(|e| wrong("signature", format!("no JSON ({e})"), "JSON"))?;
+            let found = fields::find(value.get(), &["minhash", "simhash"])
+                .map_err(|e| wrong("signature", format!("no JSON ({e})"), "JSON"))?;
             match found[..] {
                 [minhash, simhash] => (minhash, simhash),
                 _ => (None, None),

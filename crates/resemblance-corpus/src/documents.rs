@@ -16,6 +16,7 @@ use super::folder::{self, path_bytes};
 use super::form;
 use super::line;
 use super::record::{CorpusDocument, CorpusRecord};
+#[cfg(feature = "remote")]
 use super::remote;
 use super::settings::{CorpusSettings, IdRule, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
@@ -62,6 +63,15 @@ impl Corpus {
                     sources.extend(listed);
                 }
                 Ok(_) => sources.push(named_file(argument, &settings)?),
+                #[cfg(not(feature = "remote"))]
+                Err(_) if argument::is_remote(argument) => {
+                    return Err(CorpusError::Io(format!(
+                        "{} requires the feature `remote`, which is not part of this build; cargo install --path cli \
+                         --features remote builds it in",
+                        argument.display()
+                    )));
+                }
+                #[cfg(feature = "remote")]
                 Err(_) if argument::is_remote(argument) => {
                     let mut listed = remote::list(argument, &settings)?;
                     notes.extend(pass_over_texts(argument, &mut listed, &settings));
@@ -260,8 +270,10 @@ fn pass_over_texts(
     sources.retain(|source| source.kind != SourceKind::Text || source.problem.is_some());
     let left_out = all - sources.len();
     (left_out > 0).then(|| {
-        let root = root.display();
-        format!("files beside the tables of {root}: {left_out}; they are not read")
+        format!(
+            "files beside the tables of {}: {left_out}; they are not read",
+            root.display()
+        )
     })
 }
 

@@ -20,10 +20,7 @@ pub enum CorpusError {
 pub(crate) struct RemoteError(String);
 
 impl RemoteError {
-    #[cfg_attr(
-        not(feature = "remote"),
-        expect(dead_code, reason = "nothing is read from elsewhere")
-    )]
+    #[cfg(feature = "remote")]
     pub(crate) fn new(message: String) -> Self {
         Self(message)
     }
@@ -50,6 +47,15 @@ impl CorpusError {
             io::ErrorKind::NotFound => Self::Io(format!("{path} does not exist")),
             _ => Self::Io(format!("cannot read {path}: {error}")),
         }
+    }
+
+    /// Refuses a file that a feature reads which is not part of this build.
+    pub fn requires(path: &Path, kind: &str, feature: &str) -> Self {
+        Self::Bad(format!(
+            "{}: {kind} requires the feature `{feature}`, which is not part of this build; cargo install --path cli \
+             --features {feature} builds it in",
+            path.display()
+        ))
     }
 
     /// A table that is not read from its beginning to its end, where there is only a pipe.

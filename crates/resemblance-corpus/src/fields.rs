@@ -246,8 +246,11 @@ mod tests {
     #[test]
     fn nested_fields_are_found_and_dots_in_names_come_first() {
         let json = r#"{"a.b": 1, "a": {"b": 2, "c": {"d": 3}}, "e": [4], "f": "x"}"#;
-        let found = find(json, &["a.b", "a.c.d", "a.c", "e.0", "f", "g.h"]).unwrap();
-        let found: Vec<_> = found.iter().map(|value| value.map(RawValue::get)).collect();
+        let found: Vec<_> = find(json, &["a.b", "a.c.d", "a.c", "e.0", "f", "g.h"])
+            .unwrap()
+            .iter()
+            .map(|value| value.map(RawValue::get))
+            .collect();
         assert_eq!(
             found,
             [

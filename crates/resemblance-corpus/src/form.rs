@@ -38,8 +38,8 @@ pub(crate) fn look_into(
 ) -> Result<Result<SourceKind, BadDocument>, CorpusError> {
     let (compression, mut input) = input::decode(file, path, settings)?;
     let is_compressed = compression != Compression::None;
-    let start = FileStart::read(&mut input);
-    let start = start.map_err(|e| CorpusError::read(path, is_compressed, &e))?;
+    let start =
+        FileStart::read(&mut input).map_err(|e| CorpusError::read(path, is_compressed, &e))?;
     Ok(start.kind(path, settings, true))
 }
 
@@ -208,21 +208,20 @@ pub fn named_kind(name: &Path) -> Option<SourceKind> {
     }
 }
 
-/// An error if this build of the tool does not read such files.
-fn readable(kind: SourceKind) -> Result<SourceKind, BadDocument> {
-    let (feature, is_built) = match kind {
-        SourceKind::Parquet | SourceKind::Arrow => ("tables", cfg!(feature = "tables")),
-        SourceKind::Sqlite => ("sqlite", cfg!(feature = "sqlite")),
-        SourceKind::Lines | SourceKind::Text | SourceKind::Csv | SourceKind::Tsv => {
-            return Ok(kind);
-        }
-    };
-    if is_built {
-        return Ok(kind);
+/// Returns the feature that reads such files, if it is not part of this build.
+pub(crate) fn missing_feature(kind: SourceKind) -> Option<&'static str> {
+    match kind {
+        SourceKind::Parquet | SourceKind::Arrow if !cfg!(feature = "tables") => Some("tables"),
+        SourceKind::Sqlite if !cfg!(feature = "sqlite") => Some("sqlite"),
+        _ => None,
     }
-    let bad = BadDocument::new(format!("{}, which this build does not read", kind.name()));
-    let advice = format!("cargo install --path cli --features {feature} makes one that does");
-    Err(bad.with_advice(advice))
+}
+
+fn readable(kind: SourceKind) -> Result<SourceKind, BadDocument> {
+    match missing_feature(kind) {
+        Some(feature) => Err(BadDocument::requires(kind.name(), feature)),
+        None => Ok(kind),
+    }
 }
 
 /// The bytes without a byte order mark at their start.
@@ -260,8 +259,11 @@ fn json_array() -> BadDocument {
 
 /// The name without the end that tells the compression, in lower case.
 fn plain_name(name: &Path) -> String {
-    let name = name.file_name().unwrap_or(name.as_os_str());
-    let name = name.to_string_lossy().to_lowercase();
+    let name = name
+        .file_name()
+        .unwrap_or(name.as_os_str())
+        .to_string_lossy()
+        .to_lowercase();
     let mut ends = COMPRESSED_NAMES.iter();
     match ends.find_map(|end| name.strip_suffix(end)) {
         Some(plain) => plain.to_owned(),

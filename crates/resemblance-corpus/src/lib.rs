@@ -6,6 +6,7 @@ mod bad_document;
 mod changes;
 mod columns;
 mod content;
+mod corpus_reader;
 mod documents;
 mod error;
 mod fields;
@@ -17,26 +18,19 @@ pub mod fuzzing;
 mod html;
 mod input;
 mod line;
+mod line_source;
 mod reader;
+mod reading;
 mod record;
 #[cfg(feature = "remote")]
-mod remote;
-#[cfg(not(feature = "remote"))]
-#[path = "absent/remote.rs"]
 mod remote;
 mod separated;
 mod settings;
 mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-#[cfg(not(feature = "sqlite"))]
-#[path = "absent/sqlite.rs"]
-mod sqlite;
 mod store_file;
 #[cfg(feature = "tables")]
-mod tables;
-#[cfg(not(feature = "tables"))]
-#[path = "absent/tables.rs"]
 mod tables;
 
 pub use agreement::{not_for_more_columns, not_for_one_file};
@@ -46,6 +40,7 @@ pub use changes::{
     AddedColumn, ColumnValues, TextTrims, Verdict, WaitingDocument, header_with, record_with,
 };
 pub use content::{Content, ContentRule};
+pub use corpus_reader::{CorpusEntry, CorpusReader};
 pub use documents::Corpus;
 pub use error::CorpusError;
 pub use fields::FieldPath;
@@ -56,12 +51,15 @@ pub use input::{Compression, Encoder, read_bounded};
 pub use line::parse_time;
 pub use reader::CorpusRecords;
 pub use record::{CorpusDocument, CorpusRecord, ReadTotals, SourceTotals};
+#[cfg(feature = "remote")]
 pub use remote::RemoteObject;
 pub use separated::ColumnNames;
 pub use settings::{CorpusSettings, IdRule, SourceKind};
 pub use source::{CorpusSource, SourceOrigin};
+#[cfg(feature = "sqlite")]
 pub use sqlite::{VerdictLog, VerdictTable};
 pub use store_file::{is_store, only_store};
+#[cfg(feature = "tables")]
 pub use tables::{TableError, TableWriter};
 
 #[cfg(test)]

@@ -53,8 +53,10 @@ pub(crate) fn paths(settings: &CorpusSettings) -> Few<&str> {
         settings.payload_field.as_ref(),
         settings.score_field.as_ref(),
     ];
-    let texts = settings.text_fields.iter();
-    let texts = texts.filter(|_| settings.content.takes_texts);
+    let texts = settings
+        .text_fields
+        .iter()
+        .filter(|_| settings.content.takes_texts);
     let mut paths: Few<&str> = texts
         .chain(others.into_iter().flatten())
         .map(FieldPath::name)
@@ -106,12 +108,15 @@ pub(crate) fn parse<'a>(
         None => None,
     };
     let payload = settings.payload_field.as_ref().and_then(value);
-    let score = settings.score_field.as_ref();
-    let score = score.and_then(|path| parse_score(path, value(path)?).transpose());
+    let score = settings
+        .score_field
+        .as_ref()
+        .and_then(|path| parse_score(path, value(path)?).transpose());
     Ok(LineFields {
         key,
         content,
         stamp,
+        // A document without the field has an empty payload.
         payload: payload.map(parse_payload).transpose()?.unwrap_or_default(),
         score: score.transpose()?,
     })
@@ -147,8 +152,8 @@ fn missing(path: &FieldPath, json: &str, option: &str) -> BadDocument {
         [] => bad,
         names => {
             let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
-            let names = names.join(", ");
-            bad.with_advice(format!("its fields are {names}: name one with {option}"))
+            let listed = names.join(", ");
+            bad.with_advice(format!("its fields are {listed}: name one with {option}"))
         }
     }
 }
@@ -184,8 +189,10 @@ fn without_content(settings: &CorpusSettings, json: &str) -> BadDocument {
     match settings.text_fields.first() {
         Some(first) if rule.takes_texts => missing(first, json, "--text-field"),
         _ => {
-            let names = fields::names(json);
-            let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+            let names: Vec<_> = fields::names(json)
+                .iter()
+                .map(|name| format!("{name:?}"))
+                .collect();
             let (names, expected) = (names.join(", "), rule.expected());
             BadDocument::new(format!(
                 "found the fields {names}, expected {expected}: the schema has no rule for texts"

@@ -122,8 +122,10 @@ impl fmt::Display for ReadTotals {
             1 => format!("1 {what}"),
             _ => format!("{count} {what}s"),
         };
-        let read = SourceKind::ALL.into_iter().zip(&self.forms);
-        let read = read.filter(|(_, totals)| totals.files > 0);
+        let read = SourceKind::ALL
+            .into_iter()
+            .zip(&self.forms)
+            .filter(|(_, totals)| totals.files > 0);
         let form = |(kind, totals): (SourceKind, &FormTotals)| {
             let (files, name) = (counted(totals.files, "file"), kind.name());
             match kind {
@@ -159,4 +161,20 @@ pub struct CorpusDocument<'a> {
     pub score: Option<f64>,
     /// True if nothing with a word in it is left of the text: see [`TextTrims`](super::TextTrims).
     pub is_emptied: bool,
+}
+
+impl CorpusDocument<'_> {
+    /// Returns the same document with memory of its own.
+    #[must_use]
+    pub fn into_owned(self) -> CorpusDocument<'static> {
+        CorpusDocument {
+            key: self.key.into_owned().into(),
+            content: self.content.into_owned(),
+            payload: self.payload.into_owned().into(),
+            has_own_id: self.has_own_id,
+            stamp: self.stamp,
+            score: self.score,
+            is_emptied: self.is_emptied,
+        }
+    }
 }

@@ -179,8 +179,8 @@ fn split_at(bytes: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
 
 /// The values of a row, with or without its line end.
 fn values(row: &str, separator: u8) -> Result<Vec<Cow<'_, str>>, BadDocument> {
-    let row = row.strip_suffix('\n').unwrap_or(row);
-    let mut rest = row.strip_suffix('\r').unwrap_or(row);
+    let line = row.strip_suffix('\n').unwrap_or(row);
+    let mut rest = line.strip_suffix('\r').unwrap_or(line);
     let separator = char::from(separator);
     let mut values = Vec::new();
     loop {
@@ -311,8 +311,8 @@ mod tests {
             score_field: Some(super::super::FieldPath::from_name("score")),
             ..CorpusSettings::default()
         };
-        let names = ColumnNames::parse(b"id,text,other,score,features\r\n", b',', &settings);
-        let names = names.unwrap();
+        let names =
+            ColumnNames::parse(b"id,text,other,score,features\r\n", b',', &settings).unwrap();
         let json = |row: &str| {
             let json = names.json(row.as_bytes()).map_err(|bad| bad.reason)?;
             Ok::<_, String>(String::from_utf8(json).unwrap())

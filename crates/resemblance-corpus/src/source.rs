@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::bad_document::BadDocument;
 use super::error::CorpusError;
+#[cfg(feature = "remote")]
 use super::remote::RemoteObject;
 use super::settings::SourceKind;
 
@@ -21,6 +22,7 @@ pub enum SourceOrigin {
     /// Standard input, which can be read once.
     StandardInput,
     /// An object of S3 or a file of a web server.
+    #[cfg(feature = "remote")]
     Remote(Arc<RemoteObject>),
     /// A temporary copy of something that can be read only once, and the name of that.
     Spool(Arc<File>, PathBuf),
@@ -61,7 +63,7 @@ impl CorpusSource {
         match &self.origin {
             SourceOrigin::Path(path) => Some(Cow::Borrowed(path)),
             SourceOrigin::Folder(root) => Some(Cow::Owned(root.join(&self.relative))),
-            SourceOrigin::StandardInput | SourceOrigin::Spool(..) | SourceOrigin::Remote(_) => None,
+            _ => None,
         }
     }
 
@@ -71,6 +73,7 @@ impl CorpusSource {
             SourceOrigin::StandardInput => Cow::Borrowed(Path::new("standard input")),
             SourceOrigin::Spool(_, name) => Cow::Borrowed(name),
             SourceOrigin::Path(path) => Cow::Borrowed(path),
+            #[cfg(feature = "remote")]
             SourceOrigin::Remote(object) => Cow::Borrowed(object.name()),
             SourceOrigin::Folder(root) => Cow::Owned(root.join(&self.relative)),
         }
@@ -104,6 +107,7 @@ impl CorpusSource {
         match &self.origin {
             SourceOrigin::StandardInput => false,
             SourceOrigin::Spool(..) => true,
+            #[cfg(feature = "remote")]
             SourceOrigin::Remote(object) => object.version().is_some(),
             SourceOrigin::Path(_) | SourceOrigin::Folder(_) => {
                 self.metadata().is_some_and(|metadata| metadata.is_file())
@@ -114,6 +118,7 @@ impl CorpusSource {
     /// Its size as it lies there, unless it is no regular file.
     pub fn size_bytes(&self) -> Option<u64> {
         match &self.origin {
+            #[cfg(feature = "remote")]
             SourceOrigin::Remote(object) => Some(object.bytes()),
             _ => {
                 let metadata = self.metadata().filter(Metadata::is_file);
@@ -141,6 +146,7 @@ impl CorpusSource {
                 let path = self.name();
                 Box::new(File::open(&path).map_err(|e| CorpusError::open(&path, e))?)
             }
+            #[cfg(feature = "remote")]
             SourceOrigin::Remote(object) => object.open()?,
             SourceOrigin::Spool(file, name) => {
                 let rewound = file.try_clone().and_then(|mut file| {

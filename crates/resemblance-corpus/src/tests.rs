@@ -380,3 +380,77 @@ fn kept_inputs_of_the_fuzzer_hold() {
     assert!(files > 20, "{files} inputs");
     super::fuzzing::json_lines(&[]);
 }
+
+#[cfg(all(feature = "sqlite", feature = "tables"))]
+#[test]
+fn rows_of_every_table_are_the_same_documents() {
+    use arrow_array::{Int64Array, RecordBatch, StringArray};
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let columns = [
+        ("id", Arc::new(Int64Array::from(vec![i64::MAX, -7])) as _),
+        (
+            "text",
+            Arc::new(StringArray::from(vec!["a\n\"b\"", ""])) as _,
+        ),
+        ("n", Arc::new(Int64Array::from(vec![Some(1), None])) as _),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = std::fs::File::create(path("t.parquet")).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let file = std::fs::File::create(path("t.arrow")).unwrap();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(file, &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    let database = rusqlite::Connection::open(path("t.db")).unwrap();
+    let rows = format!(
+        "CREATE TABLE t (id, text, n); INSERT INTO t VALUES ({}, 'a\n\"b\"', 1), (-7, '', NULL)",
+        i64::MAX
+    );
+    database.execute_batch(&rows).unwrap();
+    drop(database);
+    let rows = format!("id,text,n\n{},\"a\n\"\"b\"\"\",1\n-7,,\n", i64::MAX);
+    std::fs::write(path("t.csv"), rows).unwrap();
+    let lines = format!(
+        "{{\"id\":{},\"text\":\"a\\n\\\"b\\\"\",\"n\":1}}\n{{\"id\":-7,\"text\":\"\",\"n\":null}}\n",
+        i64::MAX
+    );
+    std::fs::write(path("t.jsonl"), lines).unwrap();
+
+    for name in ["t.parquet", "t.arrow", "t.db", "t.csv", "t.jsonl"] {
+        let entries = CorpusReader::open(&[path(name)], settings()).unwrap();
+        let documents = entries.map(|entry| entry.unwrap().document.unwrap());
+        let documents: Vec<_> = documents
+            .map(|document| {
+                (
+                    document.key.to_vec(),
+                    document.content.text().unwrap().to_owned(),
+                )
+            })
+            .collect();
+        let expected = [(i64::MAX.to_string(), "a\n\"b\""), ("-7".to_owned(), "")];
+        let expected = expected.map(|(key, text)| (key.into_bytes(), text.to_owned()));
+        assert_eq!(documents, expected, "{name}");
+
+        // Rows that are copied count as they do when they are read.
+        let mut read = CorpusRecords::new(corpus(&[&path(name)]), Arc::default());
+        assert_eq!(read.by_ref().map(Result::unwrap).count(), 2, "{name}");
+        assert_eq!(read.last_number(), 1, "{name}");
+        let records = CorpusRecords::new(corpus(&[&path(name)]), Arc::default());
+        let mut whole = records.with_whole_tables();
+        let first = whole.next().unwrap().unwrap();
+        let is_table = ["t.parquet", "t.arrow"].contains(&name);
+        assert_eq!(first.table_rows, is_table.then_some(2), "{name}");
+        if name == "t.db" {
+            assert!(first.bytes.ends_with(b",\"n\":1}\n"), "{:?}", first.bytes);
+        }
+        assert_eq!(
+            whole.by_ref().map(Result::unwrap).count(),
+            usize::from(!is_table)
+        );
+        assert_eq!(whole.totals(), read.totals(), "{name}");
+    }
+}

@@ -280,6 +280,7 @@ impl JobFile {
         }
         let failed = |e| Failure::io(format!("cannot read {name}"), &e);
         let (bytes, modified) = match &source.origin {
+            #[cfg(feature = "remote")]
             SourceOrigin::Remote(object) => {
                 let version = object.version();
                 (

@@ -6,6 +6,7 @@ mod choices;
 mod kept;
 mod plan;
 mod sample;
+#[cfg(feature = "sqlite")]
 mod verdicts;
 
 use std::path::PathBuf;
@@ -19,7 +20,10 @@ pub(crate) use self::arguments::DedupArguments;
 pub(in crate::verbs) use self::choices::{DedupBasis, DedupChoices};
 pub(in crate::verbs) use self::plan::{DedupPlan, DroppedDocument};
 use self::sample::SampledClusters;
+#[cfg(feature = "sqlite")]
 use self::verdicts::DedupVerdicts;
+#[cfg(not(feature = "sqlite"))]
+use super::verdicts::NoVerdicts as DedupVerdicts;
 use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{KeepRule, PolicyName, similarity_name};
@@ -45,7 +49,7 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     corpus.settings.sample = arguments.sample;
     let outputs = Outputs::choose(arguments, &corpus, &schema)?;
     let mut report = outputs.report(arguments, &schema, is_exact, &corpus)?;
-    let verdicts = DedupVerdicts::new(arguments, &corpus)?;
+    let verdicts = DedupVerdicts::new(arguments.verdicts.as_deref(), arguments.force, &corpus)?;
     let sinks = outputs.create(arguments.force)?;
     spool_sources(context, &mut corpus)?;
     let mut totals_before = None;

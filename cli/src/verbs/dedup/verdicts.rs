@@ -1,33 +1,23 @@
 //! What became of each row of a database, as a table beside it.
 
-use super::arguments::DedupArguments;
 use super::plan::DecidedDocuments;
 use crate::failure::{Failure, Result};
 use crate::output::ProgressDisplay;
 use crate::session::{Context, corpus_changed};
-use resemblance_corpus::{AddedColumn, Corpus, SourceKind, VerdictTable};
+use crate::verbs::verdicts::only_database;
+use resemblance_corpus::{AddedColumn, Corpus, VerdictTable};
 
 /// The table that `--verdicts` asks for.
 pub(super) struct DedupVerdicts(VerdictTable);
 
 impl DedupVerdicts {
     /// `None` if none is asked for; an error if it could not be written in the end.
-    pub(super) fn new(arguments: &DedupArguments, corpus: &Corpus) -> Result<Option<Self>> {
-        let Some(name) = &arguments.verdicts else {
+    pub(super) fn new(name: Option<&str>, force: bool, corpus: &Corpus) -> Result<Option<Self>> {
+        let Some(name) = name else {
             return Ok(None);
         };
-        let [source] = corpus.sources.as_slice() else {
-            return Err(Failure::usage("--verdicts takes one SQLite database"));
-        };
-        if source.kind != SourceKind::Sqlite {
-            let usage = format!(
-                "--verdicts is for SQLite databases; {} is {}",
-                source.name().display(),
-                source.kind.name()
-            );
-            return Err(Failure::usage(usage));
-        }
-        let table = VerdictTable::new(source, &corpus.settings, name, arguments.force)?;
+        let source = only_database(corpus)?;
+        let table = VerdictTable::new(source, &corpus.settings, name, force)?;
         Ok(Some(Self(table)))
     }
 

@@ -77,8 +77,7 @@ pub fn record_with(
     match &record.names {
         Some(names) => {
             let separator = names.separator();
-            let cells = columns.iter();
-            let cells = cells.map(|column| column.cell(number, separator));
+            let cells = columns.iter().map(|column| column.cell(number, separator));
             Ok(with_cells(record, separator, cells))
         }
         None => {
@@ -86,8 +85,9 @@ pub fn record_with(
             let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
             line_must_not_have(json, &names)?;
             let whole = json.trim_ascii_end();
-            let open = whole.strip_suffix('}');
-            let open = open.ok_or_else(|| BadDocument::new("no object, expected one"))?;
+            let open = whole
+                .strip_suffix('}')
+                .ok_or_else(|| BadDocument::new("no object, expected one"))?;
             let (_, end) = json.split_at(whole.len());
             let mut line = open.to_owned();
             for column in columns {
@@ -120,8 +120,9 @@ pub fn header_with(
         return Err(taken(&column.name));
     }
     let separator = names.separator();
-    let cells = columns.iter();
-    let cells = cells.map(|column| separated::quoted(&column.name, separator));
+    let cells = columns
+        .iter()
+        .map(|column| separated::quoted(&column.name, separator));
     Ok(with_cells(header, separator, cells))
 }
 
@@ -131,8 +132,8 @@ fn with_cells(
     cells: impl Iterator<Item = String>,
 ) -> CorpusRecord {
     let row: &[u8] = &record.bytes;
-    let whole = row.strip_suffix(b"\n").unwrap_or(row);
-    let whole = whole.strip_suffix(b"\r").unwrap_or(whole);
+    let line = row.strip_suffix(b"\n").unwrap_or(row);
+    let whole = line.strip_suffix(b"\r").unwrap_or(line);
     let (_, end) = row.split_at(whole.len());
     let mut bytes = whole.to_vec();
     for cell in cells {
@@ -148,8 +149,8 @@ fn with_cells(
 
 /// An error if a line of JSON has a field with one of these names.
 pub(crate) fn line_must_not_have(json: &str, names: &[&str]) -> Result<(), BadDocument> {
-    let found = fields::find(json, names);
-    let found = found.map_err(|error| BadDocument::new(format!("no JSON ({error})")))?;
+    let found = fields::find(json, names)
+        .map_err(|error| BadDocument::new(format!("no JSON ({error})")))?;
     let mut found = names.iter().zip(&found);
     match found.find(|(_, value): &(_, &Option<&RawValue>)| value.is_some()) {
         Some((name, _)) => Err(taken(name)),

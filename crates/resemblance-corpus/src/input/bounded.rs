@@ -76,6 +76,7 @@ pub fn read_bounded(input: impl Read, max_bytes: u64) -> io::Result<Option<Vec<u
 
 /// The bytes up to `end`, which is one of them, or to the limit.
 fn read_up_to(input: &mut impl BufRead, end: Option<u8>, limit: u64) -> io::Result<Vec<u8>> {
+    // No memory has more on a machine of 32 bits.
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
     loop {

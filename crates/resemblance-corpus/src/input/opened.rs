@@ -23,13 +23,14 @@ pub(crate) fn decode(
     let mut input = BufReader::with_capacity(BUFFER_BYTES, raw);
     let start = first_bytes(&mut input).map_err(failed)?;
     if start.starts_with(STORE_MAGIC) {
-        let name = name.display();
-        return Err(CorpusError::bad(format!("{name} is a store, not a corpus")));
+        let message = format!("{} is a store, not a corpus", name.display());
+        return Err(CorpusError::bad(message));
     }
     let compression = told_compression(name, &start)?;
     let input = BufReader::with_capacity(BUFFER_BYTES, io::Cursor::new(start).chain(input));
-    let decoder = compression.decoder(Box::new(input), settings.window_bytes);
-    let decoder = decoder.map_err(failed)?;
+    let decoder = compression
+        .decoder(Box::new(input), settings.window_bytes)
+        .map_err(failed)?;
     Ok((compression, BufReader::with_capacity(BUFFER_BYTES, decoder)))
 }
 

@@ -41,8 +41,8 @@ impl Address {
         let url = Url::parse(argument).map_err(|error| wrong(argument, &error.to_string()));
         let mut url = url?;
         url.set_fragment(None);
-        let name = shown(&url);
-        let name = name.to_string_lossy();
+        let path = shown(&url);
+        let name = path.to_string_lossy();
         if url.scheme() == "http" && !is_loopback(&url) {
             let reason = "http:// is for servers on this machine; give https:// for others";
             return Err(wrong(&name, reason));

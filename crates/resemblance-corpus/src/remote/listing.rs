@@ -32,7 +32,8 @@ pub(crate) fn list(
             Ok(vec![one(
                 server,
                 "",
-                (name, address::secrets(&url)),
+                name,
+                address::secrets(&url),
                 file_name,
                 settings,
             )?])
@@ -40,7 +41,7 @@ pub(crate) fn list(
         Address::Bucket { bucket, key } => {
             let place = format!("s3://{bucket}");
             let server = ObjectServer::bucket(&bucket).map_err(|e| failed(argument, &e))?;
-            let bucket = Bucket { server, place };
+            let bucket = ListedBucket { server, place };
             if key.is_empty() || key.ends_with('/') {
                 bucket.below(key.trim_end_matches('/'), settings)
             } else if key.contains(['*', '?', '[', '{']) {
@@ -53,13 +54,13 @@ pub(crate) fn list(
 }
 
 /// A bucket whose objects are looked for.
-struct Bucket {
+struct ListedBucket {
     server: ObjectServer,
     /// The beginning of their names.
     place: String,
 }
 
-impl Bucket {
+impl ListedBucket {
     fn name(&self, key: &str) -> PathBuf {
         format!("{}/{key}", self.place).into()
     }
@@ -67,9 +68,8 @@ impl Bucket {
     /// One object.
     fn object(&self, key: &str, settings: &CorpusSettings) -> Result<CorpusSource, CorpusError> {
         let file_name = key.rsplit('/').next().unwrap_or(key).to_owned();
-        let names = (self.name(key), Vec::new());
-        let found = one(self.server.clone(), key, names, file_name, settings);
-        found.map_err(|error| match error {
+        let (server, name) = (self.server.clone(), self.name(key));
+        one(server, key, name, Vec::new(), file_name, settings).map_err(|error| match error {
             CorpusError::Io(message) if message.ends_with("does not exist") => CorpusError::Io(
                 format!("{message}; a slash behind it stands for all objects below it"),
             ),
@@ -117,10 +117,12 @@ impl Bucket {
         settings: &CorpusSettings,
     ) -> Result<Vec<CorpusSource>, CorpusError> {
         let name = self.name(key);
-        let glob = GlobBuilder::new(key).literal_separator(true).build();
-        let glob = glob.map_err(|error| {
-            CorpusError::Io(format!("{} is no pattern: {error}", name.display()))
-        })?;
+        let glob = GlobBuilder::new(key)
+            .literal_separator(true)
+            .build()
+            .map_err(|error| {
+                CorpusError::Io(format!("{} is no pattern: {error}", name.display()))
+            })?;
         let glob = glob.compile_matcher();
         let is_pattern = |part: &&str| part.contains(['*', '?', '[', '{']);
         let before: Vec<&str> = key
@@ -147,8 +149,8 @@ impl Bucket {
             sources.push(CorpusSource::new(kind, origin, file_name));
         }
         if sources.is_empty() {
-            let name = name.display();
-            return Err(CorpusError::Io(format!("no object has a name like {name}")));
+            let message = format!("no object has a name like {}", name.display());
+            return Err(CorpusError::Io(message));
         }
         Ok(sources)
     }
@@ -158,8 +160,10 @@ impl Bucket {
         prefix: &str,
         is_flat: bool,
     ) -> Result<Vec<(String, ObjectVersion)>, CorpusError> {
-        let listed = self.server.list(prefix, is_flat);
-        let mut listed = listed.map_err(|refusal| failed(self.name(prefix), &refusal))?;
+        let mut listed = self
+            .server
+            .list(prefix, is_flat)
+            .map_err(|refusal| failed(self.name(prefix), &refusal))?;
         listed.sort_by(|(a, _), (b, _)| a.as_bytes().cmp(b.as_bytes()));
         Ok(listed)
     }
@@ -174,11 +178,12 @@ impl Bucket {
 fn one(
     server: ObjectServer,
     key: &str,
-    names: (PathBuf, Vec<String>),
+    name: PathBuf,
+    secrets: Vec<String>,
     file_name: String,
     settings: &CorpusSettings,
 ) -> Result<CorpusSource, CorpusError> {
-    let (object, stream) = RemoteObject::find(server, key, names)?;
+    let (object, stream) = RemoteObject::find(server, key, name, secrets)?;
     let kind = content(Box::new(stream), &object, settings)?;
     Ok(CorpusSource::new(
         kind,
@@ -193,8 +198,8 @@ fn content(
     object: &RemoteObject,
     settings: &CorpusSettings,
 ) -> Result<SourceKind, CorpusError> {
-    let told = form::mark(input);
-    let told = told.map_err(|error| CorpusError::read(object.name(), false, &error))?;
+    let told =
+        form::mark(input).map_err(|error| CorpusError::read(object.name(), false, &error))?;
     Ok(form::of_named(object.name(), told, settings))
 }
 

@@ -46,7 +46,8 @@ impl RemoteObject {
     pub(super) fn find(
         server: ObjectServer,
         key: &str,
-        (name, secrets): (PathBuf, Vec<String>),
+        name: PathBuf,
+        secrets: Vec<String>,
     ) -> Result<(Arc<Self>, RemoteStream), CorpusError> {
         let begun = server.begin(key, None);
         let (version, transfer) = begun.map_err(|refusal| {
@@ -87,8 +88,9 @@ impl RemoteObject {
     ///
     /// It is not there any more, or has changed; or the server does not answer.
     pub fn open(self: &Arc<Self>) -> Result<Box<dyn Read + Send>, CorpusError> {
-        let transfer = self.begin();
-        let transfer = transfer.map_err(|error| CorpusError::Io(error.to_string()))?;
+        let transfer = self
+            .begin()
+            .map_err(|error| CorpusError::Io(error.to_string()))?;
         Ok(Box::new(RemoteStream::new(Arc::clone(self), transfer)))
     }
 
@@ -141,8 +143,11 @@ pub(super) fn cause(refusal: &Refusal, name: &Path, secrets: &[String]) -> Remot
         ),
         Refusal::Other(said) => {
             let secrets = secrets.iter();
-            let said = secrets.fold(said.clone(), |said, secret| said.replace(secret, ""));
-            let said: String = said.chars().take(MAX_SAID).collect();
+            let said: String = secrets
+                .fold(said.clone(), |said, secret| said.replace(secret, ""))
+                .chars()
+                .take(MAX_SAID)
+                .collect();
             let advice = if lacks_key(name) { NO_KEY } else { "" };
             format!("cannot read {shown}: {said}{advice}")
         }

@@ -31,12 +31,12 @@ struct Blocks {
 #[derive(Default)]
 struct HeldBlocks {
     /// The one that was used last is at the end.
-    blocks: VecDeque<(u64, HeldBlock)>,
+    blocks: VecDeque<(u64, FetchedBlock)>,
     /// The first error, which decoders put into words of their own.
     failure: Option<RemoteError>,
 }
 
-enum HeldBlock {
+enum FetchedBlock {
     Here(Bytes),
     Coming(PendingBytes),
 }
@@ -64,8 +64,11 @@ impl RangeReader {
 
     /// What went wrong with a transfer, if anything did.
     pub(crate) fn failure(&self) -> Option<String> {
-        let held = self.blocks.held.lock();
-        let held = held.unwrap_or_else(PoisonError::into_inner);
+        let held = self
+            .blocks
+            .held
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         held.failure.as_ref().map(RemoteError::to_string)
     }
 }
@@ -102,8 +105,7 @@ impl Seek for RangeReader {
 impl Blocks {
     /// A block, and what comes behind it is asked for where it comes behind one that was read.
     fn get(&self, number: u64) -> io::Result<Bytes> {
-        let held = self.held.lock();
-        let mut held = held.unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let got = self.block(&mut held, number);
         got.map_err(|error| {
             held.failure.get_or_insert_with(|| error.clone());
@@ -114,16 +116,16 @@ impl Blocks {
     fn block(&self, held: &mut HeldBlocks, number: u64) -> Result<Bytes, RemoteError> {
         let is_behind = held.position(number.wrapping_sub(1)).is_some();
         let block = match held.take(number) {
-            Some(HeldBlock::Here(bytes)) => bytes,
-            Some(HeldBlock::Coming(coming)) => self.arrived(number, coming)?,
+            Some(FetchedBlock::Here(bytes)) => bytes,
+            Some(FetchedBlock::Coming(coming)) => self.arrived(number, coming)?,
             None => self.arrived(number, self.object.range(self.range(number))?)?,
         };
-        held.put(number, HeldBlock::Here(block.clone()));
+        held.put(number, FetchedBlock::Here(block.clone()));
         let next = number + 1;
         let is_last = self.range(next).is_empty();
         if is_behind && !is_last && held.position(next).is_none() {
             let coming = self.object.range(self.range(next))?;
-            held.put(next, HeldBlock::Coming(coming));
+            held.put(next, FetchedBlock::Coming(coming));
         }
         Ok(block)
     }
@@ -136,13 +138,15 @@ impl Blocks {
 
     fn arrived(&self, number: u64, coming: PendingBytes) -> Result<Bytes, RemoteError> {
         let range = self.range(number);
-        let bytes = coming.wait().map_err(|refusal| self.object.cause(&refusal));
-        let bytes = bytes.map_err(|error| {
-            RemoteError::new(format!(
-                "{error}; its bytes from {} on were asked for",
-                range.start
-            ))
-        })?;
+        let bytes = coming
+            .wait()
+            .map_err(|refusal| self.object.cause(&refusal))
+            .map_err(|error| {
+                RemoteError::new(format!(
+                    "{error}; its bytes from {} on were asked for",
+                    range.start
+                ))
+            })?;
         if bytes.len() as u64 != range.end - range.start {
             let (name, found) = (self.object.name().display(), bytes.len());
             return Err(RemoteError::new(format!(
@@ -160,12 +164,12 @@ impl HeldBlocks {
         self.blocks.iter().position(|(held, _)| *held == number)
     }
 
-    fn take(&mut self, number: u64) -> Option<HeldBlock> {
+    fn take(&mut self, number: u64) -> Option<FetchedBlock> {
         let (_, block) = self.blocks.remove(self.position(number)?)?;
         Some(block)
     }
 
-    fn put(&mut self, number: u64, block: HeldBlock) {
+    fn put(&mut self, number: u64, block: FetchedBlock) {
         if self.blocks.len() == HELD_BLOCKS {
             self.blocks.pop_front();
         }

@@ -148,8 +148,10 @@ impl ObjectServer {
         let options = version.map_or_else(GetOptions::new, |version| version.options(None));
         let expected = version.cloned();
         wait(async move {
-            let got = store.get_opts(&path, options).await;
-            let got = got.map_err(|error| refusal(&error))?;
+            let got = store
+                .get_opts(&path, options)
+                .await
+                .map_err(|error| refusal(&error))?;
             let version = ObjectVersion::of(&got.meta);
             if expected.is_some_and(|expected| !version.may_be(&expected)) {
                 return Err(Refusal::Changed);
@@ -179,8 +181,10 @@ impl ObjectServer {
         let (store, path) = (Arc::clone(&self.0), path(key)?);
         let (options, expected) = (version.options(Some(range)), version.clone());
         let started = start(async move {
-            let got = store.get_opts(&path, options).await;
-            let got = got.map_err(|error| refusal(&error))?;
+            let got = store
+                .get_opts(&path, options)
+                .await
+                .map_err(|error| refusal(&error))?;
             if !ObjectVersion::of(&got.meta).may_be(&expected) {
                 return Err(Refusal::Changed);
             }

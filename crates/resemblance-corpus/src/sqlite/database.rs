@@ -38,8 +38,7 @@ impl Database {
             OpenFlags::SQLITE_OPEN_READ_ONLY
         };
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = Connection::open_with_flags(path, flags);
-        let opened = opened.and_then(|connection| {
+        let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
             prepare(&connection)?;
             Ok(connection)
         });

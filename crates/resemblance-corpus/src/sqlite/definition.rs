@@ -66,8 +66,11 @@ pub(super) fn holder(
         return Err(database.bad(message));
     }
     let sql = "SELECT sql FROM main.sqlite_schema WHERE lower(name) = lower(?1)";
-    let found = database.connection.query_row(sql, [name], |row| row.get(0));
-    let found: Option<Option<String>> = found.optional().map_err(|e| database.failed(&e))?;
+    let found: Option<Option<String>> = database
+        .connection
+        .query_row(sql, [name], |row| row.get(0))
+        .optional()
+        .map_err(|e| database.failed(&e))?;
     let Some(sql) = found else {
         return Ok(NameHolder::Nothing);
     };

@@ -12,7 +12,7 @@ mod table;
 mod verdict_log;
 mod verdicts;
 
-pub(super) use rows::{SqliteRow, SqliteRows};
+pub(super) use rows::open;
 pub(super) use table::column_names;
 pub use verdict_log::VerdictLog;
 pub use verdicts::VerdictTable;

@@ -15,9 +15,9 @@ use super::json;
 use super::table::{SqliteSelection, SqliteTable};
 use crate::bad_document::BadDocument;
 use crate::error::CorpusError;
+use crate::reading::{Opening, Source, SourceReading};
 use crate::record::CorpusRecord;
-use crate::settings::CorpusSettings;
-use crate::source::CorpusSource;
+use crate::settings::SourceKind;
 
 /// Rows that are handed over together.
 const ROWS_TOGETHER: usize = 256;
@@ -29,11 +29,11 @@ const BYTES_TOGETHER: usize = 1 << 20;
 const BATCHES_AHEAD: usize = 2;
 
 /// A row.
-pub(crate) struct SqliteRow {
-    /// Of the columns that are asked for. Its line is the number that SQLite has for the row; else its own, from 1.
-    pub(crate) record: CorpusRecord,
+pub(super) struct SqliteRow {
+    /// The columns that are asked for. Its line is the number that SQLite has for the row; else its own, from 1.
+    pub(super) record: CorpusRecord,
     /// The line of all columns, where that is wanted.
-    pub(crate) whole: Option<Bytes>,
+    whole: Option<Bytes>,
 }
 
 impl SqliteRow {
@@ -65,13 +65,15 @@ impl RowForm {
         let line = rowid.unwrap_or(number).cast_unsigned();
         let lines = json::lines(row, selection, self.is_whole)?;
         let whole = lines.whole.transpose();
-        let lines = lines.asked.and_then(|asked| Ok((asked, whole?)));
-        let lines = lines.and_then(|(asked, whole)| {
-            if asked.len() as u64 > self.max_bytes {
-                return Err(BadDocument::too_long("row", self.max_bytes));
-            }
-            Ok((asked, whole))
-        });
+        let lines = lines
+            .asked
+            .and_then(|asked| Ok((asked, whole?)))
+            .and_then(|(asked, whole)| {
+                if asked.len() as u64 > self.max_bytes {
+                    return Err(BadDocument::too_long("row", self.max_bytes));
+                }
+                Ok((asked, whole))
+            });
         Ok(match lines {
             Ok((asked, whole)) => SqliteRow {
                 record: CorpusRecord {
@@ -94,7 +96,7 @@ impl RowForm {
 type RowBatch = Result<Vec<SqliteRow>, rusqlite::Error>;
 
 /// The rows of a table in their order: all of them as they stand when the first is read, or those from a number on.
-pub(crate) struct SqliteRows {
+struct SqliteRows {
     name: PathBuf,
     /// Gone once nothing more is wanted.
     batches: Option<Receiver<RowBatch>>,
@@ -107,62 +109,83 @@ pub(crate) struct SqliteRows {
     bytes_read: Arc<AtomicU64>,
 }
 
-impl SqliteRows {
-    /// Begins to read a source; a bad document if a column is missing. `is_whole`: all columns are wanted too.
-    pub(crate) fn open(
-        (source, number): (&CorpusSource, usize),
-        settings: &CorpusSettings,
-        is_whole: bool,
-        bytes_read: Arc<AtomicU64>,
-    ) -> Result<Result<Self, BadDocument>, CorpusError> {
-        let database = Database::open(source, false)?;
-        if settings.rows_from.is_none() {
-            database.execute("BEGIN")?;
+/// Opens a table of a database. What its rows say tells whether a second reading sees the same.
+pub(crate) fn open(
+    opening: &Opening<'_>,
+    reading: &mut SourceReading,
+) -> Result<Box<dyn Source>, CorpusError> {
+    let &Opening {
+        source,
+        settings,
+        is_whole,
+        ..
+    } = opening;
+    let database = Database::open(source, false)?;
+    if settings.rows_from.is_none() {
+        database.execute("BEGIN")?;
+    }
+    let table = SqliteTable::choose(&database, settings)?;
+    let selection = match SqliteSelection::new(table, settings, is_whole) {
+        Ok(selection) => selection,
+        Err(bad) => return Ok(opening.problem(bad)),
+    };
+    reading.count_file(source.kind);
+    let extent = match (settings.rows_from, selection.table.rowid) {
+        (None, _) => RowExtent::All,
+        (Some(from), Some(rowid)) => RowExtent::From(from, rowid),
+        (Some(_), None) => {
+            return Err(database.bad(format!("{} has no rowid", selection.table.name)));
         }
-        let table = SqliteTable::choose(&database, settings)?;
-        let selection = match SqliteSelection::new(table, settings, is_whole) {
-            Ok(selection) => selection,
-            Err(bad) => return Ok(Err(bad)),
-        };
-        let extent = match (settings.rows_from, selection.table.rowid) {
-            (None, _) => RowExtent::All,
-            (Some(from), Some(rowid)) => RowExtent::From(from, rowid),
-            (Some(_), None) => {
-                return Err(database.bad(format!("{} has no rowid", selection.table.name)));
+    };
+    let name = database.name.clone();
+    let metadata = source.path().and_then(|path| std::fs::metadata(path).ok());
+    let interrupt = database.connection.get_interrupt_handle();
+    let (sender, batches) = mpsc::sync_channel(BATCHES_AHEAD);
+    let thread = RowReading {
+        database,
+        selection,
+        form: RowForm {
+            source: opening.number,
+            max_bytes: settings.max_line_bytes,
+            is_whole,
+        },
+        sender,
+    };
+    let reader = thread::Builder::new()
+        .name("rsm-sqlite".into())
+        .spawn(move || thread.run(extent))
+        .map_err(|e| CorpusError::read(&name, false, &e))?;
+    Ok(Box::new(SqliteRows {
+        name,
+        batches: Some(batches),
+        batch: Vec::new().into_iter(),
+        interrupt,
+        reader: Some(reader),
+        file_bytes: metadata.map_or(0, |metadata| metadata.len()),
+        counted_bytes: 0,
+        bytes_read: Arc::clone(opening.bytes_read),
+    }))
+}
+
+impl Source for SqliteRows {
+    fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError> {
+        Ok(self.next_row()?.map(|row| {
+            // What is asked for is checked, whatever else is given.
+            reading.count_document(SourceKind::Sqlite, &row.record);
+            match row.whole {
+                Some(bytes) => CorpusRecord {
+                    bytes,
+                    ..row.record
+                },
+                None => row.record,
             }
-        };
-        let name = database.name.clone();
-        let metadata = source.path().and_then(|path| std::fs::metadata(path).ok());
-        let interrupt = database.connection.get_interrupt_handle();
-        let (sender, batches) = mpsc::sync_channel(BATCHES_AHEAD);
-        let reading = RowReading {
-            database,
-            selection,
-            form: RowForm {
-                source: number,
-                max_bytes: settings.max_line_bytes,
-                is_whole,
-            },
-            sender,
-        };
-        let reader = thread::Builder::new()
-            .name("rsm-sqlite".into())
-            .spawn(move || reading.run(extent));
-        let reader = reader.map_err(|e| CorpusError::read(&name, false, &e))?;
-        Ok(Ok(Self {
-            name,
-            batches: Some(batches),
-            batch: Vec::new().into_iter(),
-            interrupt,
-            reader: Some(reader),
-            file_bytes: metadata.map_or(0, |metadata| metadata.len()),
-            counted_bytes: 0,
-            bytes_read,
         }))
     }
+}
 
+impl SqliteRows {
     /// The next row, or nothing after the last.
-    pub(crate) fn next(&mut self) -> Result<Option<SqliteRow>, CorpusError> {
+    fn next_row(&mut self) -> Result<Option<SqliteRow>, CorpusError> {
         loop {
             if let Some(row) = self.batch.next() {
                 self.count(row.bytes() as u64);
@@ -189,9 +212,9 @@ impl SqliteRows {
 
     /// Counts bytes as read, up to the length of the file.
     fn count(&mut self, bytes: u64) {
-        let bytes = bytes.min(self.file_bytes - self.counted_bytes);
-        self.counted_bytes += bytes;
-        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+        let counted = bytes.min(self.file_bytes - self.counted_bytes);
+        self.counted_bytes += counted;
+        self.bytes_read.fetch_add(counted, Ordering::Relaxed);
     }
 }
 

@@ -40,8 +40,11 @@ impl SqliteTable {
     ) -> Result<Self, CorpusError> {
         let all = list(database).map_err(|e| database.failed(&e))?;
         let names = |wanted: &dyn Fn(&ListedTable) -> bool| {
-            let names = all.iter().filter(|table| wanted(table));
-            let names: Vec<_> = names.map(|table| format!("{:?}", table.name)).collect();
+            let names: Vec<_> = all
+                .iter()
+                .filter(|table| wanted(table))
+                .map(|table| format!("{:?}", table.name))
+                .collect();
             names.join(", ")
         };
         let Some(name) = &settings.table else {
@@ -77,15 +80,17 @@ impl SqliteTable {
     }
 
     fn describe(database: &Database, listed: &ListedTable) -> Result<Self, CorpusError> {
-        let listed_columns = columns_of(database, &listed.name);
-        let listed_columns = listed_columns.map_err(|e| database.failed(&e))?;
-        let keys = listed_columns.iter();
-        let keys = keys.filter_map(|column| Some((column.key_place?, column.name.clone())));
-        let mut keys: Vec<(i64, String)> = keys.collect();
+        let listed_columns = columns_of(database, &listed.name).map_err(|e| database.failed(&e))?;
+        let mut keys: Vec<(i64, String)> = listed_columns
+            .iter()
+            .filter_map(|column| Some((column.key_place?, column.name.clone())))
+            .collect();
         keys.sort();
-        let columns = listed_columns.into_iter();
-        let columns = columns.filter(|column| !column.is_hidden);
-        let columns: Vec<String> = columns.map(|column| column.name).collect();
+        let columns: Vec<String> = listed_columns
+            .into_iter()
+            .filter(|column| !column.is_hidden)
+            .map(|column| column.name)
+            .collect();
         let is_free = |name: &&&str| !columns.iter().any(|c| c.eq_ignore_ascii_case(name));
         let rowid = ROWID_NAMES.iter().find(is_free).copied();
         Ok(Self {
@@ -123,8 +128,12 @@ impl SqliteSelection {
     ) -> Result<Self, BadDocument> {
         columns::must_be_there(&table.columns, settings)?;
         let paths = line::paths(settings);
-        let texts = settings.text_fields.iter().chain(settings.id.field());
-        let texts: Vec<&str> = texts.map(|path| path.name()).collect();
+        let texts: Vec<&str> = settings
+            .text_fields
+            .iter()
+            .chain(settings.id.field())
+            .map(|path| path.name())
+            .collect();
         let read = table.columns.iter().map(|name| ReadColumn {
             name: name.clone(),
             is_text: texts.contains(&name.as_str()),

@@ -59,8 +59,11 @@ impl VerdictLog {
             return Ok(i64::MIN);
         }
         let sql = format!("SELECT max(row_id) FROM main.{}", quoted(&self.name));
-        let last = self.database.connection.query_row(&sql, [], |r| r.get(0));
-        let last: Option<i64> = last.map_err(|e| self.database.failed(&e))?;
+        let last: Option<i64> = self
+            .database
+            .connection
+            .query_row(&sql, [], |r| r.get(0))
+            .map_err(|e| self.database.failed(&e))?;
         let next = last.map_or(Some(i64::MIN), |last| last.checked_add(1));
         next.ok_or_else(|| {
             self.database
@@ -165,8 +168,11 @@ impl VerdictLog {
             "SELECT 1 FROM main.{} WHERE cluster = ?1 AND kept = 1",
             quoted(&self.name)
         );
-        let found = self.database.connection.prepare_cached(&sql);
-        let found = found.and_then(|mut found| found.exists([cluster(document)]));
+        let found = self
+            .database
+            .connection
+            .prepare_cached(&sql)
+            .and_then(|mut found| found.exists([cluster(document)]));
         found.map_err(|e| self.database.failed(&e))
     }
 
@@ -196,8 +202,8 @@ impl VerdictLog {
         let more = ", document INTEGER NOT NULL, document_key BLOB NOT NULL";
         for (name, more) in [(&self.name, ""), (&pending, more)] {
             if !self.has(name)? {
-                let created = definition::create_sql(&self.table, name, more);
-                let created = created.map_err(|e| self.database.bad(e))?;
+                let created = definition::create_sql(&self.table, name, more)
+                    .map_err(|e| self.database.bad(e))?;
                 self.database.execute(&created)?;
             }
         }

@@ -73,8 +73,8 @@ impl VerdictTable {
         }
         let created = definition::create_sql(&table, &self.name, "");
         database.execute(&created.map_err(|e| database.bad(e))?)?;
-        let selection = SqliteSelection::new(table, &corpus.settings, false);
-        let selection = selection.map_err(|bad| database.bad(bad.reason))?;
+        let selection = SqliteSelection::new(table, &corpus.settings, false)
+            .map_err(|bad| database.bad(bad.reason))?;
         let filling = VerdictFilling {
             database: &database,
             selection: &selection,
@@ -146,8 +146,10 @@ impl VerdictFilling<'_> {
         let row = match self.selection.table.rowid {
             Some(_) => Value::Integer(record.line.cast_signed()),
             None => {
-                let document = self.corpus.parse(record);
-                let document = document.map_err(|bad| self.database.bad(bad.reason))?;
+                let document = self
+                    .corpus
+                    .parse(record)
+                    .map_err(|bad| self.database.bad(bad.reason))?;
                 let key = String::from_utf8(document.key.into_owned());
                 Value::Text(key.map_err(|_| self.database.bad("a key outside UTF-8"))?)
             }

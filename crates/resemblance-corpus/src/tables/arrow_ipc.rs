@@ -37,13 +37,13 @@ impl IpcOutline {
         while let Some(length) = next_head(&mut input)? {
             let mut head = Vec::new();
             input.by_ref().take(length).read_to_end(&mut head)?;
-            let message = arrow_ipc::root_as_message(&head);
-            let message = message.map_err(|e| ArrowError::ParseError(e.to_string()))?;
+            let message = arrow_ipc::root_as_message(&head)
+                .map_err(|e| ArrowError::ParseError(e.to_string()))?;
             if message.header_type() == MessageHeader::RecordBatch
                 && let Some(batch) = message.header_as_record_batch()
             {
-                let rows = u64::try_from(batch.length());
-                let rows = rows.map_err(|_| ArrowError::ParseError("a batch of no size".into()))?;
+                let rows = u64::try_from(batch.length())
+                    .map_err(|_| ArrowError::ParseError("a batch of no size".into()))?;
                 outline.rows = outline.rows.saturating_add(rows);
                 outline.compression = batch.compression().map(|compression| compression.codec());
             }
@@ -103,8 +103,10 @@ impl IpcBatches {
         };
         let schema = open(None)?.schema();
         let fields = schema.fields().iter().enumerate();
-        let wanted = fields.filter(|(_, field)| is_wanted(field.name()));
-        let wanted: Vec<usize> = wanted.map(|(index, _)| index).collect();
+        let wanted: Vec<usize> = fields
+            .filter(|(_, field)| is_wanted(field.name()))
+            .map(|(index, _)| index)
+            .collect();
         open((wanted.len() < schema.fields().len()).then_some(wanted))
     }
 
@@ -142,8 +144,8 @@ impl<W: Write> IpcWriter<W> {
         output: W,
         added: Option<&[AddedColumn]>,
     ) -> Result<Self, ArrowError> {
-        let options = IpcWriteOptions::try_new(64, false, MetadataVersion::V5)?;
-        let options = options.try_with_compression(compression)?;
+        let options = IpcWriteOptions::try_new(64, false, MetadataVersion::V5)?
+            .try_with_compression(compression)?;
         let schema = match added {
             Some(added) => Arc::new(schema_with(&input.schema(), added)),
             None => input.schema(),

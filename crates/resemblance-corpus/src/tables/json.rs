@@ -62,8 +62,11 @@ pub(super) fn is_text(data_type: &DataType) -> bool {
 
 /// A line of JSON for each row; a null is a field that is not there.
 pub(super) fn lines(batch: &RecordBatch) -> ArrowResult<Vec<u8>> {
-    let columns = batch.columns().iter().map(without_dictionary);
-    let columns = columns.collect::<ArrowResult<Vec<_>>>()?;
+    let columns = batch
+        .columns()
+        .iter()
+        .map(without_dictionary)
+        .collect::<ArrowResult<Vec<_>>>()?;
     let schema = batch.schema();
     let mut json = Vec::new();
     for row in 0..batch.num_rows() {
@@ -198,8 +201,8 @@ fn nanoseconds(column: &dyn Array, unit: TimeUnit, row: usize) -> i128 {
 
 /// A time in UTC, which one without a zone counts as.
 fn push_time(json: &mut Vec<u8>, nanoseconds: i128) -> ArrowResult<()> {
-    let time = Timestamp::from_nanosecond(nanoseconds);
-    let time = time.map_err(|e| ArrowError::ParseError(e.to_string()))?;
+    let time = Timestamp::from_nanosecond(nanoseconds)
+        .map_err(|e| ArrowError::ParseError(e.to_string()))?;
     Ok(write!(json, "\"{time}\"")?)
 }
 

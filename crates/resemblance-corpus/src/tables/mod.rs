@@ -12,7 +12,7 @@ mod table_file;
 mod table_input;
 mod table_writer;
 
-pub(super) use rows::TableRows;
+pub(super) use rows::open;
 pub(super) use table_file::TableFile;
 pub(super) use table_writer::TableColumns;
 pub use table_writer::{TableError, TableWriter};

@@ -87,8 +87,7 @@ pub(super) fn batches(
     paths: &[&str],
 ) -> Result<ParquetRecordBatchReader> {
     let schema = metadata.parquet_schema();
-    let columns = schema.columns().iter().enumerate();
-    let columns = columns.filter(|(_, column)| {
+    let columns = schema.columns().iter().enumerate().filter(|(_, column)| {
         let parts = column.path().parts();
         paths.iter().any(|path| projection::is_of_path(parts, path))
     });
@@ -221,22 +220,25 @@ pub(super) enum CopyError<E> {
 pub(super) fn copy<W: Write + Send, E>(
     input: &SerializedFileReader<TableInput>,
     output: &mut SerializedFileWriter<W>,
-    (added, first_number): (Option<&[AddedColumn]>, u64),
+    added: Option<&[AddedColumn]>,
+    first_number: u64,
     mut is_kept: impl FnMut(u64) -> std::result::Result<bool, E>,
 ) -> std::result::Result<(), CopyError<E>> {
     let mut first = 0;
     for number in 0..input.num_row_groups() {
         let group = input.get_row_group(number).map_err(CopyError::Input)?;
         let rows = count(group.metadata().num_rows());
-        let kept: std::result::Result<Vec<bool>, E> =
-            (first..first + rows).map(&mut is_kept).collect();
-        let kept = kept.map_err(CopyError::Choice)?;
+        let mut kept = Vec::new();
+        for row in first..first + rows {
+            kept.push(is_kept(row).map_err(CopyError::Choice)?);
+        }
         if kept.contains(&true) {
             let mut copied = output.next_row_group().map_err(CopyError::Output)?;
             copy_group(&*group, &mut copied, &kept)?;
             for column in added.into_iter().flatten() {
-                let numbers = (first_number + first..).zip(&kept);
-                let numbers = numbers.filter_map(|(number, is_kept)| is_kept.then_some(number));
+                let numbers = (first_number + first..)
+                    .zip(&kept)
+                    .filter_map(|(number, is_kept)| is_kept.then_some(number));
                 add_column(&mut copied, column, numbers).map_err(CopyError::Output)?;
             }
             copied.close().map_err(CopyError::Output)?;
@@ -406,6 +408,6 @@ fn too_many<E>() -> CopyError<E> {
 
 /// Keeps the elements whose flag is set.
 fn retain<T>(elements: &mut Vec<T>, kept: &[bool]) {
-    let mut kept = kept.iter();
-    elements.retain(|_| kept.next() == Some(&true));
+    let mut flags = kept.iter();
+    elements.retain(|_| flags.next() == Some(&true));
 }

@@ -25,8 +25,8 @@ pub(super) fn check(schema: &Schema, settings: &CorpusSettings) -> Result<(), Ba
     list_names("", schema.fields(), &mut names);
     columns::must_be_there(&names, settings)?;
     for path in line::paths(settings) {
-        let field = find(schema.fields(), path);
-        let field = field.filter(|field| !json::is_written(field.data_type()));
+        let field =
+            find(schema.fields(), path).filter(|field| !json::is_written(field.data_type()));
         if let Some(data_type) = field.map(Field::data_type) {
             let reason = format!("column {path:?} is {data_type}, which is not read");
             return Err(BadDocument::new(reason).with_advice("cast it to strings or numbers"));
@@ -86,8 +86,10 @@ fn must_be_text(path: &str, field: &Field) -> Result<(), BadDocument> {
         DataType::Null => return Ok(()),
         _ if json::is_text(data_type) => return Ok(()),
         DataType::Struct(inner) => {
-            let names = inner.iter().map(|field| format!("{path}.{}", field.name()));
-            let names: Vec<_> = names.collect();
+            let names: Vec<_> = inner
+                .iter()
+                .map(|field| format!("{path}.{}", field.name()))
+                .collect();
             format!("--text-field names one of its fields: {}", names.join(", "))
         }
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {

@@ -15,67 +15,134 @@ use super::table_file::TableFile;
 use crate::bad_document::BadDocument;
 use crate::error::CorpusError;
 use crate::line;
+use crate::reading::{Opening, Source, SourceReading};
+use crate::record::CorpusRecord;
 use crate::settings::{CorpusSettings, SourceKind};
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 /// The rows of one table, in their order.
-pub(crate) struct TableRows {
+struct TableRows {
     file: TableFile,
+    /// The number of the source.
+    source: usize,
+    /// A longer line is a bad document.
+    max_row_bytes: u64,
     batches: Batches,
     /// What is left of the batch that was decoded last, and how many rows of it are taken together.
     batch: Option<(RecordBatch, usize)>,
     /// Lines that were made and not taken.
     lines: Bytes,
     rows: u64,
+    /// The number of the last row that was read.
+    row: u64,
     decoded_rows: u64,
     counted_bytes: u64,
     bytes_read: Arc<AtomicU64>,
 }
 
-impl TableRows {
-    /// The rows of a file, of the columns that are asked for; a bad document if they are not there.
-    pub(crate) fn open(
-        file: TableFile,
-        settings: &CorpusSettings,
-        bytes_read: Arc<AtomicU64>,
-    ) -> Result<Result<Self, BadDocument>, CorpusError> {
-        let (batches, rows) = match file.kind {
-            SourceKind::Parquet => {
-                let (metadata, schema) = file.decode(|| parquet_file::load(&file.file))?;
-                if let Err(bad) = projection::check(&schema, settings) {
-                    return Ok(Err(bad));
-                }
-                let rows = parquet_file::rows(metadata.metadata());
-                let input = file.rewound()?;
-                let paths = line::paths(settings);
-                let batches = file.decode(|| parquet_file::batches(input, metadata, &paths))?;
-                (Box::new(batches) as Batches, rows)
-            }
-            _ => {
-                let (batches, rows) = match Self::open_ipc(&file, settings)? {
-                    Ok(opened) => opened,
-                    Err(bad) => return Ok(Err(bad)),
-                };
-                (Box::new(batches) as Batches, rows)
-            }
+/// A table that is one record, whose rows are copied.
+struct WholeTable {
+    kind: SourceKind,
+    source: usize,
+    rows: Option<u64>,
+}
+
+/// Opens a table of columns. Its length and its version tell whether a second reading sees the same.
+pub(crate) fn open(
+    opening: &Opening<'_>,
+    reading: &mut SourceReading,
+) -> Result<Box<dyn Source>, CorpusError> {
+    let &Opening {
+        number, settings, ..
+    } = opening;
+    let file = TableFile::open(opening.source)?;
+    reading.check(&file.identity());
+    reading.count_file(file.kind);
+    let opened = match file.kind {
+        SourceKind::Parquet => TableRows::open_parquet(&file, settings)?,
+        _ => TableRows::open_ipc(&file, settings)?,
+    };
+    let (batches, rows) = match opened {
+        Ok(opened) => opened,
+        Err(bad) => return Ok(opening.problem(bad)),
+    };
+    if opening.is_whole {
+        return Ok(Box::new(WholeTable {
+            kind: file.kind,
+            source: number,
+            rows: Some(rows),
+        }));
+    }
+    Ok(Box::new(TableRows {
+        file,
+        source: number,
+        max_row_bytes: settings.max_line_bytes,
+        batches,
+        batch: None,
+        lines: Bytes::new(),
+        rows,
+        row: 0,
+        decoded_rows: 0,
+        counted_bytes: 0,
+        bytes_read: Arc::clone(opening.bytes_read),
+    }))
+}
+
+impl Source for WholeTable {
+    fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError> {
+        let Some(rows) = self.rows.take() else {
+            return Ok(None);
         };
-        Ok(Ok(Self {
-            file,
-            batches,
-            batch: None,
-            lines: Bytes::new(),
-            rows,
-            decoded_rows: 0,
-            counted_bytes: 0,
-            bytes_read,
+        reading.count_rows(self.kind, rows);
+        Ok(Some(CorpusRecord {
+            source: self.source,
+            table_rows: Some(rows),
+            ..CorpusRecord::default()
         }))
     }
+}
 
-    fn open_ipc(
+impl Source for TableRows {
+    fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError> {
+        let Some(bytes) = self.next_line()? else {
+            return Ok(None);
+        };
+        reading.count_rows(self.file.kind, 1);
+        self.row += 1;
+        if bytes.len() as u64 > self.max_row_bytes {
+            let problem = BadDocument::too_long("row", self.max_row_bytes);
+            return Ok(Some(CorpusRecord::problem(self.source, self.row, problem)));
+        }
+        Ok(Some(CorpusRecord {
+            source: self.source,
+            line: self.row,
+            bytes,
+            ..CorpusRecord::default()
+        }))
+    }
+}
+
+/// The batches of the columns that are asked for, and the number of rows.
+type OpenedTable = Result<(Batches, u64), BadDocument>;
+
+impl TableRows {
+    fn open_parquet(
         file: &TableFile,
         settings: &CorpusSettings,
-    ) -> Result<Result<(IpcBatches, u64), BadDocument>, CorpusError> {
+    ) -> Result<OpenedTable, CorpusError> {
+        let (metadata, schema) = file.decode(|| parquet_file::load(&file.file))?;
+        if let Err(bad) = projection::check(&schema, settings) {
+            return Ok(Err(bad));
+        }
+        let rows = parquet_file::rows(metadata.metadata());
+        let input = file.rewound()?;
+        let paths = line::paths(settings);
+        let batches = file.decode(|| parquet_file::batches(input, metadata, &paths))?;
+        Ok(Ok((Box::new(batches), rows)))
+    }
+
+    fn open_ipc(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTable, CorpusError> {
         let is_file = file.begins_with(arrow_ipc::FILE_MAGIC)?;
         let input = file.rewound()?;
         let outline = file.decode(|| IpcOutline::read(input, is_file))?;
@@ -91,16 +158,11 @@ impl TableRows {
             paths.iter().any(is_of)
         };
         let batches = file.decode(|| IpcBatches::open(&file.file, is_file, is_wanted))?;
-        Ok(Ok((batches, outline.rows)))
-    }
-
-    /// The number of rows.
-    pub(crate) fn len(&self) -> u64 {
-        self.rows
+        Ok(Ok((Box::new(batches), outline.rows)))
     }
 
     /// The line of the next row, or nothing after the last.
-    pub(crate) fn next(&mut self) -> Result<Option<Bytes>, CorpusError> {
+    fn next_line(&mut self) -> Result<Option<Bytes>, CorpusError> {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.lines) {
                 return Ok(Some(self.lines.split_to(end + 1)));
@@ -145,6 +207,7 @@ impl TableRows {
         self.decoded_rows += rows as u64;
         let share = u128::from(self.decoded_rows) * u128::from(self.file.length);
         let bytes = share / u128::from(self.rows.max(1));
+        // A file may hold more rows than its head says, until that is found at its end.
         let bytes = u64::try_from(bytes)
             .unwrap_or(u64::MAX)
             .min(self.file.length);

@@ -78,8 +78,11 @@ impl TableFile {
             return Err(CorpusError::not_from_the_end(name, kind.name()));
         }
         let since_1970 = |time| std::time::SystemTime::duration_since(&time, UNIX_EPOCH).ok();
-        let modified = metadata.modified().ok().and_then(since_1970);
-        let modified = modified.map_or(0, |time| time.as_nanos());
+        let modified = metadata
+            .modified()
+            .ok()
+            .and_then(since_1970)
+            .map_or(0, |time| time.as_nanos());
         let version = modified.to_le_bytes().to_vec();
         Ok((TableInput::File(file), metadata.len(), version))
     }

@@ -84,6 +84,7 @@ impl ChunkReader for TableInput {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         let rest = Length::len(self).saturating_sub(start);
+        // A damaged file asks for more than there is, or than there can be in memory.
         let mut bytes = Vec::with_capacity(length.min(usize::try_from(rest).unwrap_or(usize::MAX)));
         let read = self
             .at(start)?

@@ -139,7 +139,7 @@ impl<W: Write + Send> TableWriter<W> {
         match &mut self.inner {
             Inner::Parquet(output) => {
                 let input = open_parquet(&file)?;
-                let copied = parquet_file::copy(&input, output, (added, first), is_kept);
+                let copied = parquet_file::copy(&input, output, added, first, is_kept);
                 copied.map_err(|error| match error {
                     CopyError::Input(error) => TableError::Input(file.damaged(&error)),
                     CopyError::Output(error) => TableError::Output(of_parquet(error)),
@@ -161,8 +161,10 @@ impl<W: Write + Send> TableWriter<W> {
                         }
                         None => batch,
                     };
-                    let kept: Result<Vec<bool>, E> = rows.map(&mut is_kept).collect();
-                    let kept = kept.map_err(TableError::Choice)?;
+                    let mut kept = Vec::new();
+                    for row in rows {
+                        kept.push(is_kept(row).map_err(TableError::Choice)?);
+                    }
                     if kept.contains(&true) {
                         let kept = BooleanArray::from(kept);
                         let filter = || arrow_select::filter::filter_record_batch(&batch, &kept);

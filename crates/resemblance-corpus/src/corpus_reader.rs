@@ -1,0 +1,83 @@
+//! The front door: paths and settings in, documents out.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::bad_document::BadDocument;
+use super::documents::Corpus;
+use super::error::CorpusError;
+use super::reader::CorpusRecords;
+use super::record::CorpusDocument;
+use super::settings::CorpusSettings;
+
+/// Reads the documents of files, folders, patterns and addresses, one after the other. After an error it ends.
+pub struct CorpusReader {
+    corpus: Arc<Corpus>,
+    records: CorpusRecords,
+    bytes_read: Arc<AtomicU64>,
+}
+
+/// A document, or what is wrong with it, and where it is.
+#[derive(Debug)]
+pub struct CorpusEntry {
+    /// The file and the line or row, as messages have them: `news.jsonl:7`.
+    pub place: String,
+    /// The document. A bad one may be reported and skipped.
+    pub document: Result<CorpusDocument<'static>, BadDocument>,
+}
+
+impl CorpusReader {
+    /// Looks at every path; folders are listed, and nothing else is read yet.
+    ///
+    /// # Errors
+    ///
+    /// A path is not there, or requires a feature that is not part of this build.
+    pub fn open(paths: &[impl AsRef<Path>], settings: CorpusSettings) -> Result<Self, CorpusError> {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().into()).collect();
+        let corpus = Arc::new(Corpus::resolve(&paths, settings)?);
+        let bytes_read = Arc::new(AtomicU64::new(0));
+        let records = CorpusRecords::new(Arc::clone(&corpus), Arc::clone(&bytes_read));
+        Ok(Self {
+            corpus,
+            records,
+            bytes_read,
+        })
+    }
+
+    /// Returns the corpus that is read: its files, and what is left out of it.
+    pub fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+
+    /// Returns the number of bytes that have been read, of [`Corpus::size_bytes`].
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
+    }
+}
+
+impl Iterator for CorpusReader {
+    type Item = Result<CorpusEntry, CorpusError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        for record in self.records.by_ref() {
+            let record = match record {
+                Ok(record) => record,
+                Err(error) => return Some(Err(error)),
+            };
+            let parsed = self.corpus.parse(&record);
+            let settings = &self.corpus.settings;
+            if parsed
+                .as_ref()
+                .is_ok_and(|document| !settings.is_sampled(&document.key))
+            {
+                continue;
+            }
+            return Some(Ok(CorpusEntry {
+                place: self.corpus.position(record.source, record.line),
+                document: parsed.map(CorpusDocument::into_owned),
+            }));
+        }
+        None
+    }
+}

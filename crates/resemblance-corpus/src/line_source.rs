@@ -1,0 +1,250 @@
+//! Sources that are read from their beginning to their end: lines, rows of CSV and TSV, and texts.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::bad_document::BadDocument;
+use super::error::CorpusError;
+use super::form::{self, FileStart};
+use super::input::{self, Compression, Decoded};
+use super::reading::{OneRecord, Opening, Source, SourceReading};
+use super::record::CorpusRecord;
+use super::separated::{self, ColumnNames};
+use super::settings::{CorpusSettings, SourceKind};
+use super::source::SourceOrigin;
+
+/// The lines of a file, or its rows.
+struct LineReader {
+    input: Decoded,
+    lines: input::Lines,
+    compression: Compression,
+    max_line_bytes: u64,
+    /// In messages.
+    name: PathBuf,
+    source: usize,
+    /// The last line that was read.
+    line: u64,
+    kind: SourceKind,
+    /// The first row of CSV and TSV.
+    header: Option<CorpusRecord>,
+}
+
+/// Opens a source that is read from its beginning to its end.
+pub(crate) fn open(
+    opening: &Opening<'_>,
+    reading: &mut SourceReading,
+) -> Result<Box<dyn Source>, CorpusError> {
+    let &Opening {
+        source,
+        number,
+        settings,
+        ..
+    } = opening;
+    let name = source.name();
+    let raw = CountedReader {
+        inner: source.open()?,
+        bytes_read: Arc::clone(opening.bytes_read),
+    };
+    let (compression, mut input) = input::decode(Box::new(raw), &name, settings)?;
+    let is_compressed = compression != Compression::None;
+    let failed = |error: io::Error| CorpusError::read(&name, is_compressed, &error);
+    let problem =
+        |problem| OneRecord::source(CorpusRecord::problem(number, 0, problem), compression);
+    // The files of a folder were looked into when it was listed.
+    if !matches!(source.origin, SourceOrigin::Folder(_)) {
+        let start = FileStart::buffered(&mut input).map_err(failed)?;
+        match start.kind(&name, settings, false) {
+            Ok(kind) if kind.needs_file() => {
+                return Err(CorpusError::not_from_the_end(&name, kind.name()));
+            }
+            Ok(_) => {}
+            Err(bad) => return Ok(problem(bad)),
+        }
+    }
+    reading.count_file(source.kind);
+    let max_line_bytes = settings.max_line_bytes;
+    if source.kind == SourceKind::Text {
+        let text = input::read_all(&mut input, max_line_bytes).map_err(failed)?;
+        let Some(text) = text else {
+            return Ok(problem(BadDocument::too_long("text", max_line_bytes)));
+        };
+        let record = CorpusRecord {
+            source: number,
+            bytes: text.into(),
+            ..CorpusRecord::default()
+        };
+        return Ok(OneRecord::source(record, compression));
+    }
+    let mut reader = LineReader {
+        input,
+        lines: input::Lines::default(),
+        compression,
+        max_line_bytes,
+        name: name.into_owned(),
+        source: number,
+        line: 0,
+        kind: source.kind,
+        header: None,
+    };
+    if let Some(separator) = source.kind.separator() {
+        match reader.read_header(separator, settings)? {
+            Ok(header) => {
+                reading.check(&header.bytes);
+                reader.header = Some(header);
+            }
+            Err(problem) => return Ok(OneRecord::source(problem, compression)),
+        }
+    }
+    Ok(Box::new(reader))
+}
+
+impl Source for LineReader {
+    fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError> {
+        loop {
+            let record = match self.kind.separator() {
+                Some(separator) => self.row(separator)?,
+                None => self.plain_line()?,
+            };
+            match record {
+                Some(record) if record.is_blank() => reading.totals.blank += 1,
+                Some(record) => {
+                    reading.count_document(self.kind, &record);
+                    return Ok(Some(record));
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn header(&self) -> Option<&CorpusRecord> {
+        self.header.as_ref()
+    }
+
+    fn compression(&self) -> Compression {
+        self.compression
+    }
+}
+
+impl LineReader {
+    /// The next line with its end, and nothing at the end of the file; `None` for one that is too long.
+    fn line(&mut self) -> Result<Option<Bytes>, CorpusError> {
+        let line = self
+            .lines
+            .next(&mut self.input, self.max_line_bytes)
+            .map_err(|e| {
+                CorpusError::read(&self.name, self.compression != Compression::None, &e)
+            })?;
+        self.line += 1;
+        Ok(line)
+    }
+
+    fn problem(&self, line: u64, problem: BadDocument) -> CorpusRecord {
+        CorpusRecord::problem(self.source, line, problem)
+    }
+
+    /// The first row, which names the columns, or what is wrong with it.
+    fn read_header(
+        &mut self,
+        separator: u8,
+        settings: &CorpusSettings,
+    ) -> Result<Result<CorpusRecord, CorpusRecord>, CorpusError> {
+        while let Some(row) = self.row(separator)? {
+            if row.problem.is_some() {
+                return Ok(Err(row));
+            }
+            // Its names are not known yet, so that tabs and spaces are no row.
+            if !row.is_blank() {
+                let names = ColumnNames::parse(&row.bytes, separator, settings);
+                let header = names.map(|names| CorpusRecord {
+                    names: Some(Arc::new(names)),
+                    ..row.clone()
+                });
+                return Ok(header.map_err(|bad| self.problem(row.line, bad)));
+            }
+        }
+        let reason = "an empty file, expected a row with the names of columns";
+        Ok(Err(self.problem(0, BadDocument::new(reason))))
+    }
+
+    /// The next row, which goes over several lines if there are line ends within quotes.
+    fn row(&mut self, separator: u8) -> Result<Option<CorpusRecord>, CorpusError> {
+        let Some(mut row) = self.plain_line()? else {
+            return Ok(None);
+        };
+        if row.problem.is_some() {
+            return Err(self.endless(row.line));
+        }
+        row.names = self.header.as_ref().and_then(|header| header.names.clone());
+        let mut is_quoted = separated::ends_in_quotes(&row.bytes, separator, false);
+        if !is_quoted {
+            return Ok(Some(row));
+        }
+        let mut bytes = BytesMut::from(&*row.bytes);
+        while is_quoted {
+            let line = self.line()?;
+            if line.as_ref().is_some_and(Bytes::is_empty) {
+                let bad = BadDocument::new("a value in quotes that does not end");
+                return Ok(Some(self.problem(row.line, bad)));
+            }
+            let length = bytes.len() + line.as_ref().map_or(0, Bytes::len);
+            let Some(line) = line.filter(|_| length as u64 <= self.max_line_bytes) else {
+                return Err(self.endless(row.line));
+            };
+            bytes.extend_from_slice(&line);
+            is_quoted = separated::ends_in_quotes(&line, separator, true);
+        }
+        row.bytes = bytes.freeze();
+        Ok(Some(row))
+    }
+
+    /// Where a row that is too long ends, its quotes would tell, which are passed over: no row behind it
+    /// could be told.
+    fn endless(&self, line: u64) -> CorpusError {
+        let (name, max_bytes) = (self.name.display(), self.max_line_bytes);
+        CorpusError::bad(format!(
+            "the row at {name}:{line} is longer than {max_bytes} bytes; --max-line SIZE sets the limit, \
+             if it is no quote that is missing"
+        ))
+    }
+
+    fn plain_line(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {
+        let mut bytes = match self.line()? {
+            Some(bytes) if bytes.is_empty() => return Ok(None),
+            Some(bytes) => bytes,
+            None => {
+                let problem = BadDocument::too_long("line", self.max_line_bytes);
+                return Ok(Some(self.problem(self.line, problem)));
+            }
+        };
+        let mut has_mark = false;
+        if self.line == 1 {
+            let mark_bytes = bytes.len() - form::without_mark(&bytes).len();
+            has_mark = mark_bytes > 0;
+            bytes.advance(mark_bytes);
+        }
+        Ok(Some(CorpusRecord {
+            source: self.source,
+            line: self.line,
+            has_mark,
+            bytes,
+            ..CorpusRecord::default()
+        }))
+    }
+}
+
+struct CountedReader {
+    inner: Box<dyn Read + Send>,
+    bytes_read: Arc<AtomicU64>,
+}
+
+impl Read for CountedReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.bytes_read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}

@@ -1,0 +1,117 @@
+//! One trait by which anything is read, and what is counted on the way.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use super::bad_document::BadDocument;
+use super::error::CorpusError;
+use super::input::Compression;
+use super::record::{CorpusRecord, ReadTotals};
+use super::settings::{CorpusSettings, SourceKind};
+use super::source::CorpusSource;
+
+/// What was read of a source so far.
+#[derive(Default)]
+pub(crate) struct SourceReading {
+    /// `None` before the first.
+    pub(crate) source: Option<usize>,
+    pub(crate) totals: ReadTotals,
+    pub(crate) hasher: crc32fast::Hasher,
+    pub(crate) checked_bytes: u64,
+}
+
+impl SourceReading {
+    /// Adds bytes to what a second reading must see again.
+    pub(crate) fn check(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+        self.checked_bytes += bytes.len() as u64;
+    }
+
+    /// Counts the file that has been opened.
+    pub(crate) fn count_file(&mut self, kind: SourceKind) {
+        self.totals.form(kind).files += 1;
+    }
+
+    /// Counts a line or row, which a second reading must see again.
+    pub(crate) fn count_document(&mut self, kind: SourceKind, record: &CorpusRecord) {
+        self.totals.form(kind).documents += 1;
+        self.count(record);
+    }
+
+    /// Counts rows of a table whose identity tells whether a second reading sees the same.
+    #[cfg(feature = "tables")]
+    pub(crate) fn count_rows(&mut self, kind: SourceKind, rows: u64) {
+        self.totals.records += rows;
+        self.totals.form(kind).documents += rows;
+    }
+
+    fn count(&mut self, record: &CorpusRecord) {
+        self.totals.records += 1;
+        record.check_with(|bytes| self.check(bytes));
+    }
+}
+
+/// A source that is being read: the one way in which anything is read.
+pub(crate) trait Source: Send {
+    /// Reads the next record and counts it; `None` after the last.
+    fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError>;
+
+    /// Returns the row that names the columns, of CSV and TSV.
+    fn header(&self) -> Option<&CorpusRecord> {
+        None
+    }
+
+    /// Returns how the source is compressed.
+    fn compression(&self) -> Compression {
+        Compression::None
+    }
+}
+
+/// What a source is opened with.
+pub(crate) struct Opening<'a> {
+    pub(crate) source: &'a CorpusSource,
+    /// Its number in the corpus.
+    pub(crate) number: usize,
+    pub(crate) settings: &'a CorpusSettings,
+    /// A table of columns is one record, and a row of a database has all its columns.
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "tables")),
+        expect(dead_code, reason = "no source is a table")
+    )]
+    pub(crate) is_whole: bool,
+    pub(crate) bytes_read: &'a Arc<AtomicU64>,
+}
+
+impl Opening<'_> {
+    /// Returns a source that is one bad document.
+    pub(crate) fn problem(&self, problem: BadDocument) -> Box<dyn Source> {
+        let record = CorpusRecord::problem(self.number, 0, problem);
+        OneRecord::source(record, Compression::None)
+    }
+}
+
+/// A source that is one record: a text, or what is wrong with it.
+pub(crate) struct OneRecord {
+    record: Option<CorpusRecord>,
+    compression: Compression,
+}
+
+impl OneRecord {
+    pub(crate) fn source(record: CorpusRecord, compression: Compression) -> Box<dyn Source> {
+        let record = Some(record);
+        Box::new(Self {
+            record,
+            compression,
+        })
+    }
+}
+
+impl Source for OneRecord {
+    fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError> {
+        Ok(self.record.take().inspect(|record| reading.count(record)))
+    }
+
+    fn compression(&self) -> Compression {
+        self.compression
+    }
+}
