@@ -34,6 +34,10 @@ docs:
 deny:
     cargo deny check
 
+# Every layout, crash and damage test with another release of redb, and a feature of it
+redb RELEASE FEATURE='':
+    .ci/redb {{ RELEASE }} {{ FEATURE }}
+
 # What CI runs on Linux
 ci:
     .ci/run

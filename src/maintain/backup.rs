@@ -31,10 +31,10 @@ const TRANSACTION_BYTES: u64 = 64 << 20;
 
 /// Describes the copy of a snapshot in a new file under `path`.
 pub(crate) fn backup<'a>(snapshot: &'a SnapshotView, path: &Path) -> Operation<'a, BackupReport> {
-    let path = path.to_path_buf();
+    let target = path.to_path_buf();
     let settings = StoreOptions::new();
     Operation::new("the backup", settings, move |options, watch| {
-        back_up(snapshot, &path, &options, watch)
+        back_up(snapshot, &target, &options, watch)
     })
 }
 
@@ -232,13 +232,12 @@ impl CopiedRows {
                 break;
             };
             let (key, value) = row.engine()?;
-            let (key, value) = (key.value(), value.value());
-            let key = K::as_bytes(&key);
-            let key = key.as_ref();
-            row_check(table, key, value)?;
-            self.bytes.extend_from_slice(key);
+            let (typed_key, value) = (key.value(), value.value());
+            let key_bytes = K::as_bytes(&typed_key);
+            row_check(table, key_bytes.as_ref(), value)?;
+            self.bytes.extend_from_slice(key_bytes.as_ref());
             self.bytes.extend_from_slice(value);
-            self.lengths.push((key.len(), value.len()));
+            self.lengths.push((key_bytes.as_ref().len(), value.len()));
         }
         Ok(())
     }

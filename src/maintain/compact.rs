@@ -135,8 +135,8 @@ impl Merging {
         let documents = shapes.iter().map(RunShape::live).sum();
         let context = &writer.store.context;
         let lane = context.lanes.kept_lane();
-        let kept = writer.runs.descriptors().filter_map(|run| run.lane(lane?));
-        let kept = kept.map(|summary| summary.postings).sum();
+        let kept_lanes = writer.runs.descriptors().filter_map(|run| run.lane(lane?));
+        let kept = kept_lanes.map(|summary| summary.postings).sum();
         let plan = MergePlan {
             runs: shapes.iter().map(|run| run.run).collect(),
             level: whole_level(&context.options, documents, kept),

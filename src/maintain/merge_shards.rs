@@ -16,10 +16,10 @@ const SHARDS: &str = "shards";
 
 /// Describes the merge of stores into a new one.
 pub(crate) fn merge_shards<'a>(target: &Path, shards: Vec<PathBuf>) -> Operation<'a, BulkReport> {
-    let target = target.to_path_buf();
+    let path = target.to_path_buf();
     let settings = BulkOptions::new();
     Operation::new("the merge", settings, move |bulk, watch| {
-        merge(&target, &shards, &bulk, watch)
+        merge(&path, &shards, &bulk, watch)
     })
 }
 

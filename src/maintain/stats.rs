@@ -2,7 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt;
 use std::sync::Arc;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use crate::engine::{
     BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, PAYLOADS,
@@ -38,15 +42,18 @@ const SAMPLES: usize = 5;
 /// let stats = store.snapshot()?.stats().run()?;
 /// assert_eq!((stats.documents, stats.next_id, stats.runs.len()), (1, 1, 0));
 /// assert!(stats.file_bytes > 0 && stats.bytes_per_document > 0.0);
+/// assert!(stats.to_string().starts_with("1 documents, ")); // a summary of a few lines
+/// assert_eq!(serde_json::to_value(&stats).unwrap()["lanes"][0]["role"], "key");
 /// println!("compacting would give {} bytes back", stats.compact_gain_bytes);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Stats {
     /// Live documents.
     pub documents: u64,
     /// Compares their number with the one that the bands and tables were chosen for.
+    #[serde(rename = "expected_documents", serialize_with = "expected_documents")]
     pub design: DesignReport,
     /// The id that the next document gets, which is the number of documents ever inserted.
     pub next_id: u64,
@@ -100,7 +107,7 @@ pub struct Stats {
 /// assert_eq!(run.postings, store.schema().lanes() as u64);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RunStats {
     /// Its number.
@@ -136,7 +143,7 @@ pub struct RunStats {
 /// assert!(stats.merges.is_empty());
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MergeStats {
     /// The number of the run that is being made.
@@ -144,6 +151,7 @@ pub struct MergeStats {
     /// Its level.
     pub level: u8,
     /// The runs that are being merged.
+    #[serde(serialize_with = "number_of")]
     pub inputs: Vec<u32>,
     /// Postings that are in the new run.
     pub postings: u64,
@@ -171,10 +179,11 @@ pub struct MergeStats {
 /// }
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TableStats {
     /// Its name, as in the format specification.
+    #[serde(rename = "table")]
     pub name: String,
     /// Its rows.
     pub rows: u64,
@@ -209,7 +218,7 @@ impl TableStats {
 /// assert!(stats.lanes.iter().all(|lane| (lane.postings, lane.blocks) == (1, 0)));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LaneStats {
     /// Its number.
@@ -237,7 +246,7 @@ pub struct LaneStats {
 /// assert_eq!((&*largest.role, largest.documents), ("band 0", 2));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BucketStats {
     /// Its lane.
@@ -272,6 +281,79 @@ pub struct BucketSample {
     pub id: DocumentId,
     /// Its key, if it has one.
     pub key: Option<Vec<u8>>,
+}
+
+/// A key that is not UTF-8 is null, and in hexadecimal in `key_hex`.
+impl Serialize for BucketSample {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let text = self.key.as_deref().map(std::str::from_utf8);
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("id", &self.id)?;
+        fields.serialize_entry("key", &text.and_then(std::result::Result::ok))?;
+        if let (Some(key), Some(Err(_))) = (&self.key, text) {
+            let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+            fields.serialize_entry("key_hex", &digits)?;
+        }
+        fields.end()
+    }
+}
+
+fn expected_documents<S: Serializer>(
+    design: &DesignReport,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_u64(design.expected_documents)
+}
+
+fn number_of<S: Serializer>(runs: &[u32], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_u64(runs.len() as u64)
+}
+
+/// Returns a number with its thousands set apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Prints a summary for people, of a few lines.
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let megabytes = |bytes: u64| bytes as f64 / 1e6;
+        let state = match self.design.is_outgrown {
+            true => "outgrown",
+            false => "within its design",
+        };
+        writeln!(
+            f,
+            "{} documents, {:.1} MB, {state}",
+            grouped(self.documents),
+            megabytes(self.allocated_bytes)
+        )?;
+        writeln!(
+            f,
+            "{} runs, {} merges under way, {} documents not flushed",
+            self.runs.len(),
+            self.merges.len(),
+            grouped(self.memtable_documents)
+        )?;
+        write!(
+            f,
+            "{:.0} bytes a document; compacting would give back {:.1} MB",
+            self.bytes_per_document,
+            megabytes(self.compact_gain_bytes)
+        )?;
+        match &self.design.advice {
+            Some(advice) => write!(f, "\n{advice}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The documents of a bucket as they are counted.
@@ -335,7 +417,7 @@ fn count(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Stats> {
             filter_cache_bytes: snapshot.context().cache.filter_bytes(),
             block_cache_bytes: snapshot.context().cache.block_bytes(),
             runs: runs.collect(),
-            merges: merge_stats(snapshot),
+            merges: merge_stats(snapshot)?,
             buckets: largest_buckets(snapshot, &lanes, watch)?,
             lanes,
             file_bytes,
@@ -351,12 +433,12 @@ fn count(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Stats> {
     })
 }
 
-fn merge_stats(snapshot: &SnapshotView) -> Vec<MergeStats> {
+fn merge_stats(snapshot: &SnapshotView) -> Result<Vec<MergeStats>> {
     let runs = &snapshot.inner.version.runs;
     let to_stats = |output: &Arc<RunDescriptor>| {
-        let inputs = runs.inputs(output).unwrap_or_default();
+        let inputs = runs.inputs(output).or_bug("the runs of a merge")?;
         let left = inputs.iter().map(|run| run.descriptor.postings());
-        MergeStats {
+        Ok(MergeStats {
             run: output.run,
             level: output.level,
             inputs: output.inputs.clone(),
@@ -364,7 +446,7 @@ fn merge_stats(snapshot: &SnapshotView) -> Vec<MergeStats> {
             blocks: output.blocks(),
             postings_left: left.fold(0, u64::saturating_add),
             rows_left: snapshot.inner.version.rows_left(output),
-        }
+        })
     };
     runs.outputs.iter().map(to_stats).collect()
 }
@@ -373,8 +455,8 @@ fn merge_stats(snapshot: &SnapshotView) -> Vec<MergeStats> {
 fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
     let committed = &snapshot.inner.version;
     let dead = committed.runs.standing.iter().map(|run| {
-        let bytes = run.descriptor.lanes.iter().map(|lane| lane.bytes);
-        let bytes = bytes.fold(0, u64::saturating_add);
+        let lane_bytes = run.descriptor.lanes.iter().map(|lane| lane.bytes);
+        let bytes = lane_bytes.fold(0, u64::saturating_add);
         let share = run.dead as f64 / run.descriptor.documents.max(1) as f64;
         (bytes as f64 * share.min(1.0)) as u64
     });
@@ -389,8 +471,8 @@ fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
     let dead_rows = (row_bytes as f64 * share) as u64;
     let filters = tables.iter().filter(|table| table.name == FILTERS.name());
     let filters: u64 = filters.map(TableStats::total_bytes).sum();
-    let dead = dead.fold(0, u64::saturating_add);
-    dead.saturating_add(dead_rows)
+    dead.fold(0, u64::saturating_add)
+        .saturating_add(dead_rows)
         .saturating_add(filters.saturating_sub(needed_filter_bytes(snapshot)))
 }
 
@@ -405,19 +487,21 @@ fn needed_filter_bytes(snapshot: &SnapshotView) -> u64 {
 fn lane_stats(snapshot: &SnapshotView) -> Vec<LaneStats> {
     let committed = &snapshot.inner.version;
     let to_stats = |(role, lane): (LaneRole, u16)| {
-        let runs = committed.runs.descriptors();
-        let runs = runs.filter_map(|run| run.lane(lane));
-        let (postings, blocks) = runs.fold((0, 0), |(postings, blocks), summary| {
-            let postings = u64::saturating_add(postings, summary.postings);
-            (postings, u64::saturating_add(blocks, summary.blocks))
-        });
-        let in_memory = committed.memtable.lane_postings(lane);
-        LaneStats {
+        let mut stats = LaneStats {
             lane,
             role: role.to_string(),
-            postings: postings.saturating_add(in_memory),
-            blocks,
+            postings: committed.memtable.lane_postings(lane),
+            blocks: 0,
+        };
+        for summary in committed
+            .runs
+            .descriptors()
+            .filter_map(|run| run.lane(lane))
+        {
+            stats.postings = stats.postings.saturating_add(summary.postings);
+            stats.blocks = stats.blocks.saturating_add(summary.blocks);
         }
+        stats
     };
     snapshot
         .context()

@@ -137,7 +137,8 @@ struct LockedFile {
     file: Box<dyn StorageBackend>,
 }
 
-type Locked<T> = std::result::Result<T, BackendError>;
+/// What locking a range of bytes gives.
+pub(crate) type Locked<T> = std::result::Result<T, BackendError>;
 
 /// Refuses to do without a lock of the whole file, the last one that redb asks for.
 fn insist(start: Bound<u64>, end: Bound<u64>, locked: Locked<bool>) -> Locked<bool> {

@@ -10,7 +10,7 @@ use std::io::Result;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::page_layout::{PAGE_BYTES, array, u32_at, u64_at};
+use crate::page_layout::{PAGE_BYTES, array, copy, u32_at, u64_at};
 
 /// Length of the note behind the sealed head, in the same sector.
 pub(crate) const NOTE_BYTES: usize = 32;
@@ -31,8 +31,7 @@ impl Note {
         let numbers = [self.offset, self.bytes, self.number].map(u64::to_le_bytes);
         let checksum = xxh3_64(numbers.as_flattened()).to_le_bytes();
         let mut bytes = [0; NOTE_BYTES];
-        let all = numbers.as_flattened().iter().chain(&checksum);
-        bytes.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
+        copy(&mut bytes, &[numbers.as_flattened(), &checksum].concat());
         bytes
     }
 

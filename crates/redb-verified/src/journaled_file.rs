@@ -18,15 +18,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Instant;
 
-use redb::{BackendError, StorageBackend};
+use redb::StorageBackend;
 
 use crate::counters::FileCounters;
 use crate::error::damaged;
-use crate::files::JournalLimits;
+use crate::files::{JournalLimits, Locked};
 use crate::journal::{
     JournalRecords, JournaledPage, NOTE_BYTES, Note, encode_record, read_records, trimmed,
 };
-use crate::page_layout::{ENGINE_MAGIC, HeadSeal, PAGE_BYTES, SEALED_HEAD_BYTES, check_head};
+use crate::page_layout::{ENGINE_MAGIC, HeadSeal, PAGE_BYTES, SEALED_HEAD_BYTES, check_head, copy};
 use crate::process::IgnorePoison;
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -62,9 +62,7 @@ impl WaitingPages {
         for (place, part) in (offset / PAGE..).zip(out.chunks_mut(PAGE_BYTES)) {
             if let Some(bytes) = self.get(place) {
                 part.fill(0);
-                part.iter_mut()
-                    .zip(bytes)
-                    .for_each(|(to, from)| *to = *from);
+                copy(part, bytes);
             }
         }
     }
@@ -244,15 +242,8 @@ impl JournaledFile {
     fn write_head(&self, head: &[u8], note: Note) -> Result<()> {
         let mut sector = [0; SEALED_HEAD_BYTES + NOTE_BYTES];
         let (sealed, behind) = sector.split_at_mut(SEALED_HEAD_BYTES);
-        sealed
-            .iter_mut()
-            .zip(head)
-            .for_each(|(to, from)| *to = *from);
-        let note = note.encode();
-        behind
-            .iter_mut()
-            .zip(note)
-            .for_each(|(to, from)| *to = from);
+        copy(sealed, head);
+        copy(behind, &note.encode());
         self.write_file(0, &sector)
     }
 
@@ -544,51 +535,27 @@ impl StorageBackend for JournaledFile {
         emptied.and(closed)
     }
 
-    fn try_lock_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> std::result::Result<bool, BackendError> {
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
         self.file.try_lock_range(start, end)
     }
 
-    fn try_lock_shared_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> std::result::Result<bool, BackendError> {
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
         self.file.try_lock_shared_range(start, end)
     }
 
-    fn lock_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> std::result::Result<(), BackendError> {
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         self.file.lock_range(start, end)
     }
 
-    fn lock_shared_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> std::result::Result<(), BackendError> {
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         self.file.lock_shared_range(start, end)
     }
 
-    fn unlock_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> std::result::Result<(), BackendError> {
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         self.file.unlock_range(start, end)
     }
 
-    fn query_lock_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> std::result::Result<bool, BackendError> {
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
         self.file.query_lock_range(start, end)
     }
 }

@@ -114,8 +114,8 @@ fn is_intact(slot: &SlotBytes) -> bool {
 }
 
 fn are_zero(bytes: &[u8], ranges: &[Range<usize>]) -> bool {
-    let mut ranges = ranges.iter().filter_map(|range| bytes.get(range.clone()));
-    ranges.all(|range| range.iter().all(|byte| *byte == 0))
+    let mut parts = ranges.iter().filter_map(|range| bytes.get(range.clone()));
+    parts.all(|part| part.iter().all(|byte| *byte == 0))
 }
 
 /// Returns the unknown part of the first bytes of a file; `None` if they are known, damaged, or foreign.

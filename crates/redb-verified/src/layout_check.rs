@@ -11,11 +11,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use redb::backends::InMemoryBackend;
-use redb::{Database, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
+use redb::{
+    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend,
+    TableDefinition, Value,
+};
 
 use crate::error::{EngineError, Result};
 use crate::files::JournalLimits;
 use crate::journaled_file::JournaledFile;
+use crate::page_layout::copy;
 use crate::verified_file::{Verification, VerifiedFile};
 
 /// Tables of all combinations of fixed and free widths of keys and values.
@@ -98,9 +102,7 @@ fn write_rows(database: &Database) -> Result<()> {
             let value: &[u8] = if row == 3 { &long } else { &short };
             let name = row.to_string();
             let mut key = [1; 22];
-            key.iter_mut()
-                .zip(row.to_be_bytes())
-                .for_each(|(to, from)| *to = from);
+            copy(&mut key, &row.to_be_bytes());
             numbered.insert(row, value)?;
             named.insert(name.as_str(), value)?;
             fixed.insert(&key, &short)?;
@@ -124,24 +126,12 @@ fn is_kept(row: u64) -> bool {
 
 fn read_rows(database: &redb::ReadOnlyDatabase) -> Result<()> {
     let read = database.begin_read()?;
-    let mut rows = [0; 4];
-    let [numbered, named, fixed, counted] = &mut rows;
-    for row in read.open_table(NUMBERED)?.iter()? {
-        row?;
-        *numbered += 1;
-    }
-    for row in read.open_table(NAMED)?.iter()? {
-        row?;
-        *named += 1;
-    }
-    for row in read.open_table(FIXED)?.iter()? {
-        row?;
-        *fixed += 1;
-    }
-    for row in read.open_table(COUNTED)?.iter()? {
-        row?;
-        *counted += 1;
-    }
+    let rows = [
+        count(&read, NUMBERED)?,
+        count(&read, NAMED)?,
+        count(&read, FIXED)?,
+        count(&read, COUNTED)?,
+    ];
     match rows == [ROWS / 2, ROWS, ROWS, ROWS] {
         true => Ok(()),
         false => Err(EngineError::corrupt(
@@ -149,6 +139,19 @@ fn read_rows(database: &redb::ReadOnlyDatabase) -> Result<()> {
             format!("found {rows:?} rows"),
         )),
     }
+}
+
+/// Reads all rows of a table.
+fn count<K: Key + 'static, V: Value + 'static>(
+    read: &ReadTransaction,
+    table: TableDefinition<'_, K, V>,
+) -> Result<u64> {
+    let mut rows = 0;
+    for row in read.open_table(table)?.iter()? {
+        row?;
+        rows += 1;
+    }
+    Ok(rows)
 }
 
 /// A file in memory that is opened twice.

@@ -1,6 +1,6 @@
 //! What the linked engine writes by itself, in many shapes, as this crate's page code reads it.
 
-use redb::{Durability, Key, TableHandle, Value};
+use redb::{Durability, TableHandle};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::*;

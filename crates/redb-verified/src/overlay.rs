@@ -6,11 +6,11 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use redb::{BackendError, StorageBackend};
+use redb::StorageBackend;
 
 use crate::database::{lock_shared, open_bytes};
 use crate::error::{self, EngineError};
-use crate::files::{Access, FileOptions, FileSource, Files};
+use crate::files::{Access, FileOptions, FileSource, Files, Locked};
 use crate::page_layout::PAGE_BYTES;
 use crate::process::{HomeProcess, IgnorePoison};
 
@@ -216,31 +216,19 @@ impl StorageBackend for OverlayFile {
 
     // The file below is locked as long as any of its openings lives.
 
-    fn try_lock_range(
-        &self,
-        _: Bound<u64>,
-        _: Bound<u64>,
-    ) -> std::result::Result<bool, BackendError> {
+    fn try_lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Locked<bool> {
         Ok(true)
     }
 
-    fn try_lock_shared_range(
-        &self,
-        _: Bound<u64>,
-        _: Bound<u64>,
-    ) -> std::result::Result<bool, BackendError> {
+    fn try_lock_shared_range(&self, _: Bound<u64>, _: Bound<u64>) -> Locked<bool> {
         Ok(true)
     }
 
-    fn unlock_range(&self, _: Bound<u64>, _: Bound<u64>) -> std::result::Result<(), BackendError> {
+    fn unlock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Locked<()> {
         Ok(())
     }
 
-    fn query_lock_range(
-        &self,
-        _: Bound<u64>,
-        _: Bound<u64>,
-    ) -> std::result::Result<bool, BackendError> {
+    fn query_lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Locked<bool> {
         Ok(false)
     }
 }

@@ -38,14 +38,16 @@ const TWO_PHASE: u8 = 4;
 /// A table without multiple values to a key, as the engine says it.
 const PLAIN_TABLE: u8 = 3;
 
+/// Copies bytes over the first ones of others, as many as both have.
+pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+}
+
 /// The head with its seal.
 pub(crate) fn seal_head(head: &[u8; HEAD_BYTES]) -> [u8; SEALED_HEAD_BYTES] {
     let mut sealed = [0; SEALED_HEAD_BYTES];
     let checksum = xxh3_64(head).to_le_bytes();
-    let bytes = head.iter().chain(SEAL_MAGIC).chain(&checksum);
-    for (to, from) in sealed.iter_mut().zip(bytes) {
-        *to = *from;
-    }
+    copy(&mut sealed, &[head, &SEAL_MAGIC[..], &checksum].concat());
     sealed
 }
 

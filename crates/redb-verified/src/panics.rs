@@ -46,9 +46,11 @@ pub fn catch_panic<T, E: From<EngineError>>(
 }
 
 fn message_of(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("no message")
+    match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
+        (Some(text), _) => text,
+        (None, Some(text)) => text,
+        (None, None) => "no message",
+    }
 }
 
 fn engine_stopped(panic: &(dyn Any + Send)) -> EngineError {

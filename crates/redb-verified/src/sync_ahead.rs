@@ -28,13 +28,14 @@ impl SyncAhead {
             return Ok(None);
         };
         let (sender, receiver) = sync_channel(1);
-        let thread = Builder::new().name("redb-sync".into()).spawn(move || {
+        let sync = move || {
             while receiver.recv().is_ok() {
                 // The engine's own sync, through another handle, says what could not be written.
                 let _ = file.sync_data();
             }
-        });
-        let thread = thread.map_err(|source| EngineError::Io {
+        };
+        let named = Builder::new().name("redb-sync".into());
+        let thread = named.spawn(sync).map_err(|source| EngineError::Io {
             action: "starting a thread".into(),
             source,
         })?;

@@ -13,16 +13,17 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
-use redb::{BackendError, StorageBackend};
+use redb::StorageBackend;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::counters::FileCounters;
 use crate::error::{ForkedAccess, damaged, refuse_partial_pages};
+use crate::files::Locked;
 use crate::journaled_file::{JournaledFile, WaitingPages};
 use crate::layout::{UnknownLayout, recognize, unknown_layout};
 use crate::page_layout::{
     Child, Geometry, HEAD_BYTES, Head, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages,
-    Widths, check_head, seal_head,
+    Widths, check_head, copy, seal_head,
 };
 use crate::process::{HomeProcess, IgnorePoison};
 
@@ -383,9 +384,7 @@ impl VerifiedFile {
         if let Some(head) = sealed.first_chunk() {
             self.verification.read_head(head)?;
         }
-        for (to, from) in out.iter_mut().zip(&sealed) {
-            *to = *from;
-        }
+        copy(out, &sealed);
         Ok(())
     }
 }
@@ -486,51 +485,27 @@ impl StorageBackend for VerifiedFile {
         self.at_home()?.close()
     }
 
-    fn try_lock_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> std::result::Result<bool, BackendError> {
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
         self.at_home()?.try_lock_range(start, end)
     }
 
-    fn try_lock_shared_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> std::result::Result<bool, BackendError> {
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
         self.at_home()?.try_lock_shared_range(start, end)
     }
 
-    fn lock_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> std::result::Result<(), BackendError> {
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         self.at_home()?.lock_range(start, end)
     }
 
-    fn lock_shared_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> std::result::Result<(), BackendError> {
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         self.at_home()?.lock_shared_range(start, end)
     }
 
-    fn unlock_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> std::result::Result<(), BackendError> {
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         self.at_home()?.unlock_range(start, end)
     }
 
-    fn query_lock_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> std::result::Result<bool, BackendError> {
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
         self.at_home()?.query_lock_range(start, end)
     }
 }

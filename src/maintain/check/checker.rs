@@ -205,8 +205,8 @@ impl<'a, 'w> Check<'a, 'w> {
         let total = tables.documents.len().engine()?;
         for (done, entry) in (0..).zip(ReadableTable::iter(&tables.documents).engine()?) {
             self.watch.step(Phase::CheckingDocuments, done, total)?;
-            let (id, document) = entry.engine()?;
-            let id = id.value();
+            let (key, document) = entry.engine()?;
+            let id = key.value();
             while let Some((orphan, _)) = payload.as_ref().filter(|(found, _)| found.value() < id) {
                 self.orphan(orphan.value());
                 payload = payloads.next().transpose().engine()?;
@@ -318,16 +318,16 @@ impl<'a, 'w> Check<'a, 'w> {
         let tables = self.snapshot.inner.tables()?;
         let shape = self.snapshot.context().shape();
         for entry in tables.read.open_table(EQUAL).engine()?.iter().engine()? {
-            let (chunk, row) = entry.engine()?;
-            let chunk = chunk.value();
+            let (key, row) = entry.engine()?;
+            let chunk = key.value();
             let read = EqualChunk::decode(chunk, row.value()).and_then(|row| {
                 let members: Vec<(u64, u128)> = row.members(chunk).collect();
                 let ids: Vec<u64> = members.iter().map(|(id, _)| *id).collect();
-                let mut members = members.into_iter();
+                let mut noted = members.into_iter();
                 visit_rows(&tables.documents, &ids, &|_| false, &mut |id, row| {
-                    let row = row.map(|row| DocumentRow::decode(id, row, shape));
-                    let found = row.transpose()?.map(|row| row.digest());
-                    let expected = members.next().map(|(_, digest)| digest);
+                    let document = row.map(|row| DocumentRow::decode(id, row, shape));
+                    let found = document.transpose()?.map(|row| row.digest());
+                    let expected = noted.next().map(|(_, digest)| digest);
                     self.noted(id, found, expected);
                     Ok(())
                 })
@@ -374,9 +374,10 @@ impl<'a, 'w> Check<'a, 'w> {
         for (index, run) in runs.standing.iter().enumerate() {
             for lane in 0..self.snapshot.context().lanes.count() {
                 let key = (Some(index), lane);
-                let found = found.remove(&key).unwrap_or_default();
-                let run = run.descriptor.run;
-                self.compare(key, found, format!("documents of run {run}, lane {lane}"));
+                // A lane without live documents has no sum.
+                let sum = found.remove(&key).unwrap_or_default();
+                let place = format!("documents of run {}, lane {lane}", run.descriptor.run);
+                self.compare(key, sum, place);
             }
         }
         self.block_counts(&blocks)
@@ -396,7 +397,7 @@ impl<'a, 'w> Check<'a, 'w> {
         let mut filter = FilterCheck::new(self.snapshot, run, summary);
         // Documents come in no order, but mostly from one run, or from few.
         let mut sums = vec![Sum::default(); runs.standing.len()];
-        let index = runs
+        let only = runs
             .position_of(run.first_id)
             .filter(|_| run.inputs.is_empty());
         for posting in ChunkIter::new(read_lane(inner.blocks(table)?, name, run.run, summary)?) {
@@ -405,7 +406,7 @@ impl<'a, 'w> Check<'a, 'w> {
             self.report.postings += 1;
             let within = (run.first_id..=run.last_id).contains(&posting.id);
             if within && self.is_live(posting.id) {
-                let index = index.or_else(|| runs.position_of(posting.id));
+                let index = only.or_else(|| runs.position_of(posting.id));
                 if let Some(sum) = index.and_then(|index| sums.get_mut(index)) {
                     sum.add(posting);
                 }
@@ -434,6 +435,7 @@ impl<'a, 'w> Check<'a, 'w> {
             PostingTable::Permuted,
         ] {
             let found = self.snapshot.inner.blocks(table)?.len().engine()?;
+            // No run has postings in a table without an entry.
             let expected = blocks.get(table.name()).copied().unwrap_or(0);
             if found != expected {
                 let detail = format!("found {found} blocks, expected {expected}");
@@ -468,6 +470,7 @@ impl<'a, 'w> Check<'a, 'w> {
     }
 
     fn compare(&mut self, key: SumKey, found: Sum, place: String) {
+        // No document asks for a posting that is not in the map.
         let expected = self.expected.remove(&key).unwrap_or_default();
         if found != expected {
             let detail = format!(

@@ -67,13 +67,10 @@ impl<'a> FilterCheck<'a> {
 
     fn read(&self, shape: FilterShape, number: u32) -> Result<FilterPiece> {
         let key = filter_key(self.run, self.lane, number);
-        let row = self.snapshot.inner.tables()?.filters.get(&key).engine()?;
-        let row = row.ok_or_else(|| {
-            Error::corrupt(
-                self.place(),
-                format!("piece {number} is missing (invariant 9)"),
-            )
-        })?;
+        let Some(row) = self.snapshot.inner.tables()?.filters.get(&key).engine()? else {
+            let detail = format!("piece {number} is missing (invariant 9)");
+            return Err(Error::corrupt(self.place(), detail));
+        };
         FilterPiece::decode(&key, shape, row.value())
     }
 }
@@ -103,15 +100,13 @@ pub(super) fn check_pieces(snapshot: &SnapshotView, report: &mut CheckReport) ->
             let dropped = lane
                 .after
                 .map_or(0, |after| shape.piece(buckets.bucket(after.code)));
-            let found = found.get(&(run.run, lane.lane)).copied().unwrap_or(0);
+            // A filter of which no piece is there has no count.
+            let pieces = found.get(&(run.run, lane.lane)).copied().unwrap_or(0);
             let expected = shape.pieces.saturating_sub(dropped);
-            if found != expected {
+            if pieces != expected {
                 let place = format!("table {FILTERS}, run {}, lane {}", run.run, lane.lane);
-                report.add(
-                    9,
-                    place,
-                    format!("found {found} pieces, expected {expected}"),
-                );
+                let detail = format!("found {pieces} pieces, expected {expected}");
+                report.add(9, place, detail);
             }
         }
     }

@@ -102,8 +102,8 @@ pub(super) fn age_of_rank(
     let mut ages = Vec::new();
     each_within(range, &mut |age| ages.push(age))?;
     ages.sort_unstable();
-    let age = usize::try_from(rank).ok().and_then(|rank| ages.get(rank));
-    let age = age.ok_or_else(too_few)?;
+    let place = usize::try_from(rank).map_err(|_| too_few())?;
+    let age = ages.get(place).ok_or_else(too_few)?;
     Ok(((age >> 64) as u64, *age as u64))
 }
 

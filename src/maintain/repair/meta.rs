@@ -83,8 +83,8 @@ impl MetaRows {
             // A newer release wrote what this one would leave out.
             return Err(Error::ReadOnly);
         }
-        let schema = self.schema.as_ref().or(given).cloned();
-        let mut schema = schema.ok_or_else(|| {
+        let readable = self.schema.as_ref().or(given).cloned();
+        let mut schema = readable.ok_or_else(|| {
             let detail = "it cannot be read; give the schema that the store was made with";
             Error::corrupt("table meta, row schema", detail)
         })?;

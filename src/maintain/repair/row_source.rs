@@ -132,8 +132,10 @@ impl TreeRows {
             let is_good = page.is_whole() || row_check(self.table, key, value).is_ok();
             if is_good && self.last.is_none_or(|last| last < id) {
                 self.last = Some(id);
-                let value = value.to_vec();
-                return Some(ReadRow { id, value });
+                return Some(ReadRow {
+                    id,
+                    value: value.to_vec(),
+                });
             }
         }
         None

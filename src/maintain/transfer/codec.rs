@@ -124,19 +124,19 @@ impl Codec {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn pair_rule(&self, bounds: Bounds) -> Result<PairRule> {
-        let bounds = bounds.resolve(&self.context.schema, false)?;
+        let resolved = bounds.resolve(&self.context.schema, false)?;
         let proven = self
             .context
             .lanes
             .design()
             .map(TableDesign::bucket_distance);
-        if let (Some(distance), Some(proven)) = (bounds.max_distance, proven)
+        if let (Some(distance), Some(proven)) = (resolved.max_distance, proven)
             && distance > u32::from(proven)
         {
             let expected = format!("at most {proven}: within it two share the bucket of a table");
             return Err(Error::invalid("max_distance", distance, expected));
         }
-        Ok(PairRule::new(&self.context, bounds))
+        Ok(PairRule::new(&self.context, resolved))
     }
 
     /// Returns the digest of the signatures of fixed documents, which tells builds apart that hash

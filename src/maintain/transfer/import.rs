@@ -239,8 +239,7 @@ fn take_in(
         return Ok(());
     }
     let pairs = batch.iter().map(|document| {
-        let open = document.document();
-        let open = open.ok_or_else(|| no_layout(document.id))?;
+        let open = document.document().ok_or_else(|| no_layout(document.id))?;
         Ok((open, &document.signature))
     });
     let pairs: Vec<SignedDocument<'_>> = pairs.collect::<Result<_>>()?;

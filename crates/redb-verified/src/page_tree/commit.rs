@@ -13,7 +13,7 @@ use crate::journaled_file::JournaledFile;
 use crate::layout::unknown_layout;
 use crate::page_layout::{
     Child, HEAD_BYTES, Head, HeadSeal, SEALED_HEAD_BYTES, Slot, TablePages, Widths, check_head,
-    remaining_slots, was_sealed,
+    copy, remaining_slots, was_sealed,
 };
 use crate::page_tree::page_file::PageFile;
 use crate::page_tree::remains::{intact_rows, meant};
@@ -59,19 +59,18 @@ pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Comm
         return Err(unknown.into());
     }
     let mut head = [0; HEAD_BYTES];
-    for (to, from) in head.iter_mut().zip(&sealed) {
-        *to = *from;
-    }
+    copy(&mut head, &sealed);
     let parsed = Head::parse(&head).filter(|_| check_head(&sealed) == HeadSeal::Intact);
     let damage = parsed
         .is_none()
         .then(|| HeadDamage::of_head("its checksum is not the expected one"));
-    let has_lost = lost.is_some();
-    let lost = lost.map(HeadDamage::of_journal);
     // A head that was written in part may tell of a commit whose pages were not written at all.
     let may_be_torn = parsed.is_none_or(|head| head.may_be_torn);
     let (geometry, slots) = match parsed {
-        Some(head) => (head.geometry, intact(&head.slots)),
+        Some(head) => {
+            let intact = head.slots.into_iter().filter(|slot| slot.is_intact);
+            (head.geometry, intact.collect())
+        }
         None => remaining_slots(&head),
     };
     let pages = PageFile {
@@ -80,18 +79,13 @@ pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Comm
         length_bytes,
         geometry,
     };
-    let head = damage.into_iter().chain(lost).collect();
+    let head = damage
+        .into_iter()
+        .chain(lost.map(HeadDamage::of_journal))
+        .collect();
     let mut commit = choose(pages, &slots, may_be_torn, head);
-    commit.is_earlier |= has_lost;
+    commit.is_earlier |= lost.is_some();
     Ok(commit)
-}
-
-fn intact(slots: &[Slot]) -> Vec<Slot> {
-    slots
-        .iter()
-        .filter(|slot| slot.is_intact)
-        .copied()
-        .collect()
 }
 
 /// A part of the file that leads to its commits, and is not as it must be.
