@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::build::bulk_options::BulkOptions;
-use crate::build::sort::{Layout, MemoryPlan, code_bits};
+use crate::build::sort::{MemoryPlan, PostingLayout, code_bits};
 use crate::engine::file_size;
 use crate::error::{Error, Result};
 use crate::read::SnapshotView;
@@ -71,7 +71,7 @@ impl Sorting {
         let max_bytes = options.store.filter_cache_bytes() as u64;
         let filters = filter_bits_per_document(&schema.lane_set()?, max_bytes, documents);
         let bits = code_bits.iter().copied();
-        let layouts: Vec<Layout> = bits.map(Layout::for_code_bits).collect();
+        let layouts: Vec<PostingLayout> = bits.map(PostingLayout::for_code_bits).collect();
         let has_kept_lane = schema.containment().is_some();
         let (memory_bytes, threads) = (options.memory_bytes, options.sorting_threads());
         let limits = MemoryPlan::new(&layouts, has_kept_lane, memory_bytes, threads).limits;

@@ -20,7 +20,7 @@ use crate::invariant::OrBug;
     clippy::large_enum_variant,
     reason = "there is one at a time, and a box would cost more than the room"
 )]
-pub(super) enum HeldBlock<'t> {
+pub(super) enum LaneBlock<'t> {
     Cached(Arc<CachedBlock>),
     /// In a page of the engine.
     Page(AccessGuard<'t, Value>, VerifiedHeader),
@@ -28,7 +28,7 @@ pub(super) enum HeldBlock<'t> {
     Row(RowInPage, VerifiedHeader),
 }
 
-impl HeldBlock<'_> {
+impl LaneBlock<'_> {
     #[inline]
     pub(super) fn block(&self) -> Result<Block<'_>> {
         match self {
@@ -87,7 +87,7 @@ where
     ///
     /// # Errors
     /// [`Error::Corrupt`] if that block is damaged or missing, and those of reading.
-    pub(super) fn covering(&mut self, target: Posting) -> Result<HeldBlock<'t>> {
+    pub(super) fn covering(&mut self, target: Posting) -> Result<LaneBlock<'t>> {
         self.cost.blocks += 1;
         let (run, lane) = (self.lane.run, self.lane.summary.lane);
         let in_memory = || {
@@ -98,7 +98,7 @@ where
         let found = match cached {
             Some(block) => {
                 self.cost.cached_blocks += 1;
-                HeldBlock::Cached(block)
+                LaneBlock::Cached(block)
             }
             None => self.read(target)?,
         };
@@ -109,7 +109,7 @@ where
         Ok(found)
     }
 
-    fn read(&mut self, target: Posting) -> Result<HeldBlock<'t>> {
+    fn read(&mut self, target: Posting) -> Result<LaneBlock<'t>> {
         let (name, run, lane) = (self.lane.table_name, self.lane.run, self.lane.summary.lane);
         let row = RunRow::block(name, (run, lane), target);
         let file = self.sources.and_then(|(sources, _)| sources.file);
@@ -124,7 +124,7 @@ where
         });
         if let Some((row, header)) = at_place {
             let cached = self.keep(header, row.value().or_bug("a row in its page")?);
-            return Ok(cached.map_or_else(|| HeldBlock::Row(row, header), HeldBlock::Cached));
+            return Ok(cached.map_or_else(|| LaneBlock::Row(row, header), LaneBlock::Cached));
         }
         // The descriptor states where the lane ends. If the blocks stop before that, some are lost, and a
         // search that took this for the end would miss documents without an error.
@@ -139,7 +139,7 @@ where
         let header = block.verified_header();
         read.into_iter().for_each(RowRead::learn);
         let cached = self.keep(header, value.value());
-        Ok(cached.map_or_else(|| HeldBlock::Page(value, header), HeldBlock::Cached))
+        Ok(cached.map_or_else(|| LaneBlock::Page(value, header), LaneBlock::Cached))
     }
 
     fn keep(&self, header: VerifiedHeader, value: &[u8]) -> Option<Arc<CachedBlock>> {

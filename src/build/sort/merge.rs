@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use crate::build::sort::sort_batch::{Column, SortBatch};
+use crate::build::sort::sort_batch::{PostingColumn, SortBatch};
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::format::Posting;
@@ -39,7 +39,7 @@ impl Sorted<'_> {
 
 enum SortSource<'a> {
     Spilled(Extent),
-    Held(&'a Column, u64),
+    Held(&'a PostingColumn, u64),
 }
 
 /// A sorted part of a lane: that of one batch.

@@ -6,5 +6,5 @@ mod sorting;
 mod spill;
 
 pub(crate) use merge::{LaneChunks, merge_lanes};
-pub(crate) use sort_batch::Layout;
+pub(crate) use sort_batch::PostingLayout;
 pub(crate) use sorting::{MemoryPlan, Sorter, code_bits};

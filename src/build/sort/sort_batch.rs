@@ -24,14 +24,14 @@ pub(super) const MAX_DOCUMENTS: u64 = 1 << 32;
 /// The layout of a lane's postings in memory and in the temporary file. An id is stored as its
 /// offset from that of the batch's first document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum PostingLayout {
     /// Code and offset in one number, the offset in so many of its low bits.
     Narrow { offset_bits: u32 },
     /// Side by side.
     Wide,
 }
 
-impl Layout {
+impl PostingLayout {
     /// Returns the layout for codes of a width in bits.
     pub(crate) fn for_code_bits(code_bits: u32) -> Self {
         let offset_bits = u64::BITS.saturating_sub(code_bits).min(u32::BITS);
@@ -96,7 +96,7 @@ impl Layout {
 
 /// The postings of one lane.
 #[derive(Debug)]
-pub(super) enum Column {
+pub(super) enum PostingColumn {
     Narrow { offset_bits: u32, entries: Vec<u64> },
     Wide { entries: Vec<Posting> },
 }
@@ -108,25 +108,25 @@ pub(super) struct Scratch {
     wide: Vec<Posting>,
 }
 
-impl Column {
-    fn new(layout: Layout) -> Self {
+impl PostingColumn {
+    fn new(layout: PostingLayout) -> Self {
         match layout {
-            Layout::Narrow { offset_bits } => Self::Narrow {
+            PostingLayout::Narrow { offset_bits } => Self::Narrow {
                 offset_bits,
                 entries: Vec::new(),
             },
-            Layout::Wide => Self::Wide {
+            PostingLayout::Wide => Self::Wide {
                 entries: Vec::new(),
             },
         }
     }
 
-    pub(super) fn layout(&self) -> Layout {
+    pub(super) fn layout(&self) -> PostingLayout {
         match self {
-            Self::Narrow { offset_bits, .. } => Layout::Narrow {
+            Self::Narrow { offset_bits, .. } => PostingLayout::Narrow {
                 offset_bits: *offset_bits,
             },
-            Self::Wide { .. } => Layout::Wide,
+            Self::Wide { .. } => PostingLayout::Wide,
         }
     }
 
@@ -178,7 +178,7 @@ impl Column {
         }
     }
 
-    /// Appends the bytes of some postings; [`Layout::decode`] gives them back.
+    /// Appends the bytes of some postings; [`PostingLayout::decode`] gives them back.
     ///
     /// # Errors
     /// [`Error::Bug`](crate::Error::Bug) if there are no such positions.
@@ -248,19 +248,19 @@ pub(super) struct SortBatch {
     limits: SortLimits,
     /// Offsets from the first id are below.
     max_offsets: u64,
-    columns: Vec<Column>,
+    columns: Vec<PostingColumn>,
 }
 
 impl SortBatch {
     /// Makes a batch for documents from `first_id` on.
-    pub(crate) fn new(layouts: &[Layout], first_id: u64, limits: SortLimits) -> Self {
+    pub(crate) fn new(layouts: &[PostingLayout], first_id: u64, limits: SortLimits) -> Self {
         let max_offsets = layouts.iter().map(|layout| layout.max_documents());
         Self {
             first_id,
             documents: 0,
             limits,
             max_offsets: max_offsets.min().unwrap_or(MAX_DOCUMENTS),
-            columns: layouts.iter().copied().map(Column::new).collect(),
+            columns: layouts.iter().copied().map(PostingColumn::new).collect(),
         }
     }
 
@@ -286,7 +286,7 @@ impl SortBatch {
     pub(super) fn has_room_for(&self, id: u64) -> bool {
         let offset = id.checked_sub(self.first_id);
         let fits = offset.is_some_and(|offset| offset < self.max_offsets);
-        let kept = self.columns.last().map_or(0, Column::len);
+        let kept = self.columns.last().map_or(0, PostingColumn::len);
         let is_full = self
             .limits
             .kept_postings
@@ -302,7 +302,7 @@ impl SortBatch {
         self.first_id
     }
 
-    pub(super) fn columns(&self) -> &[Column] {
+    pub(super) fn columns(&self) -> &[PostingColumn] {
         &self.columns
     }
 
@@ -310,14 +310,19 @@ impl SortBatch {
     pub(super) fn restart(&mut self, first_id: u64) {
         self.first_id = first_id;
         self.documents = 0;
-        self.columns.iter_mut().for_each(Column::clear);
+        self.columns.iter_mut().for_each(PostingColumn::clear);
     }
 
     /// Sorts all lanes with so many threads; `use_sorted` is called with each lane's number and
     /// postings as it is done.
-    pub(super) fn sort(&mut self, threads: usize, use_sorted: impl Fn(usize, &Column) + Sync) {
+    pub(super) fn sort(
+        &mut self,
+        threads: usize,
+        use_sorted: impl Fn(usize, &PostingColumn) + Sync,
+    ) {
         let next = AtomicUsize::new(0);
-        let columns: Vec<Mutex<&mut Column>> = self.columns.iter_mut().map(Mutex::new).collect();
+        let columns: Vec<Mutex<&mut PostingColumn>> =
+            self.columns.iter_mut().map(Mutex::new).collect();
         let work = || {
             let mut scratch = Scratch::default();
             loop {
@@ -353,11 +358,11 @@ mod tests {
     #[test]
     fn every_lane_comes_out_sorted_in_memory_and_in_bytes() {
         let bits = [64, 40, 32, 44, 45];
-        let layouts = bits.map(Layout::for_code_bits);
-        assert_eq!(layouts[0], Layout::Wide);
-        assert_eq!(layouts[1], Layout::Narrow { offset_bits: 24 });
-        assert_eq!(layouts[2], Layout::Narrow { offset_bits: 32 });
-        assert_eq!(layouts[4], Layout::Wide);
+        let layouts = bits.map(PostingLayout::for_code_bits);
+        assert_eq!(layouts[0], PostingLayout::Wide);
+        assert_eq!(layouts[1], PostingLayout::Narrow { offset_bits: 24 });
+        assert_eq!(layouts[2], PostingLayout::Narrow { offset_bits: 32 });
+        assert_eq!(layouts[4], PostingLayout::Wide);
         for threads in [1, 3] {
             let limits = SortLimits {
                 documents: 2_000,

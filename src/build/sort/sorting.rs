@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crate::build::sort::merge::Sorted;
-use crate::build::sort::sort_batch::{Column, Layout, MAX_DOCUMENTS, SortBatch, SortLimits};
+use crate::build::sort::sort_batch::{
+    MAX_DOCUMENTS, PostingColumn, PostingLayout, SortBatch, SortLimits,
+};
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::invariant::{OrBug, invariant};
@@ -17,13 +19,13 @@ use crate::types::{Phase, Watch};
 
 /// The postings of a build.
 pub(crate) struct Sorter {
-    layouts: Vec<Layout>,
+    layouts: Vec<PostingLayout>,
     limits: SortLimits,
     threads: usize,
     spill: Arc<Spill>,
     batch: SortBatch,
     /// The batch before, on its way to the file.
-    job: Option<Job>,
+    job: Option<SortJob>,
     /// The extents of the lanes of each spilled batch.
     extents: Vec<Vec<Extent>>,
     /// Postings that were pushed, in all lanes.
@@ -34,12 +36,12 @@ pub(crate) struct Sorter {
 type Spilled = (SortBatch, Result<Vec<Extent>>);
 
 /// A thread that is waited for, whatever happens.
-struct Job {
+struct SortJob {
     handle: Option<JoinHandle<Spilled>>,
     home: HomeProcess,
 }
 
-impl Job {
+impl SortJob {
     fn new(handle: JoinHandle<Spilled>) -> Self {
         Self {
             handle: Some(handle),
@@ -58,7 +60,7 @@ impl Job {
     }
 }
 
-impl Drop for Job {
+impl Drop for SortJob {
     fn drop(&mut self) {
         self.wait();
     }
@@ -73,7 +75,7 @@ pub(crate) struct MemoryPlan {
 impl MemoryPlan {
     /// `has_kept_lane` says whether documents have any number of postings in the last lane.
     pub(crate) fn new(
-        layouts: &[Layout],
+        layouts: &[PostingLayout],
         has_kept_lane: bool,
         memory_bytes: u64,
         threads: usize,
@@ -120,10 +122,10 @@ impl Sorter {
         threads: usize,
         folder: &std::path::Path,
     ) -> Self {
-        let layouts: Vec<Layout> = code_bits
+        let layouts: Vec<PostingLayout> = code_bits
             .iter()
             .copied()
-            .map(Layout::for_code_bits)
+            .map(PostingLayout::for_code_bits)
             .collect();
         let plan = MemoryPlan::new(&layouts, has_kept_lane, memory_bytes, threads);
         Self {
@@ -162,7 +164,7 @@ impl Sorter {
         let full = std::mem::replace(&mut self.batch, empty);
         let (spill, threads) = (Arc::clone(&self.spill), self.threads);
         let job = spawn("sort", move || sort_and_spill(full, &spill, threads))?;
-        self.job = Some(Job::new(job));
+        self.job = Some(SortJob::new(job));
         Ok(())
     }
 
@@ -216,7 +218,7 @@ impl Sorter {
 
     fn sorted_postings(&self) -> u64 {
         let spilled = self.extents.iter().flatten().map(Extent::postings);
-        let held = self.batch.columns().iter().map(Column::len);
+        let held = self.batch.columns().iter().map(PostingColumn::len);
         spilled.chain(held).map(|postings| postings as u64).sum()
     }
 
@@ -251,10 +253,10 @@ mod tests {
     #[test]
     fn batches_share_the_memory_and_are_never_too_large_for_their_layouts() {
         for code_bits in [&[64, 40][..], &[64; 5], &[64, 32, 32], &[64, 44]] {
-            let layouts: Vec<Layout> = code_bits
+            let layouts: Vec<PostingLayout> = code_bits
                 .iter()
                 .copied()
-                .map(Layout::for_code_bits)
+                .map(PostingLayout::for_code_bits)
                 .collect();
             let lane_bytes = layouts.iter().map(|layout| layout.memory_bytes());
             let (all, largest) = (lane_bytes.clone().sum::<u64>(), lane_bytes.max().unwrap());

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::build::sort::sort_batch::{Column, Layout};
+use crate::build::sort::sort_batch::{PostingColumn, PostingLayout};
 use crate::engine::TemporaryFile;
 use crate::error::{Error, Result};
 use crate::format::Posting;
@@ -16,7 +16,7 @@ const CHECKSUM_BYTES: usize = size_of::<u32>();
 /// A sorted lane of a batch in the file: chunks of postings, a CRC-32 after each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
-    layout: Layout,
+    layout: PostingLayout,
     first_id: u64,
     offset: u64,
     postings: usize,
@@ -77,7 +77,7 @@ impl Spill {
     }
 
     /// Appends a sorted column of a batch that begins with `first_id`.
-    pub(super) fn write(&self, column: &Column, first_id: u64) -> Result<Extent> {
+    pub(super) fn write(&self, column: &PostingColumn, first_id: u64) -> Result<Extent> {
         let mut guard = self.lock();
         let spill = match &mut *guard {
             Some(spill) => spill,
@@ -168,7 +168,7 @@ mod tests {
             documents,
             kept_postings: None,
         };
-        let mut batch = SortBatch::new(&[64, 40].map(Layout::for_code_bits), 9, limits);
+        let mut batch = SortBatch::new(&[64, 40].map(PostingLayout::for_code_bits), 9, limits);
         for document in 0..documents {
             let code = document.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let first = LaneCode { lane: 0, code };
