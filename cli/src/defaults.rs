@@ -66,12 +66,15 @@ pub(crate) fn with_defaults(
         return Ok((arguments, None));
     };
     let in_file = |error: String| Failure::usage(format!("{}: {error}", path.display()));
-    let table = text.parse::<Table>();
-    let table = table.map_err(|error| in_file(error.to_string().trim_end().to_owned()))?;
+    let table = text
+        .parse::<Table>()
+        .map_err(|error| in_file(error.to_string().trim_end().to_owned()))?;
     let defaults = defaults(command, &table, &given).map_err(in_file)?;
     let is_end_of_options = |argument: &OsString| argument == "--";
-    let end = arguments.iter().position(is_end_of_options);
-    let end = end.unwrap_or(arguments.len());
+    let end = arguments
+        .iter()
+        .position(is_end_of_options)
+        .unwrap_or(arguments.len());
     arguments.splice(end..end, defaults);
     Ok((arguments, Some(path)))
 }
@@ -128,8 +131,8 @@ fn defaults(command: &Command, table: &Table, given: &ArgMatches) -> Result<Vec<
         let given = given.subcommand_matches(name);
         for (option, value) in options {
             // Tables of other verbs are read as well, so that a mistake is told at once.
-            let default = default(of_verb, option, value, given);
-            let default = default.map_err(|error| format!("[{name}]: {error}"))?;
+            let default = default(of_verb, option, value, given)
+                .map_err(|error| format!("[{name}]: {error}"))?;
             let is_idle = name == "dedup"
                 && DOCUMENT_OPTIONS.contains(&&**option)
                 && given.is_some_and(|given| !drops_documents(options, given));

@@ -78,8 +78,9 @@ fn template(command: &Command) -> String {
             .iter()
             .filter_map(|name| command.find_subcommand(name))
         {
-            let about = verb.get_about().map(ToString::to_string);
-            let about = about.as_deref().unwrap_or("");
+            let about = verb
+                .get_about()
+                .map_or_else(String::new, ToString::to_string);
             verbs += &format!("  {literal}{:<13}{literal:#}  {about}\n", verb.get_name());
         }
         verbs.push('\n');

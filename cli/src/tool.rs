@@ -189,15 +189,13 @@ pub fn run() -> ExitCode {
         let started = Instant::now();
         if let Some(config) = &config {
             let config = config.display();
-            context
-                .messages
-                .detail(format_args!("defaults of options are in {config}"));
+            context.detail(format_args!("defaults of options are in {config}"));
         }
         let outcome = dispatch(&context, arguments.verb);
         tell_time(&context, started.elapsed());
         outcome
-    });
-    let outcome = outcome.map_err(|failure| match &store {
+    })
+    .map_err(|failure| match &store {
         Some(store) => failure.in_store(store.display()),
         None => failure,
     });
@@ -218,9 +216,9 @@ fn tell_time(context: &Context, took: Duration) {
     let (seconds, threads) = (took.as_secs_f64(), context.threads);
     let text = format!("took {seconds:.1} s with up to {threads} threads");
     if took >= LONG_RUN {
-        context.messages.note(text);
+        context.note(text);
     } else {
-        context.messages.detail(text);
+        context.detail(text);
     }
 }
 
@@ -303,8 +301,10 @@ mod tests {
 
     #[test]
     fn every_verb_is_in_one_group_of_the_help() {
-        let grouped = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied());
-        let mut grouped: Vec<&str> = grouped.collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, verbs)| verbs.iter().copied())
+            .collect();
         grouped.sort_unstable();
         let command = command();
         let mut verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();

@@ -42,7 +42,9 @@ pub(crate) struct ReadOptions {
 
 /// A number above 0, and at most 1.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().ok();
-    let share = share.filter(|share| *share > 0.0 && *share <= 1.0);
+    let share = text
+        .parse::<f64>()
+        .ok()
+        .filter(|share| *share > 0.0 && *share <= 1.0);
     share.ok_or_else(|| "expected a number above 0 and at most 1, such as 0.01".into())
 }

@@ -29,8 +29,9 @@ impl FromStr for KeepRule {
             "last" => Self::Last,
             "longest" => Self::Longest,
             _ => {
-                let field = rule.rsplit_once(':');
-                let field = field.filter(|(_, which)| ["max", "min"].contains(which));
+                let field = rule
+                    .rsplit_once(':')
+                    .filter(|(_, which)| ["max", "min"].contains(which));
                 let (path, which) = field.ok_or(
                     "expected first, last, longest, or a field and which of its numbers: \
                      quality:max, price:min",

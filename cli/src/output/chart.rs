@@ -133,8 +133,9 @@ impl Chart {
         let steps = 200_u32;
         let width = self.x.to - self.x.from;
         let at = |step: u32| self.x.from + width * f64::from(step) / f64::from(steps);
-        let points = (0..=steps).map(|step| (at(step), value(at(step))));
-        let points = points.collect();
+        let points = (0..=steps)
+            .map(|step| (at(step), value(at(step))))
+            .collect();
         self.series.push(ChartSeries {
             name: name.into(),
             points,
@@ -178,8 +179,10 @@ impl Chart {
             let (from, to) = (axis.place(axis.from), axis.place(axis.to));
             (axis.place(value) - from) / (to - from)
         };
-        let points = self.series.iter().flat_map(|series| &series.points);
-        let points: Vec<_> = points
+        let points: Vec<_> = self
+            .series
+            .iter()
+            .flat_map(|series| &series.points)
             .map(|(x, y)| (share(&self.x, *x), share(&self.y, *y)))
             .collect();
         let (left, right) = (0.0..0.4, 0.6..1.01);
@@ -235,8 +238,9 @@ impl Chart {
                 _ if is_again => (4, colour.stroke_width(width)),
                 _ => (4, colour.filled()),
             };
-            let places = series.points.iter();
-            let places: Vec<_> = places
+            let places: Vec<_> = series
+                .points
+                .iter()
                 .filter(|(x, y)| x.is_finite() && y.is_finite())
                 .map(|(x, y)| (self.x.place(*x), self.y.place(*y)))
                 .collect();

@@ -68,8 +68,8 @@ pub(super) fn painted_counts(text: &str) -> String {
         };
         (count != "0").then(|| painted(part, style))
     };
-    let parts = text.split(", ");
-    let parts: Vec<_> = parts
+    let parts: Vec<_> = text
+        .split(", ")
         .map(|part| paint(part).unwrap_or_else(|| part.to_owned()))
         .collect();
     parts.join(", ")

@@ -2,9 +2,8 @@
 
 use resemblance::{Overlap, Schema};
 
-use super::column_kind::ColumnKind;
 use super::pair_sorter::DocumentLabel;
-use super::results::{Column, Value};
+use super::value::{Column, ColumnKind, Value};
 use crate::bug::bug;
 use crate::failure::Result;
 

@@ -62,8 +62,10 @@ impl Destination {
         let compression = Compression::from_name(path);
         if is_special(path) {
             // a stream that is a file may hold something already
-            let file = File::options().append(true).open(path);
-            let file = file.map_err(|e| cannot_write(path, &e))?;
+            let file = File::options()
+                .append(true)
+                .open(path)
+                .map_err(|e| cannot_write(path, &e))?;
             return Self::new(path, compression, Box::new(file), None);
         }
         if !force {
@@ -88,8 +90,7 @@ impl Destination {
     /// Gives the file the permissions of another one, whose content it has.
     pub(crate) fn with_permissions_of(mut self, source: &Path) -> Result<Self> {
         if let Some(staged) = &mut self.staged {
-            let metadata = std::fs::metadata(source);
-            let metadata = metadata.map_err(|e| cannot_write(&self.path, &e))?;
+            let metadata = std::fs::metadata(source).map_err(|e| cannot_write(&self.path, &e))?;
             staged.permissions = metadata.permissions();
         }
         Ok(self)
@@ -197,8 +198,13 @@ mod tests {
         destination.write(b"text").unwrap();
         assert_eq!(modes(), [0o600]);
         destination.finish().unwrap();
-        let usual = File::create(folder.path().join("usual")).unwrap();
-        let usual = usual.metadata().unwrap().permissions().mode() & 0o777;
+        let usual = File::create(folder.path().join("usual"))
+            .unwrap()
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777;
         assert_eq!(modes(), [usual, usual]);
     }
 }

@@ -207,8 +207,9 @@ fn excerpt(text: &str, spans: &[Range<usize>], max_bytes: usize) -> Range<usize>
         *at += part.len();
         Some((start, is_shared))
     });
-    let first = differences.find(|&(_, is_shared)| !is_shared);
-    let first = first.map_or(0, |(start, _)| start);
+    let first = differences
+        .find(|&(_, is_shared)| !is_shared)
+        .map_or(0, |(start, _)| start);
     let start = first.saturating_sub(LEAD_BYTES).min(text.len() - max_bytes);
     let start = text.floor_char_boundary(start);
     start..text.floor_char_boundary(start + max_bytes)
@@ -249,8 +250,12 @@ mod tests {
 
     fn pair(a: &str, b: &str) -> ExplainedPair {
         let text = Text::words(2);
-        let schema = Schema::builder().text(text).minhash(MinHash::new(64));
-        let schema = schema.simhash(SimHash::bits64()).build().unwrap();
+        let schema = Schema::builder()
+            .text(text)
+            .minhash(MinHash::new(64))
+            .simhash(SimHash::bits64())
+            .build()
+            .unwrap();
         let labels = ["one".into(), "<two>".into()];
         ExplainedPair::new(&schema, labels, [a.into(), b.into()]).unwrap()
     }

@@ -5,7 +5,6 @@
 
 mod chart;
 mod colour;
-mod column_kind;
 mod columns;
 mod destination;
 pub(crate) mod escape;
@@ -16,21 +15,19 @@ mod output_file;
 mod pair_sorter;
 #[cfg(feature = "tables")]
 mod parquet_rows;
-#[cfg(not(feature = "tables"))]
-#[path = "no_parquet_rows.rs"]
-mod parquet_rows;
 mod progress;
 mod report;
 mod results;
+mod sections;
 mod sink;
 mod sizes;
 mod staging;
 mod target;
 mod terminal;
+mod value;
 
 pub(crate) use chart::{Chart, ChartAxis, ChartMark, ChartSeries};
 pub(crate) use colour::{ColourChoice, has_colour};
-pub(crate) use column_kind::ColumnKind;
 pub(crate) use columns::{document_value, longest_run, nearness_columns};
 pub(crate) use destination::Destination;
 pub(crate) use explained::{ExplainedPair, explained_page, legend};
@@ -38,8 +35,10 @@ pub(crate) use messages::{Messages, tell_failure, tell_help, tell_usage};
 pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};
 pub(crate) use progress::ProgressDisplay;
 pub(crate) use report::{DropReport, Evidence, Survivor, SurvivorPlace};
-pub(crate) use results::{Column, Format, Layout, Results, Value};
+pub(crate) use results::{Format, Layout, Results};
+pub(crate) use sections::{MeasureLines, Section, SectionItem, SectionRow};
 pub(crate) use sink::Sink;
 pub(crate) use sizes::BinarySize;
 pub(crate) use staging::{must_not_exist, parent, scratch_builder, sync_folder};
 pub(crate) use target::OutputTarget;
+pub(crate) use value::{Column, ColumnKind, Value};

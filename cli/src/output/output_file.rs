@@ -87,8 +87,10 @@ impl OutputFile {
         let table = match &mut self.table {
             Some(table) => table,
             None => {
-                let lines = self.lines.take();
-                let lines = lines.ok_or_else(|| bug("a table has no file to go to"))?;
+                let lines = self
+                    .lines
+                    .take()
+                    .ok_or_else(|| bug("a table has no file to go to"))?;
                 if lines.alters_bytes() {
                     return Err(Failure::usage(format!(
                         "{} is written as it is, neither compressed nor to a terminal; give the name of \

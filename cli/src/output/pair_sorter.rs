@@ -251,8 +251,8 @@ impl PairSorter {
         if let Some(index) = self.rows.indexes.get(&id.get()) {
             return Ok(*index);
         }
-        let index = u32::try_from(self.rows.labels.len());
-        let index = index.map_err(|_| bug("2^32 documents are sorted in memory"))?;
+        let index = u32::try_from(self.rows.labels.len())
+            .map_err(|_| bug("2^32 documents are sorted in memory"))?;
         let key = (self.key_of)(id)?;
         self.held_bytes += LABEL_BYTES + key.as_ref().map_or(0, |key| key.len() as u64);
         let label = DocumentLabel::new(id.get(), key.as_deref());
@@ -408,8 +408,9 @@ mod tests {
     }
 
     fn rows_come_back_sorted_and_whole(memory_bytes: u64, orders_documents: bool) {
-        let expected = (0..3000).map(|number| labelled(pair(number), orders_documents));
-        let mut expected: Vec<LabelledPair> = expected.collect();
+        let mut expected: Vec<LabelledPair> = (0..3000)
+            .map(|number| labelled(pair(number), orders_documents))
+            .collect();
         expected.sort_by(LabelledPair::order);
         let expected: Vec<_> = expected.iter().map(fields).collect();
         let key_of = |id: DocumentId| Ok(key_of(id.get()));

@@ -12,8 +12,8 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::column_kind::{ColumnKind, TypedValue};
 use super::destination::{self, Destination};
+use super::value::{Column, ColumnKind, Value};
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
 
@@ -40,10 +40,10 @@ pub(super) struct ParquetRows {
 
 impl ParquetRows {
     /// The columns by their names. A document has two: its number and its key.
-    pub(super) fn new(columns: &[(&'static str, ColumnKind)], output: Destination) -> Result<Self> {
+    pub(super) fn new(columns: &[Column], output: Destination) -> Result<Self> {
         let mut fields = Vec::new();
         let mut pending = Vec::new();
-        for (name, kind) in columns {
+        for Column { name, kind, .. } in columns {
             let (values, data_type) = match kind {
                 ColumnKind::Document => {
                     let id = name.replacen("key", "id", 1);
@@ -75,21 +75,28 @@ impl ParquetRows {
     }
 
     /// Takes one result; a value for every column.
-    pub(super) fn row<'a>(&mut self, values: impl Iterator<Item = TypedValue<'a>>) -> Result<()> {
+    pub(super) fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
         for (column, value) in self.columns.iter_mut().zip(values) {
-            match (column, value) {
-                (PendingValues::Documents(ids, keys), TypedValue::Document(id, key)) => {
+            match (column, *value) {
+                (PendingValues::Documents(ids, keys), Value::Document { id, key }) => {
                     ids.append_value(id);
                     keys.append_option(key.map(text).transpose()?);
                 }
-                (PendingValues::Texts(texts), TypedValue::Text(bytes)) => {
-                    texts.append_option(bytes.map(text).transpose()?);
+                (PendingValues::Texts(texts), Value::Key(key)) => texts.append_value(text(key)?),
+                (PendingValues::Texts(texts), Value::NoKey(_)) => texts.append_null(),
+                (PendingValues::Texts(texts), Value::Text(value)) => texts.append_value(value),
+                (PendingValues::Counts(counts), Value::Count(count)) => counts.append_value(count),
+                (PendingValues::Counts(counts), Value::Distance(bits)) => {
+                    counts.append_option(bits.map(u64::from));
                 }
-                (PendingValues::Counts(counts), TypedValue::Count(count)) => {
-                    counts.append_option(count);
+                (
+                    PendingValues::Numbers(numbers),
+                    Value::Number(value) | Value::Significant(value),
+                ) => {
+                    numbers.append_value(value);
                 }
-                (PendingValues::Numbers(numbers), TypedValue::Number(number)) => {
-                    numbers.append_option(number);
+                (PendingValues::Numbers(numbers), Value::Similarity(value)) => {
+                    numbers.append_option(value);
                 }
                 _ => return Err(bug("a value of another type than its column").into()),
             }
@@ -114,8 +121,8 @@ impl ParquetRows {
                 PendingValues::Numbers(numbers) => columns.push(Arc::new(numbers.finish())),
             }
         }
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-        let batch = batch.map_err(|e| failed(&self.path, e.into()))?;
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
+            .map_err(|e| failed(&self.path, e.into()))?;
         let written = self.writer.write(&batch);
         written.map_err(|e| failed(&self.path, e))
     }

@@ -5,7 +5,8 @@ use std::path::Path;
 use resemblance::{Match, Schema};
 
 use super::columns::nearness_columns;
-use super::results::{Column, Layout, Results, Value};
+use super::results::{Layout, Results};
+use super::value::{Column, Value};
 use crate::failure::Result;
 
 /// Where a survivor stands.
@@ -29,6 +30,14 @@ pub(crate) enum Evidence {
 }
 
 impl Evidence {
+    pub(crate) fn of(is_equal: bool, is_exact: bool) -> Self {
+        match (is_equal, is_exact) {
+            (true, _) => Self::Equal,
+            (false, true) => Self::Exact,
+            (false, false) => Self::Estimate,
+        }
+    }
+
     /// As it stands in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -61,11 +70,7 @@ impl Survivor {
             place,
             key,
             similarity: found.similarity(),
-            evidence: match (is_equal, found.is_exact()) {
-                (true, _) => Evidence::Equal,
-                (false, true) => Evidence::Exact,
-                (false, false) => Evidence::Estimate,
-            },
+            evidence: Evidence::of(is_equal, found.is_exact()),
             distance: found.distance(),
         }
     }

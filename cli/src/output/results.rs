@@ -1,6 +1,5 @@
 //! Results on standard output or in a file: a table, tab- or comma-separated values, JSON or Parquet.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -10,12 +9,11 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 use clap::ValueEnum;
 
 use super::colour::{has_colour, painted_table};
-use super::column_kind::{ColumnKind, TypedValue};
 use super::destination::Destination;
 use super::escape;
+#[cfg(feature = "tables")]
 use super::parquet_rows::ParquetRows;
-use resemblance::Fingerprint;
-
+use super::value::{Column, Value};
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use resemblance_corpus::{Compression, SourceKind, named_kind};
@@ -132,70 +130,10 @@ const TABLE_ROWS: usize = 1000;
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// A column, whose name is also the field's name in jsonl.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Column {
-    name: &'static str,
-    /// False for fields that only jsonl and Parquet show.
-    is_shown: bool,
-    kind: ColumnKind,
-}
-
-impl Column {
-    pub(crate) fn new(name: &'static str) -> Self {
-        Self::of(name, ColumnKind::Text)
-    }
-
-    /// One that has a type in Parquet, too.
-    pub(crate) fn of(name: &'static str, kind: ColumnKind) -> Self {
-        let is_shown = true;
-        Self {
-            name,
-            is_shown,
-            kind,
-        }
-    }
-
-    /// A field that other forms show only if `is_shown`.
-    pub(crate) fn shown_if(self, is_shown: bool) -> Self {
-        Self { is_shown, ..self }
-    }
-}
-
-/// One field of a result.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Value<'a> {
-    /// A document: its key, or its number where it has none; jsonl has both.
-    Document {
-        id: u64,
-        key: Option<&'a [u8]>,
-    },
-    /// A key that belongs to no stored document.
-    Key(&'a [u8]),
-    /// A document without a key, by its number; nothing where forms have types.
-    NoKey(u64),
-    Text(&'a str),
-    Count(u64),
-    /// A place in a text, in bytes, or a length; nothing where there is none.
-    Position(Option<usize>),
-    Number(f64),
-    /// A number that may be very small or large: four significant digits.
-    Significant(f64),
-    Similarity(Option<f64>),
-    Distance(Option<u32>),
-    /// MinHash values, separated by commas.
-    Values(Option<&'a [u32]>),
-    /// Hashes of 64 bits, 16 hexadecimal digits each, separated by commas.
-    Hashes(&'a [u64]),
-    /// A fingerprint in hexadecimal: all digits that its number of bits has.
-    Fingerprint(Option<Fingerprint>),
-    /// Bytes in hexadecimal.
-    Bytes(&'a [u8]),
-}
-
 /// Where rows go.
 enum ResultsOutput {
     Lines(Box<Destination>),
+    #[cfg(feature = "tables")]
     Parquet(Box<ParquetRows>),
 }
 
@@ -258,6 +196,15 @@ impl Results {
         Self::to(layout, columns, output)?.begin(layout)
     }
 
+    /// Prints one result: the names of its columns, and their values.
+    pub(crate) fn print_one(layout: Layout, fields: &[(&'static str, Value<'_>)]) -> Result<()> {
+        let (names, values): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
+        let columns = names.into_iter().map(Column::new).collect();
+        let mut results = Self::new(layout, columns)?;
+        results.row(&values)?;
+        results.finish()
+    }
+
     fn to(layout: Layout, columns: Vec<Column>, output: Destination) -> Result<Self> {
         let out = match layout.format {
             Format::Parquet if output.alters_bytes() => {
@@ -265,9 +212,15 @@ impl Results {
                               makes a file of it";
                 return Err(Failure::usage(reason));
             }
+            #[cfg(feature = "tables")]
             Format::Parquet => {
-                let kinds: Vec<_> = columns.iter().map(|c| (c.name, c.kind)).collect();
-                ResultsOutput::Parquet(Box::new(ParquetRows::new(&kinds, output)?))
+                ResultsOutput::Parquet(Box::new(ParquetRows::new(&columns, output)?))
+            }
+            #[cfg(not(feature = "tables"))]
+            Format::Parquet => {
+                let usage = "this build does not write Parquet; cargo install --path cli --features tables makes one \
+                             that does";
+                return Err(Failure::usage(usage));
             }
             _ => ResultsOutput::Lines(Box::new(output)),
         };
@@ -301,8 +254,9 @@ impl Results {
 
     /// Writes one result; a value for every column.
     pub(crate) fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
+        #[cfg(feature = "tables")]
         if let ResultsOutput::Parquet(parquet) = &mut self.out {
-            return parquet.row(values.iter().map(Value::typed));
+            return parquet.row(values);
         }
         match self.format {
             Format::Jsonl => self.json_line(values),
@@ -316,8 +270,11 @@ impl Results {
             Format::Tsv => self.separated_line(values, '\t'),
             Format::Csv => self.separated_line(values, ','),
             Format::Table | Format::Parquet => {
-                let cells = self.columns.iter().zip(values);
-                let cells = cells.filter(|(column, _)| column.is_shown);
+                let cells = self
+                    .columns
+                    .iter()
+                    .zip(values)
+                    .filter(|(column, _)| column.is_shown);
                 if self.rows.is_empty() {
                     self.numeric = cells.clone().map(|(_, value)| value.is_number()).collect();
                 }
@@ -342,6 +299,7 @@ impl Results {
         }
         match self.out {
             ResultsOutput::Lines(output) => output.finish(),
+            #[cfg(feature = "tables")]
             ResultsOutput::Parquet(parquet) => parquet.finish(),
         }
     }
@@ -349,6 +307,7 @@ impl Results {
     fn write_line(&mut self) -> Result<()> {
         match &mut self.out {
             ResultsOutput::Lines(output) => output.write(self.line.as_bytes()),
+            #[cfg(feature = "tables")]
             ResultsOutput::Parquet(_) => Err(bug("a line of Parquet").into()),
         }
     }
@@ -400,161 +359,21 @@ impl Results {
     }
 
     fn json_line(&mut self, values: &[Value<'_>]) {
-        self.line.clear();
-        self.line.push('{');
-        for (column, value) in self.columns.iter().zip(values) {
-            if let Value::Document { id, .. } = value {
-                let name = column.name.replacen("key", "id", 1);
-                let _ = write!(self.line, "\"{name}\":{id},");
-            }
-            json_field(&mut self.line, column.name, *value);
-            self.line.push(',');
-        }
-        self.line.pop();
-        self.line.push_str("}\n");
-    }
-}
-
-fn json_field(line: &mut String, name: &str, value: Value<'_>) {
-    let _ = write!(line, "\"{name}\":");
-    let number = |json: Option<String>| json.unwrap_or_else(|| "null".into());
-    let json = match value {
-        Value::Document { key: None, .. } | Value::NoKey(_) => "null".into(),
-        Value::Document { key: Some(key), .. } | Value::Key(key) => {
-            match std::str::from_utf8(key) {
-                Ok(text) => json_string(text),
-                Err(_) => format!("null,\"{name}_hex\":\"{}\"", hexadecimal(key)),
-            }
-        }
-        Value::Text(text) => json_string(text),
-        Value::Count(count) => count.to_string(),
-        Value::Position(position) => number(position.map(|position| position.to_string())),
-        Value::Number(value) | Value::Significant(value) => {
-            number(serde_json::to_string(&value).ok())
-        }
-        Value::Similarity(value) => number(value.and_then(|v| serde_json::to_string(&v).ok())),
-        Value::Distance(value) => number(value.map(|v| v.to_string())),
-        Value::Values(values) => number(values.map(|v| format!("[{}]", joined(v)))),
-        Value::Hashes(hashes) => {
-            let quoted = hashes.iter().map(|hash| format!("\"{hash:016x}\""));
-            format!("[{}]", quoted.collect::<Vec<_>>().join(","))
-        }
-        Value::Fingerprint(value) => number(value.map(|value| format!("\"{value}\""))),
-        Value::Bytes(bytes) => format!("\"{}\"", hexadecimal(bytes)),
-    };
-    line.push_str(&json);
-}
-
-/// A JSON string; beside what JSON asks for, whatever drives a terminal is escaped.
-pub(crate) fn json_string(text: &str) -> String {
-    escape::json(&serde_json::Value::from(text).to_string()).into_owned()
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
-}
-
-fn joined(values: &[u32]) -> String {
-    let texts: Vec<_> = values.iter().map(u32::to_string).collect();
-    texts.join(",")
-}
-
-impl Value<'_> {
-    fn is_number(&self) -> bool {
-        matches!(
-            self,
-            Self::Count(_)
-                | Self::Position(_)
-                | Self::Number(_)
-                | Self::Significant(_)
-                | Self::Similarity(_)
-                | Self::Distance(_)
-        )
-    }
-
-    /// The form of columns that have types.
-    fn typed(&self) -> TypedValue<'_> {
-        match self {
-            Self::Document { id, key } => TypedValue::Document(*id, *key),
-            Self::Key(key) => TypedValue::Text(Some(key)),
-            Self::NoKey(_) => TypedValue::Text(None),
-            Self::Text(text) => TypedValue::Text(Some(text.as_bytes())),
-            Self::Count(count) => TypedValue::Count(Some(*count)),
-            Self::Distance(bits) => TypedValue::Count(bits.map(u64::from)),
-            Self::Number(value) | Self::Significant(value) => TypedValue::Number(Some(*value)),
-            Self::Similarity(value) => TypedValue::Number(value.map(f64::from)),
-            Self::Position(_)
-            | Self::Values(_)
-            | Self::Hashes(_)
-            | Self::Fingerprint(_)
-            | Self::Bytes(_) => TypedValue::Other,
-        }
-    }
-
-    /// The form in tables and tsv; nothing where there is no value.
-    pub(crate) fn text(&self) -> Cow<'_, str> {
-        match self {
-            Self::Document { id, key: None } | Self::NoKey(id) => escape::without_key(*id).into(),
-            Self::Document { key: Some(key), .. } | Self::Key(key) => escape::key(key),
-            Self::Text(text) => escape::key(text.as_bytes()),
-            Self::Count(count) => count.to_string().into(),
-            Self::Position(position) => position.map(|p| p.to_string()).unwrap_or_default().into(),
-            Self::Number(value) => format!("{value:.2}").into(),
-            Self::Significant(value) => significant(*value).into(),
-            Self::Similarity(value) => value.map(|v| format!("{v:.6}")).unwrap_or_default().into(),
-            Self::Distance(value) => value.map(|v| v.to_string()).unwrap_or_default().into(),
-            Self::Values(values) => values.map(joined).unwrap_or_default().into(),
-            Self::Hashes(hashes) => {
-                let texts = hashes.iter().map(|hash| format!("{hash:016x}"));
-                texts.collect::<Vec<_>>().join(",").into()
-            }
-            Self::Fingerprint(value) => value
-                .map(|value| value.to_string())
-                .unwrap_or_default()
-                .into(),
-            Self::Bytes(bytes) => hexadecimal(bytes).into(),
-        }
-    }
-}
-
-/// Four significant digits, with an exponent where zeros would be many.
-fn significant(value: f64) -> String {
-    let size = value.abs();
-    match size {
-        0.0 => "0".into(),
-        0.001..10_000.0 => {
-            let whole_digits = size.log10().floor() as i32;
-            let decimals = usize::try_from(3 - whole_digits).unwrap_or(0);
-            format!("{value:.decimals$}")
-        }
-        10_000.0..1e9 => format!("{value:.0}"),
-        _ => format!("{value:.3e}"),
+        let columns = self.columns.iter().zip(values);
+        let fields = columns
+            .flat_map(|(column, value)| value.json_fields(column.name))
+            .map(|(name, json)| {
+                let json = json.to_string();
+                format!("\"{name}\":{}", escape::json(&json))
+            });
+        self.line = format!("{{{}}}\n", fields.collect::<Vec<_>>().join(","));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn four_digits_say_enough() {
-        let cases = [
-            (0.0, "0"),
-            (0.999_64, "0.9996"),
-            (0.000_36, "3.600e-4"),
-            (-0.0475, "-0.04750"),
-            (47.5, "47.50"),
-            (12_345.6, "12346"),
-            (1e12, "1.000e12"),
-            (f64::NAN, "NaN"),
-        ];
-        for (value, text) in cases {
-            assert_eq!(significant(value), text);
-        }
-    }
+    use crate::output::ColumnKind;
 
     fn results(format: Format, columns: Vec<Column>) -> Results {
         Results::new(Layout::new(Some(format), false), columns).unwrap()
@@ -617,43 +436,5 @@ mod tests {
             results.line,
             "{\"id\":0,\"key\":null,\"key_hex\":\"ff\",\"query\":null,\"query_hex\":\"fe\"}\n"
         );
-    }
-
-    #[test]
-    fn every_value_has_both_forms() {
-        let cases = [
-            (Value::Text("a\nb"), "a\\nb", "\"a\\nb\""),
-            (
-                Value::Text("\u{7f}\u{9b}\u{202e}\u{1b}"),
-                "\\x7F\\xC2\\x9B\\xE2\\x80\\xAE\\x1B",
-                "\"\\u007f\\u009b\\u202e\\u001b\"",
-            ),
-            (Value::Count(7), "7", "7"),
-            (Value::Position(Some(7)), "7", "7"),
-            (Value::Position(None), "", "null"),
-            (Value::Number(1.5), "1.50", "1.5"),
-            (Value::Similarity(Some(1.0)), "1.000000", "1.0"),
-            (Value::Similarity(None), "", "null"),
-            (Value::Distance(Some(3)), "3", "3"),
-            (Value::Values(Some(&[1, 2])), "1,2", "[1,2]"),
-            (
-                Value::Hashes(&[1, u64::MAX]),
-                "0000000000000001,ffffffffffffffff",
-                "[\"0000000000000001\",\"ffffffffffffffff\"]",
-            ),
-            (Value::Hashes(&[]), "", "[]"),
-            (
-                Value::Fingerprint(Some(255_u64.into())),
-                "00000000000000ff",
-                "\"00000000000000ff\"",
-            ),
-            (Value::Bytes(b"\x01\xff"), "01ff", "\"01ff\""),
-        ];
-        for (value, text, json) in cases {
-            assert_eq!(value.text(), text);
-            let mut line = String::new();
-            json_field(&mut line, "x", value);
-            assert_eq!(line, format!("\"x\":{json}"));
-        }
     }
 }

@@ -253,9 +253,9 @@ pub(crate) fn deduplicator(
     }
     let folder = &context.temp_dir;
     let name = temporary_name(folder);
-    let begun = Deduplicator::create(folder, schema.clone(), &options);
-    let begun = begun.map_err(|error| Failure::store(&name, error))?;
-    let begun = begun.memory_bytes(context.corpus_bytes());
+    let begun = Deduplicator::create(folder, schema.clone(), &options)
+        .map_err(|error| Failure::store(&name, error))?
+        .memory_bytes(context.corpus_bytes());
     let begun = match NonZeroUsize::new(context.threads) {
         Some(threads) => begun.threads(threads),
         None => begun,

@@ -1,5 +1,6 @@
 //! What every verb can use.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -9,7 +10,7 @@ use resemblance::verification::FeatureSets;
 use super::interrupt::Interrupt;
 use crate::failure::{Failure, Result};
 use crate::options::CommonOptions;
-use crate::output::{BinarySize, Messages};
+use crate::output::{BinarySize, Messages, ProgressDisplay};
 use sysinfo::System;
 
 /// The options that every verb takes, as they are used.
@@ -60,6 +61,26 @@ const LARGE_CORPUS_BYTES: u64 = 64 << 20;
 const SHARES: u64 = 8;
 
 impl Context {
+    /// See [`Messages::note`].
+    pub(crate) fn note(&self, message: impl Display) {
+        self.messages.note(message);
+    }
+
+    /// See [`Messages::counts`].
+    pub(crate) fn counts(&self, message: impl Display) {
+        self.messages.counts(message);
+    }
+
+    /// See [`Messages::detail`].
+    pub(crate) fn detail(&self, message: impl Display) {
+        self.messages.detail(message);
+    }
+
+    /// A bar for a task, unless the run is quiet.
+    pub(crate) fn progress(&self, task: &'static str) -> ProgressDisplay {
+        ProgressDisplay::new(task, self.messages.quiet)
+    }
+
     /// Tells how much memory work on so many bytes of corpus, if that is known, takes, unless it was given.
     pub(crate) fn tell_memory(&self, corpus_bytes: Option<u64>) {
         if self.is_memory_given {
@@ -122,8 +143,8 @@ impl Context {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let memory_bytes = options.memory.unwrap_or_else(share_of_machine);
         let cache_bytes = (memory_bytes / CACHE_SHARES).max(MIN_CACHE_BYTES);
-        let store_options = StoreOptions::new();
-        let mut store_options = store_options.cache_bytes(options.cache.unwrap_or(cache_bytes));
+        let mut store_options =
+            StoreOptions::new().cache_bytes(options.cache.unwrap_or(cache_bytes));
         if options.no_lock {
             store_options = store_options.without_lock();
         }

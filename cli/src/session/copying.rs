@@ -21,7 +21,7 @@ pub(crate) fn spool_sources(context: &Context, corpus: &mut Corpus) -> Result<()
         }
         let file = tempfile::tempfile_in(dir)
             .map_err(|e| Failure::io(format!("temporary file in {}", dir.display()), &e))?;
-        let mut progress = ProgressDisplay::new("reading", context.messages.quiet);
+        let mut progress = context.progress("reading");
         let name = source.name().into_owned();
         let shown = name.display().to_string();
         let read = source.clone();
@@ -58,8 +58,8 @@ pub(crate) fn copy_records(
         return Ok(());
     }
     let bytes_read = Arc::new(AtomicU64::new(0));
-    let records = CorpusRecords::new(Arc::clone(corpus), Arc::clone(&bytes_read));
-    let mut records = records.with_whole_tables();
+    let mut records =
+        CorpusRecords::new(Arc::clone(corpus), Arc::clone(&bytes_read)).with_whole_tables();
     let mut progress = ProgressDisplay::with_total_bytes("writing", context.messages.quiet, || {
         corpus.size_bytes()
     });

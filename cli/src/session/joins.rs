@@ -132,12 +132,12 @@ pub(crate) fn announce_join<A>(
     };
     let memory_bytes = expected.memory_bytes + members_bytes + held_bytes;
     if let Some(message) = message(expected.seconds, memory_bytes, temporary_bytes) {
-        context.messages.note(message);
+        context.note(message);
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = context.threads.min(cores).max(1);
     let seconds = expected.seconds / threads as f64;
-    context.messages.detail(format_args!(
+    context.detail(format_args!(
         "{} documents to join, about {} pairs",
         expected.documents, expected.pairs
     ));
@@ -189,7 +189,7 @@ pub(crate) fn tell_left_out(context: &Context, left_out: LeftOut) {
             pairs,
             ..
         } = left_out;
-        context.messages.note(format!(
+        context.note(format!(
             "warning: --max-bucket left out comparisons in {buckets} buckets: {documents} documents \
              were compared with the first ones only, {pairs} pairs were not compared"
         ));
@@ -202,7 +202,7 @@ pub(crate) fn tell_suspicious(context: &Context, cluster: &SuspiciousCluster, ke
         Some(key) => escape::key(key),
         None => escape::without_key(cluster.first.get()).into(),
     };
-    context.messages.note(format!(
+    context.note(format!(
         "warning: the cluster of {first} holds {} documents, {:.0} % of all: more than {:.0} % is \
          suspicious; look at some of them, or try a higher threshold",
         cluster.documents,
@@ -253,8 +253,11 @@ mod tests {
     fn a_search_for_clusters_says_how_far_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let minhash = MinHash::new(128).threshold(0.8);
-        let schema = Schema::builder().text(Text::words(2)).minhash(minhash);
-        let schema = schema.build().unwrap();
+        let schema = Schema::builder()
+            .text(Text::words(2))
+            .minhash(minhash)
+            .build()
+            .unwrap();
         let store = Store::create(folder.path().join("a.rsm"), schema).unwrap();
         let progress = JoinProgress::default();
         let join = progress.follow(store.snapshot().unwrap().clusters());

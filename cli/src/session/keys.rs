@@ -22,9 +22,7 @@ pub(crate) fn change_each(
         } else {
             missing += 1;
             let key = printed(key);
-            context
-                .messages
-                .note(format!("no document has the key {key}"));
+            context.note(format!("no document has the key {key}"));
         }
     }
     Ok((changed, missing))

@@ -29,7 +29,7 @@ pub(crate) fn open_to_write(
 fn tell_store(context: &Context, path: &Path, store: &Store) -> Result<()> {
     if context.messages.verbose {
         let documents = store.snapshot()?.len();
-        context.messages.detail(format_args!(
+        context.detail(format_args!(
             "{}: {documents} documents; {}",
             path.display(),
             store.schema()

@@ -97,6 +97,6 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
         }
     }
     let totals = documents.end(context, &tally)?;
-    context.messages.counts(tally.summary("good", totals));
+    context.counts(tally.summary("good", totals));
     Ok(sampler.finish(tally.kept))
 }

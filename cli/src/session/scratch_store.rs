@@ -24,8 +24,9 @@ impl ScratchStore {
         build: impl FnOnce(&Path) -> Result<T>,
     ) -> Result<(Self, T)> {
         let name = temporary_name(&context.temp_dir);
-        let folder = scratch_builder().tempdir_in(&context.temp_dir);
-        let folder = folder.map_err(|e| Failure::io(&name, &e))?;
+        let folder = scratch_builder()
+            .tempdir_in(&context.temp_dir)
+            .map_err(|e| Failure::io(&name, &e))?;
         let path = folder.path().join("store.rsm");
         let built = build(&path)?;
         let store = context.store_options.open_read_only(&path);

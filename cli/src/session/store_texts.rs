@@ -38,7 +38,7 @@ impl<N: fmt::Display> NamedStore<'_, N> {
         let unknown = self.snapshot.len().saturating_sub(known);
         if unknown > 0 {
             let (name, documents) = (&self.name, self.snapshot.len());
-            context.messages.note(format!(
+            context.note(format!(
                 "the texts of {unknown} of the {documents} documents in {name} are not at hand: \
                  similarities to them are estimates"
             ));
@@ -63,10 +63,7 @@ impl<N: fmt::Display> NamedStore<'_, N> {
             });
         let mut tally = DocumentTally::default();
         let mut known = 0;
-        while let Some(read) = documents.next()? {
-            let Some(document) = read.take(context, &corpus, &mut tally, options.skip_bad)? else {
-                continue;
-            };
+        while let Some(document) = documents.next_good(context, &mut tally, options.skip_bad)? {
             let Some(record) = self.snapshot.get(&document.key)? else {
                 continue;
             };

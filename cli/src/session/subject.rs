@@ -155,27 +155,25 @@ impl Subject {
             ("the verb", "pairs".into()),
             ("--verify", is_exact.to_string()),
         ];
-        let job = reading.job.as_deref();
-        let job = job.map(|folder| Job::open(context, folder, &corpus, schema, &settings));
+        let job = reading
+            .job
+            .as_deref()
+            .map(|folder| Job::open(context, folder, &corpus, schema, &settings));
         let building = building.with_job(job.transpose()?);
         let filled = fill(context, &corpus, building, schema, features.as_mut())?;
         if let Some(features) = &mut features {
             features.flush()?;
             let bytes = features.file_bytes();
-            context
-                .messages
-                .detail(format!("{bytes} bytes of features in a temporary file"));
+            context.detail(format!("{bytes} bytes of features in a temporary file"));
         }
         if let Some(share) = reading.sample {
             let (read, records) = (filled.tally.read, filled.totals.records);
-            context.messages.note(format!(
+            context.note(format!(
                 "--sample {share}: {read} of {records} documents, by hashes of their keys; a pair is found if \
                  both are among them"
             ));
         }
-        context
-            .messages
-            .counts(filled.tally.summary("kept", filled.totals));
+        context.counts(filled.tally.summary("kept", filled.totals));
         Ok((filled.made, features.map(Arc::new)))
     }
 }

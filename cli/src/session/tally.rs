@@ -71,7 +71,7 @@ impl DocumentTally {
         }
         self.skipped += 1;
         let message = failure.brief();
-        context.messages.detail(format!("skipped {message}"));
+        context.detail(format!("skipped {message}"));
         self.first_bad.get_or_insert_with(|| Arc::new(failure));
         if self.bad == MAX_BAD_AT_FIRST && self.bad == self.read {
             return self.must_be_mostly_good();
@@ -107,7 +107,7 @@ impl DocumentTally {
             FailureKind::BadInput if skip_bad => {
                 self.skipped += 1;
                 let message = failure.brief();
-                context.messages.detail(format!("skipped {message}"));
+                context.detail(format!("skipped {message}"));
                 Ok(())
             }
             _ => Err(failure),

@@ -12,7 +12,6 @@ use super::reading::{CorpusDocuments, resolve, resolve_corpus};
 use super::tally::DocumentTally;
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
-use crate::output::ProgressDisplay;
 use resemblance_corpus::{ContentRule, CorpusDocument, HtmlExtractor, read_bounded};
 
 /// The text of a file, or of standard input where there is none, without a byte order mark.
@@ -21,21 +20,25 @@ pub(crate) fn read_text(context: &Context, file: Option<&Path>, max_bytes: u64) 
         Some(path) => path.display().to_string(),
         None => "standard input".into(),
     };
-    let mut progress = ProgressDisplay::new("reading", context.messages.quiet);
-    let bytes = context.interrupt.while_working(&mut progress, {
-        let (name, file) = (name.clone(), file.map(Path::to_path_buf));
-        move || {
-            let bytes = match file {
-                Some(path) => std::fs::File::open(path).and_then(|f| read_bounded(f, max_bytes)),
-                None => read_bounded(std::io::stdin(), max_bytes),
-            };
-            bytes.map_err(|e| Failure::io(format!("cannot read {name}"), &e))
-        }
-    })?;
-    let bytes = bytes.ok_or_else(|| {
-        let failure = Failure::bad_input("the text is longer than --max-line").at(name.clone());
-        failure.with_note("--max-line SIZE sets the limit")
-    })?;
+    let mut progress = context.progress("reading");
+    let bytes = context
+        .interrupt
+        .while_working(&mut progress, {
+            let (name, file) = (name.clone(), file.map(Path::to_path_buf));
+            move || {
+                let bytes = match file {
+                    Some(path) => {
+                        std::fs::File::open(path).and_then(|f| read_bounded(f, max_bytes))
+                    }
+                    None => read_bounded(std::io::stdin(), max_bytes),
+                };
+                bytes.map_err(|e| Failure::io(format!("cannot read {name}"), &e))
+            }
+        })?
+        .ok_or_else(|| {
+            let failure = Failure::bad_input("the text is longer than --max-line").at(name.clone());
+            failure.with_note("--max-line SIZE sets the limit")
+        })?;
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let position = error.utf8_error().valid_up_to() + 1;
         Failure::bad_input(format!("invalid UTF-8 at byte {position}")).at(name)
@@ -87,11 +90,9 @@ fn for_each_text(
     let work = |document: &CorpusDocument<'_>| Ok(document.content.text().map(str::to_owned));
     let mut documents = CorpusDocuments::start(context, "reading texts", &corpus, 0, work);
     let mut tally = DocumentTally::default();
-    while let Some(read) = documents.next()? {
-        let document = read.take(context, &corpus, &mut tally, options.skip_bad)?;
-        let text = document.and_then(|document| Some((document.key, document.value?)));
-        if let Some((key, text)) = text {
-            visit(key, text);
+    while let Some(document) = documents.next_good(context, &mut tally, options.skip_bad)? {
+        if let Some(text) = document.value {
+            visit(document.key, text);
         }
     }
     tally.must_be_mostly_good()
@@ -150,7 +151,7 @@ impl KnownTexts {
             }
         })?;
         if left_out > 0 {
-            context.messages.note(format!(
+            context.note(format!(
                 "{left_out} texts do not fit into --memory: passages shared with them have no positions"
             ));
         }

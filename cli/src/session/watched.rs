@@ -20,7 +20,7 @@ impl<'c> Watched<'c> {
     pub(crate) fn new(context: &'c Context) -> Self {
         Self {
             interrupt: &context.interrupt,
-            display: ProgressDisplay::new("beginning", context.messages.quiet),
+            display: context.progress("beginning"),
             signal: None,
         }
     }

@@ -35,14 +35,12 @@ pub(crate) fn with_tf_idf(
     });
     let mut frequencies = DocumentFrequencies::new();
     let mut tally = DocumentTally::default();
-    while let Some(read) = documents.next()? {
-        if let Some(document) = read.take(context, &corpus, &mut tally, options.skip_bad)? {
-            frequencies.add(document.value);
-        }
+    while let Some(document) = documents.next_good(context, &mut tally, options.skip_bad)? {
+        frequencies.add(document.value);
     }
     documents.end(context, &tally)?;
     let (counted, features) = (frequencies.documents(), frequencies.iter().len());
-    context.messages.note(format!(
+    context.note(format!(
         "tf-idf by {features} features of {counted} documents"
     ));
     Ok(schema.with_weights(frequencies)?)

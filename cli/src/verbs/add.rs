@@ -130,9 +130,11 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
         ContentRule::new(store.schema(), is_exact),
     );
     let mut corpus = resolve_corpus_to_store(context, &arguments.corpus, options, content, stored)?;
-    let verdicts = arguments.verdicts.as_ref();
-    let verdicts = verdicts.map(|name| AdditionVerdicts::open(context, name, &mut corpus, &store));
-    let verdicts = verdicts.transpose()?;
+    let verdicts = arguments
+        .verdicts
+        .as_ref()
+        .map(|name| AdditionVerdicts::open(context, name, &mut corpus, &store))
+        .transpose()?;
     let corpus = Arc::new(corpus);
     let mut addition = Addition {
         context,
@@ -148,9 +150,7 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
     };
     match addition.run() {
         Ok(totals) => {
-            context
-                .messages
-                .counts(addition.committed.summary("added", totals));
+            context.counts(addition.committed.summary("added", totals));
             context.messages.advise(&store.snapshot()?.design());
             if let Some(verdicts) = addition.verdicts {
                 verdicts.finish()?;
@@ -300,10 +300,10 @@ impl Addition<'_> {
         transaction: &mut WriteTransaction,
         gathered: &[GatheredDocument],
     ) -> Result<bool> {
-        let documents = gathered
+        let documents: Vec<(Document<'_>, &SketchedText)> = gathered
             .iter()
-            .map(|GatheredDocument { document, .. }| (document.to_store(), &document.value));
-        let documents: Vec<(Document<'_>, &SketchedText)> = documents.collect();
+            .map(|GatheredDocument { document, .. }| (document.to_store(), &document.value))
+            .collect();
         let signatures = || documents.iter().map(|(d, s)| (d.into(), &s.signature));
         let added = if self.arguments.upsert || self.arguments.bounds().is_given() {
             return Ok(false);
@@ -371,7 +371,7 @@ impl Addition<'_> {
         self.done += pending;
         let (held, done) = (self.committed.held(), self.done);
         let detail = format!("committed {held} documents of the first {done}");
-        self.context.messages.detail(detail);
+        self.context.detail(detail);
         self.next = None;
         match &mut self.verdicts {
             Some(verdicts) => verdicts.settle(),

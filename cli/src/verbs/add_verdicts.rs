@@ -41,7 +41,7 @@ impl AdditionVerdicts {
             let note = format!(
                 "{shown}: a run was stopped after a commit; its verdicts have been written"
             );
-            context.messages.note(note);
+            context.note(note);
         }
         let first = log.next_row()?;
         corpus.settings.rows_from = Some(first);

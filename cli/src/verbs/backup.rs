@@ -7,7 +7,7 @@ use resemblance::{BackupReport, Snapshot};
 
 use crate::failure::{Outcome, Result};
 use crate::options::FormatOptions;
-use crate::output::{Column, Results, Value, must_not_exist};
+use crate::output::{Results, Value, must_not_exist};
 use crate::session::{Context, Watched, open_to_read};
 
 /// Copy a store, and verify it on the way
@@ -35,14 +35,12 @@ pub(crate) fn backup(context: &Context, arguments: &BackupArguments) -> Result<O
     must_not_exist(&arguments.output, "backup makes a new store")?;
     let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
     let report = back_up(context, arguments, &snapshot)?;
-    let columns = ["documents", "rows", "size_bytes"].map(Column::new);
-    let mut results = Results::new(arguments.format.layout(), columns.to_vec())?;
-    results.row(&[
-        Value::Count(report.documents),
-        Value::Count(report.rows),
-        Value::Count(report.size_bytes),
-    ])?;
-    results.finish()?;
+    let fields = [
+        ("documents", Value::Count(report.documents)),
+        ("rows", Value::Count(report.rows)),
+        ("size_bytes", Value::Count(report.size_bytes)),
+    ];
+    Results::print_one(arguments.format.layout(), &fields)?;
     Ok(Outcome::Done)
 }
 

@@ -71,10 +71,8 @@ pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Out
     });
     let building = building.with_job(job.transpose()?);
     let filled = fill(context, &Arc::new(corpus), building, &schema, None)?;
-    context.messages.detail(&schema);
-    context
-        .messages
-        .counts(filled.tally.summary("added", filled.totals));
+    context.detail(&schema);
+    context.counts(filled.tally.summary("added", filled.totals));
     let design = DesignReport::new(&schema, filled.tally.kept);
     context.messages.advise(&design);
     Ok(Outcome::Done)

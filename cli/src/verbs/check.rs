@@ -7,7 +7,7 @@ use resemblance::Error;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::FormatOptions;
-use crate::output::{Column, ProgressDisplay, Results, Value};
+use crate::output::{Column, Results, Value};
 use crate::session::Context;
 
 /// Verify a store from end to end
@@ -29,16 +29,12 @@ pub(crate) struct CheckArguments {
 pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Outcome> {
     let path = arguments.store.clone();
     let options = context.store_options.clone();
-    let mut progress = ProgressDisplay::new("checking", context.messages.quiet);
+    let mut progress = context.progress("checking");
     let tell = progress.teller();
     let checked = context.interrupt.while_working(&mut progress, move || {
         Ok(options.check(path).on_progress(tell).run())
     })?;
-    let columns = vec![
-        Column::new("invariant"),
-        Column::new("place"),
-        Column::new("detail"),
-    ];
+    let columns = Column::list("invariant place detail");
     match checked {
         Ok(report) => {
             let mut results = Results::new(arguments.format.layout(), columns)?;
@@ -50,7 +46,7 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
                 ])?;
             }
             results.finish()?;
-            context.messages.note(format!(
+            context.note(format!(
                 "checked {} documents, {} postings in {} blocks: {} problems",
                 report.documents,
                 report.postings,
@@ -58,9 +54,7 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
                 report.problems.len()
             ));
             if report.truncated {
-                context
-                    .messages
-                    .note("there are more problems than are listed");
+                context.note("there are more problems than are listed");
             }
             if !report.is_clean() {
                 advise_repair(context, arguments);
@@ -81,7 +75,7 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
 
 fn advise_repair(context: &Context, arguments: &CheckArguments) {
     let store = arguments.store.display();
-    context.messages.note(format!(
+    context.note(format!(
         "restore a copy, or make a new store of what can be read: resemblance repair {store} -o NEW"
     ));
 }

@@ -89,9 +89,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
         tell_suspicious(context, cluster, key.as_deref());
     }
     let (clusters, members) = (found.clusters, found.members);
-    context
-        .messages
-        .note(format!("{clusters} clusters, {members} documents in them"));
+    context.note(format!("{clusters} clusters, {members} documents in them"));
     Ok(Outcome::found(clusters > 0))
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::FormatOptions;
-use crate::output::{Column, ProgressDisplay, Results, Value};
+use crate::output::{Results, Value};
 use crate::session::Context;
 
 /// Make a store's file as small as it can be
@@ -27,21 +27,16 @@ pub(crate) struct CompactArguments {
 pub(crate) fn compact(context: &Context, arguments: &CompactArguments) -> Result<Outcome> {
     let path = arguments.store.clone();
     let options = context.store_options.clone();
-    let mut progress = ProgressDisplay::new("compacting", context.messages.quiet);
+    let mut progress = context.progress("compacting");
     let tell = progress.teller();
     let report = context.interrupt.while_working(&mut progress, move || {
         let compacted = options.compact(&path).on_progress(tell).run();
         compacted.map_err(|error| Failure::unfinished(path.display(), error))
     })?;
-    let columns = vec![
-        Column::new("size_before_bytes"),
-        Column::new("size_after_bytes"),
+    let fields = [
+        ("size_before_bytes", Value::Count(report.size_before_bytes)),
+        ("size_after_bytes", Value::Count(report.size_after_bytes)),
     ];
-    let mut results = Results::new(arguments.format.layout(), columns)?;
-    results.row(&[
-        Value::Count(report.size_before_bytes),
-        Value::Count(report.size_after_bytes),
-    ])?;
-    results.finish()?;
+    Results::print_one(arguments.format.layout(), &fields)?;
     Ok(Outcome::Done)
 }

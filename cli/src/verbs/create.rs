@@ -47,8 +47,6 @@ pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<O
     }
     let store = context.store_options.create(&arguments.store, schema)?;
     let name = arguments.store.display();
-    context
-        .messages
-        .note(format!("made {name}\n{}", store.schema()));
+    context.note(format!("made {name}\n{}", store.schema()));
     Ok(Outcome::Done)
 }

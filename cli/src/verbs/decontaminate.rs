@@ -128,11 +128,13 @@ pub(crate) fn decontaminate(
         }
     }
     let sink = Sink::create(&target, force)?;
-    let known = arguments.spans.then(|| {
-        let (tests, options) = (&arguments.against, &arguments.options);
-        KnownTexts::read(context, tests, options, store.schema())
-    });
-    let known = known.transpose()?;
+    let known = arguments
+        .spans
+        .then(|| {
+            let (tests, options) = (&arguments.against, &arguments.options);
+            KnownTexts::read(context, tests, options, store.schema())
+        })
+        .transpose()?;
     spool_sources(context, &mut corpus)?;
     let corpus = Arc::new(corpus);
     let compared = compare(context, arguments, (store, known), &corpus, report.as_mut())?;
@@ -146,13 +148,13 @@ pub(crate) fn decontaminate(
         report.finish()?;
     }
     if compared.capped > 0 {
-        context.messages.note(format!(
+        context.note(format!(
             "--max-frequency left hashes of {} documents out: kept ones may share passages with tests",
             compared.capped
         ));
     }
     let summary = compared.tally.summary("kept", compared.totals);
-    context.messages.counts(summary);
+    context.counts(summary);
     Ok(Outcome::Done)
 }
 
@@ -178,15 +180,16 @@ fn compare(
     let mut items =
         CorpusDocuments::start_together(context, "comparing", corpus, move |documents| {
             let signatures = sketch_documents(&sketcher, documents)?;
-            let answers = ask(&snapshot, &signatures)?.into_iter();
-            let answers = answers.zip(documents).map(|(overlaps, document)| {
-                let found = known
-                    .as_ref()
-                    .zip(document.content.text())
-                    .zip(overlaps.first());
-                let passage = found.map(|((known, text), test)| known.passage(text, test));
-                Ok((overlaps, passage.transpose()?.flatten()))
-            });
+            let answers = ask(&snapshot, &signatures)?.into_iter().zip(documents).map(
+                |(overlaps, document)| {
+                    let found = known
+                        .as_ref()
+                        .zip(document.content.text())
+                        .zip(overlaps.first());
+                    let passage = found.map(|((known, text), test)| known.passage(text, test));
+                    Ok((overlaps, passage.transpose()?.flatten()))
+                },
+            );
             answers.collect()
         });
     let (mut kept, mut tally) = (BitList::default(), DocumentTally::default());
@@ -251,8 +254,8 @@ fn read_tests(
 ) -> Result<ScratchStore> {
     let words = arguments.containment.unwrap_or(SHINGLE_WORDS);
     let window = arguments.window.unwrap_or(WINDOW_SHINGLES);
-    let schema = Schema::builder().text(Text::words(words));
-    let schema = schema
+    let schema = Schema::builder()
+        .text(Text::words(words))
         .containment(Containment::new(words).window(window))
         .build()?;
     let content = ContentRule::new(&schema, false);
@@ -263,9 +266,7 @@ fn read_tests(
         let building = StoreBuilding::begin(context, path, folder, &schema, skip_bad)?;
         fill(context, &corpus, building, &schema, None)
     })?;
-    context
-        .messages
-        .counts(filled.tally.summary("test documents", filled.totals));
+    context.counts(filled.tally.summary("test documents", filled.totals));
     Ok(scratch)
 }
 

@@ -10,7 +10,7 @@ use resemblance::{EvictPolicy, EvictReport, Store};
 use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, parse_age};
-use crate::output::{Column, Results, Value};
+use crate::output::{Results, Value};
 use crate::session::{Context, Watched, open_to_read, open_to_write};
 
 /// Remove documents by their age or number
@@ -68,15 +68,16 @@ pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Out
         .on_progress(|progress| watched.tell(progress))
         .run();
     if let Some(stopped) = watched.signal() {
-        let evicted = before.checked_sub(store.snapshot()?.len());
-        let evicted = evicted.ok_or_else(|| bug("an eviction has added documents"))?;
+        let evicted = before
+            .checked_sub(store.snapshot()?.len())
+            .ok_or_else(|| bug("an eviction has added documents"))?;
         let note = format!("evicted {evicted} documents; give the command again for the rest");
         return Err(stopped.with_note(note));
     }
     let report = report.map_err(|error| Failure::unfinished(path.display(), error))?;
     print(arguments, &report, before)?;
     if arguments.dry_run {
-        context.messages.note("a dry run: nothing was removed");
+        context.note("a dry run: nothing was removed");
     }
     Ok(Outcome::Done)
 }
@@ -98,8 +99,10 @@ fn must_leave_some(
             })
             .run();
         context.interrupt.check()?;
-        let counted = counted.map_err(|e| Failure::store(arguments.store.display(), e))?;
-        Ok::<_, Failure>(counted.evicted)
+        match counted {
+            Ok(report) => Ok(report.evicted),
+            Err(error) => Err(Failure::store(arguments.store.display(), error)),
+        }
     };
     let documents = store.snapshot()?.len();
     let older = count_older(stamp)?;
@@ -113,7 +116,7 @@ fn must_leave_some(
         format!("--older-than would remove {older} of {documents} documents, more than nine tenths")
     };
     if arguments.dry_run {
-        context.messages.note(format!("warning: {message}"));
+        context.note(format!("warning: {message}"));
         return Ok(());
     }
     let failure = Failure::usage(message).with_note("--force removes them all the same");
@@ -131,17 +134,16 @@ fn policy(arguments: &EvictArguments) -> Result<EvictPolicy<'static>> {
 }
 
 fn print(arguments: &EvictArguments, report: &EvictReport, before: u64) -> Result<()> {
-    let left = before.checked_sub(report.evicted);
-    let left = left.ok_or_else(|| bug("more documents were evicted than there were"))?;
-    let columns = ["examined", "evicted", "left", "slices", "longest_slice_ms"];
-    let columns = columns.map(Column::new).into();
-    let mut results = Results::new(arguments.format.layout(), columns)?;
-    results.row(&[
-        Value::Count(report.examined),
-        Value::Count(report.evicted),
-        Value::Count(left),
-        Value::Count(report.slices),
-        Value::Number(report.longest_slice.as_secs_f64() * 1_000.0),
-    ])?;
-    results.finish()
+    let left = before
+        .checked_sub(report.evicted)
+        .ok_or_else(|| bug("more documents were evicted than there were"))?;
+    let longest_ms = report.longest_slice.as_secs_f64() * 1_000.0;
+    let fields = [
+        ("examined", Value::Count(report.examined)),
+        ("evicted", Value::Count(report.evicted)),
+        ("left", Value::Count(left)),
+        ("slices", Value::Count(report.slices)),
+        ("longest_slice_ms", Value::Number(longest_ms)),
+    ];
+    Results::print_one(arguments.format.layout(), &fields)
 }

@@ -148,9 +148,7 @@ fn explain_documents(
     )?;
     for key in keys.iter().filter(|key| !texts.contains_key(*key)) {
         let key = escape::key(key);
-        context
-            .messages
-            .note(format!("no document with a text has the key {key}"));
+        context.note(format!("no document with a text has the key {key}"));
     }
     let mut explained = Vec::new();
     for [a, b] in &wanted {
@@ -218,7 +216,7 @@ fn reported_pairs(
         pairs.push([key(a)?, key(b)?]);
     }
     if others > 0 {
-        context.messages.note(format!(
+        context.note(format!(
             "{others} more pairs are not explained (--limit {})",
             arguments.limit
         ));

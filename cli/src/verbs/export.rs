@@ -44,7 +44,7 @@ pub(crate) fn export(context: &Context, arguments: &ExportArguments) -> Result<O
     };
     let report = export_stream(context, &snapshot, &mut output)?;
     output.destination.finish()?;
-    context.messages.note(format!(
+    context.note(format!(
         "exported {} documents in {} bytes",
         report.documents, report.bytes
     ));

@@ -47,9 +47,7 @@ pub(crate) fn get(context: &Context, arguments: &GetArguments) -> Result<Outcome
     let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
     let Some(record) = find(&snapshot, &key)? else {
         let key = escape::printed(&key);
-        context
-            .messages
-            .note(format!("no document has the key {key}"));
+        context.note(format!("no document has the key {key}"));
         return Ok(Outcome::Nothing);
     };
     let schema = snapshot.schema();

@@ -68,7 +68,7 @@ pub(crate) fn import(context: &Context, arguments: &ImportArguments) -> Result<O
     }
     let store = open_to_write(context, &arguments.store, &context.store_options)?;
     let report = import_stream(context, arguments, &store)?;
-    context.messages.note(summary(&report));
+    context.note(summary(&report));
     context.messages.advise(&store.snapshot()?.design());
     Ok(Outcome::Done)
 }

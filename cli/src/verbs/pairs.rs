@@ -88,7 +88,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
     }
     results.finish()?;
     tell_left_out(context, left_out);
-    context.messages.note(format!("{count} pairs"));
+    context.note(format!("{count} pairs"));
     Ok(Outcome::found(count > 0))
 }
 

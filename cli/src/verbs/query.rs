@@ -350,9 +350,7 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
                 }
                 None => {
                     let key = printed(&key);
-                    context
-                        .messages
-                        .note(format!("no document has the key {key}"));
+                    context.note(format!("no document has the key {key}"));
                     return Ok(Outcome::Nothing);
                 }
             }
@@ -406,9 +404,7 @@ fn matches_of_text(
     };
     let signature = &sketched.signature;
     if signature.is_empty() {
-        context
-            .messages
-            .note("the text has no features, so nothing is like it");
+        context.note("the text has no features, so nothing is like it");
     }
     let asked = Asked {
         signature,
@@ -475,12 +471,12 @@ fn explain(context: &Context, question: Question, matches: &Matches) {
         None => String::new(),
     };
     let count = matches.candidates();
-    context.messages.detail(format!("{scope}: {count}{recall}"));
+    context.detail(format!("{scope}: {count}{recall}"));
     if let Question::Nearest(question) = question {
         explain_nearest(context, question, matches);
     }
     if let Some(beyond) = matches.budget_exceeded() {
-        context.messages.note(format!(
+        context.note(format!(
             "the budget left out {beyond} documents that share a bucket; others may be more like it"
         ));
     }
@@ -491,7 +487,7 @@ fn explain_nearest(context: &Context, question: NearestQuestion, matches: &Match
     let recall = matches.recall().unwrap_or(1.0);
     match question.goal {
         Goal::Within { radius, .. } if matches.is_empty() => {
-            context.messages.note(format!(
+            context.note(format!(
                 "no document is within {radius}: one would have been found with probability {recall:.3}"
             ));
         }
@@ -499,7 +495,7 @@ fn explain_nearest(context: &Context, question: NearestQuestion, matches: &Match
             if !question.scans && matches.scope() != Scope::Scan && matches.len() < n =>
         {
             let found = matches.len();
-            context.messages.note(format!(
+            context.note(format!(
                 "found {found} of {n} without reading all signatures"
             ));
         }
@@ -525,7 +521,7 @@ fn tell_nearest(
                  and --scan compares with all"
             }
         };
-        context.messages.note(note);
+        context.note(note);
         return Ok(());
     };
     let key = match nearest.key() {
@@ -536,7 +532,7 @@ fn tell_nearest(
     let distance = nearest.distance().map(|d| format!(" distance {d}"));
     let nearness: Vec<_> = similarity.into_iter().chain(distance).collect();
     let nearness = nearness.join(",");
-    context.messages.note(format!(
+    context.note(format!(
         "no match: the nearest candidate is {key}, with{nearness}"
     ));
     Ok(())
@@ -583,12 +579,12 @@ fn text_of(context: &Context, arguments: &QueryArguments) -> Result<String> {
     if let Some(text) = arguments.text.as_ref().filter(|text| *text != "-") {
         return Ok(text.clone());
     }
-    let file = arguments.file.as_deref();
-    let file = file.filter(|path| path.as_os_str() != "-");
+    let file = arguments
+        .file
+        .as_deref()
+        .filter(|path| path.as_os_str() != "-");
     if file.is_none() && std::io::stdin().is_terminal() {
-        context
-            .messages
-            .note("reading the text from standard input");
+        context.note("reading the text from standard input");
     }
     read_text(context, file, arguments.options.max_line_bytes())
 }
@@ -631,10 +627,7 @@ fn query_corpus(
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let mut tally = DocumentTally::default();
     let skip_bad = arguments.options.skip_bad;
-    while let Some(item) = items.next()? {
-        let Some(document) = item.take(context, &corpus, &mut tally, skip_bad)? else {
-            continue;
-        };
+    while let Some(document) = items.next_good(context, &mut tally, skip_bad)? {
         let (is_empty, matches) = document.value;
         tally.empty += u64::from(is_empty);
         tally.kept += u64::from(!matches.is_empty());
@@ -645,9 +638,7 @@ fn query_corpus(
     }
     results.finish()?;
     let totals = items.end(context, &tally)?;
-    context
-        .messages
-        .counts(tally.summary("with matches", totals));
+    context.counts(tally.summary("with matches", totals));
     Ok(Outcome::found(tally.kept > 0))
 }
 
@@ -669,8 +660,8 @@ fn query_together(
         let features = &features;
         move |index: usize, id| known.similarity_to(at(features, index)?, id)
     });
-    let exact = exact.as_ref().map(|exact| exact as &ExactOfMany<'_>);
-    let answers = question.about_many(snapshot, &signatures, exact)?;
+    let asked = exact.as_ref().map(|exact| exact as &ExactOfMany<'_>);
+    let answers = question.about_many(snapshot, &signatures, asked)?;
     let empty = signatures.iter().map(Signature::is_empty);
     Ok(empty.zip(answers).collect())
 }

@@ -7,7 +7,7 @@ use resemblance::{BuildEstimate, Operation, RebandReport, Rebanding, Store};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, TableGroups};
-use crate::output::{BinarySize, Column, Results, Value};
+use crate::output::{BinarySize, Results, Value};
 use crate::session::{Context, Watched, bulk_options};
 
 /// Index the documents of a store with other bands or tables
@@ -100,31 +100,21 @@ impl RebandChanges {
 pub(crate) fn reband(context: &Context, arguments: &RebandArguments) -> Result<Outcome> {
     let rebanding = arguments.changes.rebanding();
     let reband = Store::reband(&arguments.store, &rebanding).bulk(bulk_options(context));
-    context.messages.note(expectation(&reband.estimate()?));
+    context.note(expectation(&reband.estimate()?));
     let report = reband_store(context, arguments, reband)?;
     let name = arguments.store.display();
-    context
-        .messages
-        .note(format!("{name} is now\n{}", report.schema));
+    context.note(format!("{name} is now\n{}", report.schema));
     if report.is_rewritten {
         let compact = format!("resemblance compact {name} gives the space of the old ones back");
-        context.messages.note(compact);
+        context.note(compact);
     }
-    let columns = [
-        "documents",
-        "postings",
-        "size_before_bytes",
-        "size_after_bytes",
+    let fields = [
+        ("documents", Value::Count(report.documents)),
+        ("postings", Value::Count(report.postings)),
+        ("size_before_bytes", Value::Count(report.size_before_bytes)),
+        ("size_after_bytes", Value::Count(report.size_after_bytes)),
     ];
-    let columns = columns.map(Column::new).to_vec();
-    let mut results = Results::new(arguments.format.layout(), columns)?;
-    results.row(&[
-        Value::Count(report.documents),
-        Value::Count(report.postings),
-        Value::Count(report.size_before_bytes),
-        Value::Count(report.size_after_bytes),
-    ])?;
-    results.finish()?;
+    Results::print_one(arguments.format.layout(), &fields)?;
     Ok(Outcome::Done)
 }
 

@@ -45,8 +45,6 @@ pub(crate) fn remove(context: &Context, arguments: &RemoveArguments) -> Result<O
         removed.map_err(failure)
     })?;
     transaction.commit().map_err(failure)?;
-    context
-        .messages
-        .note(format!("removed {removed}, not found {missing}"));
+    context.note(format!("removed {removed}, not found {missing}"));
     Ok(Outcome::found(missing == 0))
 }

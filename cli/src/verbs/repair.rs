@@ -57,7 +57,7 @@ pub(crate) fn repair(context: &Context, arguments: &RepairArguments) -> Result<O
     let stopped = watched.signal();
     let report = report.map_err(|error| stopped.unwrap_or_else(|| error.into()))?;
     print(arguments, &report)?;
-    context.messages.note(summary(&report, arguments.scan));
+    context.note(summary(&report, arguments.scan));
     Ok(Outcome::found(report.is_complete()))
 }
 
@@ -69,8 +69,7 @@ fn schema_of(context: &Context, path: &PathBuf) -> Result<Schema> {
 
 /// Prints a line for what was kept, and for each loss and problem.
 fn print(arguments: &RepairArguments, report: &RepairReport) -> Result<()> {
-    let columns = ["what", "first_id", "last_id", "detail"];
-    let columns = columns.into_iter().map(Column::new).collect();
+    let columns = Column::list("what first_id last_id detail");
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let mut line = |what, first: &str, last: &str, detail: &str| {
         results.row(&[

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use resemblance::{
-    BucketSample, BucketStats, LaneStats, MergeStats, RunStats, Schema, Stats, TableStats,
-};
+use resemblance::{BucketSample, BucketStats, Schema, Stats};
 use serde_json::{Map, json};
 
 use crate::failure::{Outcome, Result};
-use crate::output::{Column, Format, Layout, ProgressDisplay, Results, Value, escape};
+use crate::output::{
+    Column, Format, Layout, MeasureLines, Results, Section, SectionItem, SectionRow, Value, escape,
+};
 use crate::session::{Context, open_to_read};
 
 /// Show the size and structure of a store
@@ -66,7 +66,7 @@ impl StatsFormat {
 pub(crate) fn stats(context: &Context, arguments: &StatsArguments) -> Result<Outcome> {
     let store = open_to_read(context, &arguments.store)?;
     let snapshot = store.snapshot()?;
-    let mut progress = ProgressDisplay::new("counting", context.messages.quiet);
+    let mut progress = context.progress("counting");
     let tell = progress.teller();
     let stats = context.interrupt.while_working(&mut progress, move || {
         Ok(snapshot.stats().on_progress(tell).run()?)
@@ -76,183 +76,155 @@ pub(crate) fn stats(context: &Context, arguments: &StatsArguments) -> Result<Out
     if arguments.format == Some(StatsFormat::Json) {
         layout.json(&object(store.schema(), &stats))?;
     } else if layout.is_table() {
-        let tables = StatsTables { layout };
-        tables.all(store.schema(), &stats)?;
+        print_tables(layout, store.schema(), &stats)?;
     } else {
-        measures(Results::new(layout, measure_columns())?, &stats)?;
+        write_measures(layout, &stats)?;
     }
     context.messages.advise(&stats.design);
     Ok(Outcome::Done)
 }
 
-fn measure_columns() -> Vec<Column> {
-    ["section", "item", "measure", "value"]
-        .map(Column::new)
-        .to_vec()
+/// What the measures of the store mean, in the order of [`summary`].
+const MEANINGS: [&str; 9] = [
+    "in the store now",
+    "that bands and tables were chosen for; beyond them, see reband",
+    "the number that the next document gets: all that were ever added",
+    "not filed in a run yet; kept in memory while the store is open",
+    "removed, but their content is in the file until a merge or compact drops it",
+    "length of the file; it may have holes",
+    "taken on disk",
+    "about what compact would give back to the disk",
+    "content and bookkeeping of all tables, divided by the documents",
+];
+
+/// The measures of the whole store.
+fn summary(stats: &Stats) -> Section<'static> {
+    let values = vec![
+        Value::Count(stats.documents),
+        Value::Count(stats.design.expected_documents),
+        Value::Count(stats.next_id),
+        Value::Count(stats.memtable_documents),
+        Value::Count(stats.dead_rows),
+        Value::Count(stats.file_bytes),
+        Value::Count(stats.allocated_bytes),
+        Value::Count(stats.compact_gain_bytes),
+        Value::Number(stats.bytes_per_document),
+    ];
+    let item = SectionItem::Name(String::new());
+    Section {
+        name: "store",
+        title: String::new(),
+        measures: "documents expected_documents next_id memtable_documents dead_rows file_bytes \
+                   allocated_bytes compact_gain_bytes bytes_per_document",
+        rows: vec![SectionRow { item, values }],
+    }
 }
 
-fn summary(stats: &Stats) -> [(&'static str, Value<'static>, &'static str); 9] {
-    [
-        (
-            "documents",
-            Value::Count(stats.documents),
-            "in the store now",
-        ),
-        (
-            "expected_documents",
-            Value::Count(stats.design.expected_documents),
-            "that bands and tables were chosen for; beyond them, see reband",
-        ),
-        (
-            "next_id",
-            Value::Count(stats.next_id),
-            "the number that the next document gets: all that were ever added",
-        ),
-        (
-            "memtable_documents",
-            Value::Count(stats.memtable_documents),
-            "not filed in a run yet; kept in memory while the store is open",
-        ),
-        (
-            "dead_rows",
-            Value::Count(stats.dead_rows),
-            "removed, but their content is in the file until a merge or compact drops it",
-        ),
-        (
-            "file_bytes",
-            Value::Count(stats.file_bytes),
-            "length of the file; it may have holes",
-        ),
-        (
-            "allocated_bytes",
-            Value::Count(stats.allocated_bytes),
-            "taken on disk",
-        ),
-        (
-            "compact_gain_bytes",
-            Value::Count(stats.compact_gain_bytes),
-            "about what compact would give back to the disk",
-        ),
-        (
-            "bytes_per_document",
-            Value::Number(stats.bytes_per_document),
-            "content and bookkeeping of all tables, divided by the documents",
-        ),
-    ]
+fn row<const N: usize>(item: SectionItem, counts: [u64; N]) -> SectionRow<'static> {
+    let values = counts.map(Value::Count).into();
+    SectionRow { item, values }
 }
 
-fn run_counts(run: &RunStats) -> [(&'static str, u64); 6] {
-    [
-        ("level", u64::from(run.level)),
-        ("first_id", run.first_id),
-        ("last_id", run.last_id),
-        ("postings", run.postings),
-        ("blocks", run.blocks),
-        ("dead", run.dead),
-    ]
+fn runs(stats: &Stats) -> Section<'static> {
+    let mut title = "Runs: sorted pieces of the index, each for a range of documents.".to_owned();
+    if stats.runs.is_empty() {
+        title += "\n none yet";
+    }
+    let rows = stats.runs.iter().map(|run| {
+        let counts = [
+            u64::from(run.level),
+            run.first_id,
+            run.last_id,
+            run.postings,
+            run.blocks,
+            run.dead,
+        ];
+        row(SectionItem::Number(run.run.into()), counts)
+    });
+    Section {
+        name: "run",
+        title,
+        measures: "level first_id last_id postings blocks dead",
+        rows: rows.collect(),
+    }
 }
 
-fn merge_counts(merge: &MergeStats) -> [(&'static str, u64); 6] {
-    [
-        ("level", u64::from(merge.level)),
-        ("inputs", merge.inputs.len() as u64),
-        ("postings", merge.postings),
-        ("blocks", merge.blocks),
-        ("postings_left", merge.postings_left),
-        ("rows_left", merge.rows_left),
-    ]
+fn merges(stats: &Stats) -> Section<'static> {
+    let rows = stats.merges.iter().map(|merge| {
+        let counts = [
+            u64::from(merge.level),
+            merge.inputs.len() as u64,
+            merge.postings,
+            merge.blocks,
+            merge.postings_left,
+            merge.rows_left,
+        ];
+        row(SectionItem::Number(merge.run.into()), counts)
+    });
+    Section {
+        name: "merge",
+        title: "Merges under way: commits go on with them, a slice at a time.".into(),
+        measures: "level inputs postings blocks postings_left rows_left",
+        rows: rows.collect(),
+    }
 }
 
-fn table_counts(table: &TableStats) -> [(&'static str, u64); 4] {
-    [
-        ("rows", table.rows),
-        ("stored_bytes", table.stored_bytes),
-        ("metadata_bytes", table.metadata_bytes),
-        ("fragmented_bytes", table.fragmented_bytes),
-    ]
+fn tables(stats: &Stats) -> Section<'static> {
+    let rows = stats.tables.iter().map(|table| {
+        let counts = [
+            table.rows,
+            table.stored_bytes,
+            table.metadata_bytes,
+            table.fragmented_bytes,
+        ];
+        row(SectionItem::Name(table.name.clone()), counts)
+    });
+    Section {
+        name: "table",
+        title: "Tables of the file: bytes of content, of bookkeeping, and unused in pages.".into(),
+        measures: "rows stored_bytes metadata_bytes fragmented_bytes",
+        rows: rows.collect(),
+    }
 }
 
-fn lane_counts(lane: &LaneStats) -> [(&'static str, u64); 2] {
-    [("postings", lane.postings), ("blocks", lane.blocks)]
-}
-
-/// The documents of a bucket that are named, as results print them.
-fn samples(bucket: &BucketStats) -> String {
-    let name = |sample: &BucketSample| match &sample.key {
-        Some(key) => escape::key(key).into_owned(),
-        None => escape::without_key(sample.id.get()),
-    };
-    let names: Vec<String> = bucket.samples.iter().map(name).collect();
-    names.join(", ")
+fn lanes(stats: &Stats) -> Section<'_> {
+    let rows = stats.lanes.iter().map(|lane| SectionRow {
+        item: SectionItem::Number(lane.lane.into()),
+        values: vec![
+            Value::Text(&lane.role),
+            Value::Count(lane.postings),
+            Value::Count(lane.blocks),
+        ],
+    });
+    Section {
+        name: "lane",
+        title: "Lanes: the ways by which a document is found, one posting a document.".into(),
+        measures: "role postings blocks",
+        rows: rows.collect(),
+    }
 }
 
 /// All measures as one object.
 fn object(schema: &Schema, stats: &Stats) -> serde_json::Value {
-    let counts = |counts: &[(&'static str, u64)]| -> Map<String, serde_json::Value> {
-        let named = counts
-            .iter()
-            .map(|(name, count)| ((*name).to_owned(), json!(count)));
-        named.collect()
-    };
-    let with = |first: (&str, serde_json::Value), rest: Map<String, serde_json::Value>| {
-        let first = std::iter::once((first.0.to_owned(), first.1));
-        serde_json::Value::Object(first.chain(rest).collect())
-    };
-    let store = summary(stats).into_iter().map(|(name, value, _)| {
-        let number = match value {
-            Value::Count(count) => json!(count),
-            Value::Number(number) => json!(number),
-            _ => serde_json::Value::Null,
-        };
-        (name.to_owned(), number)
-    });
-    let store: Map<String, serde_json::Value> = store.collect();
-    let runs = stats.runs.iter();
-    let runs: Vec<_> = runs
-        .map(|run| with(("run", json!(run.run)), counts(&run_counts(run))))
-        .collect();
-    let merges = stats.merges.iter();
-    let merges: Vec<_> = merges
-        .map(|merge| with(("run", json!(merge.run)), counts(&merge_counts(merge))))
-        .collect();
-    let tables = stats.tables.iter();
-    let tables: Vec<_> = tables
-        .map(|table| with(("table", json!(table.name)), counts(&table_counts(table))))
-        .collect();
-    let lanes = stats.lanes.iter().map(|lane| {
-        let counts = with(("lane", json!(lane.lane)), counts(&lane_counts(lane)));
-        with_role(counts, &lane.role)
-    });
-    let lanes: Vec<_> = lanes.collect();
-    let buckets: Vec<_> = stats.buckets.iter().map(bucket_object).collect();
     json!({
         "schema": schema.to_string(),
-        "store": store,
-        "runs": runs,
-        "merges": merges,
-        "tables": tables,
-        "lanes": lanes,
-        "buckets": buckets,
+        "store": summary(stats).measured(),
+        "runs": runs(stats).objects(),
+        "merges": merges(stats).objects(),
+        "tables": tables(stats).objects(),
+        "lanes": lanes(stats).objects(),
+        "buckets": stats.buckets.iter().map(bucket_object).collect::<Vec<_>>(),
     })
-}
-
-fn with_role(mut object: serde_json::Value, role: &str) -> serde_json::Value {
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert("role".into(), json!(role));
-    }
-    object
 }
 
 /// A bucket; a key outside UTF-8 is null, and stands in hexadecimal in `key_hex`.
 fn bucket_object(bucket: &BucketStats) -> serde_json::Value {
     let samples = bucket.samples.iter().map(|sample| {
-        let key = sample.key.as_deref();
-        let text = key.and_then(|key| std::str::from_utf8(key).ok());
-        let mut object = json!({ "id": sample.id.get(), "key": text });
-        if let (Some(key), None, Some(fields)) = (key, text, object.as_object_mut()) {
-            fields.insert("key_hex".into(), json!(Value::Bytes(key).text()));
-        }
-        object
+        let document = Value::Document {
+            id: sample.id.get(),
+            key: sample.key.as_deref(),
+        };
+        document.json_fields("key").collect::<Map<_, _>>()
     });
     json!({
         "lane": bucket.lane,
@@ -263,171 +235,65 @@ fn bucket_object(bucket: &BucketStats) -> serde_json::Value {
 }
 
 /// Prints one line per measure.
-fn measures(mut results: Results, stats: &Stats) -> Result<()> {
-    let mut line = |section: &str, item: &str, measure: &str, value: Value<'_>| {
-        results.row(&[
-            Value::Text(section),
-            Value::Text(item),
-            Value::Text(measure),
-            value,
-        ])
-    };
-    for (measure, value, _) in summary(stats) {
-        line("store", "", measure, value)?;
-    }
-    for run in &stats.runs {
-        let item = run.run.to_string();
-        for (measure, count) in run_counts(run) {
-            line("run", &item, measure, Value::Count(count))?;
-        }
-    }
-    for merge in &stats.merges {
-        let item = merge.run.to_string();
-        for (measure, count) in merge_counts(merge) {
-            line("merge", &item, measure, Value::Count(count))?;
-        }
-    }
-    for table in &stats.tables {
-        for (measure, count) in table_counts(table) {
-            line("table", &table.name, measure, Value::Count(count))?;
-        }
+fn write_measures(layout: Layout, stats: &Stats) -> Result<()> {
+    let mut lines = MeasureLines::new(layout)?;
+    for section in [summary(stats), runs(stats), merges(stats), tables(stats)] {
+        section.write_measures(&mut lines)?;
     }
     for lane in &stats.lanes {
-        for (measure, count) in lane_counts(lane) {
-            line("lane", &lane.role, measure, Value::Count(count))?;
-        }
+        lines.line("lane", &lane.role, "postings", Value::Count(lane.postings))?;
+        lines.line("lane", &lane.role, "blocks", Value::Count(lane.blocks))?;
     }
     for (rank, bucket) in (1..).zip(&stats.buckets) {
         let item = format!("{rank}: {}", bucket.role);
-        line("bucket", &item, "documents", Value::Count(bucket.documents))?;
+        let documents = Value::Count(bucket.documents);
+        lines.line("bucket", &item, "documents", documents)?;
         for sample in &bucket.samples {
-            let sample_id = Value::Count(sample.id.get());
-            line("bucket", &item, "sample_id", sample_id)?;
+            let id = Value::Count(sample.id.get());
+            lines.line("bucket", &item, "sample_id", id)?;
             if let Some(key) = &sample.key {
-                line("bucket", &item, "sample_key", Value::Key(key))?;
+                lines.line("bucket", &item, "sample_key", Value::Key(key))?;
             }
         }
     }
+    lines.finish()
+}
+
+/// Prints tables with a sentence above each.
+fn print_tables(layout: Layout, schema: &Schema, stats: &Stats) -> Result<()> {
+    layout.paragraph(&format!("{schema}\n"))?;
+    let summary = summary(stats);
+    let measures = summary.measures.split_whitespace().zip(MEANINGS);
+    let mut results = Results::new(layout, Column::list("measure value meaning"))?;
+    let values = summary.rows.iter().flat_map(|row| &row.values);
+    for ((measure, meaning), value) in measures.zip(values) {
+        results.row(&[Value::Text(measure), *value, Value::Text(meaning)])?;
+    }
+    results.finish()?;
+    runs(stats).print_table()?;
+    if !stats.merges.is_empty() {
+        merges(stats).print_table()?;
+    }
+    tables(stats).print_table()?;
+    lanes(stats).print_table()?;
+    layout.paragraph(
+        "\nLargest buckets: documents filed under one code; a query reads all of them, unless it has a \
+         budget.",
+    )?;
+    let columns = ["lane", "role", "documents", "the first of them"].map(Column::new);
+    let mut results = Results::new(layout, columns.into())?;
+    for bucket in &stats.buckets {
+        let name = |sample: &BucketSample| match &sample.key {
+            Some(key) => escape::key(key).into_owned(),
+            None => escape::without_key(sample.id.get()),
+        };
+        let names: Vec<String> = bucket.samples.iter().map(name).collect();
+        results.row(&[
+            Value::Count(bucket.lane.into()),
+            Value::Text(&bucket.role),
+            Value::Count(bucket.documents),
+            Value::Text(&names.join(", ")),
+        ])?;
+    }
     results.finish()
-}
-
-/// Tables with a sentence above each.
-struct StatsTables {
-    layout: Layout,
-}
-
-impl StatsTables {
-    fn all(&self, schema: &Schema, stats: &Stats) -> Result<()> {
-        self.heading(&format!("{schema}\n"))?;
-        let mut results = self.table(&["measure", "value", "meaning"])?;
-        for (measure, value, meaning) in summary(stats) {
-            results.row(&[Value::Text(measure), value, Value::Text(meaning)])?;
-        }
-        results.finish()?;
-        self.runs(&stats.runs)?;
-        self.merges(&stats.merges)?;
-        self.tables(&stats.tables)?;
-        self.lanes(&stats.lanes)?;
-        self.buckets(&stats.buckets)
-    }
-
-    fn runs(&self, runs: &[RunStats]) -> Result<()> {
-        self.heading("\nRuns: sorted pieces of the index, each for a range of documents.")?;
-        if runs.is_empty() {
-            self.heading(" none yet")?;
-        }
-        let names = [
-            "run", "level", "first_id", "last_id", "postings", "blocks", "dead",
-        ];
-        let mut results = self.table(&names)?;
-        for run in runs {
-            let counts = run_counts(run).map(|(_, count)| Value::Count(count));
-            let mut row = vec![Value::Count(u64::from(run.run))];
-            row.extend(counts);
-            results.row(&row)?;
-        }
-        results.finish()
-    }
-
-    fn merges(&self, merges: &[MergeStats]) -> Result<()> {
-        if merges.is_empty() {
-            return Ok(());
-        }
-        self.heading("\nMerges under way: commits go on with them, a slice at a time.")?;
-        let names = [
-            "run",
-            "level",
-            "inputs",
-            "postings",
-            "blocks",
-            "postings_left",
-            "rows_left",
-        ];
-        let mut results = self.table(&names)?;
-        for merge in merges {
-            let mut row = vec![Value::Count(u64::from(merge.run))];
-            row.extend(merge_counts(merge).map(|(_, count)| Value::Count(count)));
-            results.row(&row)?;
-        }
-        results.finish()
-    }
-
-    fn tables(&self, tables: &[TableStats]) -> Result<()> {
-        self.heading(
-            "\nTables of the file: bytes of content, of bookkeeping, and unused in pages.",
-        )?;
-        let names = [
-            "table",
-            "rows",
-            "stored_bytes",
-            "metadata_bytes",
-            "fragmented_bytes",
-        ];
-        let mut results = self.table(&names)?;
-        for table in tables {
-            let mut row = vec![Value::Text(&table.name)];
-            row.extend(table_counts(table).map(|(_, count)| Value::Count(count)));
-            results.row(&row)?;
-        }
-        results.finish()
-    }
-
-    fn lanes(&self, lanes: &[LaneStats]) -> Result<()> {
-        self.heading("\nLanes: the ways by which a document is found, one posting a document.")?;
-        let mut results = self.table(&["lane", "role", "postings", "blocks"])?;
-        for lane in lanes {
-            let mut row = vec![Value::Count(u64::from(lane.lane)), Value::Text(&lane.role)];
-            row.extend(lane_counts(lane).map(|(_, count)| Value::Count(count)));
-            results.row(&row)?;
-        }
-        results.finish()
-    }
-
-    fn buckets(&self, buckets: &[BucketStats]) -> Result<()> {
-        self.heading(
-            "\nLargest buckets: documents filed under one code; a query reads all of them, unless it has a \
-             budget.",
-        )?;
-        let mut results = self.table(&["lane", "role", "documents", "the first of them"])?;
-        for bucket in buckets {
-            results.row(&[
-                Value::Count(u64::from(bucket.lane)),
-                Value::Text(&bucket.role),
-                Value::Count(bucket.documents),
-                Value::Text(&samples(bucket)),
-            ])?;
-        }
-        results.finish()
-    }
-
-    fn table(&self, names: &[&'static str]) -> Result<Results> {
-        Results::new(
-            self.layout,
-            names.iter().copied().map(Column::new).collect(),
-        )
-    }
-
-    fn heading(&self, text: &str) -> Result<()> {
-        self.layout.paragraph(text)
-    }
 }

@@ -49,7 +49,7 @@ pub(crate) fn touch(context: &Context, arguments: &TouchArguments) -> Result<Out
         touched.map_err(failure)
     })?;
     transaction.commit().map_err(failure)?;
-    context.messages.note(format!(
+    context.note(format!(
         "touched {touched} with stamp {stamp}, not found {missing}"
     ));
     Ok(Outcome::found(missing == 0))

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use itertools::Itertools as _;
 use resemblance::exact::fingerprints_within;
 use resemblance::tune::{
     BAND_POSTING_BYTES, Background, TABLE_POSTING_BYTES, document_bytes, near_neighbour_plan,
@@ -19,26 +20,11 @@ use crate::session::{Context, SampleSource, read_sample};
 use resemblance_corpus::ContentRule;
 
 /// Where the S-curve is shown, and the columns.
-const POINTS: [(f64, &str); 10] = [
-    (0.50, "p0.50"),
-    (0.55, "p0.55"),
-    (0.60, "p0.60"),
-    (0.65, "p0.65"),
-    (0.70, "p0.70"),
-    (0.75, "p0.75"),
-    (0.80, "p0.80"),
-    (0.85, "p0.85"),
-    (0.90, "p0.90"),
-    (0.95, "p0.95"),
-];
+const POINTS: [f64; 10] = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
+const POINT_COLUMNS: &str = "p0.50 p0.55 p0.60 p0.65 p0.70 p0.75 p0.80 p0.85 p0.90 p0.95";
 
 /// The same for SimHash, which finds only what is nearly identical.
-const NEAR_POINTS: [(f64, &str); 4] = [
-    (0.80, "p0.80"),
-    (0.90, "p0.90"),
-    (0.95, "p0.95"),
-    (0.99, "p0.99"),
-];
+const NEAR_POINTS: [f64; 4] = [0.8, 0.9, 0.95, 0.99];
 
 /// Number of families of pairs for which the spread of the recall is shown.
 const FAMILIES: u64 = 100;
@@ -153,9 +139,21 @@ impl TuneArguments {
     fn draw(&self, context: &Context, chart: &Chart) -> Result<()> {
         if let Some(path) = &self.svg {
             chart.write(path, self.force)?;
-            context.messages.note(format!("drew {}", path.display()));
+            context.note(format!("drew {}", path.display()));
         }
         Ok(())
+    }
+
+    fn threshold(&self) -> f64 {
+        self.threshold.unwrap_or(0.8)
+    }
+
+    fn recall(&self) -> f64 {
+        self.recall.unwrap_or(0.95)
+    }
+
+    fn documents(&self) -> u64 {
+        self.documents.unwrap_or(1_000_000)
     }
 
     fn say(&self, text: &str) -> Result<()> {
@@ -183,8 +181,9 @@ struct BandingChoice {
 impl BandingChoice {
     fn new(minhash: MinHash, documents: u64, background: &Background) -> resemblance::Result<Self> {
         let schema = Schema::builder().minhash(minhash).build()?;
-        let minhash = schema.minhash();
-        let minhash = minhash.ok_or_else(|| bug("the schema has MinHash"))?;
+        let minhash = schema
+            .minhash()
+            .ok_or_else(|| bug("the schema has MinHash"))?;
         let banding = minhash.banding();
         Ok(Self {
             minhash,
@@ -210,8 +209,10 @@ struct TableChoice {
 
 impl TableChoice {
     fn new(simhash: SimHash, documents: u64) -> resemblance::Result<Self> {
-        let schema = Schema::builder().simhash(simhash);
-        let schema = schema.expected_documents(documents).build()?;
+        let schema = Schema::builder()
+            .simhash(simhash)
+            .expected_documents(documents)
+            .build()?;
         let design = schema.simhash();
         Ok(Self {
             documents,
@@ -222,19 +223,15 @@ impl TableChoice {
 }
 
 /// MinHash with the bands for a number of values, or with those that were given.
-fn minhash_for(
-    arguments: &TuneArguments,
-    values: u16,
-    (threshold, recall): (f64, f64),
-) -> resemblance::Result<MinHash> {
-    let minhash = MinHash::new(values).threshold(threshold);
+fn minhash_for(arguments: &TuneArguments, values: u16) -> resemblance::Result<MinHash> {
+    let minhash = MinHash::new(values).threshold(arguments.threshold());
     let banding = match (
         arguments.bands.zip(arguments.rows),
         arguments.curve_threshold,
     ) {
         (Some((bands, rows)), _) => Banding::explicit(bands, rows, values)?,
         (None, Some(similarity)) => Banding::by_curve(values, similarity)?,
-        (None, None) => return Ok(minhash.recall(recall)),
+        (None, None) => return Ok(minhash.recall(arguments.recall())),
     };
     Ok(minhash.banding(banding.bands(), banding.rows()))
 }
@@ -256,14 +253,13 @@ fn values(arguments: &TuneArguments) -> Result<Vec<u16>> {
 }
 
 fn tune_nearest(arguments: &TuneArguments) -> Result<Outcome> {
-    let documents = arguments.documents.unwrap_or(1_000_000);
+    let documents = arguments.documents();
     let far = arguments.background.unwrap_or(0.05);
-    let threshold = arguments.threshold.unwrap_or(0.8);
-    let recall = arguments.recall.unwrap_or(0.95);
-    let own = arguments.values.first().copied().unwrap_or(128);
-    let assumed = Background::assumed(far);
-    let own = MinHash::new(own).threshold(threshold).recall(recall);
-    let own = BandingChoice::new(own, documents, &assumed)?.banding;
+    let values = arguments.values.first().copied().unwrap_or(128);
+    let minhash = MinHash::new(values)
+        .threshold(arguments.threshold())
+        .recall(arguments.recall());
+    let own = BandingChoice::new(minhash, documents, &Background::assumed(far))?.banding;
     let short = Banding::explicit(own.bands(), own.rows().min(2), u16::MAX)?;
     if arguments.format.layout().is_table() {
         arguments.say(&format!(
@@ -273,21 +269,9 @@ fn tune_nearest(arguments: &TuneArguments) -> Result<Outcome> {
              nothing more"
         ))?;
     }
-    let columns = [
-        "similarity",
-        "background",
-        "documents",
-        "rho",
-        "rows",
-        "bands",
-        "probability",
-        "candidates",
-        "values",
-        "posting_bytes",
-        "short_probability",
-        "short_candidates",
-    ];
-    let columns = columns.map(Column::new).to_vec();
+    let columns = Column::list(
+        "similarity background documents rho rows bands probability candidates values posting_bytes short_probability short_candidates",
+    );
     let mut results = Results::new(arguments.format.layout(), columns)?;
     for &near in &arguments.nearest {
         let plan = near_neighbour_plan(near, far, documents)?;
@@ -311,16 +295,15 @@ fn tune_nearest(arguments: &TuneArguments) -> Result<Outcome> {
 }
 
 fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Outcome> {
-    let threshold = arguments.threshold.unwrap_or(0.8);
-    let recall = arguments.recall.unwrap_or(0.95);
-    let documents = arguments.documents.unwrap_or(1_000_000);
+    let (threshold, recall) = (arguments.threshold(), arguments.recall());
+    let documents = arguments.documents();
     let background = background(context, arguments)?;
     let mut choices = Vec::new();
     for values in values(arguments)? {
-        let minhash = minhash_for(arguments, values, (threshold, recall));
+        let minhash = minhash_for(arguments, values);
         match minhash.and_then(|minhash| BandingChoice::new(minhash, documents, &background)) {
             Err(error) if is_unreachable(&error, recall) => {
-                context.messages.note(format!("{values} values: {error}"));
+                context.note(format!("{values} values: {error}"));
             }
             choice => choices.push(choice?),
         }
@@ -363,8 +346,8 @@ fn background(context: &Context, arguments: &TuneArguments) -> Result<Background
         )));
     }
     // A schema needs signatures, although none are made.
-    let schema = Schema::builder().text(default_text(arguments.words, arguments.chars));
-    let schema = schema.simhash(SimHash::bits64());
+    let text = default_text(arguments.words, arguments.chars);
+    let schema = Schema::builder().text(text).simhash(SimHash::bits64());
     let source = SampleSource {
         inputs: &arguments.corpus,
         corpus: &arguments.options,
@@ -432,41 +415,22 @@ impl BandingTable<'_> {
     }
 
     fn fact_columns() -> Vec<Column> {
-        [
-            "values",
-            "bands",
-            "rows",
-            "recall",
-            "recall_deviation",
-            "deviation",
-            "curve_threshold",
-            "candidates",
-            "posting_bytes",
-            "document_bytes",
-        ]
-        .map(Column::new)
-        .to_vec()
+        Column::list(
+            "values bands rows recall recall_deviation deviation curve_threshold candidates \
+             posting_bytes document_bytes",
+        )
     }
 
-    fn probabilities(choice: &BandingChoice) -> impl Iterator<Item = Value<'static>> {
-        let banding = choice.banding;
-        POINTS
-            .into_iter()
-            .map(move |(similarity, _)| Value::Significant(banding.probability(similarity)))
+    fn probabilities(choice: &BandingChoice) -> [Value<'static>; 10] {
+        POINTS.map(|similarity| Value::Significant(choice.banding.probability(similarity)))
     }
 
     fn columns(&self) -> Result<()> {
         let mut columns = Self::fact_columns();
-        let others = [
-            "signature_bytes",
-            "threshold",
-            "documents",
-            "background",
-            "false_positive_area",
-            "false_negative_area",
-        ];
-        columns.extend(others.map(Column::new));
-        columns.extend(POINTS.map(|(_, name)| Column::new(name)));
+        columns.extend(Column::list(
+            "signature_bytes threshold documents background false_positive_area false_negative_area",
+        ));
+        columns.extend(Column::list(POINT_COLUMNS));
         let mut results = Results::new(self.arguments.format.layout(), columns)?;
         for choice in self.choices {
             let (false_positive_area, false_negative_area) = choice.banding.areas(self.threshold);
@@ -511,7 +475,7 @@ impl BandingTable<'_> {
             in_words(self.background)
         ))?;
         let mut columns = vec![Column::new("values")];
-        columns.extend(POINTS.map(|(_, name)| Column::new(name)));
+        columns.extend(Column::list(POINT_COLUMNS));
         let mut results = Results::new(layout, columns)?;
         for choice in self.choices {
             let mut row = vec![Value::Count(choice.minhash.values().into())];
@@ -548,9 +512,10 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
         Some(documents) => vec![documents],
         None => (5..=9).map(|power| 10_u64.pow(power)).collect(),
     };
-    let choices = documents.into_iter();
-    let choices = choices.map(|documents| TableChoice::new(simhash.clone(), documents));
-    let choices: Vec<TableChoice> = choices.collect::<resemblance::Result<_>>()?;
+    let mut choices = Vec::new();
+    for documents in documents {
+        choices.push(TableChoice::new(simhash.clone(), documents)?);
+    }
     let first = choices.first();
     let design = &first.ok_or_else(|| bug("no number of documents"))?.design;
     let distance = design.max_distance();
@@ -589,22 +554,16 @@ fn curve_name(distance: u8) -> String {
 }
 
 fn simhash_rows(arguments: &TuneArguments, choices: &[TableChoice], is_table: bool) -> Result<()> {
-    let mut columns = ["documents", "design", "tables", "prefix_bits", "candidates"]
-        .map(Column::new)
-        .to_vec();
-    columns.extend(["posting_bytes", "document_bytes"].map(Column::new));
-    columns.extend(NEAR_POINTS.map(|(_, name)| Column::new(name)));
+    let mut columns = Column::list(
+        "documents design tables prefix_bits candidates posting_bytes document_bytes p0.80 p0.90 p0.95 p0.99",
+    );
     let others = ["distance", "probes_without_tables"];
     columns.extend(others.map(|name| Column::new(name).shown_if(!is_table)));
     let mut results = Results::new(arguments.format.layout(), columns)?;
     for choice in choices {
         let design = &choice.design;
-        let groups: Vec<String> = design
-            .groups()
-            .iter()
-            .map(|(blocks, leading)| format!("({blocks},{leading})"))
-            .collect();
-        let groups = groups.join(" ");
+        let group = |(blocks, leading): &(u8, u8)| format!("({blocks},{leading})");
+        let groups = design.groups().iter().map(group).join(" ");
         let (min, max) = design.prefix_bits().into_inner();
         let prefix = if min == max {
             min.to_string()
@@ -620,12 +579,12 @@ fn simhash_rows(arguments: &TuneArguments, choices: &[TableChoice], is_table: bo
             Value::Significant(TABLE_POSTING_BYTES * design.table_count() as f64),
             Value::Significant(choice.document_bytes),
         ];
-        row.extend(NEAR_POINTS.map(|(s, _)| Value::Significant(design.probability(s))));
+        row.extend(NEAR_POINTS.map(|s| Value::Significant(design.probability(s))));
         let probes = fingerprints_within(design.max_distance().into(), design.bits().into());
         row.push(Value::Count(design.max_distance().into()));
         // With many bits there are more than any program could do; the column holds 64 bits.
-        let probes = probes.and_then(|probes| u64::try_from(probes).ok());
-        row.push(Value::Count(probes.unwrap_or(u64::MAX)));
+        let shown = probes.map_or(u64::MAX, |probes| u64::try_from(probes).unwrap_or(u64::MAX));
+        row.push(Value::Count(shown));
         results.row(&row)?;
     }
     results.finish()

@@ -466,19 +466,18 @@ fn a_sample_tells_how_many_documents_are_expected_to_go() {
     assert!(whole.stderr.contains("dropped 1499"), "{}", whole.stderr);
     assert!(whole.stderr.contains("about 37.5 %"), "{}", whole.stderr);
     assert_eq!(folder.report("r.tsv").lines().count(), 1_499);
-    for (more, part) in [
-        (&["-o", "o.jsonl"][..], "--sample is for --dry-run"),
+    for (more, parts) in [
+        (&["-o", "o.jsonl"][..], ["--sample", "--output"]),
+        (&["--annotate", "a.jsonl"], ["--sample", "--annotate"]),
+        (&["--verdicts", "v"], ["--sample", "--verdicts"]),
         (
             &["--dry-run", "--dropped", "d.jsonl"],
-            "--dropped is for all documents",
+            ["--sample", "--dropped"],
         ),
-        (
-            &["--dry-run", "--level", "line"],
-            "--level is for all documents",
-        ),
-        (&["--dry-run", "--job", "j"], "--job is for all documents"),
+        (&["--dry-run", "--level", "line"], ["--sample", "--level"]),
+        (&["--dry-run", "--job", "j"], ["--sample", "--job"]),
     ] {
         let dedup = [&["dedup", "c.jsonl", "--sample", "0.5"][..], more].concat();
-        folder.run(&dedup).expect(2).says(&[part]);
+        folder.run(&dedup).expect(2).says(&parts);
     }
 }

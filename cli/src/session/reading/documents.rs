@@ -211,6 +211,22 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         Ok(Some(read))
     }
 
+    /// The next good document, counted. Bad ones before it are errors, or are skipped.
+    pub(crate) fn next_good(
+        &mut self,
+        context: &Context,
+        tally: &mut DocumentTally,
+        skip_bad: bool,
+    ) -> Result<Option<WorkedDocument<T>>> {
+        while let Some(read) = self.next()? {
+            let good = read.take(context, &self.corpus, tally, skip_bad)?;
+            if good.is_some() {
+                return Ok(good);
+            }
+        }
+        Ok(None)
+    }
+
     /// Puts the path in front of an id that an earlier file has.
     fn give_id(&mut self, source: usize, document: &mut WorkedDocument<T>) {
         if !document.has_own_id {
@@ -231,16 +247,16 @@ impl<T: Send + 'static> CorpusDocuments<T> {
     pub(crate) fn end(&self, context: &Context, tally: &DocumentTally) -> Result<ReadTotals> {
         tally.must_be_mostly_good()?;
         let totals = self.totals();
-        context.messages.note(totals);
+        context.note(totals);
         if let (1.., Some(field)) = (self.ids.made, self.corpus.settings.id.field()) {
-            context.messages.note(format!(
+            context.note(format!(
                 "documents without the field {:?}: {}; their keys are path:line",
                 field.name(),
                 self.ids.made
             ));
         }
         if self.ids.with_path > 0 {
-            context.messages.note(format!(
+            context.note(format!(
                 "ids that an earlier file has too: {}; their keys are path:id",
                 self.ids.with_path
             ));
@@ -436,14 +452,11 @@ pub(crate) fn resolve_corpus_to_store(
         must_be_readable(&corpus)?;
     }
     context.tell_memory(corpus.size_bytes());
-    corpus
-        .notes
-        .iter()
-        .for_each(|note| context.messages.note(note));
+    corpus.notes.iter().for_each(|note| context.note(note));
     if corpus.sources.is_empty() {
-        context.messages.note("no file was found in the corpus");
+        context.note("no file was found in the corpus");
     } else if let Some(note) = unused_table(&corpus, inputs) {
-        context.messages.note(note);
+        context.note(note);
     }
     Ok(corpus)
 }
@@ -479,7 +492,7 @@ pub(crate) fn resolve(
         return Ok(Corpus::resolve(inputs, settings)?);
     }
     let inputs = inputs.to_vec();
-    let mut progress = ProgressDisplay::new("looking", context.messages.quiet);
+    let mut progress = context.progress("looking");
     context.interrupt.while_working(&mut progress, move || {
         Ok(Corpus::resolve(&inputs, settings)?)
     })

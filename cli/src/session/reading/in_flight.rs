@@ -49,8 +49,11 @@ pub(super) struct HeldBytes {
 
 impl Drop for HeldBytes {
     fn drop(&mut self) {
-        let held = self.of.held_bytes.lock();
-        let mut held = held.unwrap_or_else(PoisonError::into_inner);
+        let mut held = self
+            .of
+            .held_bytes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         *held = held.saturating_sub(self.bytes);
         self.of.freed.notify_all();
     }

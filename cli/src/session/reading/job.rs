@@ -86,13 +86,13 @@ impl Job {
             }
             match shard::totals(&path)? {
                 Some(totals) => drop(known.insert(source, totals)),
-                None => context.messages.note(format!(
+                None => context.note(format!(
                     "{} is damaged: the file that it was made of is read again",
                     path.display()
                 )),
             }
         }
-        context.messages.note(format!(
+        context.note(format!(
             "job {}: {} of {} files taken over",
             folder.display(),
             known.len(),
@@ -169,8 +169,7 @@ fn remove_unfinished(folder: &Path) -> io::Result<()> {
 
 impl Manifest {
     fn of(corpus: &Corpus, schema: &Schema, settings: &[(&str, String)]) -> Result<Self> {
-        let schema = serde_json::to_string(schema);
-        let schema = schema.map_err(|error| bug(&error.to_string()))?;
+        let schema = serde_json::to_string(schema).map_err(|error| bug(&error.to_string()))?;
         let read = &corpus.settings;
         let of_corpus = [
             (SCHEMA, schema),
@@ -181,8 +180,11 @@ impl Manifest {
             ("--payload-field", format!("{:?}", read.payload_field)),
             ("--max-line", read.max_line_bytes.to_string()),
         ];
-        let settings = settings.iter().cloned().chain(of_corpus);
-        let settings = settings.map(|(name, value)| (name.to_owned(), value));
+        let settings = settings
+            .iter()
+            .cloned()
+            .chain(of_corpus)
+            .map(|(name, value)| (name.to_owned(), value));
         let files = corpus.sources.iter().map(JobFile::of);
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -212,13 +214,15 @@ impl Manifest {
         let differs = if known.version != self.version {
             Some(format!("version {} of the tool", known.version))
         } else if known.settings != self.settings {
-            let names = self.settings.iter();
-            let names = names.filter(|(name, value)| known.settings.get(*name) != Some(value));
-            let names = names.flat_map(|(name, value)| match known.settings.get(name) {
-                Some(then) if name == SCHEMA => schema_options(then, value),
-                _ => vec![name.as_str()],
-            });
-            let names: Vec<&str> = names.collect();
+            let names: Vec<&str> = self
+                .settings
+                .iter()
+                .filter(|(name, value)| known.settings.get(*name) != Some(value))
+                .flat_map(|(name, value)| match known.settings.get(name) {
+                    Some(then) if name == SCHEMA => schema_options(then, value),
+                    _ => vec![name.as_str()],
+                })
+                .collect();
             Some(format!("other values of {}", names.join(", ")))
         } else if known.files.len() != self.files.len() {
             let (then, now) = (known.files.len(), self.files.len());

@@ -89,8 +89,9 @@ pub(super) struct ShardWriter {
 impl ShardWriter {
     pub(super) fn create(path: PathBuf) -> Result<Self> {
         let folder = crate::output::parent(&path);
-        let file = scratch_builder().tempfile_in(folder);
-        let file = file.map_err(|e| cannot_write(&path, &e))?;
+        let file = scratch_builder()
+            .tempfile_in(folder)
+            .map_err(|e| cannot_write(&path, &e))?;
         Ok(Self {
             file: BufWriter::with_capacity(BUFFER_BYTES, file),
             hasher: Hasher::new(),
@@ -134,8 +135,8 @@ impl ShardWriter {
     }
 
     fn encode(&mut self, value: &impl Serialize) -> Result<()> {
-        let bytes = bincode::serde::encode_to_vec(value, configuration());
-        let bytes = bytes.map_err(|e| Failure::bad_input(e.to_string()))?;
+        let bytes = bincode::serde::encode_to_vec(value, configuration())
+            .map_err(|e| Failure::bad_input(e.to_string()))?;
         self.put(&bytes)
     }
 
@@ -201,13 +202,15 @@ impl ShardReader {
             return Ok(None);
         }
         self.left -= 1;
-        let record = bincode::serde::decode_from_std_read(&mut self.file, configuration());
-        let record: SavedRecord = record.map_err(|error| {
-            let path = self.path.display();
-            Failure::bad_input(format!(
-                "{path} is damaged: {error}; remove it, and run again"
-            ))
-        })?;
+        let record: SavedRecord =
+            bincode::serde::decode_from_std_read(&mut self.file, configuration()).map_err(
+                |error| {
+                    let path = self.path.display();
+                    Failure::bad_input(format!(
+                        "{path} is damaged: {error}; remove it, and run again"
+                    ))
+                },
+            )?;
         let document = match record.document {
             Ok(saved) => Ok(WorkedDocument {
                 key: saved.key,

@@ -41,15 +41,10 @@ pub(super) fn list_boilerplate(
             let signatures = sketch_documents(&sketcher, documents)?;
             passages_of(&snapshot, &text, documents, &signatures, max_frequency)
         });
-    let columns = ["query", "start", "end", "documents", "shingles", "passage"];
-    let columns = columns.map(Column::new).into();
+    let columns = Column::list("query start end documents shingles passage");
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let (mut tally, mut told) = (DocumentTally::default(), HashSet::new());
-    while let Some(item) = items.next()? {
-        let taken = item.take(context, corpus, &mut tally, arguments.options.skip_bad)?;
-        let Some(document) = taken else {
-            continue;
-        };
+    while let Some(document) = items.next_good(context, &mut tally, arguments.options.skip_bad)? {
         let passages: Vec<BoilerplatePassage> = document.value;
         tally.kept += u64::from(!passages.is_empty());
         for found in passages {
@@ -74,13 +69,11 @@ pub(super) fn list_boilerplate(
     }
     results.finish()?;
     let totals = items.end(context, &tally)?;
-    context.messages.note(format!(
+    context.note(format!(
         "{} different passages that more than {max_frequency} documents have",
         told.len()
     ));
-    context
-        .messages
-        .counts(tally.summary("with such passages", totals));
+    context.counts(tally.summary("with such passages", totals));
     Ok(Outcome::found(!told.is_empty()))
 }
 
@@ -112,10 +105,11 @@ fn place(text: &Text, document: &str, frequent: FrequentPassage) -> Result<Boile
         .ok()
         .zip(usize::try_from(frequent.last_shingle).ok())
         .ok_or_else(|| bug("more shingles than memory has bytes"))?;
-    let span = span_of_shingles(text, document, shingles.0..shingles.1 + 1)?;
-    let span = span.ok_or_else(|| bug("a shingle that is not there"))?;
-    let passage = document.get(span.clone());
-    let passage = passage.ok_or_else(|| bug("a span within a character"))?;
+    let span = span_of_shingles(text, document, shingles.0..shingles.1 + 1)?
+        .ok_or_else(|| bug("a shingle that is not there"))?;
+    let passage = document
+        .get(span.clone())
+        .ok_or_else(|| bug("a span within a character"))?;
     let mut hashes = Vec::new();
     text.for_each_shingle(passage, |shingle| {
         hashes.extend_from_slice(&feature_hash(shingle.as_bytes()).to_le_bytes());

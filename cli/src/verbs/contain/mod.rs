@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use itertools::izip;
 use resemblance::exact::{SharedPassage, span_of_shingles};
 use resemblance::{ContainmentQuery, Overlap, Overlaps, Schema, Signature, Snapshot};
 
@@ -121,11 +122,15 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
     };
     // What cannot be asked is told before the corpus is read.
     question.run(&snapshot, &[])?;
-    let known = (!arguments.texts.is_empty()).then(|| {
-        let (texts, options) = (&arguments.texts, &arguments.options);
-        KnownTexts::read(context, texts, options, store.schema())
-    });
-    let known = known.transpose()?;
+    let known = match arguments.texts.is_empty() {
+        true => None,
+        false => Some(KnownTexts::read(
+            context,
+            &arguments.texts,
+            &arguments.options,
+            store.schema(),
+        )?),
+    };
     let places = PassagePlaces::new(store.schema(), known);
     let names = places.names();
     let content = ContentRule::new(store.schema(), false);
@@ -139,19 +144,19 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
         CorpusDocuments::start_together(context, "querying", &corpus, move |documents| {
             let signatures = sketch_documents(&sketcher, documents)?;
             let answers = question.run(&snapshot, &signatures)?;
-            let answered = documents.iter().zip(signatures).zip(answers);
-            let answered = answered.map(|((document, signature), overlaps)| {
-                AnsweredText::new(document, &signature, overlaps, &places)
-            });
-            answered.collect()
+            izip!(documents, signatures, answers)
+                .map(|(document, signature, overlaps)| {
+                    AnsweredText::new(document, &signature, overlaps, &places)
+                })
+                .collect()
         });
-    let mut results = Results::new(arguments.format.layout(), columns(names))?;
+    let mut columns = Column::list(
+        "query key query_share_estimate document_share_estimate shared_hashes longest_run_estimate",
+    );
+    columns.extend(names.iter().copied().map(Column::new));
+    let mut results = Results::new(arguments.format.layout(), columns)?;
     let (mut tally, mut capped) = (DocumentTally::default(), 0_u64);
-    while let Some(item) = items.next()? {
-        let taken = item.take(context, &corpus, &mut tally, arguments.options.skip_bad)?;
-        let Some(document) = taken else {
-            continue;
-        };
+    while let Some(document) = items.next_good(context, &mut tally, arguments.options.skip_bad)? {
         let answered: AnsweredText = document.value;
         tally.empty += u64::from(answered.is_empty);
         tally.kept += u64::from(!answered.overlaps.is_empty());
@@ -166,13 +171,11 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
     results.finish()?;
     let totals = items.end(context, &tally)?;
     if capped > 0 {
-        context.messages.note(format!(
+        context.note(format!(
             "--max-frequency left hashes of {capped} texts out: more documents may share passages with them"
         ));
     }
-    context
-        .messages
-        .counts(tally.summary("with documents", totals));
+    context.counts(tally.summary("with documents", totals));
     Ok(Outcome::found(tally.kept > 0))
 }
 
@@ -198,19 +201,6 @@ impl AnsweredText {
             overlaps,
         })
     }
-}
-
-fn columns(places: &'static [&'static str]) -> Vec<Column> {
-    let columns = [
-        "query",
-        "key",
-        "query_share_estimate",
-        "document_share_estimate",
-        "shared_hashes",
-        "longest_run_estimate",
-    ];
-    let places = places.iter().copied();
-    columns.into_iter().chain(places).map(Column::new).collect()
 }
 
 /// How the places of passages are known.

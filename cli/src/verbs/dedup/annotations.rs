@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use resemblance::Schema;
 
-use super::plan::DroppedDocument;
+use super::decide::DroppedDocument;
 use crate::bug::{at, at_mut};
 use crate::failure::Result;
 use crate::output::{Evidence, SurvivorPlace};
@@ -92,14 +92,14 @@ impl AnnotationColumn {
                 let dropped = corpus.dropped(number)?;
                 Some(dropped.cluster.label.clone())
             })),
-            Self::Similarity => {
-                ColumnValues::Number(Box::new(move |number| corpus.dropped(number)?.similarity))
-            }
+            Self::Similarity => ColumnValues::Number(Box::new(move |number| {
+                corpus.dropped(number)?.row.similarity
+            })),
             Self::Distance => ColumnValues::Integer(Box::new(move |number| {
-                corpus.dropped(number)?.distance.map(u64::from)
+                corpus.dropped(number)?.row.distance.map(u64::from)
             })),
             Self::Evidence => ColumnValues::Text(Box::new(move |number| {
-                Some(corpus.dropped(number)?.evidence.name().to_owned())
+                Some(corpus.dropped(number)?.row.evidence.name().to_owned())
             })),
         }
     }
@@ -182,19 +182,13 @@ impl Annotations {
             ranks.push(cluster.size);
         }
         let clusters: Vec<_> = self.clusters.into_iter().map(Arc::new).collect();
-        let dropped = self.dropped.into_iter().zip(ranks);
-        let dropped = dropped.map(|((row, index), rank)| {
-            Ok(AnnotatedDocument {
-                number: row.number,
-                cluster: Arc::clone(at(&clusters, index)?),
-                rank,
-                similarity: row.similarity,
-                evidence: row.evidence,
-                distance: row.distance,
-            })
-        });
+        let mut dropped = Vec::with_capacity(ranks.len());
+        for ((row, index), rank) in self.dropped.into_iter().zip(ranks) {
+            let cluster = Arc::clone(at(&clusters, index)?);
+            dropped.push(AnnotatedDocument { row, cluster, rank });
+        }
         let corpus = Arc::new(AnnotatedCorpus {
-            dropped: dropped.collect::<Result<_>>()?,
+            dropped,
             survivors: clusters.iter().map(|c| (c.place, Arc::clone(c))).collect(),
             emptied: self.emptied,
         });
@@ -215,13 +209,10 @@ struct AnnotatedCorpus {
 }
 
 struct AnnotatedDocument {
-    number: u64,
+    row: DroppedRow,
     cluster: Arc<AnnotatedCluster>,
     /// Its place in the cluster in the order of the corpus, from 2: the survivor is the first.
     rank: u64,
-    similarity: Option<f64>,
-    evidence: Evidence,
-    distance: Option<u32>,
 }
 
 /// What became of one document.
@@ -236,7 +227,9 @@ enum Standing<'a> {
 
 impl AnnotatedCorpus {
     fn dropped(&self, number: u64) -> Option<&AnnotatedDocument> {
-        let found = self.dropped.binary_search_by_key(&number, |row| row.number);
+        let found = self
+            .dropped
+            .binary_search_by_key(&number, |document| document.row.number);
         self.dropped.get(found.ok()?)
     }
 

@@ -62,7 +62,13 @@ pub(crate) struct DedupArguments {
     pub(super) dry_run: bool,
     /// With --dry-run: decide on this share of the documents alone, such as 0.01, those whose keys have the least
     /// hashes, the same each time, and tell which share of all documents is expected to go
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        value_parser = parse_share,
+        requires = "dry_run",
+        conflicts_with_all = ["output", "dropped", "annotate", "verdicts", "job"]
+    )]
     pub(super) sample: Option<f64>,
     /// Write the documents that were dropped as near-duplicates here, as they stand in the input: a file or
     /// a folder, as with -o

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::plan::DroppedDocument;
+use super::decide::DroppedDocument;
 use crate::output::SurvivorPlace;
 
 /// How many documents were dropped for each survivor in a sample.

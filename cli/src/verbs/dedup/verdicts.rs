@@ -1,6 +1,6 @@
 //! What became of each row of a database, as a table beside it.
 
-use super::plan::DecidedDocuments;
+use super::decide::DecidedDocuments;
 use crate::failure::{Failure, Result};
 use crate::output::ProgressDisplay;
 use crate::session::{Context, corpus_changed};

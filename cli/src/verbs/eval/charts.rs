@@ -28,9 +28,7 @@ impl ChartFolder<'_> {
         }
         let names: Vec<&str> = charts.iter().map(|(name, _)| *name).collect();
         let (names, folder) = (names.join(", "), folder.display());
-        self.context
-            .messages
-            .note(format!("drew {names} in {folder}"));
+        self.context.note(format!("drew {names} in {folder}"));
         Ok(())
     }
 }
@@ -93,8 +91,10 @@ pub(super) fn minhash_charts(tally: &MinHashTally) -> Vec<(&'static str, Chart)>
 
     let theory = |s: f64| minhash.variance(s).sqrt();
     let deviations = step_points(&tally.steps, |step| step.errors.deviation());
-    let most = deviations.iter().map(|(_, deviation)| *deviation);
-    let most = most.fold(theory(0.5).max(theory(0.0)), f64::max);
+    let most = deviations
+        .iter()
+        .map(|(_, deviation)| *deviation)
+        .fold(theory(0.5).max(theory(0.0)), f64::max);
     let mut error = Chart {
         title: format!("Error of the estimate: {} values", minhash.values()),
         x: ChartAxis::share("exact Jaccard similarity"),

@@ -7,22 +7,11 @@ use crate::output::{Chart, ChartAxis, ChartMark, ChartSeries, Column, Layout, Re
 
 /// Writes a line for each kind and size.
 pub(super) fn write(layout: Layout, compared: &[ComparedKind]) -> Result<()> {
-    let columns = [
-        "kind",
-        "values",
-        "signature_bytes",
-        "seeds",
-        "pairs",
-        "mean_error",
-        "deviation",
-        "theory",
-        "half_pairs",
-        "half_deviation",
-        "half_theory",
-        "worst_theory",
-        "feature_nanoseconds",
-    ];
-    let mut results = Results::new(layout, columns.map(Column::new).to_vec())?;
+    let columns = Column::list(
+        "kind values signature_bytes seeds pairs mean_error deviation theory half_pairs \
+         half_deviation half_theory worst_theory feature_nanoseconds",
+    );
+    let mut results = Results::new(layout, columns)?;
     let number = |value: Option<f64>| value.map_or(Value::Similarity(None), Value::Significant);
     for row in compared {
         results.row(&[
@@ -57,7 +46,7 @@ pub(super) fn charts(compared: &[ComparedKind]) -> Vec<(&'static str, Chart)> {
     let values = "values in a signature";
     let mut by_size = chart(
         compared,
-        ("Error of the estimates", values, deviation),
+        ["Error of the estimates", values, deviation],
         &whole,
         &size,
         &error,
@@ -74,13 +63,13 @@ pub(super) fn charts(compared: &[ComparedKind]) -> Vec<(&'static str, Chart)> {
             });
         }
     }
-    let names = ("Error of the estimates", "bytes of a signature", deviation);
+    let names = ["Error of the estimates", "bytes of a signature", deviation];
     let by_bytes = chart(compared, names, &kept, &bytes, &error);
-    let names = (
+    let names = [
         "Time to sketch",
         values,
         "nanoseconds a feature, one thread",
-    );
+    ];
     let times = chart(compared, names, &whole, &size, &time);
     vec![
         ("family-differences.svg", differences(compared)),
@@ -102,8 +91,11 @@ fn differences(compared: &[ComparedKind]) -> Chart {
         .map(|row| (row.values(), row.all.deviation()))
         .collect();
     let difference = |row: &ComparedKind| {
-        let own = own.iter().find(|(values, _)| *values == row.values())?.1?;
-        Some((size(row), 100.0 * (row.all.deviation()? / own - 1.0)))
+        let same_size = own.iter().find(|(values, _)| *values == row.values())?;
+        Some((
+            size(row),
+            100.0 * (row.all.deviation()? / same_size.1? - 1.0),
+        ))
     };
     let series = FAMILIES.map(|name| ChartSeries {
         name: format!("{name} less pair-multiply"),
@@ -139,7 +131,7 @@ fn points(
 /// A series for each of some kinds.
 fn chart(
     compared: &[ComparedKind],
-    (title, x_name, y_name): (&str, &str, &str),
+    [title, x_name, y_name]: [&str; 3],
     is_shown: &dyn Fn(&SignatureKind) -> bool,
     x: &dyn Fn(&ComparedKind) -> f64,
     y: &dyn Fn(&ComparedKind) -> Option<f64>,

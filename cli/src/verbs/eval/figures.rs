@@ -11,7 +11,7 @@ use super::EvalArguments;
 use super::compared::ComparedPairs;
 use crate::bug::{at, bug};
 use crate::failure::Result;
-use crate::output::{Chart, ChartAxis, ChartMark, ChartSeries, ProgressDisplay};
+use crate::output::{Chart, ChartAxis, ChartMark, ChartSeries};
 use crate::session::{Context, CorpusDocuments, DocumentTally, resolve_corpus};
 use resemblance_corpus::ContentRule;
 
@@ -51,10 +51,9 @@ fn groups(
             chosen(&|j| j < threshold),
         ),
         ("any two".to_owned(), others),
-    ];
-    let groups = groups
-        .into_iter()
-        .map(|(name, pairs)| PairGroup { name, pairs });
+    ]
+    .into_iter()
+    .map(|(name, pairs)| PairGroup { name, pairs });
     groups.filter(|group| !group.pairs.is_empty()).collect()
 }
 
@@ -68,7 +67,7 @@ fn read_texts(
     let content = ContentRule::texts_of(schema);
     let corpus = resolve_corpus(context, &arguments.inputs, &arguments.options, content)?;
     if !corpus.sources.iter().all(|source| source.is_rereadable()) {
-        context.messages.note(
+        context.note(
             "no chart of the sizes of shingles: standard input can be read once; give a file",
         );
         return Ok(None);
@@ -85,11 +84,9 @@ fn read_texts(
     };
     let mut documents = CorpusDocuments::start(context, "reading again", &corpus, 0, text);
     let (mut texts, mut tally) = (BTreeMap::new(), DocumentTally::default());
-    while let Some(read) = documents.next()? {
-        let skip_bad = arguments.options.skip_bad;
-        let Some(document) = read.take(context, &corpus, &mut tally, skip_bad)? else {
-            continue;
-        };
+    while let Some(document) =
+        documents.next_good(context, &mut tally, arguments.options.skip_bad)?
+    {
         if let Some((document, text)) = wanted.remove(&*document.key).zip(document.value) {
             texts.insert(document, text);
         }
@@ -115,13 +112,16 @@ pub(super) fn shingle_chart(
         return Ok(None);
     };
     let mut means = vec![[Vec::new(), Vec::new()]; groups.len()];
-    let mut progress = ProgressDisplay::new("cutting", context.messages.quiet);
+    let mut progress = context.progress("cutting");
     for size in SIZES {
         let kept = Text::characters(size);
         for (place, text) in [kept, kept.remove_spaces()].into_iter().enumerate() {
             // A schema needs signatures, although this one makes none.
-            let cutter = Schema::builder().text(text).simhash(SimHash::bits64());
-            let cutter = cutter.build()?.sketcher();
+            let cutter = Schema::builder()
+                .text(text)
+                .simhash(SimHash::bits64())
+                .build()?
+                .sketcher();
             let mut features = BTreeMap::new();
             for (document, text) in &texts {
                 context.interrupt.check()?;

@@ -157,7 +157,7 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
     let snapshot = store.store().snapshot()?;
     let mut evaluation = snapshot.evaluate(sample, arguments.list)?;
     if schema.minhash().is_some() {
-        let mut progress = ProgressDisplay::new("sketching", context.messages.quiet);
+        let mut progress = context.progress("sketching");
         evaluation.over_seeds(recall_seeds(arguments), || -> Result<()> {
             context.interrupt.check()?;
             progress.tick();
@@ -165,7 +165,7 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
         })?;
         progress.clear();
     }
-    let mut progress = ProgressDisplay::new("comparing", context.messages.quiet);
+    let mut progress = context.progress("comparing");
     evaluation.run(arguments.min, |document| -> Result<()> {
         context.interrupt.check()?;
         progress.update(document, 0);
@@ -189,7 +189,7 @@ fn more_charts(
     let mut charts = Vec::from_iter(figures::shingle_chart(context, arguments, schema, sample)?);
     match compare(context, arguments, sample)? {
         Some(compared) => charts.extend(comparison::charts(&compared)),
-        None => context.messages.note(nothing_to_estimate(arguments)),
+        None => context.note(nothing_to_estimate(arguments)),
     }
     Ok(charts)
 }
@@ -231,7 +231,7 @@ fn read(context: &Context, arguments: &EvalArguments, schema: &Schema) -> Result
     let sample = read_sample(context, source)?;
     if (sample.len() as u64) < sample.read {
         let share = sample.len() as f64 / sample.read as f64;
-        context.messages.note(format!(
+        context.note(format!(
             "a sample of {} of {} documents: about {:.4} of the pairs",
             sample.len(),
             sample.read,
@@ -305,7 +305,7 @@ fn compare(
         return Ok(None);
     }
     let (kept, total) = (pairs.len(), pairs.total());
-    context.messages.note(format!(
+    context.note(format!(
         "{kept} of {total} pairs of similarity {floor} up to below 1, {seeds} seeds"
     ));
     let mut progress = ProgressDisplay::new("sketching", quiet);

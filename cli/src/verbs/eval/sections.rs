@@ -2,59 +2,32 @@
 
 use resemblance::Family;
 use resemblance::eval::{
-    DocumentSample, EstimateErrors, FamilyTally, MinHashTally, RecallSpread, SimHashTally,
-    step_name,
+    DocumentSample, FamilyTally, MinHashTally, RecallSpread, SimHashTally, step_name,
 };
 
 use crate::bug::at;
 use crate::failure::Result;
-use crate::output::{Column, Layout, Results, Value};
-
-/// A table with a title; each row is an item with a value for every measure.
-pub(super) struct EvalSection<'a> {
-    name: &'static str,
-    title: String,
-    measures: Vec<&'static str>,
-    rows: Vec<(String, Vec<Value<'a>>)>,
-}
+use crate::output::{Layout, MeasureLines, Section, SectionItem, SectionRow, Value};
 
 /// Writes sections: tables with titles, or one measure a line.
-pub(super) fn write(layout: Layout, sections: &[EvalSection<'_>]) -> Result<()> {
+pub(super) fn write(layout: Layout, sections: &[Section<'_>]) -> Result<()> {
     if layout.is_table() {
-        return sections.iter().try_for_each(write_table);
+        return sections.iter().try_for_each(Section::print_table);
     }
-    let columns = ["section", "item", "measure", "value"].map(Column::new);
-    let mut results = Results::new(layout, columns.to_vec())?;
+    let mut lines = MeasureLines::new(layout)?;
     for section in sections {
-        for (item, values) in &section.rows {
-            for (measure, value) in section.measures.iter().zip(values) {
-                results.row(&[
-                    Value::Text(section.name),
-                    Value::Text(item),
-                    Value::Text(measure),
-                    *value,
-                ])?;
-            }
-        }
+        section.write_measures(&mut lines)?;
     }
-    results.finish()
-}
-
-fn write_table(section: &EvalSection<'_>) -> Result<()> {
-    let layout = Layout::table();
-    layout.paragraph(&format!("\n{}", section.title))?;
-    let names = std::iter::once(section.name).chain(section.measures.iter().copied());
-    let mut results = Results::new(layout, names.map(Column::new).collect())?;
-    for (item, values) in &section.rows {
-        let mut row = vec![Value::Text(item)];
-        row.extend(values);
-        results.row(&row)?;
-    }
-    results.finish()
+    lines.finish()
 }
 
 fn share(value: Option<f64>) -> Value<'static> {
     value.map_or(Value::Similarity(None), Value::Significant)
+}
+
+fn row(item: String, values: Vec<Value<'_>>) -> SectionRow<'_> {
+    let item = SectionItem::Name(item);
+    SectionRow { item, values }
 }
 
 /// The sections of MinHash.
@@ -62,7 +35,7 @@ pub(super) fn minhash_sections<'a>(
     tally: &MinHashTally,
     sample: &'a DocumentSample,
     floor: f64,
-) -> Result<Vec<EvalSection<'a>>> {
+) -> Result<Vec<Section<'a>>> {
     Ok(vec![
         minhash_summary(tally),
         minhash_steps(tally, floor),
@@ -71,7 +44,7 @@ pub(super) fn minhash_sections<'a>(
     ])
 }
 
-fn minhash_summary(tally: &MinHashTally) -> EvalSection<'static> {
+fn minhash_summary(tally: &MinHashTally) -> Section<'static> {
     let (near, minhash) = (&tally.near, tally.minhash);
     let returned = tally.all_returned();
     let values = vec![
@@ -83,7 +56,7 @@ fn minhash_summary(tally: &MinHashTally) -> EvalSection<'static> {
         share(returned.precision()),
         Value::Count(tally.candidates),
     ];
-    EvalSection {
+    Section {
         name: "minhash",
         title: format!(
             "MinHash: {} values, {} bands of {} rows, {:.4} expected to be found at threshold {}. \
@@ -96,40 +69,30 @@ fn minhash_summary(tally: &MinHashTally) -> EvalSection<'static> {
             minhash.recall_at_threshold(),
             minhash.threshold()
         ),
-        measures: vec![
-            "pairs",
-            "candidate_recall",
-            "expected",
-            "recall",
-            "returned",
-            "precision",
-            "candidates",
-        ],
-        rows: vec![(format!("{}", minhash.threshold()), values)],
+        measures: "pairs candidate_recall expected recall returned precision candidates",
+        rows: vec![row(minhash.threshold().to_string(), values)],
     }
 }
 
-fn error_values(errors: &EstimateErrors) -> [Value<'static>; 3] {
-    [errors.mean(), errors.deviation(), errors.theory()].map(share)
-}
-
-fn minhash_steps(tally: &MinHashTally, floor: f64) -> EvalSection<'static> {
+fn minhash_steps(tally: &MinHashTally, floor: f64) -> Section<'static> {
     let steps = tally.steps.iter().enumerate();
     let rows = steps
         .filter(|(_, step)| step.pairs > 0)
         .map(|(place, step)| {
-            let mut values = vec![
+            let values = vec![
                 Value::Count(step.pairs),
                 Value::Count(step.candidates),
                 share(step.share(step.candidates as f64)),
                 share(step.share(step.expected)),
                 Value::Count(step.returned),
                 share(step.share(step.returned as f64)),
+                share(step.errors.mean()),
+                share(step.errors.deviation()),
+                share(step.errors.theory()),
             ];
-            values.extend(error_values(&step.errors));
-            (step_name(place), values)
+            row(step_name(place), values)
         });
-    EvalSection {
+    Section {
         name: "exact",
         title: format!(
             "By exact similarity from {floor} on ({} candidates lie below): candidates, what theory \
@@ -137,22 +100,12 @@ fn minhash_steps(tally: &MinHashTally, floor: f64) -> EvalSection<'static> {
              theory expects of that",
             tally.candidates_below
         ),
-        measures: vec![
-            "pairs",
-            "candidates",
-            "candidate_recall",
-            "expected",
-            "returned",
-            "recall",
-            "mean_error",
-            "deviation",
-            "theory",
-        ],
+        measures: "pairs candidates candidate_recall expected returned recall mean_error deviation theory",
         rows: rows.collect(),
     }
 }
 
-fn estimate_steps(tally: &MinHashTally) -> EvalSection<'static> {
+fn estimate_steps(tally: &MinHashTally) -> Section<'static> {
     let steps = tally.returned.iter().enumerate();
     let rows = steps
         .filter(|(_, step)| step.pairs > 0)
@@ -162,19 +115,19 @@ fn estimate_steps(tally: &MinHashTally) -> EvalSection<'static> {
                 Value::Count(step.right),
                 share(step.precision()),
             ];
-            (step_name(place), values)
+            row(step_name(place), values)
         });
-    EvalSection {
+    Section {
         name: "estimate",
         title: "By estimated similarity: what was returned, and how much of it reaches the \
                 threshold exactly"
             .into(),
-        measures: vec!["returned", "right", "precision"],
+        measures: "returned right precision",
         rows: rows.collect(),
     }
 }
 
-fn missed<'a>(tally: &MinHashTally, sample: &'a DocumentSample) -> Result<EvalSection<'a>> {
+fn missed<'a>(tally: &MinHashTally, sample: &'a DocumentSample) -> Result<Section<'a>> {
     let mut rows = Vec::new();
     for missed in tally.missed() {
         let reason = if missed.is_candidate {
@@ -189,25 +142,24 @@ fn missed<'a>(tally: &MinHashTally, sample: &'a DocumentSample) -> Result<EvalSe
             Value::Similarity(Some(missed.estimate)),
             Value::Text(reason),
         ];
-        let number = rows.len() + 1;
-        rows.push((number.to_string(), values));
+        rows.push(row((rows.len() + 1).to_string(), values));
     }
     let count = tally.near.pairs - tally.near.returned;
     let others = count - rows.len() as u64;
-    Ok(EvalSection {
+    Ok(Section {
         name: "missed",
         title: format!(
             "Pairs at the threshold or above that were not returned: {count}, the most similar first; \
              {others} more are not listed (--list N)"
         ),
-        measures: vec!["key_a", "key_b", "similarity", "estimate", "reason"],
+        measures: "key_a key_b similarity estimate reason",
         rows,
     })
 }
 
 /// The recall of the candidates with several seeds.
-pub(super) fn seed_section(spreads: &[RecallSpread]) -> EvalSection<'static> {
-    let row = |spread: &RecallSpread| {
+pub(super) fn seed_section(spreads: &[RecallSpread]) -> Section<'static> {
+    let spread_row = |spread: &RecallSpread| {
         let item = match spread.below {
             Some(below) => format!("{}-{below:.2}", spread.min_similarity),
             None => format!("{}-1", spread.min_similarity),
@@ -224,10 +176,10 @@ pub(super) fn seed_section(spreads: &[RecallSpread]) -> EvalSection<'static> {
             share(spread.deviation_if_independent()),
             share(spread.deviation_if_together()),
         ];
-        (item, values)
+        row(item, values)
     };
     let seeds = spreads.first().map_or(0, |spread| spread.found.len());
-    EvalSection {
+    Section {
         name: "seeds",
         title: format!(
             "Candidate recall with the seeds 1 to {seeds}, by exact similarity: own is that of the store's \
@@ -235,25 +187,14 @@ pub(super) fn seed_section(spreads: &[RecallSpread]) -> EvalSection<'static> {
              each pair were found or missed by itself, and together, as if each family of connected \
              pairs were"
         ),
-        measures: vec![
-            "pairs",
-            "families",
-            "own",
-            "expected",
-            "mean",
-            "deviation",
-            "min",
-            "max",
-            "independent",
-            "together",
-        ],
-        rows: spreads.iter().map(row).collect(),
+        measures: "pairs families own expected mean deviation min max independent together",
+        rows: spreads.iter().map(spread_row).collect(),
     }
 }
 
 /// The families beside each other.
-pub(super) fn family_section(families: &[FamilyTally]) -> EvalSection<'static> {
-    let row = |tally: &FamilyTally| {
+pub(super) fn family_section(families: &[FamilyTally]) -> Section<'static> {
+    let family_row = |tally: &FamilyTally| {
         let name = match tally.by {
             Family::MinHash => "minhash",
             Family::SimHash => "simhash",
@@ -271,31 +212,23 @@ pub(super) fn family_section(families: &[FamilyTally]) -> EvalSection<'static> {
             share(tally.recall()),
             share(precision.zip(tally.recall()).and_then(harmonic)),
         ];
-        (name.to_owned(), values)
+        row(name.to_owned(), values)
     };
     let threshold = families.first().map_or(1.0, |tally| tally.threshold);
-    EvalSection {
+    Section {
         name: "families",
         title: format!(
             "What each family returns, by its own bound: right are the returned pairs whose exact \
              similarity is {threshold} or more, pairs all of that similarity, expected the share of them \
              that theory expects to be candidates, f1 the harmonic mean of precision and recall"
         ),
-        measures: vec![
-            "pairs",
-            "returned",
-            "right",
-            "precision",
-            "expected",
-            "recall",
-            "f1",
-        ],
-        rows: families.iter().map(row).collect(),
+        measures: "pairs returned right precision expected recall f1",
+        rows: families.iter().map(family_row).collect(),
     }
 }
 
 /// The sections of SimHash.
-pub(super) fn simhash_sections(tally: &SimHashTally) -> Vec<EvalSection<'static>> {
+pub(super) fn simhash_sections(tally: &SimHashTally) -> Vec<Section<'static>> {
     let distances = tally.distances.iter().enumerate();
     let distance_rows = distances.map(|(distance, &(pairs, returned))| {
         let values = vec![
@@ -303,7 +236,7 @@ pub(super) fn simhash_sections(tally: &SimHashTally) -> Vec<EvalSection<'static>
             Value::Count(returned),
             share((pairs > 0).then(|| returned as f64 / pairs as f64)),
         ];
-        (distance.to_string(), values)
+        row(distance.to_string(), values)
     });
     let steps = tally.steps.iter().enumerate();
     let step_rows = steps
@@ -315,10 +248,10 @@ pub(super) fn simhash_sections(tally: &SimHashTally) -> Vec<EvalSection<'static>
                 share(step.share(step.returned as f64)),
                 share(step.share(step.expected)),
             ];
-            (step_name(place), values)
+            row(step_name(place), values)
         });
     vec![
-        EvalSection {
+        Section {
             name: "distance",
             title: format!(
                 "SimHash: {}. By distance: the pairs by comparing all with all, and what was \
@@ -326,17 +259,17 @@ pub(super) fn simhash_sections(tally: &SimHashTally) -> Vec<EvalSection<'static>
                  looked at {} candidates",
                 tally.design, tally.wrong, tally.candidates
             ),
-            measures: vec!["pairs", "returned", "recall"],
+            measures: "pairs returned recall",
             rows: distance_rows.collect(),
         },
-        EvalSection {
+        Section {
             name: "within",
             title: format!(
                 "By exact similarity: the pairs that come within distance {}, and what theory \
                  expects of unweighted sets of equal size",
                 tally.design.max_distance()
             ),
-            measures: vec!["pairs", "within", "share", "expected"],
+            measures: "pairs within share expected",
             rows: step_rows.collect(),
         },
     ]

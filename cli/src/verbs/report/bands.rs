@@ -57,8 +57,10 @@ impl PairBands {
                         edge(band + 1)
                     )
                 });
-                let names = std::iter::once(below).chain(between);
-                let names: Vec<String> = names.chain(["similarity 1".to_owned()]).collect();
+                let names: Vec<String> = std::iter::once(below)
+                    .chain(between)
+                    .chain(["similarity 1".to_owned()])
+                    .collect();
                 (names, PARTS + 1)
             }
             None => {

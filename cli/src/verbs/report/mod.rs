@@ -24,7 +24,7 @@ use crate::session::{
     Context, DocumentTally, JoinProduct, JoinProgress, Subject, announce_join, limited,
     must_be_rereadable, read_texts_of, resolve_corpus,
 };
-use crate::verbs::dedup::{DedupBasis, DedupChoices, DedupPlan, DroppedDocument};
+use crate::verbs::dedup::{DedupBasis, DedupChoices, DroppedDocument, decide};
 use resemblance_corpus::{ContentRule, only_store};
 
 /// Texts that are longer are not shown.
@@ -122,7 +122,7 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
     let page = found.page(context, arguments)?.html()?;
     destination.write(page.as_bytes())?;
     destination.finish()?;
-    context.messages.note(format!(
+    context.note(format!(
         "pairs {}, clusters {}, documents that dedup drops {}",
         found.bands.pairs, found.clusters.clusters, found.dropped.tally.dropped
     ));
@@ -269,14 +269,8 @@ fn find_dropped(
         }
         Ok(())
     };
-    let plan = DedupPlan::new(
-        context,
-        choices,
-        basis,
-        (Arc::new(corpus), None),
-        &mut on_drop,
-    )?;
-    let decided = plan.run(DocumentTally::default())?;
+    let (corpus, tally) = (Arc::new(corpus), DocumentTally::default());
+    let decided = decide(context, choices, basis, &corpus, None, tally, &mut on_drop)?;
     keep_least_alike(&mut least_alike);
     Ok(DroppedDocuments {
         tally: decided.tally,
@@ -301,12 +295,16 @@ impl Found {
         arguments: &'f ReportArguments,
     ) -> Result<ReportPage<'f>> {
         let texts = self.texts(context, arguments)?;
-        let inputs = arguments.inputs.iter();
-        let inputs = inputs.map(|path| path.display().to_string());
+        let inputs = arguments
+            .inputs
+            .iter()
+            .map(|path| path.display().to_string());
         let mut samples = Vec::new();
         for band in &self.bands.bands {
-            let pairs = band.samples.iter();
-            let pairs = pairs.map(|sample| self.sample_pair(&texts, sample.a, sample.b));
+            let pairs = band
+                .samples
+                .iter()
+                .map(|sample| self.sample_pair(&texts, sample.a, sample.b));
             samples.push((band, pairs.collect::<Result<Vec<_>>>()?));
         }
         let mut chains = Vec::new();
@@ -345,8 +343,12 @@ impl Found {
         context: &Context,
         arguments: &ReportArguments,
     ) -> Result<BTreeMap<Vec<u8>, String>> {
-        let samples = self.bands.bands.iter().flat_map(|band| &band.samples);
-        let samples = samples.map(|sample| (sample.a, sample.b));
+        let samples = self
+            .bands
+            .bands
+            .iter()
+            .flat_map(|band| &band.samples)
+            .map(|sample| (sample.a, sample.b));
         let chains = self.clusters.shown();
         let pairs = samples.chain(chains.map(|cluster| cluster.least_alike));
         let mut wanted = BTreeSet::new();
@@ -367,13 +369,16 @@ impl Found {
     ) -> Result<SamplePair> {
         let labels = [self.label(a)?, self.label(b)?];
         let schema: &Schema = self.collected.schema();
-        let found = texts.get(&self.key(a)?).zip(texts.get(&self.key(b)?));
-        let found = found.filter(|_| schema.text().is_some());
-        let explained = found.map(|(text_a, text_b)| {
-            let texts = [text_a.clone(), text_b.clone()];
-            ExplainedPair::new(schema, labels.clone(), texts)
-        });
-        let explained = explained.transpose()?;
+        let found = texts
+            .get(&self.key(a)?)
+            .zip(texts.get(&self.key(b)?))
+            .filter(|_| schema.text().is_some());
+        let explained = found
+            .map(|(text_a, text_b)| {
+                let texts = [text_a.clone(), text_b.clone()];
+                ExplainedPair::new(schema, labels.clone(), texts)
+            })
+            .transpose()?;
         Ok(SamplePair { labels, explained })
     }
 }

@@ -364,8 +364,8 @@ fn similarity_rows(first: usize, counts: &[u64]) -> Vec<(String, u64)> {
     let widths = [1, 2, 5];
     let width = widths
         .into_iter()
-        .find(|width| last.saturating_sub(first) <= 25 * width);
-    let width = width.unwrap_or(5);
+        .find(|width| last.saturating_sub(first) <= 25 * width)
+        .unwrap_or(5);
     let start = first - first % width;
     let below = counts.get(..last).unwrap_or(&[]);
     let chunks = below.get(start..).unwrap_or(&[]).chunks(width).zip(0..);

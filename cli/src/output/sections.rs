@@ -1,0 +1,111 @@
+//! Results as sections: tables with titles, or one measure a line.
+
+use serde_json::Map;
+
+use super::results::{Layout, Results};
+use super::value::{Column, Value};
+use crate::failure::Result;
+
+/// A table with a title; each row is an item with a value for every measure.
+pub(crate) struct Section<'a> {
+    /// Also the name of the column of items.
+    pub(crate) name: &'static str,
+    pub(crate) title: String,
+    /// Their names, with spaces between.
+    pub(crate) measures: &'static str,
+    pub(crate) rows: Vec<SectionRow<'a>>,
+}
+
+/// An item and its values.
+pub(crate) struct SectionRow<'a> {
+    pub(crate) item: SectionItem,
+    pub(crate) values: Vec<Value<'a>>,
+}
+
+/// What a row is about.
+pub(crate) enum SectionItem {
+    Number(u64),
+    Name(String),
+}
+
+impl SectionItem {
+    fn value(&self) -> Value<'_> {
+        match self {
+            Self::Number(number) => Value::Count(*number),
+            Self::Name(name) => Value::Text(name),
+        }
+    }
+}
+
+impl Section<'_> {
+    /// Prints the title and the table.
+    pub(crate) fn print_table(&self) -> Result<()> {
+        let layout = Layout::table();
+        layout.paragraph(&format!("\n{}", self.title))?;
+        let names = std::iter::once(self.name).chain(self.measures.split_whitespace());
+        let mut results = Results::new(layout, names.map(Column::new).collect())?;
+        for row in &self.rows {
+            results.row(&[&[row.item.value()], &row.values[..]].concat())?;
+        }
+        results.finish()
+    }
+
+    /// The measures of all items as JSON, without the items.
+    pub(crate) fn measured(&self) -> Map<String, serde_json::Value> {
+        let values = self.rows.iter().flat_map(|row| &row.values);
+        let named = self.measures.split_whitespace().zip(values);
+        named
+            .map(|(name, value)| (name.to_owned(), value.json()))
+            .collect()
+    }
+
+    /// One JSON object for each item.
+    pub(crate) fn objects(&self) -> Vec<Map<String, serde_json::Value>> {
+        let names = || std::iter::once(self.name).chain(self.measures.split_whitespace());
+        let object = |row: &SectionRow<'_>| {
+            let values = std::iter::once(row.item.value()).chain(row.values.iter().copied());
+            names()
+                .zip(values)
+                .map(|(name, value)| (name.to_owned(), value.json()))
+                .collect()
+        };
+        self.rows.iter().map(object).collect()
+    }
+
+    /// Writes a line for each measure of each item.
+    pub(crate) fn write_measures(&self, lines: &mut MeasureLines) -> Result<()> {
+        for row in &self.rows {
+            let value = row.item.value();
+            let item = value.text();
+            for (measure, value) in self.measures.split_whitespace().zip(&row.values) {
+                lines.line(self.name, &item, measure, *value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Results of one measure a line.
+pub(crate) struct MeasureLines(Results);
+
+impl MeasureLines {
+    pub(crate) fn new(layout: Layout) -> Result<Self> {
+        let columns = Column::list("section item measure value");
+        Ok(Self(Results::new(layout, columns)?))
+    }
+
+    pub(crate) fn line(
+        &mut self,
+        section: &str,
+        item: &str,
+        measure: &str,
+        value: Value<'_>,
+    ) -> Result<()> {
+        let [section, item, measure] = [section, item, measure].map(Value::Text);
+        self.0.row(&[section, item, measure, value])
+    }
+
+    pub(crate) fn finish(self) -> Result<()> {
+        self.0.finish()
+    }
+}

@@ -1,0 +1,248 @@
+//! Columns of results, and the values that stand in them.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+
+use itertools::Itertools as _;
+use resemblance::Fingerprint;
+
+use super::escape;
+
+/// The kind of a column, for forms that have types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnKind {
+    /// A document: its number and its key.
+    Document,
+    /// A string.
+    Text,
+    /// An integer from 0 on.
+    Count,
+    /// A number.
+    Number,
+}
+
+/// A column, whose name is also the field's name in jsonl.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(super) name: &'static str,
+    /// False for fields that only jsonl and Parquet show.
+    pub(super) is_shown: bool,
+    pub(super) kind: ColumnKind,
+}
+
+impl Column {
+    /// Columns by their names, which have spaces between them.
+    pub(crate) fn list(names: &'static str) -> Vec<Self> {
+        names.split_whitespace().map(Self::new).collect()
+    }
+
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self::of(name, ColumnKind::Text)
+    }
+
+    /// One that has a type in Parquet, too.
+    pub(crate) fn of(name: &'static str, kind: ColumnKind) -> Self {
+        Self {
+            name,
+            is_shown: true,
+            kind,
+        }
+    }
+
+    /// A field that other forms show only if `is_shown`.
+    pub(crate) fn shown_if(self, is_shown: bool) -> Self {
+        Self { is_shown, ..self }
+    }
+}
+
+/// One field of a result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value<'a> {
+    /// A document: its key, or its number where it has none; jsonl has both.
+    Document {
+        id: u64,
+        key: Option<&'a [u8]>,
+    },
+    /// A key that belongs to no stored document.
+    Key(&'a [u8]),
+    /// A document without a key, by its number; nothing where forms have types.
+    NoKey(u64),
+    Text(&'a str),
+    Count(u64),
+    /// A place in a text, in bytes, or a length; nothing where there is none.
+    Position(Option<usize>),
+    Number(f64),
+    /// A number that may be very small or large: four significant digits.
+    Significant(f64),
+    Similarity(Option<f64>),
+    Distance(Option<u32>),
+    /// MinHash values, separated by commas.
+    Values(Option<&'a [u32]>),
+    /// Hashes of 64 bits, 16 hexadecimal digits each, separated by commas.
+    Hashes(&'a [u64]),
+    /// A fingerprint in hexadecimal: all digits that its number of bits has.
+    Fingerprint(Option<Fingerprint>),
+    /// Bytes in hexadecimal.
+    Bytes(&'a [u8]),
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// Nothing where there is no value.
+fn shown(value: Option<impl fmt::Display>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+impl Value<'_> {
+    pub(super) fn is_number(&self) -> bool {
+        matches!(
+            self,
+            Self::Count(_)
+                | Self::Position(_)
+                | Self::Number(_)
+                | Self::Significant(_)
+                | Self::Similarity(_)
+                | Self::Distance(_)
+        )
+    }
+
+    /// The value as JSON: null where there is none, or where it is a key outside UTF-8.
+    pub(super) fn json(&self) -> serde_json::Value {
+        match *self {
+            Self::Document { key: None, .. } | Self::NoKey(_) => serde_json::Value::Null,
+            Self::Document { key: Some(key), .. } | Self::Key(key) => {
+                std::str::from_utf8(key).ok().into()
+            }
+            Self::Text(text) => text.into(),
+            Self::Count(count) => count.into(),
+            Self::Position(position) => position.into(),
+            Self::Number(value) | Self::Significant(value) => value.into(),
+            Self::Similarity(value) => value.into(),
+            Self::Distance(value) => value.into(),
+            Self::Values(values) => values.into(),
+            Self::Hashes(hashes) => hashes.iter().map(|hash| format!("{hash:016x}")).collect(),
+            Self::Fingerprint(value) => value.map(|value| value.to_string()).into(),
+            Self::Bytes(bytes) => hexadecimal(bytes).into(),
+        }
+    }
+
+    /// The fields of a column in JSON: a document has its number, too, and a key outside UTF-8 has its
+    /// bytes.
+    pub(crate) fn json_fields(
+        &self,
+        name: &str,
+    ) -> impl Iterator<Item = (String, serde_json::Value)> {
+        let id = match self {
+            Self::Document { id, .. } => Some((name.replacen("key", "id", 1), (*id).into())),
+            _ => None,
+        };
+        let hex = match self {
+            Self::Document { key: Some(key), .. } | Self::Key(key) => std::str::from_utf8(key)
+                .is_err()
+                .then(|| (format!("{name}_hex"), hexadecimal(key).into())),
+            _ => None,
+        };
+        let value = (name.to_owned(), self.json());
+        id.into_iter().chain([value]).chain(hex)
+    }
+
+    /// The form in tables and tsv; nothing where there is no value.
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Document { id, key: None } | Self::NoKey(id) => escape::without_key(*id).into(),
+            Self::Document { key: Some(key), .. } | Self::Key(key) => escape::key(key),
+            Self::Text(text) => escape::key(text.as_bytes()),
+            Self::Count(count) => count.to_string().into(),
+            Self::Position(position) => shown(*position).into(),
+            Self::Number(value) => format!("{value:.2}").into(),
+            Self::Significant(value) => significant(*value).into(),
+            Self::Similarity(value) => shown(value.map(|v| format!("{v:.6}"))).into(),
+            Self::Distance(value) => shown(*value).into(),
+            Self::Values(values) => shown(values.map(|v| v.iter().join(","))).into(),
+            Self::Hashes(hashes) => {
+                let texts = hashes.iter().map(|hash| format!("{hash:016x}"));
+                texts.collect::<Vec<_>>().join(",").into()
+            }
+            Self::Fingerprint(value) => shown(*value).into(),
+            Self::Bytes(bytes) => hexadecimal(bytes).into(),
+        }
+    }
+}
+
+/// Four significant digits, with an exponent where zeros would be many.
+fn significant(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        0.0 => "0".into(),
+        0.001..10_000.0 => {
+            let whole_digits = size.log10().floor() as i32;
+            let decimals = (3 - whole_digits).max(0) as usize;
+            format!("{value:.decimals$}")
+        }
+        10_000.0..1e9 => format!("{value:.0}"),
+        _ => format!("{value:.3e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_digits_say_enough() {
+        let cases = [
+            (0.0, "0"),
+            (0.999_64, "0.9996"),
+            (0.000_36, "3.600e-4"),
+            (-0.0475, "-0.04750"),
+            (47.5, "47.50"),
+            (12_345.6, "12346"),
+            (1e12, "1.000e12"),
+            (f64::NAN, "NaN"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(significant(value), text);
+        }
+    }
+
+    #[test]
+    fn every_value_has_both_forms() {
+        let cases = [
+            (Value::Text("a\nb"), "a\\nb", "\"a\\nb\""),
+            (
+                Value::Text("\u{7f}\u{9b}\u{202e}\u{1b}"),
+                "\\x7F\\xC2\\x9B\\xE2\\x80\\xAE\\x1B",
+                "\"\\u007f\\u009b\\u202e\\u001b\"",
+            ),
+            (Value::Count(7), "7", "7"),
+            (Value::Position(Some(7)), "7", "7"),
+            (Value::Position(None), "", "null"),
+            (Value::Number(1.5), "1.50", "1.5"),
+            (Value::Similarity(Some(1.0)), "1.000000", "1.0"),
+            (Value::Similarity(None), "", "null"),
+            (Value::Distance(Some(3)), "3", "3"),
+            (Value::Values(Some(&[1, 2])), "1,2", "[1,2]"),
+            (
+                Value::Hashes(&[1, u64::MAX]),
+                "0000000000000001,ffffffffffffffff",
+                "[\"0000000000000001\",\"ffffffffffffffff\"]",
+            ),
+            (Value::Hashes(&[]), "", "[]"),
+            (
+                Value::Fingerprint(Some(255_u64.into())),
+                "00000000000000ff",
+                "\"00000000000000ff\"",
+            ),
+            (Value::Bytes(b"\x01\xff"), "01ff", "\"01ff\""),
+        ];
+        for (value, text, json) in cases {
+            assert_eq!(value.text(), text);
+            assert_eq!(escape::json(&value.json().to_string()), json);
+        }
+    }
+}

@@ -1,0 +1,525 @@
+//! Decides which documents are kept.
+
+use std::sync::Arc;
+
+use resemblance::collection::Collected;
+use resemblance::dedup::{DedupPolicy, Deduplicator, Duplicate};
+use resemblance::verification::{FeatureSets, SketchedText};
+use resemblance::{Document, Error, Match, Novelty, Signature};
+
+use super::choices::{DedupBasis, DedupChoices};
+use crate::bug::{at, bug};
+use crate::failure::{Failure, Result};
+use crate::options::{KeepRule, PolicyName};
+use crate::output::{Evidence, Survivor, SurvivorPlace};
+use crate::session::{
+    BitList, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, Job,
+    JobContent, JobValue, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator,
+    limited, tell_left_out, tell_suspicious,
+};
+use resemblance_corpus::{Corpus, CorpusDocument, ReadTotals};
+
+/// A document that is dropped.
+pub(in crate::verbs) struct DroppedDocument<'d> {
+    /// Its number in the corpus, from 0.
+    pub(in crate::verbs) number: u64,
+    pub(in crate::verbs) key: &'d [u8],
+    /// `None` if nothing is left of its text without the parts that stood before.
+    pub(in crate::verbs) survivor: Option<&'d Survivor>,
+}
+
+/// Called with each document that is dropped.
+type OnDrop<'a> = &'a mut dyn FnMut(DroppedDocument<'_>) -> Result<()>;
+
+/// Which documents of a corpus are kept.
+pub(in crate::verbs) struct DecidedDocuments {
+    /// A bit for each record.
+    pub(in crate::verbs) kept: BitList,
+    /// Documents that are near-duplicates of others, which stay or are in the other store.
+    pub(in crate::verbs) dropped: BitList,
+    pub(in crate::verbs) tally: DocumentTally,
+    pub(in crate::verbs) totals: ReadTotals,
+}
+
+/// Decides on all documents of a corpus whose records can be read, with the scores that the rule asks for. A job keeps
+/// what is read, without another store and parts that stood before alone. `tally` is what was counted before.
+pub(in crate::verbs) fn decide(
+    context: &Context,
+    choices: DedupChoices<'_>,
+    basis: &DedupBasis,
+    corpus: &Arc<Corpus>,
+    job: Option<Arc<Job>>,
+    tally: DocumentTally,
+    on_drop: OnDrop<'_>,
+) -> Result<DecidedDocuments> {
+    let mut decision = Decision {
+        context,
+        choices,
+        basis,
+        corpus,
+        on_drop,
+        features: context.features(basis.is_exact),
+        kept: BitList::default(),
+        dropped: BitList::default(),
+        tally,
+    };
+    let documents = decision.read(job)?;
+    let totals = match (choices.survivors.policy, &choices.survivors.keep) {
+        (PolicyName::First, KeepRule::First) => decision.as_they_come(documents)?,
+        _ => decision.all_together(documents)?,
+    };
+    Ok(DecidedDocuments {
+        kept: decision.kept,
+        dropped: decision.dropped,
+        tally: decision.tally,
+        totals,
+    })
+}
+
+/// What the temporary store keeps of a document beside its signature: a hash of its content, and its key, because keys
+/// need not be unique.
+struct StoredPayload<'a> {
+    digest: u64,
+    key: &'a [u8],
+}
+
+impl<'a> StoredPayload<'a> {
+    fn decode(bytes: &'a [u8]) -> Result<Self> {
+        match bytes.split_first_chunk() {
+            Some((digest, key)) => Ok(Self {
+                digest: u64::from_le_bytes(*digest),
+                key,
+            }),
+            None => Err(bug("a document without its digest").into()),
+        }
+    }
+}
+
+/// A document, and the document of the other store that it is most like.
+struct SketchedDocument {
+    sketched: SketchedText,
+    /// A hash of its content.
+    digest: u64,
+    known: Option<Match>,
+    /// The higher it is, the rather it stays; `None` where it has none.
+    score: Option<f64>,
+    /// True if nothing is left of its text without the parts that stood before: then it is not decided.
+    is_emptied: bool,
+    /// True if it was compared with a part of its candidates in the other store only.
+    is_beyond_budget: bool,
+}
+
+impl JobValue for SketchedDocument {
+    fn save(&self) -> JobContent {
+        JobContent {
+            sketched: self.sketched.clone(),
+            digest: self.digest,
+            score: self.score,
+        }
+    }
+
+    fn restore(content: JobContent) -> Self {
+        Self {
+            sketched: content.sketched,
+            digest: content.digest,
+            known: None,
+            score: content.score,
+            is_emptied: false,
+            is_beyond_budget: false,
+        }
+    }
+}
+
+impl SketchedDocument {
+    /// What is stored of it under this key, see [`StoredPayload`].
+    fn payload(&self, key: &[u8]) -> Vec<u8> {
+        [&self.digest.to_le_bytes(), key].concat()
+    }
+}
+
+/// The decision on the documents of a corpus, under way.
+struct Decision<'a> {
+    context: &'a Context,
+    choices: DedupChoices<'a>,
+    /// Its schema is that of a temporary store of the kept documents (of all documents, unless they are decided as they
+    /// come). The stamp of a document there is its number in the corpus, and its payload a [`StoredPayload`].
+    basis: &'a DedupBasis,
+    corpus: &'a Arc<Corpus>,
+    on_drop: OnDrop<'a>,
+    /// Those of the documents in the temporary store, if similarities are to be exact.
+    features: Option<FeatureSets>,
+    kept: BitList,
+    dropped: BitList,
+    tally: DocumentTally,
+}
+
+impl Decision<'_> {
+    /// Begins to read the documents, and to look them up in the other store if there is one.
+    fn read(&self, job: Option<Arc<Job>>) -> Result<CorpusDocuments<SketchedDocument>> {
+        let (context, choices) = (self.context, self.choices);
+        let sketcher = self.basis.schema.sketcher();
+        let with_features = self.features.is_some();
+        let keep = choices.survivors.keep.clone();
+        let sketch = move |document: &CorpusDocument<'_>| {
+            Ok(SketchedDocument {
+                sketched: document.content.sketch(&sketcher, with_features)?,
+                digest: document.content.digest(),
+                known: None,
+                score: keep.score(document),
+                is_emptied: document.is_emptied,
+                is_beyond_budget: false,
+            })
+        };
+        let Some(snapshot) = self.basis.against.clone() else {
+            return Ok(CorpusDocuments::start_job(
+                context,
+                self.corpus,
+                job,
+                sketch,
+            ));
+        };
+        let known_features = choices.known_features(context, self.basis)?;
+        let (bounds, budget) = (choices.join_bounds(), choices.survivors.budget);
+        let look_up = move |documents: &[CorpusDocument<'_>]| {
+            let mut sketched = documents.iter().map(&sketch).collect::<Result<Vec<_>>>()?;
+            let signature = |document: &SketchedDocument| document.sketched.signature.clone();
+            let signatures: Vec<Signature> = sketched.iter().map(signature).collect();
+            let mut query = snapshot.query(&signatures).bounds(bounds).limit(1);
+            if let Some(budget) = budget {
+                query = query.probe_budget(budget.get());
+            }
+            if let Some(known_features) = &known_features {
+                let sketched = &sketched;
+                query = query.verify(move |index: usize, id| {
+                    let features = &at(sketched, index)?.sketched.features;
+                    known_features.similarity_to(features, id)
+                });
+            }
+            let answers = query.run()?;
+            for (document, answer) in sketched.iter_mut().zip(answers) {
+                document.is_beyond_budget = answer.budget_exceeded().is_some();
+                document.known = answer.into_iter().next();
+            }
+            Ok(sketched)
+        };
+        Ok(CorpusDocuments::start_together(
+            context,
+            "reading",
+            self.corpus,
+            look_up,
+        ))
+    }
+
+    fn note(&mut self, is_kept: bool, is_dropped: bool) {
+        self.kept.push(is_kept);
+        self.dropped.push(is_dropped);
+    }
+
+    /// Counts a document, and drops it if the other store has one like it; the others are returned,
+    /// to be decided.
+    fn take(
+        &mut self,
+        read: ReadDocument<SketchedDocument>,
+    ) -> Result<Option<(Vec<u8>, SketchedDocument)>> {
+        let skip_bad = self.choices.options.skip_bad;
+        let number = read.number;
+        // Those between are not in the sample.
+        while self.kept.len() < number {
+            self.note(false, false);
+        }
+        let Some(document) = read.take(self.context, self.corpus, &mut self.tally, skip_bad)?
+        else {
+            self.note(false, false);
+            return Ok(None);
+        };
+        let (key, sketched) = (document.key, document.value);
+        if sketched.is_emptied {
+            self.tally.emptied += 1;
+            self.note(false, true);
+            (self.on_drop)(DroppedDocument {
+                number,
+                key: &key,
+                survivor: None,
+            })?;
+            return Ok(None);
+        }
+        if let Some(known) = &sketched.known {
+            self.tally.budget_exceeded += u64::from(sketched.is_beyond_budget);
+            self.note(false, true);
+            // A store has no contents to compare with.
+            let place = SurvivorPlace::Store(known.id().get());
+            let known_key = known.key().map(<[u8]>::to_vec);
+            let survivor = Survivor::from_match(known, place, known_key, false);
+            self.drop(number, &key, &survivor)?;
+            return Ok(None);
+        }
+        self.tally.empty += u64::from(sketched.sketched.signature.is_empty());
+        Ok(Some((key, sketched)))
+    }
+
+    fn drop(&mut self, number: u64, key: &[u8], survivor: &Survivor) -> Result<()> {
+        self.tally.dropped += 1;
+        self.tally.equal += u64::from(survivor.evidence == Evidence::Equal);
+        let is_estimated = self.basis.is_exact && survivor.evidence == Evidence::Estimate;
+        self.tally.estimated += u64::from(is_estimated);
+        (self.on_drop)(DroppedDocument {
+            number,
+            key,
+            survivor: Some(survivor),
+        })
+    }
+
+    /// Compares every document with the earlier ones that were kept.
+    fn as_they_come(
+        &mut self,
+        mut documents: CorpusDocuments<SketchedDocument>,
+    ) -> Result<ReadTotals> {
+        let (deduplicator, name) = self.deduplicator()?;
+        let mut kept = KeptDocuments {
+            documents: deduplicator.verify_exact(self.features.take()),
+            name,
+        };
+        let (mut gathered, mut held_bytes) = (Vec::new(), 0);
+        loop {
+            match documents.next() {
+                Ok(Some(read)) => {
+                    if let Ok(document) = &read.document {
+                        held_bytes += document.value.sketched.feature_bytes();
+                    }
+                    gathered.push(read);
+                }
+                Ok(None) => break,
+                // A document that came before may have been wrong: its failure comes first.
+                Err(failure) if !failure.is_signal() => {
+                    self.decide(&mut kept, gathered)?;
+                    return Err(failure);
+                }
+                Err(failure) => return Err(failure),
+            }
+            if gathered.len() == DOCUMENTS_TOGETHER || held_bytes >= MAX_HELD_BYTES {
+                self.decide(&mut kept, std::mem::take(&mut gathered))?;
+                held_bytes = 0;
+            }
+        }
+        self.decide(&mut kept, gathered)?;
+        documents.end(self.context, &self.tally)
+    }
+
+    fn deduplicator(&self) -> Result<(Deduplicator, String)> {
+        deduplicator(
+            self.context,
+            &self.basis.schema,
+            self.choices.survivors.budget,
+        )
+    }
+
+    /// Decides some documents in their order: together, or one by one where that cannot be.
+    fn decide(
+        &mut self,
+        kept: &mut KeptDocuments,
+        gathered: Vec<ReadDocument<SketchedDocument>>,
+    ) -> Result<()> {
+        // Bounds that differ from the schema's come with another store only, or with another family.
+        let has_store = self.basis.against.is_some();
+        let has_own_bounds =
+            has_store && self.choices.bounds.is_given() || self.choices.by.is_given();
+        let together = match has_own_bounds {
+            true => None,
+            false => kept.decide_together(&gathered)?,
+        };
+        let mut decided_together = together.map(Vec::into_iter);
+        for read in gathered {
+            let (number, source, line) = (read.number, read.source, read.line);
+            let Some((key, document)) = self.take(read)? else {
+                continue;
+            };
+            let decision = match &mut decided_together {
+                Some(decisions) => decisions
+                    .next()
+                    .ok_or_else(|| bug("a document was not decided"))?,
+                None => {
+                    self.context.interrupt.check()?;
+                    let payload = document.payload(&key);
+                    let stored = Document::without_key().payload(&payload).stamp(number);
+                    let bounds = self.choices.join_bounds();
+                    let decided = kept.documents.decide(stored, &document.sketched, bounds);
+                    decided.map_err(|error| {
+                        let place = self.corpus.position(source, line);
+                        Failure::document(&kept.name, place, error)
+                    })?
+                }
+            };
+            let is_beyond_budget =
+                decision.budget_exceeded().is_some() || document.is_beyond_budget;
+            self.tally.budget_exceeded += u64::from(is_beyond_budget);
+            self.note(decision.is_new(), !decision.is_new());
+            match decision.found() {
+                None => self.tally.kept += 1,
+                Some(found) => {
+                    let survivor = kept.survivor(found, document.digest)?;
+                    self.drop(number, &key, &survivor)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all documents before any is decided.
+    fn all_together(&mut self, documents: CorpusDocuments<SketchedDocument>) -> Result<ReadTotals> {
+        let context = self.context;
+        let (collected, scores, totals) = self.collect(documents)?;
+        let preference = self.choices.survivors.keep.preference(scores);
+        let policy = self.policy()?;
+        let features = self.features.take().map(Arc::new);
+        let bounded = collected.clusters().bounds(self.choices.join_bounds());
+        let join = limited(context, bounded, self.choices.limits);
+        let joining = announce_join(context, &join, JoinProduct::Clusters)?;
+        let followed = joining.follow(join);
+        let mut progress = joining.display("finding duplicates", context.messages.quiet);
+        let duplicates = context.interrupt.while_working(&mut progress, move || {
+            Ok(followed.duplicates(policy, &preference, features)?)
+        })?;
+        tell_left_out(context, duplicates.left_out());
+        for cluster in duplicates.suspicious() {
+            let Some(first) = collected.get_id(cluster.first)? else {
+                return Err(bug("a cluster of no documents").into());
+            };
+            let stored = StoredPayload::decode(first.payload())?;
+            tell_suspicious(context, cluster, Some(stored.key));
+        }
+        self.tally.budget_exceeded += duplicates.budget_exceeded();
+        for duplicate in duplicates {
+            context.interrupt.check()?;
+            let duplicate = duplicate?;
+            let dropped = &duplicate.document;
+            self.kept.clear(dropped.stamp())?;
+            self.dropped.set(dropped.stamp())?;
+            self.tally.kept -= 1;
+            let stored = StoredPayload::decode(dropped.payload())?;
+            let survivor = survivor_of(&duplicate, stored.digest)?;
+            self.drop(dropped.stamp(), stored.key, &survivor)?;
+        }
+        Ok(totals)
+    }
+
+    fn policy(&self) -> Result<DedupPolicy> {
+        let decider = || -> Result<Box<Deduplicator>> {
+            let (deduplicator, _) = self.deduplicator()?;
+            let features = self.context.features(self.features.is_some());
+            Ok(Box::new(deduplicator.verify_exact(features)))
+        };
+        Ok(match self.choices.survivors.policy {
+            PolicyName::First => DedupPolicy::First(decider()?),
+            PolicyName::Cluster => DedupPolicy::Cluster,
+            PolicyName::Representative => DedupPolicy::Representative(decider()?),
+        })
+    }
+
+    /// Collects all documents that are to be decided, and their scores, if they have any.
+    fn collect(
+        &mut self,
+        mut documents: CorpusDocuments<SketchedDocument>,
+    ) -> Result<(Collected, Vec<f64>, ReadTotals)> {
+        let context = self.context;
+        let mut building = Building::collect(context, &self.basis.schema, false)?;
+        let has_scores = self.choices.survivors.keep.has_scores();
+        let (mut scores, mut unscored) = (Vec::new(), 0_u64);
+        while let Some(read) = documents.next()? {
+            let (number, source, line) = (read.number, read.source, read.line);
+            let Some((key, document)) = self.take(read)? else {
+                continue;
+            };
+            let payload = document.payload(&key);
+            let stored = Document::without_key().payload(&payload).stamp(number);
+            let place = || self.corpus.position(source, line);
+            let id = building.insert(stored, &document.sketched.signature, place)?;
+            if let Some(features) = &mut self.features {
+                features.put(id, document.sketched.features)?;
+            }
+            if has_scores {
+                unscored += u64::from(document.score.is_none());
+                scores.push(document.score.unwrap_or(f64::NAN));
+            }
+            self.note(true, false);
+            self.tally.kept += 1;
+        }
+        if unscored > 0 {
+            context.note(format!(
+                "documents without the number that --keep asks for: {unscored}; they come last"
+            ));
+        }
+        let totals = documents.end(context, &self.tally)?;
+        let collected = building.finish(&mut |_, _| Ok(()))?;
+        if let Some(features) = &mut self.features {
+            features.flush()?;
+        }
+        Ok((collected, scores, totals))
+    }
+}
+
+/// The kept documents so far, and how failures call their store.
+struct KeptDocuments {
+    documents: Deduplicator,
+    name: String,
+}
+
+impl KeptDocuments {
+    /// Decides those documents that are good and that the other store does not have. `None` if one of
+    /// them is wrong: then none was decided.
+    fn decide_together(
+        &mut self,
+        gathered: &[ReadDocument<SketchedDocument>],
+    ) -> Result<Option<Vec<Novelty>>> {
+        let good = gathered
+            .iter()
+            .filter_map(|read| Some((read.number, read.document.as_ref().ok()?)));
+        let open = good
+            .filter(|(_, document)| document.value.known.is_none() && !document.value.is_emptied);
+        let payloads: Vec<_> = open
+            .map(|(number, document)| {
+                let payload = document.value.payload(&document.key);
+                (number, payload, &document.value.sketched)
+            })
+            .collect();
+        let stored: Vec<_> = payloads
+            .iter()
+            .map(|(number, payload, sketched)| {
+                let document = Document::without_key().payload(payload).stamp(*number);
+                (document, *sketched)
+            })
+            .collect();
+        match self.documents.decide_many(&stored) {
+            Ok(decisions) => Ok(Some(decisions)),
+            Err(Error::InvalidParameter { .. } | Error::SignatureMismatch { .. }) => Ok(None),
+            Err(error) => Err(Failure::store(&self.name, error)),
+        }
+    }
+
+    /// A kept document that was found for one whose content has this hash.
+    fn survivor(&self, found: &Match, digest: u64) -> Result<Survivor> {
+        let Some(record) = self.documents.get_id(found.id())? else {
+            return Err(bug("a document was found that was not kept").into());
+        };
+        let stored = StoredPayload::decode(record.payload())?;
+        let place = SurvivorPlace::Corpus(record.stamp());
+        let is_equal = stored.digest == digest;
+        Ok(Survivor::from_match(
+            found,
+            place,
+            Some(stored.key.to_vec()),
+            is_equal,
+        ))
+    }
+}
+
+/// The survivor of a document whose content has this hash.
+fn survivor_of(duplicate: &Duplicate, digest: u64) -> Result<Survivor> {
+    let stored = StoredPayload::decode(duplicate.survivor.payload())?;
+    Ok(Survivor {
+        place: SurvivorPlace::Corpus(duplicate.survivor.stamp()),
+        key: Some(stored.key.to_vec()),
+        similarity: duplicate.similarity,
+        evidence: Evidence::of(stored.digest == digest, duplicate.is_exact),
+        distance: duplicate.distance,
+    })
+}

@@ -1,0 +1,233 @@
+//! Where the decisions of `dedup` go.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use resemblance::Schema;
+
+use super::annotations::{Annotations, column_names};
+use super::arguments::DedupArguments;
+use super::choices::DedupBasis;
+use super::decide::{DecidedDocuments, DroppedDocument};
+use super::sample::SampledClusters;
+#[cfg(feature = "sqlite")]
+use super::verdicts::DedupVerdicts;
+use crate::bug::bug;
+use crate::failure::{Failure, Result};
+use crate::options::similarity_name;
+use crate::output::{DropReport, OutputTarget, Sink};
+use crate::session::{BitList, Context, CopiedRecords, copy_records};
+#[cfg(not(feature = "sqlite"))]
+use crate::verbs::verdicts::NoVerdicts as DedupVerdicts;
+use resemblance_corpus::{AddedColumn, Corpus, ReadTotals, not_for_more_columns};
+
+/// All that is written, opened.
+pub(super) struct DedupOutputs {
+    schema: Schema,
+    /// What the names of columns that are added begin with.
+    column_prefix: String,
+    sinks: Sinks,
+    report: Option<DropReport>,
+    verdicts: Option<DedupVerdicts>,
+    annotations: Option<Annotations>,
+    /// With the share of the documents that is decided on.
+    sampled: Option<(f64, SampledClusters)>,
+}
+
+impl DedupOutputs {
+    pub(super) fn open(
+        arguments: &DedupArguments,
+        corpus: &Corpus,
+        basis: &DedupBasis,
+    ) -> Result<Self> {
+        let targets = Targets::choose(arguments, corpus, &basis.schema)?;
+        let report = targets.report(arguments, basis, corpus)?;
+        let verdicts =
+            DedupVerdicts::new(arguments.verdicts.as_deref(), arguments.force, corpus)?;
+        let is_annotated = arguments.annotate.is_some() || verdicts.is_some();
+        Ok(Self {
+            schema: basis.schema.clone(),
+            column_prefix: arguments.column_prefix(),
+            sinks: targets.create(arguments.force)?,
+            report,
+            verdicts,
+            annotations: is_annotated.then(Annotations::default),
+            sampled: arguments
+                .sample
+                .map(|share| (share, SampledClusters::default())),
+        })
+    }
+
+    /// Takes note of a document that is dropped.
+    pub(super) fn take(&mut self, dropped: &DroppedDocument<'_>) -> Result<()> {
+        if let Some((_, sampled)) = &mut self.sampled {
+            sampled.take(dropped);
+        }
+        if let Some(annotations) = &mut self.annotations {
+            annotations.take(dropped);
+        }
+        match (&mut self.report, dropped.survivor) {
+            (Some(report), Some(survivor)) => report.row(dropped.key, survivor),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what was decided, and says how much it was.
+    pub(super) fn write(
+        self,
+        context: &Context,
+        corpus: &Arc<Corpus>,
+        decided: DecidedDocuments,
+    ) -> Result<()> {
+        let mut columns = match self.annotations {
+            Some(annotations) => Some(annotations.columns(&self.schema, &self.column_prefix)?),
+            None => None,
+        };
+        if let Some(verdicts) = &self.verdicts {
+            let of_rows = columns.take().ok_or_else(|| bug("no verdicts"))?;
+            verdicts.write(context, corpus, &decided, &of_rows)?;
+        }
+        let (tally, totals) = (decided.tally, decided.totals);
+        self.sinks.write(
+            context,
+            corpus,
+            totals,
+            decided.kept,
+            decided.dropped,
+            columns,
+        )?;
+        if let Some(report) = self.report {
+            report.finish()?;
+        }
+        context.counts(tally.summary("kept", totals));
+        if let Some((share, sampled)) = self.sampled {
+            let note = sampled.note(share, tally.read, totals.records);
+            context.note(note);
+        }
+        Ok(())
+    }
+
+    /// Writes what is left of each text of a corpus without repeated parts; nothing is left of those that were emptied.
+    pub(super) fn write_trimmed(
+        self,
+        context: &Context,
+        corpus: &Arc<Corpus>,
+        totals: ReadTotals,
+        kept: BitList,
+        emptied: BitList,
+    ) -> Result<()> {
+        self.sinks
+            .write(context, corpus, totals, kept, emptied, None)
+    }
+}
+
+/// Where documents go.
+struct Targets {
+    kept: Option<OutputTarget>,
+    dropped: Option<OutputTarget>,
+    annotated: Option<OutputTarget>,
+}
+
+impl Targets {
+    fn choose(arguments: &DedupArguments, corpus: &Corpus, schema: &Schema) -> Result<Self> {
+        let choose = |path: &Option<PathBuf>| {
+            let chosen = path
+                .as_ref()
+                .map(|path| OutputTarget::choose(path, &arguments.corpus, corpus, arguments.force));
+            chosen.transpose()
+        };
+        let targets = Self {
+            kept: choose(&arguments.output)?,
+            dropped: choose(&arguments.dropped)?,
+            annotated: choose(&arguments.annotate)?,
+        };
+        let (dropped, annotated) = ("the dropped documents", "the annotated documents");
+        for (target, what, other) in [
+            (&targets.kept, dropped, &arguments.dropped),
+            (&targets.kept, annotated, &arguments.annotate),
+            (&targets.dropped, annotated, &arguments.annotate),
+        ] {
+            if let (Some(target), Some(other)) = (target, other) {
+                target.must_not_meet(what, other, corpus)?;
+            }
+        }
+        if targets.annotated.is_some() {
+            let owned_names = column_names(schema, &arguments.column_prefix());
+            let names: Vec<&str> = owned_names.iter().map(String::as_str).collect();
+            if let Some(reason) = not_for_more_columns(corpus, &names)? {
+                let advice = "--annotate-prefix NAME calls the new ones otherwise";
+                return Err(Failure::bad_input(format!("--annotate: {reason}")).with_note(advice));
+            }
+        }
+        Ok(targets)
+    }
+
+    /// The list of dropped documents, if one is wanted.
+    fn report(
+        &self,
+        arguments: &DedupArguments,
+        basis: &DedupBasis,
+        corpus: &Corpus,
+    ) -> Result<Option<DropReport>> {
+        let Some(path) = &arguments.report else {
+            return Ok(None);
+        };
+        let targets = [&self.kept, &self.dropped, &self.annotated];
+        for target in targets.into_iter().flatten() {
+            target.must_not_meet("the report", path, corpus)?;
+        }
+        let (force, has_header) = (arguments.force, !arguments.no_header);
+        let name = similarity_name(basis.is_exact);
+        DropReport::create(path, force, has_header, &basis.schema, name).map(Some)
+    }
+
+    fn create(&self, force: bool) -> Result<Sinks> {
+        let create = |target: &Option<OutputTarget>| {
+            let sink = target.as_ref().map(|target| Sink::create(target, force));
+            sink.transpose()
+        };
+        Ok(Sinks {
+            kept: create(&self.kept)?,
+            dropped: create(&self.dropped)?,
+            annotated: create(&self.annotated)?,
+        })
+    }
+}
+
+/// The same, opened.
+struct Sinks {
+    kept: Option<Sink>,
+    dropped: Option<Sink>,
+    annotated: Option<Sink>,
+}
+
+impl Sinks {
+    /// Writes the documents that were kept, those that were dropped as they stand in the input, and both with more
+    /// columns.
+    fn write(
+        self,
+        context: &Context,
+        corpus: &Arc<Corpus>,
+        totals: ReadTotals,
+        kept: BitList,
+        dropped: BitList,
+        columns: Option<Vec<AddedColumn>>,
+    ) -> Result<()> {
+        let mut outputs = Vec::new();
+        let mut add = |sink: Option<Sink>, wanted, are_trimmed| {
+            outputs.extend(sink.map(|sink| CopiedRecords {
+                wanted,
+                sink,
+                are_trimmed,
+            }));
+        };
+        let annotated = self
+            .annotated
+            .zip(columns)
+            .map(|(sink, columns)| sink.with_columns(columns));
+        add(annotated, kept.or(&dropped), false);
+        add(self.kept, kept, true);
+        add(self.dropped, dropped, false);
+        copy_records(context, corpus, totals, outputs)
+    }
+}
