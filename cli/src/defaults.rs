@@ -128,15 +128,15 @@ fn defaults(command: &Command, table: &Table, given: &ArgMatches) -> Result<Vec<
         let Some(of_verb) = command.find_subcommand(name) else {
             return Err(format!("[{name}]: there is no such verb"));
         };
-        let given = given.subcommand_matches(name);
+        let given_to_verb = given.subcommand_matches(name);
         for (option, value) in options {
             // Tables of other verbs are read as well, so that a mistake is told at once.
-            let default = default(of_verb, option, value, given)
+            let default = default(of_verb, option, value, given_to_verb)
                 .map_err(|error| format!("[{name}]: {error}"))?;
             let is_idle = name == "dedup"
                 && DOCUMENT_OPTIONS.contains(&&**option)
-                && given.is_some_and(|given| !drops_documents(options, given));
-            if given.is_some() && !is_idle {
+                && given_to_verb.is_some_and(|given| !drops_documents(options, given));
+            if given_to_verb.is_some() && !is_idle {
                 defaults.extend(default);
             }
         }
@@ -155,10 +155,7 @@ fn drops_documents(options: &Table, given: &ArgMatches) -> bool {
                 .map(|level| level.to_string_lossy())
                 .any(|level| is_document(&level))
         }
-        Some(Value::Array(levels)) => {
-            let mut levels = levels.iter().filter_map(Value::as_str);
-            levels.any(is_document)
-        }
+        Some(Value::Array(levels)) => levels.iter().filter_map(Value::as_str).any(is_document),
         Some(level) => level.as_str().is_none_or(is_document),
         None => true,
     }

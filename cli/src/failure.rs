@@ -71,12 +71,15 @@ impl Failure {
     /// A failure by its message: what follows a semicolon is a note.
     fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let message: String = message.into();
-        let mut parts = message.split("; ").map(str::to_owned);
+        let (cause, notes) = match message.split_once("; ") {
+            Some((cause, notes)) => (cause, notes.split("; ").map(str::to_owned).collect()),
+            None => (message.as_str(), Vec::new()),
+        };
         Self {
             kind,
-            cause: parts.next().unwrap_or_default(),
+            cause: cause.to_owned(),
             place: None,
-            notes: parts.collect(),
+            notes,
             lacks_store: false,
         }
     }

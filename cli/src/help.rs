@@ -56,8 +56,10 @@ const SHORT: [&str; 14] = [
 pub(crate) fn shaped(command: Command) -> Command {
     let template = template(&command);
     let shorten = |verb: Command| verb.mut_args(shortened);
-    let command = command.mut_args(shortened).mut_subcommands(shorten);
-    command.help_template(template)
+    command
+        .mut_args(shortened)
+        .mut_subcommands(shorten)
+        .help_template(template)
 }
 
 fn shortened(option: Arg) -> Arg {

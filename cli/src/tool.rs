@@ -188,8 +188,8 @@ pub fn run() -> ExitCode {
         let context = Context::new(&arguments.common, Interrupt::install()?);
         let started = Instant::now();
         if let Some(config) = &config {
-            let config = config.display();
-            context.detail(format_args!("defaults of options are in {config}"));
+            let file = config.display();
+            context.detail(format_args!("defaults of options are in {file}"));
         }
         let outcome = dispatch(&context, arguments.verb);
         tell_time(&context, started.elapsed());
@@ -279,13 +279,14 @@ fn explain_usage(error: &clap::Error, config: Option<&Path>) -> ExitCode {
         tell_help(text.trim_end());
         return ExitCode::from(2);
     }
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
-    let defaults = config.map(|path| format!("\n\nDefaults of options are in {}.", path.display()));
-    tell_usage(&format!(
-        "{}{}",
-        text.trim_end(),
-        defaults.unwrap_or_default()
-    ));
+    let usage = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+    match config {
+        Some(path) => tell_usage(&format!(
+            "{usage}\n\nDefaults of options are in {}.",
+            path.display()
+        )),
+        None => tell_usage(usage),
+    }
     ExitCode::from(2)
 }
 

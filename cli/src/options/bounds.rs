@@ -101,19 +101,15 @@ impl ByOptions {
         self.by.is_some()
     }
 
-    /// The family that was given.
-    pub(crate) fn family(self) -> Option<Family> {
-        self.by.map(|by| match by {
+    /// The bounds with the family that decides.
+    pub(crate) fn apply(self, bounds: Bounds) -> Bounds {
+        let by = self.by.map(|by| match by {
             ByOption::Minhash => Family::MinHash,
             ByOption::Simhash => Family::SimHash,
             ByOption::Any => Family::Any,
             ByOption::Both => Family::Both,
-        })
-    }
-
-    /// The bounds with the family that decides.
-    pub(crate) fn apply(self, bounds: Bounds) -> Bounds {
-        self.family().into_iter().fold(bounds, Bounds::by)
+        });
+        Bounds { by, ..bounds }
     }
 }
 

@@ -448,8 +448,9 @@ impl SchemaOptions {
 fn given(
     options: impl IntoIterator<Item = (&'static str, Option<bool>)>,
 ) -> impl Iterator<Item = (&'static str, bool)> {
-    let options = options.into_iter();
-    options.filter_map(|(name, agrees)| Some((name, agrees?)))
+    options
+        .into_iter()
+        .filter_map(|(name, agrees)| Some((name, agrees?)))
 }
 
 fn one_line(schema: &Schema) -> String {

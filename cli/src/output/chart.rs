@@ -196,8 +196,8 @@ impl Chart {
             (SeriesLabelPosition::MiddleLeft, &left, &middle),
         ];
         let crowd = |(_, across, up): &(_, &Range<f64>, &Range<f64>)| {
-            let points = points.iter();
             points
+                .iter()
                 .filter(|(x, y)| across.contains(x) && up.contains(y))
                 .count()
         };

@@ -188,8 +188,8 @@ fn parts<'t>(
     let gaps = gaps_start
         .zip(gaps_end)
         .map(|(start, end)| (start..end, false));
-    let spans = spans.iter().map(|span| (span.clone(), true));
-    let ranges = itertools::Itertools::interleave(gaps, spans);
+    let shared = spans.iter().map(|span| (span.clone(), true));
+    let ranges = itertools::Itertools::interleave(gaps, shared);
     let parts = ranges.filter_map(|(range, is_shared)| Some((text.get(range)?, is_shared)));
     parts.filter(|(part, _)| !part.is_empty())
 }

@@ -5,7 +5,6 @@
 
 mod chart;
 mod colour;
-mod columns;
 mod destination;
 pub(crate) mod escape;
 mod explained;
@@ -28,7 +27,6 @@ mod value;
 
 pub(crate) use chart::{Chart, ChartAxis, ChartMark, ChartSeries};
 pub(crate) use colour::{ColourChoice, has_colour};
-pub(crate) use columns::{document_value, longest_run, nearness_columns};
 pub(crate) use destination::Destination;
 pub(crate) use explained::{ExplainedPair, explained_page, legend};
 pub(crate) use messages::{Messages, tell_failure, tell_help, tell_usage};
@@ -41,4 +39,6 @@ pub(crate) use sink::Sink;
 pub(crate) use sizes::BinarySize;
 pub(crate) use staging::{must_not_exist, parent, scratch_builder, sync_folder};
 pub(crate) use target::OutputTarget;
-pub(crate) use value::{Column, ColumnKind, Value};
+pub(crate) use value::{
+    Column, ColumnKind, Value, longest_run, nearness_columns, passage_positions,
+};

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use itertools::Itertools;
 use resemblance::{DocumentId, Error, Result};
 
+use super::value::Value;
 use crate::bug::bug;
 
 /// As many runs of one level become one of the next, which bounds the number of open files.
@@ -33,17 +34,17 @@ impl DocumentLabel {
     pub(crate) fn new(id: u64, key: Option<&[u8]>) -> Self {
         Self {
             is_without_key: key.is_none(),
-            key: key.unwrap_or_default().into(),
+            key: key.unwrap_or(&[]).into(),
             id,
         }
     }
 
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
-    pub(crate) fn key(&self) -> Option<&[u8]> {
-        (!self.is_without_key).then_some(&*self.key)
+    /// The document in a result.
+    pub(crate) fn value(&self) -> Value<'_> {
+        Value::Document {
+            id: self.id,
+            key: (!self.is_without_key).then_some(&*self.key),
+        }
     }
 }
 
@@ -335,7 +336,7 @@ type Rows = Box<dyn Iterator<Item = io::Result<LabelledPair>> + Send>;
 
 /// The rows of sorted files and sorted rows in memory, in order. An error comes before all that is left.
 fn merged(files: impl Iterator<Item = File>, rows: HeldRows) -> Rows {
-    let files = files.map(|file| {
+    let of_files = files.map(|file| {
         let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
         Box::new(std::iter::from_fn(move || {
             LabelledPair::read(&mut file).transpose()
@@ -346,7 +347,7 @@ fn merged(files: impl Iterator<Item = File>, rows: HeldRows) -> Rows {
         (Ok(a), Ok(b)) => a.order(b).is_lt(),
         (a, _) => a.is_err(),
     };
-    Box::new(files.chain([rows]).kmerge_by(is_before))
+    Box::new(of_files.chain([rows]).kmerge_by(is_before))
 }
 
 #[cfg(test)]
@@ -389,10 +390,10 @@ mod tests {
 
     fn fields(row: &LabelledPair) -> (Key, u64, Key, u64, Option<u64>, Option<u32>) {
         (
-            row.a.key().map(<[u8]>::to_vec),
-            row.a.id(),
-            row.b.key().map(<[u8]>::to_vec),
-            row.b.id(),
+            (!row.a.is_without_key).then(|| row.a.key.to_vec()),
+            row.a.id,
+            (!row.b.is_without_key).then(|| row.b.key.to_vec()),
+            row.b.id,
             row.similarity.map(f64::to_bits),
             row.distance,
         )

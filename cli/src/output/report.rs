@@ -4,9 +4,8 @@ use std::path::Path;
 
 use resemblance::{Match, Schema};
 
-use super::columns::nearness_columns;
 use super::results::{Layout, Results};
-use super::value::{Column, Value};
+use super::value::{Column, Value, nearness_columns};
 use crate::failure::Result;
 
 /// Where a survivor stands.

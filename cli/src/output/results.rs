@@ -58,14 +58,14 @@ impl Layout {
     /// Results in this form; without one a table on a terminal, and tsv elsewhere. Only tsv and csv have
     /// a header that can be left out.
     pub(crate) fn new(format: Option<Format>, has_header: bool) -> Self {
-        let format = format.unwrap_or_else(|| {
-            if std::io::stdout().is_terminal() {
-                Format::Table
-            } else {
-                Format::Tsv
-            }
-        });
-        Self { format, has_header }
+        let usual = match std::io::stdout().is_terminal() {
+            true => Format::Table,
+            false => Format::Tsv,
+        };
+        Self {
+            format: format.unwrap_or(usual),
+            has_header,
+        }
     }
 
     /// The form that the name of a file asks for; tsv if it asks for none.
@@ -362,10 +362,7 @@ impl Results {
         let columns = self.columns.iter().zip(values);
         let fields = columns
             .flat_map(|(column, value)| value.json_fields(column.name))
-            .map(|(name, json)| {
-                let json = json.to_string();
-                format!("\"{name}\":{}", escape::json(&json))
-            });
+            .map(|(name, json)| format!("\"{name}\":{}", escape::json(&json.to_string())));
         self.line = format!("{{{}}}\n", fields.collect::<Vec<_>>().join(","));
     }
 }

@@ -223,9 +223,9 @@ impl OutputFolder {
 
     fn open(&mut self, relative: &Path, compression: Compression) -> Result<()> {
         let path = self.root().join(relative);
-        let file =
-            std::fs::create_dir_all(staging::parent(&path)).and_then(|()| File::create(&path));
-        let file = file.map_err(|e| cannot_write(&self.target.join(relative), &e))?;
+        let file = std::fs::create_dir_all(staging::parent(&path))
+            .and_then(|()| File::create(&path))
+            .map_err(|e| cannot_write(&self.target.join(relative), &e))?;
         let mut destination = Destination::new(&path, compression, Box::new(file), None)?;
         destination.path = self.target.join(relative);
         self.current = Some(OutputFile::new(destination));

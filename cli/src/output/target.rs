@@ -106,9 +106,8 @@ impl OutputTarget {
         }
         let is_report = |path: &Path| {
             // almost all paths are told apart by their last part, without a look at the disk
-            let place = place.as_deref();
-            place.is_some_and(|place| path.file_name() == place.file_name())
-                && staging::canonical_path(path).as_deref() == place
+            let has_name = |place: &PathBuf| path.file_name() == place.file_name();
+            place.as_ref().is_some_and(has_name) && staging::canonical_path(path) == place
         };
         let mut paths = corpus.sources.iter().filter_map(CorpusSource::path);
         if paths.any(|path| is_report(&path)) {

@@ -4,9 +4,12 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 use itertools::Itertools as _;
-use resemblance::Fingerprint;
+use resemblance::exact::SharedPassage;
+use resemblance::{Fingerprint, Overlap, Schema};
 
 use super::escape;
+use crate::bug::bug;
+use crate::failure::Result;
 
 /// The kind of a column, for forms that have types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,6 +190,28 @@ fn significant(value: f64) -> String {
         10_000.0..1e9 => format!("{value:.0}"),
         _ => format!("{value:.3e}"),
     }
+}
+
+/// The columns that say how near two documents are; `similarity` names the first.
+pub(crate) fn nearness_columns(schema: &Schema, similarity: &'static str) -> [Column; 2] {
+    [
+        Column::of(similarity, ColumnKind::Number).shown_if(schema.minhash().is_some()),
+        Column::of("distance", ColumnKind::Count).shown_if(schema.simhash().is_some()),
+    ]
+}
+
+/// The longest passage that a document shares with a text that was just read, whose order is known.
+pub(crate) fn longest_run(overlap: &Overlap) -> Result<u64> {
+    let run = overlap.longest_run();
+    Ok(run.ok_or_else(|| bug("a text without the order of its shingles"))?)
+}
+
+/// The length of a passage in shingles, and where it begins and ends in both texts; nothing where it is not known.
+pub(crate) fn passage_positions(passage: Option<&SharedPassage>) -> [Option<usize>; 5] {
+    let Some(SharedPassage { a, b, shingles, .. }) = passage else {
+        return [None; 5];
+    };
+    [*shingles, a.start, a.end, b.start, b.end].map(Some)
 }
 
 #[cfg(test)]

@@ -61,8 +61,11 @@ impl DocumentSink for BulkBuild<'_> {
         Self: 'f,
     {
         let build: BulkBuild<'f> = self;
-        let build = build.on_progress(on_progress).on_duplicate(on_duplicate);
-        build.finish().map(drop)
+        build
+            .on_progress(on_progress)
+            .on_duplicate(on_duplicate)
+            .finish()
+            .map(drop)
     }
 }
 
@@ -131,8 +134,8 @@ impl<'c> Building<'c, Collection<'c>> {
         keeps_first: bool,
     ) -> Result<Self> {
         let folder = &context.temp_dir;
-        Self::with(context, folder, keeps_first, |options| {
-            let options = options.clone().memory_bytes(context.corpus_bytes());
+        Self::with(context, folder, keeps_first, |bulk| {
+            let options = bulk.clone().memory_bytes(context.corpus_bytes());
             Collection::new(folder, schema.clone(), &options)
         })
     }
@@ -163,8 +166,10 @@ impl<'c, S: DocumentSink> Building<'c, S> {
 
     /// The same, where a job keeps the documents that are read, if there is one.
     pub(crate) fn with_job(self, job: Option<Job>) -> Self {
-        let job = job.map(Arc::new);
-        Self { job, ..self }
+        Self {
+            job: job.map(Arc::new),
+            ..self
+        }
     }
 
     pub(super) fn job(&self) -> Option<Arc<Job>> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::bit_list::BitList;
 use super::context::Context;
-use crate::bug::bug;
+use crate::bug::at;
 use crate::failure::{Failure, Result};
 use crate::output::{ProgressDisplay, Sink};
 use resemblance_corpus::{Corpus, CorpusRecords, ReadTotals, SourceOrigin};
@@ -80,16 +80,18 @@ pub(crate) fn copy_records(
             // A corpus that has grown since is told below.
             let is_wanted = |number| Ok(number < wanted.len() && wanted.get(number)?);
             if record.table_rows.is_some() {
-                let source = corpus.sources.get(record.source);
-                let source = source.ok_or_else(|| bug("a table is of no source"))?;
-                sink.table(source, first, |row| {
+                sink.table(at(&corpus.sources, record.source)?, first, |row| {
                     context.interrupt.check()?;
                     is_wanted(first + row)
                 })?;
             } else if is_wanted(first)? {
-                let trimmed = are_trimmed.then(|| corpus.trimmed_record(&record));
                 // The second reading saw the same, or the totals below differ.
-                let trimmed = trimmed.transpose().map_err(|_| corpus_changed())?.flatten();
+                let trimmed = match are_trimmed {
+                    true => corpus
+                        .trimmed_record(&record)
+                        .map_err(|_| corpus_changed())?,
+                    false => None,
+                };
                 sink.record(trimmed.as_ref().unwrap_or(&record), first, corpus, &records)?;
             }
         }
@@ -97,8 +99,9 @@ pub(crate) fn copy_records(
     progress.clear();
     // Decisions are by the number of a record: of other records they would keep the wrong ones.
     must_be_same(totals, records.totals())?;
-    let mut outputs = outputs.into_iter();
-    outputs.try_for_each(|output| output.sink.finish(corpus, &records))
+    outputs
+        .into_iter()
+        .try_for_each(|output| output.sink.finish(corpus, &records))
 }
 
 /// An error unless two readings saw the same.

@@ -1,17 +1,22 @@
 //! Where the documents of a corpus came from, by the number under which each was taken.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
+
+use bincode::config::{Configuration, Fixint, LittleEndian};
+use serde::{Deserialize, Serialize};
 
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
 
-const RECORD_BYTES: usize = 5 * size_of::<u64>();
+/// Numbers of a fixed width.
+const CODING: Configuration<LittleEndian, Fixint> = bincode::config::legacy();
+const RECORD_BYTES: u64 = 5 * size_of::<u64>() as u64;
 
 /// Documents that follow each other: lines of a file, or files of a folder. Each stands so many
 /// sources and lines after the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PositionRun {
     first: u64,
     source: u64,
@@ -25,34 +30,6 @@ impl PositionRun {
         let nth = number - self.first;
         let [sources, lines] = self.steps;
         (self.source + nth * sources, self.line + nth * lines)
-    }
-
-    fn to_bytes(self) -> [u8; RECORD_BYTES] {
-        let [sources, lines] = self.steps;
-        let fields = [self.first, self.source, self.line, sources, lines];
-        let mut bytes = [0; RECORD_BYTES];
-        let fields = fields.into_iter().flat_map(u64::to_le_bytes);
-        bytes
-            .iter_mut()
-            .zip(fields)
-            .for_each(|(to, from)| *to = from);
-        bytes
-    }
-
-    fn read(file: &mut File) -> io::Result<Self> {
-        let mut fields = [0; 5];
-        for field in &mut fields {
-            let mut bytes = [0; 8];
-            file.read_exact(&mut bytes)?;
-            *field = u64::from_le_bytes(bytes);
-        }
-        let [first, source, line, sources, lines] = fields;
-        Ok(Self {
-            first,
-            source,
-            line,
-            steps: [sources, lines],
-        })
     }
 }
 
@@ -115,7 +92,7 @@ impl DocumentPositions {
                 self.file.insert(BufWriter::new(file))
             }
         };
-        file.write_all(&run.to_bytes())?;
+        bincode::serde::encode_into_std_write(run, file, CODING).map_err(io::Error::other)?;
         self.runs += 1;
         Ok(())
     }
@@ -139,20 +116,21 @@ impl DocumentPositions {
             return Ok(None);
         };
         file.flush()?;
-        let file = file.get_mut();
+        let runs = file.get_mut();
         let mut found = None;
         let (mut low, mut high) = (0, self.runs);
         while low < high {
             let middle = low.midpoint(high);
-            file.seek(SeekFrom::Start(middle * RECORD_BYTES as u64))?;
-            let run = PositionRun::read(file)?;
+            runs.seek(SeekFrom::Start(middle * RECORD_BYTES))?;
+            let run: PositionRun =
+                bincode::serde::decode_from_std_read(runs, CODING).map_err(io::Error::other)?;
             if run.first <= number {
                 (low, found) = (middle + 1, Some(run));
             } else {
                 high = middle;
             }
         }
-        file.seek(SeekFrom::End(0))?;
+        runs.seek(SeekFrom::End(0))?;
         Ok(found)
     }
 

@@ -29,8 +29,10 @@ impl ScratchStore {
             .map_err(|e| Failure::io(&name, &e))?;
         let path = folder.path().join("store.rsm");
         let built = build(&path)?;
-        let store = context.store_options.open_read_only(&path);
-        let store = store.map_err(|e| Failure::store(&name, e))?;
+        let store = context
+            .store_options
+            .open_read_only(&path)
+            .map_err(|e| Failure::store(&name, e))?;
         let folder = if cfg!(unix) {
             folder.close().map_err(|e| Failure::io(&name, &e))?;
             None

@@ -125,12 +125,9 @@ impl Subject {
         }
         let is_exact = options.verify.is_exact(&schema, false)?;
         let bounds = options.by.apply(Bounds::new());
-        let (collected, features) = Self::collect(
-            context,
-            inputs,
-            (&options.corpus, reading),
-            (&schema, is_exact),
-        )?;
+        let corpus = &options.corpus;
+        let (collected, features) =
+            Self::collect(context, inputs, corpus, reading, &schema, is_exact)?;
         Ok(Self {
             documents: JoinedDocuments::OfCorpus(collected),
             bounds,
@@ -142,8 +139,10 @@ impl Subject {
     pub(crate) fn collect(
         context: &Context,
         inputs: &[PathBuf],
-        (options, reading): (&CorpusOptions, &ReadOptions),
-        (schema, is_exact): (&Schema, bool),
+        options: &CorpusOptions,
+        reading: &ReadOptions,
+        schema: &Schema,
+        is_exact: bool,
     ) -> Result<(Collected, Option<Arc<FeatureSets>>)> {
         let content = ContentRule::new(schema, is_exact);
         let mut corpus = resolve_corpus(context, inputs, options, content)?;
@@ -159,8 +158,8 @@ impl Subject {
             .job
             .as_deref()
             .map(|folder| Job::open(context, folder, &corpus, schema, &settings));
-        let building = building.with_job(job.transpose()?);
-        let filled = fill(context, &corpus, building, schema, features.as_mut())?;
+        let in_job = building.with_job(job.transpose()?);
+        let filled = fill(context, &corpus, in_job, schema, features.as_mut())?;
         if let Some(features) = &mut features {
             features.flush()?;
             let bytes = features.file_bytes();

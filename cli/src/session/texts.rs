@@ -63,8 +63,9 @@ pub(crate) fn taken_text(schema: &Schema, text: String) -> Result<String> {
 /// with the same key the first. What is no text, or is longer than `max_bytes`, is left out.
 pub(crate) fn read_texts_of(
     context: &Context,
-    (inputs, schema): (&[PathBuf], &Schema),
+    inputs: &[PathBuf],
     options: &CorpusOptions,
+    schema: &Schema,
     mut wanted: BTreeSet<Vec<u8>>,
     max_bytes: usize,
 ) -> Result<BTreeMap<Vec<u8>, String>> {

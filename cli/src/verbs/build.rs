@@ -69,8 +69,8 @@ pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Out
             &[("the verb", "build".into())],
         )
     });
-    let building = building.with_job(job.transpose()?);
-    let filled = fill(context, &Arc::new(corpus), building, &schema, None)?;
+    let in_job = building.with_job(job.transpose()?);
+    let filled = fill(context, &Arc::new(corpus), in_job, &schema, None)?;
     context.detail(&schema);
     context.counts(filled.tally.summary("added", filled.totals));
     let design = DesignReport::new(&schema, filled.tally.kept);

@@ -8,9 +8,7 @@ use resemblance::{Clusters, LeftOut, SuspiciousCluster};
 use crate::bug::bug;
 use crate::failure::{Outcome, Result};
 use crate::options::{JoinOptions, ReadOptions, TypedFormatOptions};
-use crate::output::{
-    Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, document_value,
-};
+use crate::output::{Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair};
 use crate::session::{
     Context, JoinProduct, Subject, announce_join, limited, pair_sorter, tell_left_out,
     tell_suspicious,
@@ -67,9 +65,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     let sorter = pair_sorter(context, &documents);
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {
-        let join = join.verify_exact(features);
-        let clusters = join.run()?;
-        sort(clusters, sorter)
+        sort(join.verify_exact(features).run()?, sorter)
     })?;
 
     let columns = vec![
@@ -80,7 +76,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     for row in found.rows {
         let row = row?;
         context.interrupt.check()?;
-        results.row(&[document_value(&row.a), document_value(&row.b)])?;
+        results.row(&[row.a.value(), row.b.value()])?;
     }
     results.finish()?;
     tell_left_out(context, found.left_out);

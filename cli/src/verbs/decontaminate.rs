@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use resemblance::exact::SharedPassage;
-use resemblance::{Containment, Overlap, Overlaps, Schema, Snapshot, Store, Text};
+use resemblance::{Containment, Overlaps, Schema, Snapshot, Store, Text};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, PassageOptions};
-use crate::output::{Destination, OutputTarget, Sink, escape, longest_run};
+use crate::output::{
+    Column, Format, Layout, OutputTarget, Results, Sink, Value, longest_run, passage_positions,
+};
 use crate::session::{
     BitList, Context, CopiedRecords, CorpusDocuments, DocumentTally, KnownTexts, ScratchStore,
     StoreBuilding, copy_records, fill, must_be_rereadable, open_to_read, resolve_corpus,
@@ -119,25 +121,25 @@ pub(crate) fn decontaminate(
     let (inputs, force) = (&arguments.corpus, arguments.force);
     let mut corpus = resolve_corpus(context, inputs, &arguments.options, content)?;
     let target = OutputTarget::choose(&arguments.output, inputs, &corpus, force)?;
-    let mut report = None;
-    if let Some(path) = &arguments.report {
-        target.must_not_meet("the report", path, &corpus)?;
-        let report = report.insert(Destination::create(path, force)?);
-        if !arguments.no_header {
-            report.write(header(arguments.spans).as_bytes())?;
+    let mut report = match &arguments.report {
+        Some(path) => {
+            target.must_not_meet("the report", path, &corpus)?;
+            let layout = Layout::new(Some(Format::Tsv), !arguments.no_header);
+            Some(Results::create(path, force, layout, columns(arguments))?)
         }
-    }
+        None => None,
+    };
     let sink = Sink::create(&target, force)?;
-    let known = arguments
-        .spans
-        .then(|| {
+    let known = match arguments.spans {
+        true => {
             let (tests, options) = (&arguments.against, &arguments.options);
-            KnownTexts::read(context, tests, options, store.schema())
-        })
-        .transpose()?;
+            Some(KnownTexts::read(context, tests, options, store.schema())?)
+        }
+        false => None,
+    };
     spool_sources(context, &mut corpus)?;
     let corpus = Arc::new(corpus);
-    let compared = compare(context, arguments, (store, known), &corpus, report.as_mut())?;
+    let compared = compare(context, arguments, store, known, &corpus, report.as_mut())?;
     let kept = CopiedRecords {
         wanted: compared.kept,
         sink,
@@ -171,26 +173,25 @@ struct Compared {
 fn compare(
     context: &Context,
     arguments: &DecontaminateArguments,
-    (store, known): (&Store, Option<KnownTexts>),
+    store: &Store,
+    known: Option<KnownTexts>,
     corpus: &Arc<Corpus>,
-    mut report: Option<&mut Destination>,
+    mut report: Option<&mut Results>,
 ) -> Result<Compared> {
     let (snapshot, ask) = (store.snapshot()?, arguments.ask());
     let sketcher = store.sketcher().clone();
     let mut items =
         CorpusDocuments::start_together(context, "comparing", corpus, move |documents| {
             let signatures = sketch_documents(&sketcher, documents)?;
-            let answers = ask(&snapshot, &signatures)?.into_iter().zip(documents).map(
-                |(overlaps, document)| {
-                    let found = known
-                        .as_ref()
-                        .zip(document.content.text())
-                        .zip(overlaps.first());
-                    let passage = found.map(|((known, text), test)| known.passage(text, test));
-                    Ok((overlaps, passage.transpose()?.flatten()))
-                },
-            );
-            answers.collect()
+            let mut answers = Vec::with_capacity(documents.len());
+            for (overlaps, document) in ask(&snapshot, &signatures)?.into_iter().zip(documents) {
+                let passage = match (&known, document.content.text(), overlaps.first()) {
+                    (Some(known), Some(text), Some(test)) => known.passage(text, test)?,
+                    _ => None,
+                };
+                answers.push((overlaps, passage));
+            }
+            Ok(answers)
         });
     let (mut kept, mut tally) = (BitList::default(), DocumentTally::default());
     let mut capped = 0;
@@ -209,12 +210,20 @@ fn compare(
         };
         tally.dropped += 1;
         if let Some(report) = &mut report {
-            let mut line = line(&document.key, overlap)?;
+            let mut row = vec![
+                Value::Key(&document.key),
+                Value::Document {
+                    id: overlap.id().get(),
+                    key: overlap.key(),
+                },
+                Value::Similarity(Some(overlap.document_share())),
+                Value::Count(overlap.shared_hashes().into()),
+                Value::Count(longest_run(overlap)?),
+            ];
             if arguments.spans {
-                line.push_str(&positions(passage.as_ref()));
+                row.extend(passage_positions(passage.as_ref()).map(Value::Position));
             }
-            line.push('\n');
-            report.write(line.as_bytes())?;
+            report.row(&row)?;
         }
     }
     let totals = items.end(context, &tally)?;
@@ -270,38 +279,12 @@ fn read_tests(
     Ok(scratch)
 }
 
-/// The names of the columns of the report.
-fn header(has_positions: bool) -> String {
-    let positions = match has_positions {
-        true => "\tlongest_run\tstart\tend\ttest_start\ttest_end",
-        false => "",
-    };
-    format!("dropped\ttest\ttest_share_estimate\tshared_hashes\tlongest_run_estimate{positions}\n")
-}
-
-/// The columns of a passage; empty where the text of the test is not at hand.
-fn positions(passage: Option<&SharedPassage>) -> String {
-    match passage {
-        None => "\t".repeat(5),
-        Some(SharedPassage { a, b, shingles, .. }) => {
-            format!(
-                "\t{shingles}\t{}\t{}\t{}\t{}",
-                a.start, a.end, b.start, b.end
-            )
-        }
+/// The columns of the report.
+fn columns(arguments: &DecontaminateArguments) -> Vec<Column> {
+    let mut columns =
+        Column::list("dropped test test_share_estimate shared_hashes longest_run_estimate");
+    if arguments.spans {
+        columns.extend(Column::list("longest_run start end test_start test_end"));
     }
-}
-
-fn line(dropped: &[u8], overlap: &Overlap) -> Result<String> {
-    let test = match overlap.key() {
-        Some(key) => escape::key(key).into_owned(),
-        None => escape::without_key(overlap.id().get()),
-    };
-    Ok(format!(
-        "{}\t{test}\t{:.6}\t{}\t{}",
-        escape::key(dropped),
-        overlap.document_share(),
-        overlap.shared_hashes(),
-        longest_run(overlap)?
-    ))
+    columns
 }

@@ -74,8 +74,8 @@ pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Out
         let note = format!("evicted {evicted} documents; give the command again for the rest");
         return Err(stopped.with_note(note));
     }
-    let report = report.map_err(|error| Failure::unfinished(path.display(), error))?;
-    print(arguments, &report, before)?;
+    let evicted = report.map_err(|error| Failure::unfinished(path.display(), error))?;
+    print(arguments, &evicted, before)?;
     if arguments.dry_run {
         context.note("a dry run: nothing was removed");
     }

@@ -139,13 +139,8 @@ fn explain_documents(
         }
     };
     let keys: BTreeSet<Vec<u8>> = wanted.iter().flatten().cloned().collect();
-    let texts = read_texts_of(
-        context,
-        (&arguments.corpus, schema),
-        &arguments.options,
-        keys.clone(),
-        usize::MAX,
-    )?;
+    let (inputs, options) = (&arguments.corpus, &arguments.options);
+    let texts = read_texts_of(context, inputs, options, schema, keys.clone(), usize::MAX)?;
     for key in keys.iter().filter(|key| !texts.contains_key(*key)) {
         let key = escape::key(key);
         context.note(format!("no document with a text has the key {key}"));
@@ -233,8 +228,8 @@ fn write(arguments: &ExplainArguments, pairs: &[ExplainedPair]) -> Result<()> {
             texts.collect::<Vec<_>>().join("\n")
         }
         ExplainForm::Json => {
-            let pairs = pairs.iter().map(ExplainedPair::json).collect();
-            let json = serde_json::Value::Array(pairs).to_string();
+            let objects = pairs.iter().map(ExplainedPair::json).collect();
+            let json = serde_json::Value::Array(objects).to_string();
             escape::json(&json).into_owned() + "\n"
         }
         ExplainForm::Html => explained_page("What texts share", pairs),

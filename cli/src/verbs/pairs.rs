@@ -8,8 +8,7 @@ use resemblance::{LeftOut, Pairs};
 use crate::failure::{Outcome, Result};
 use crate::options::{JoinOptions, ReadOptions, TypedFormatOptions, similarity_name};
 use crate::output::{
-    Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, document_value,
-    nearness_columns,
+    Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, nearness_columns,
 };
 use crate::session::{
     Context, JoinProduct, JoinProgress, Subject, announce_join, limited, pair_sorter, tell_left_out,
@@ -60,9 +59,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
     let sorter = pair_sorter(context, &documents).ordering_documents();
     let mut progress = joining.display("finding pairs", context.messages.quiet);
     let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
-        let join = join.verify_exact(features);
-        let pairs = join.run()?;
-        sorted_pairs(pairs, sorter, &joining)
+        sorted_pairs(join.verify_exact(features).run()?, sorter, &joining)
     })?;
 
     let name = similarity_name(subject.features.is_some());
@@ -79,8 +76,8 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
         let row = row?;
         context.interrupt.check()?;
         results.row(&[
-            document_value(&row.a),
-            document_value(&row.b),
+            row.a.value(),
+            row.b.value(),
             Value::Similarity(row.similarity),
             Value::Distance(row.distance),
         ])?;

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use itertools::Itertools as _;
 use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{
-    Bounds, DocumentId, Family, Fingerprint, Match, Matches, Nearest, Query, Scope, Signature,
-    Snapshot,
+    DocumentId, Fingerprint, Match, Matches, Scope, SearchOptions, Signature, Snapshot,
 };
 
-use crate::bug::at;
-use crate::failure::{Failure, Outcome, Result};
+use crate::bug::{at, bug};
+use crate::failure::{Outcome, Result};
 use crate::options::{
     BoundOptions, ByOptions, CorpusOptions, TypedFormatOptions, must_have_similarities, parse_key,
     similarity_name,
@@ -82,24 +82,24 @@ pub(crate) struct QueryArguments {
     limit: Option<usize>,
     /// The N nearest documents, however far they are: not only those within the bounds, as --limit has
     /// them. Where buckets do not find them with the probability --min-recall, all signatures are read
-    #[arg(long, value_name = "N", conflicts_with_all = BOUNDED)]
+    #[arg(long, value_name = "N", group = "nearness", conflicts_with_all = BOUNDED)]
     nearest: Option<usize>,
     /// One document within C times the distance R, where --factor sets C; or none if there is none within R,
     /// told with its probability. The distance is 1 - similarity, or differing bits for SimHash
-    #[arg(long, value_name = "R", conflicts_with_all = BOUNDED, conflicts_with = "nearest")]
+    #[arg(long, value_name = "R", group = "nearness", conflicts_with_all = BOUNDED)]
     within: Option<f64>,
     /// See --within [default: 1]
     #[arg(long, value_name = "C", requires = "within")]
     factor: Option<f64>,
     /// The probability with which a document as near as the last one must be found [default: 0.9]
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", requires = "nearness")]
     min_recall: Option<f64>,
     /// The corpus that the store was made of, or a part of it: the similarities to documents whose texts
     /// are there are exact, and decide
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     texts: Vec<PathBuf>,
     /// Do not read all signatures: the answer may have fewer documents, or miss some
-    #[arg(long)]
+    #[arg(long, requires = "nearness")]
     no_scan: bool,
     #[command(flatten)]
     bounds: BoundOptions,
@@ -133,207 +133,100 @@ const BOUNDED: [&str; 6] = [
 
 /// What is asked about every document.
 #[derive(Clone, Copy)]
-enum Question {
-    Bounded(StoreQuestion),
-    Nearest(NearestQuestion),
+struct Question {
+    goal: QueryGoal,
+    options: SearchOptions,
 }
 
-impl Question {
-    fn new(arguments: &QueryArguments) -> Result<Self> {
-        if let Some(nearest) = NearestQuestion::new(arguments) {
-            return Ok(Self::Nearest(nearest));
-        }
-        for (option, is_given) in [
-            ("--min-recall", arguments.min_recall.is_some()),
-            ("--no-scan", arguments.no_scan),
-        ] {
-            if is_given {
-                let usage = format!("{option} goes with --nearest or --within");
-                return Err(Failure::usage(usage));
-            }
-        }
-        Ok(Self::Bounded(StoreQuestion::new(arguments)))
-    }
-
-    fn about(self, snapshot: &Snapshot, asked: &Asked<'_>) -> Result<Matches> {
-        let signature = asked.signature;
-        match self {
-            Self::Bounded(question) => {
-                let mut query = question.about(snapshot.query(signature));
-                if question.scan {
-                    query = query.scan();
-                }
-                if let Some(id) = asked.own {
-                    query = query.excluding(id);
-                }
-                if let Some(features) = asked.known {
-                    query = query.verify(|id| asked.similarity_to(features, id));
-                }
-                Ok(query.run()?)
-            }
-            Self::Nearest(question) => {
-                let mut nearest = question.about(snapshot.nearest(signature, question.n()));
-                if let Some(id) = asked.own {
-                    nearest = nearest.excluding(id);
-                }
-                if let Some(features) = asked.known {
-                    nearest = nearest.verify(|id| asked.similarity_to(features, id));
-                }
-                Ok(match question.goal {
-                    Goal::First(_) => nearest.run()?,
-                    Goal::Within { radius, factor } => nearest.within(radius, factor)?,
-                })
-            }
-        }
-    }
-
-    /// The answer for each document, without a scan for what is within bounds.
-    fn about_many(
-        self,
-        snapshot: &Snapshot,
-        signatures: &[Signature],
-        exact: Option<&ExactOfMany<'_>>,
-    ) -> Result<Vec<Matches>> {
-        Ok(match self {
-            Self::Bounded(question) => {
-                let mut query = question.about(snapshot.query(signatures));
-                if let Some(exact) = exact {
-                    query = query.verify(exact);
-                }
-                query.run()?
-            }
-            Self::Nearest(question) => {
-                let mut nearest = question.about(snapshot.nearest(signatures, question.n()));
-                if let Some(exact) = exact {
-                    nearest = nearest.verify(exact);
-                }
-                match question.goal {
-                    Goal::First(_) => nearest.run()?,
-                    Goal::Within { radius, factor } => nearest.within(radius, factor)?,
-                }
-            }
-        })
-    }
-}
-
-/// Says how alike the document at an index and a stored one are.
-type ExactOfMany<'e> = dyn Fn(usize, DocumentId) -> resemblance::Result<Option<f64>> + 'e;
-
-/// A document that is asked about.
-struct Asked<'a> {
-    signature: &'a Signature,
-    /// Those of its text, sorted.
-    features: &'a [u64],
-    /// Its id, if it is stored: then its features are among those that are known.
-    own: Option<DocumentId>,
-    /// The features of the stored documents, if similarities are to be exact.
-    known: Option<&'a FeatureSets>,
-}
-
-impl Asked<'_> {
-    fn similarity_to(
-        &self,
-        known: &FeatureSets,
-        id: DocumentId,
-    ) -> resemblance::Result<Option<f64>> {
-        match self.own {
-            Some(own) => known.similarity(own, id),
-            None => known.similarity_to(self.features, id),
-        }
-    }
-}
-
-/// Which documents are the nearest.
-#[derive(Clone, Copy)]
-enum Goal {
-    First(usize),
+/// Which documents are asked for.
+#[derive(Clone, Copy, PartialEq)]
+enum QueryGoal {
+    /// Those within the bounds.
+    Matches,
+    /// So many, however far they are.
+    Nearest(usize),
+    /// One within the factor times the radius.
     Within { radius: f64, factor: f64 },
 }
 
-/// What is asked about every document with --nearest or --within.
-#[derive(Clone, Copy)]
-struct NearestQuestion {
-    goal: Goal,
-    by: Option<Family>,
-    min_recall: Option<f64>,
-    scans: bool,
-}
+impl Question {
+    fn new(arguments: &QueryArguments) -> Self {
+        let mut bounds = arguments.by.apply(arguments.bounds.bounds());
+        bounds.accept_lower_recall |= arguments.accept_lower_recall;
+        Self {
+            goal: match (arguments.within, arguments.nearest) {
+                (Some(radius), _) => QueryGoal::Within {
+                    radius,
+                    factor: arguments.factor.unwrap_or(1.0),
+                },
+                (None, Some(n)) => QueryGoal::Nearest(n),
+                (None, None) => QueryGoal::Matches,
+            },
+            options: SearchOptions {
+                bounds,
+                limit: arguments.limit,
+                probe_budget: arguments.budget.map(NonZeroU64::get),
+                scan: match (arguments.scan, arguments.no_scan) {
+                    (true, _) => Some(true),
+                    (false, true) => Some(false),
+                    (false, false) => None,
+                },
+                min_recall: arguments.min_recall,
+                ..SearchOptions::default()
+            },
+        }
+    }
 
-impl NearestQuestion {
-    fn new(arguments: &QueryArguments) -> Option<Self> {
-        let within = arguments.within.map(|radius| Goal::Within {
-            radius,
-            factor: arguments.factor.unwrap_or(1.0),
-        });
-        Some(Self {
-            goal: within.or(arguments.nearest.map(Goal::First))?,
-            by: arguments.by.family(),
-            min_recall: arguments.min_recall,
-            scans: !arguments.no_scan,
+    /// Returns the answer for each document. `exact` says how alike the one at an index and a stored one are.
+    fn ask(
+        self,
+        snapshot: &Snapshot,
+        signatures: &[Signature],
+        exact: Option<ExactSimilarity<'_>>,
+    ) -> Result<Vec<Matches>> {
+        let n = match self.goal {
+            QueryGoal::Matches => {
+                let mut query = snapshot.query(signatures).options(self.options);
+                if let Some(exact) = exact {
+                    query = query.verify(exact);
+                }
+                return Ok(query.run()?);
+            }
+            QueryGoal::Nearest(n) => n,
+            QueryGoal::Within { .. } => 1,
+        };
+        let mut nearest = snapshot.nearest(signatures, n).options(self.options);
+        if let Some(exact) = exact {
+            nearest = nearest.verify(exact);
+        }
+        Ok(match self.goal {
+            QueryGoal::Within { radius, factor } => nearest.within(radius, factor)?,
+            _ => nearest.run()?,
         })
     }
 
-    fn n(self) -> usize {
-        match self.goal {
-            Goal::First(n) => n,
-            Goal::Within { .. } => 1,
-        }
-    }
-
-    fn about<A>(self, mut nearest: Nearest<'_, A>) -> Nearest<'_, A> {
-        if let Some(by) = self.by {
-            nearest = nearest.by(by);
-        }
-        if let Some(probability) = self.min_recall {
-            nearest = nearest.min_recall(probability);
-        }
-        if !self.scans {
-            nearest = nearest.without_scan();
-        }
-        nearest
+    /// The same for one document.
+    fn ask_one(
+        self,
+        snapshot: &Snapshot,
+        signature: &Signature,
+        exact: Option<ExactSimilarity<'_>>,
+    ) -> Result<Matches> {
+        let mut answers = self.ask(snapshot, std::slice::from_ref(signature), exact)?;
+        Ok(answers
+            .pop()
+            .ok_or_else(|| bug("a question without an answer"))?)
     }
 }
 
-/// What is asked about every document within bounds.
-#[derive(Clone, Copy)]
-struct StoreQuestion {
-    bounds: Bounds,
-    limit: Option<usize>,
-    scan: bool,
-    budget: Option<NonZeroU64>,
-}
-
-impl StoreQuestion {
-    fn new(arguments: &QueryArguments) -> Self {
-        let mut bounds = arguments.by.apply(arguments.bounds.bounds());
-        if arguments.accept_lower_recall {
-            bounds = bounds.accept_lower_recall();
-        }
-        Self {
-            bounds,
-            limit: arguments.limit,
-            scan: arguments.scan,
-            budget: arguments.budget,
-        }
-    }
-
-    fn about<A>(self, query: Query<'_, A>) -> Query<'_, A> {
-        let mut query = query.bounds(self.bounds);
-        if let Some(limit) = self.limit {
-            query = query.limit(limit);
-        }
-        if let Some(budget) = self.budget {
-            query = query.probe_budget(budget.get());
-        }
-        query
-    }
-}
+/// The exact similarity of the document at an index and a stored one, if the text of that is known.
+type ExactSimilarity<'e> = &'e dyn Fn(usize, DocumentId) -> resemblance::Result<Option<f64>>;
 
 pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Outcome> {
     let store = open_to_read(context, &arguments.store)?;
     arguments.bounds.must_suit(store.schema())?;
     let snapshot = store.snapshot()?;
-    let question = Question::new(arguments)?;
+    let question = Question::new(arguments);
     let known = known_features(context, arguments, &snapshot)?;
     if !arguments.corpus.is_empty() {
         return query_corpus(context, arguments, &snapshot, question, known);
@@ -342,12 +235,7 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
         Some(key) => {
             let key = parse_key(key, arguments.escaped)?;
             match matches_of_key(context, &snapshot, &key, question, known.as_ref())? {
-                Some(matches) => {
-                    if matches.is_empty() && matches!(question, Question::Bounded(_)) {
-                        tell_nearest_to_key(context, &snapshot, &key)?;
-                    }
-                    matches
-                }
+                Some(matches) => matches,
                 None => {
                     let key = printed(&key);
                     context.note(format!("no document has the key {key}"));
@@ -406,16 +294,16 @@ fn matches_of_text(
     if signature.is_empty() {
         context.note("the text has no features, so nothing is like it");
     }
-    let asked = Asked {
-        signature,
-        features: &sketched.features,
-        own: None,
-        // A ready-made fingerprint has no features.
-        known: known.filter(|_| arguments.hash.is_none()),
+    let similarity = |_, id| match known {
+        Some(known) => known.similarity_to(&sketched.features, id),
+        None => Ok(None),
     };
-    let matches = question.about(snapshot, &asked)?;
+    // A ready-made fingerprint has no features.
+    let is_exact = known.is_some() && arguments.hash.is_none();
+    let exact = is_exact.then_some(&similarity as ExactSimilarity<'_>);
+    let matches = question.ask_one(snapshot, signature, exact)?;
     explain(context, question, &matches);
-    let is_bounded = matches!(question, Question::Bounded(_));
+    let is_bounded = question.goal == QueryGoal::Matches;
     if matches.is_empty() && !signature.is_empty() && is_bounded {
         tell_nearest(context, snapshot, signature, None)?;
     }
@@ -459,12 +347,10 @@ fn explain(context: &Context, question: Question, matches: &Matches) {
         Scope::ShortBuckets => "documents that share the first rows of a band were compared",
         _ => "candidates were compared",
     };
-    let subject = match question {
-        Question::Bounded(_) => "a pair right at the bound",
-        Question::Nearest(question) => match question.goal {
-            Goal::First(_) => "a document as near as the last one",
-            Goal::Within { .. } => "a document at the distance --within",
-        },
+    let subject = match question.goal {
+        QueryGoal::Matches => "a pair right at the bound",
+        QueryGoal::Nearest(_) => "a document as near as the last one",
+        QueryGoal::Within { .. } => "a document at the distance --within",
     };
     let recall = match matches.recall() {
         Some(recall) => format!("; {subject} is found with probability {recall:.3}"),
@@ -472,9 +358,7 @@ fn explain(context: &Context, question: Question, matches: &Matches) {
     };
     let count = matches.candidates();
     context.detail(format!("{scope}: {count}{recall}"));
-    if let Question::Nearest(question) = question {
-        explain_nearest(context, question, matches);
-    }
+    explain_nearest(context, question, matches);
     if let Some(beyond) = matches.budget_exceeded() {
         context.note(format!(
             "the budget left out {beyond} documents that share a bucket; others may be more like it"
@@ -483,16 +367,18 @@ fn explain(context: &Context, question: Question, matches: &Matches) {
 }
 
 /// Says what an answer of the nearest may miss.
-fn explain_nearest(context: &Context, question: NearestQuestion, matches: &Matches) {
+fn explain_nearest(context: &Context, question: Question, matches: &Matches) {
     let recall = matches.recall().unwrap_or(1.0);
     match question.goal {
-        Goal::Within { radius, .. } if matches.is_empty() => {
+        QueryGoal::Within { radius, .. } if matches.is_empty() => {
             context.note(format!(
                 "no document is within {radius}: one would have been found with probability {recall:.3}"
             ));
         }
-        Goal::First(n)
-            if !question.scans && matches.scope() != Scope::Scan && matches.len() < n =>
+        QueryGoal::Nearest(n)
+            if question.options.scan == Some(false)
+                && matches.scope() != Scope::Scan
+                && matches.len() < n =>
         {
             let found = matches.len();
             context.note(format!(
@@ -530,23 +416,11 @@ fn tell_nearest(
     };
     let similarity = nearest.similarity().map(|s| format!(" similarity {s:.6}"));
     let distance = nearest.distance().map(|d| format!(" distance {d}"));
-    let nearness: Vec<_> = similarity.into_iter().chain(distance).collect();
-    let nearness = nearness.join(",");
+    let nearness = similarity.into_iter().chain(distance).join(",");
     context.note(format!(
         "no match: the nearest candidate is {key}, with{nearness}"
     ));
     Ok(())
-}
-
-fn tell_nearest_to_key(context: &Context, snapshot: &Snapshot, key: &PrintedKey) -> Result<()> {
-    let record = match key {
-        PrintedKey::Key(key) => snapshot.get(key)?,
-        PrintedKey::Id(id) => snapshot.get_id(DocumentId::new(*id))?,
-    };
-    match record.filter(|record| !record.signature().is_empty()) {
-        Some(record) => tell_nearest(context, snapshot, record.signature(), Some(record.id())),
-        None => Ok(()),
-    }
 }
 
 /// Matches of a document of the store, without itself; `None` if there is no such document.
@@ -564,14 +438,22 @@ fn matches_of_key(
     let Some(record) = record else {
         return Ok(None);
     };
-    let asked = Asked {
-        signature: record.signature(),
-        features: &[],
-        own: Some(record.id()),
-        known,
+    let own = record.id();
+    let mut of_others = question;
+    of_others.options.exclude = Some(own);
+    let similarity = |_, id| match known {
+        Some(known) => known.similarity(own, id),
+        None => Ok(None),
     };
-    let matches = question.about(snapshot, &asked)?;
+    let exact = known
+        .is_some()
+        .then_some(&similarity as ExactSimilarity<'_>);
+    let matches = of_others.ask_one(snapshot, record.signature(), exact)?;
     explain(context, question, &matches);
+    let signature = record.signature();
+    if matches.is_empty() && !signature.is_empty() && question.goal == QueryGoal::Matches {
+        tell_nearest(context, snapshot, signature, Some(own))?;
+    }
     Ok(Some(matches.into_iter().collect()))
 }
 
@@ -603,26 +485,11 @@ fn query_corpus(
         &arguments.options,
         ContentRule::new(snapshot.schema(), is_exact),
     )?);
-    let sketcher = snapshot.schema().sketcher();
     let searched = snapshot.clone();
-    let mut items = match question {
-        Question::Bounded(bounded) if bounded.scan => {
-            CorpusDocuments::start(context, "querying", &corpus, 0, move |document| {
-                let sketched = document.content.sketch(&sketcher, is_exact)?;
-                let asked = Asked {
-                    signature: &sketched.signature,
-                    features: &sketched.features,
-                    own: None,
-                    known: known.as_ref(),
-                };
-                let matches = question.about(&searched, &asked)?;
-                Ok((sketched.signature.is_empty(), matches))
-            })
-        }
-        _ => CorpusDocuments::start_together(context, "querying", &corpus, move |documents| {
+    let mut items =
+        CorpusDocuments::start_together(context, "querying", &corpus, move |documents| {
             query_together(&searched, documents, question, known.as_ref())
-        }),
-    };
+        });
     let columns = columns(snapshot, true, is_exact);
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let mut tally = DocumentTally::default();
@@ -656,12 +523,14 @@ fn query_together(
         signatures.push(sketched.signature);
         features.push(sketched.features);
     }
-    let exact = known.map(|known| {
-        let features = &features;
-        move |index: usize, id| known.similarity_to(at(features, index)?, id)
-    });
-    let asked = exact.as_ref().map(|exact| exact as &ExactOfMany<'_>);
-    let answers = question.about_many(snapshot, &signatures, asked)?;
+    let similarity = |index: usize, id| match known {
+        Some(known) => known.similarity_to(at(&features, index)?, id),
+        None => Ok(None),
+    };
+    let exact = known
+        .is_some()
+        .then_some(&similarity as ExactSimilarity<'_>);
+    let answers = question.ask(snapshot, &signatures, exact)?;
     let empty = signatures.iter().map(Signature::is_empty);
     Ok(empty.zip(answers).collect())
 }

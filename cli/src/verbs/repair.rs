@@ -53,18 +53,19 @@ pub(crate) fn repair(context: &Context, arguments: &RepairArguments) -> Result<O
         repair = repair.schema(schema_of(context, path)?);
     }
     let mut watched = Watched::new(context);
-    let report = repair.on_progress(|progress| watched.tell(progress)).run();
+    let finished = repair.on_progress(|progress| watched.tell(progress)).run();
     let stopped = watched.signal();
-    let report = report.map_err(|error| stopped.unwrap_or_else(|| error.into()))?;
+    let report = finished.map_err(|error| stopped.unwrap_or_else(|| error.into()))?;
     print(arguments, &report)?;
     context.note(summary(&report, arguments.scan));
     Ok(Outcome::found(report.is_complete()))
 }
 
 fn schema_of(context: &Context, path: &PathBuf) -> Result<Schema> {
-    let store = context.store_options.open_read_only(path);
-    let store = store.map_err(|error| Failure::store(path.display(), error))?;
-    Ok(store.schema().clone())
+    match context.store_options.open_read_only(path) {
+        Ok(store) => Ok(store.schema().clone()),
+        Err(error) => Err(Failure::store(path.display(), error)),
+    }
 }
 
 /// Prints a line for what was kept, and for each loss and problem.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::vec;
 
 use resemblance::{Signature, Sketcher};
@@ -11,7 +11,7 @@ use resemblance::{Signature, Sketcher};
 use super::super::context::Context;
 use super::super::interrupt::Interrupt;
 use super::super::tally::DocumentTally;
-use super::in_flight::{HeldBytes, InFlight};
+use super::in_flight::{HeldBytes, InFlight, locked};
 use super::job::{FinishedSources, Job, JobReading};
 use super::key_ledger::KeyLedger;
 use super::pipeline::{BatchLimits, Pipeline};
@@ -91,7 +91,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         work: impl Fn(&CorpusDocument<'_>) -> Result<T> + Send + Sync + 'static,
     ) -> Self {
         let work = move |documents: &[CorpusDocument<'_>]| documents.iter().map(&work).collect();
-        Self::start_with(context, task, corpus, (skip, None), EACH_ALONE, work)
+        Self::start_with(context, task, corpus, skip, None, EACH_ALONE, work)
     }
 
     /// The same from the beginning, where a job keeps the documents, if there is one: what it has is not read again.
@@ -111,7 +111,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         let known = job.known().clone();
         let finished = FinishedSources::default();
         let kept = Some((known, Arc::clone(&finished)));
-        let started = Self::start_with(context, "reading", corpus, (0, kept), EACH_ALONE, work);
+        let started = Self::start_with(context, "reading", corpus, 0, kept, EACH_ALONE, work);
         Self {
             job: Some(JobReading::begin(job, finished)),
             ..started
@@ -125,14 +125,15 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         corpus: &Arc<Corpus>,
         work: impl Fn(&[CorpusDocument<'_>]) -> Result<Vec<T>> + Send + Sync + 'static,
     ) -> Self {
-        Self::start_with(context, task, corpus, (0, None), TOGETHER, work)
+        Self::start_with(context, task, corpus, 0, None, TOGETHER, work)
     }
 
     fn start_with(
         context: &Context,
         task: &'static str,
         corpus: &Arc<Corpus>,
-        (skip, kept): (u64, Option<KeptSources>),
+        skip: u64,
+        kept: Option<KeptSources>,
         limits: BatchLimits,
         work: impl Fn(&[CorpusDocument<'_>]) -> Result<Vec<T>> + Send + Sync + 'static,
     ) -> Self {
@@ -233,12 +234,11 @@ impl<T: Send + 'static> CorpusDocuments<T> {
             let sources = &self.corpus.sources;
             let is_text = |source: &CorpusSource| source.kind == SourceKind::Text;
             self.ids.made += u64::from(!sources.get(source).is_some_and(is_text));
-        } else if let Some(ledger) = &self.ledger {
-            let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            if ledger.is_of_earlier_source(source, &document.key) {
-                document.key = self.corpus.key_with_path(source, &document.key);
-                self.ids.with_path += 1;
-            }
+        } else if let Some(ledger) = &self.ledger
+            && locked(ledger).is_of_earlier_source(source, &document.key)
+        {
+            document.key = self.corpus.key_with_path(source, &document.key);
+            self.ids.with_path += 1;
         }
     }
 
@@ -266,8 +266,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
 
     /// What was read, once [`CorpusDocuments::next`] has returned `None`.
     pub(crate) fn totals(&self) -> ReadTotals {
-        // Nothing panics while it holds the lock.
-        *self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+        *locked(&self.totals)
     }
 }
 
@@ -321,8 +320,7 @@ impl NumberedRecords {
             && let Ok(document) = self.corpus.parse(record)
             && document.has_own_id
         {
-            let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            ledger.is_of_earlier_source(record.source, &document.key);
+            locked(ledger).is_of_earlier_source(record.source, &document.key);
         }
     }
 }
@@ -334,15 +332,13 @@ impl Iterator for NumberedRecords {
         loop {
             let next = self.records.next();
             if let Some(finished) = &self.finished {
-                let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
-                finished.extend(self.records.take_finished());
+                locked(finished).extend(self.records.take_finished());
             }
             let record = match next {
                 Some(Ok(record)) => record,
                 Some(Err(error)) => return Some(Err(error.into())),
                 None => {
-                    let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
-                    *totals = self.records.totals();
+                    *locked(&self.totals) = self.records.totals();
                     return None;
                 }
             };
@@ -473,9 +469,9 @@ fn unused_table(corpus: &Corpus, inputs: &[PathBuf]) -> Option<String> {
         0 => String::new(),
         count => format!(" and {count} more"),
     };
-    let first = first.display();
     Some(format!(
-        "--table {table} is for SQLite databases, and none is in {first}{others}"
+        "--table {table} is for SQLite databases, and none is in {}{others}",
+        first.display()
     ))
 }
 

@@ -1,6 +1,11 @@
 //! How much of a corpus may be in memory at a time.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What a lock guards. Nothing panics while it holds one here: a poisoned one is as good as any.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Bytes of documents that have been read and are not worked on yet. Only large documents are counted:
 /// one that fills a batch alone. The small ones are bounded by the sizes of batches.
@@ -23,11 +28,7 @@ impl InFlight {
     /// Waits until there is room for so many bytes, or nothing else is held: one document goes
     /// through, however large it is.
     pub(super) fn hold(self: &Arc<Self>, bytes: u64) -> HeldBytes {
-        // Nothing panics while it holds the lock.
-        let mut held = self
-            .held_bytes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut held = locked(&self.held_bytes);
         while *held > 0 && held.saturating_add(bytes) > self.budget_bytes {
             let waited = self.freed.wait(held);
             held = waited.unwrap_or_else(PoisonError::into_inner);
@@ -49,11 +50,7 @@ pub(super) struct HeldBytes {
 
 impl Drop for HeldBytes {
     fn drop(&mut self) {
-        let mut held = self
-            .of
-            .held_bytes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut held = locked(&self.of.held_bytes);
         *held = held.saturating_sub(self.bytes);
         self.of.freed.notify_all();
     }

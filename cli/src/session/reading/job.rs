@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use resemblance::{Codec, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::super::context::Context;
+use super::in_flight::locked;
 use super::read_document::ReadDocument;
 use super::shard::{self, JobContent, JobValue, ShardReader, ShardWriter};
 use crate::bug::bug;
@@ -405,10 +406,9 @@ impl<T> JobReading<T> {
 
     /// Keeps what was read of a source, which the next document does not belong to.
     fn finish_source(&mut self) -> Result<()> {
-        let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
-        let totals = finished.get(&self.source).copied();
-        drop(finished);
-        let totals = totals.ok_or_else(|| bug("a file was not read to its end"))?;
+        let Some(totals) = locked(&self.finished).get(&self.source).copied() else {
+            return Err(bug("a file was not read to its end").into());
+        };
         self.writer()?;
         if let Some(writer) = self.writer.take() {
             writer.finish(&totals)?;

@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use std::vec;
+
+use super::in_flight::locked;
 
 /// Interval between the calls of `on_wait` while the caller waits for a result.
 const POLL: Duration = Duration::from_millis(50);
@@ -198,9 +200,7 @@ fn run_worker<R, T, E: From<WorkerPanicked>>(
     work: &dyn Fn(Vec<R>) -> Result<Vec<T>, E>,
 ) {
     loop {
-        // Nothing panics while it holds the lock: a poisoned one is as good as any.
-        let batch = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(batch) = batch else {
+        let Ok(batch) = locked(queue).recv() else {
             return;
         };
         let answer = AnswerOnPanic(results, batch.sequence);

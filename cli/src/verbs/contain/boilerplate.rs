@@ -92,8 +92,8 @@ fn passages_of(
         let Some(document) = document.content.text() else {
             return Ok(Vec::new());
         };
-        let passages = passages.into_iter();
         passages
+            .into_iter()
             .map(|passage| place(text, document, passage))
             .collect()
     });

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use itertools::izip;
-use resemblance::exact::{SharedPassage, span_of_shingles};
+use resemblance::exact::span_of_shingles;
 use resemblance::{ContainmentQuery, Overlap, Overlaps, Schema, Signature, Snapshot};
 
 use self::boilerplate::list_boilerplate;
 use crate::failure::{Outcome, Result};
 use crate::options::{CorpusOptions, FormatOptions, PassageOptions};
-use crate::output::{Column, Results, Value, longest_run};
+use crate::output::{Column, Results, Value, longest_run, passage_positions};
 use crate::session::{
     Context, CorpusDocuments, DocumentTally, KnownTexts, open_to_read, resolve_corpus,
     sketch_documents,
@@ -246,14 +246,7 @@ impl PassagePlaces {
                     Some(text) => known.passage(text, found)?,
                     None => None,
                 };
-                let of = |value: fn(&SharedPassage) -> usize| passage.as_ref().map(value);
-                Ok([
-                    of(|passage| passage.shingles),
-                    of(|passage| passage.a.start),
-                    of(|passage| passage.a.end),
-                    of(|passage| passage.b.start),
-                    of(|passage| passage.b.end),
-                ])
+                Ok(passage_positions(passage.as_ref()))
             }
             Self::OfHashes(schema) => {
                 let passages = found.passages().unwrap_or(&[]).iter();

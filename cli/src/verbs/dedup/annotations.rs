@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use resemblance::Schema;
 
-use super::decide::DroppedDocument;
+use super::decide::DroppedRecord;
 use crate::bug::{at, at_mut};
 use crate::failure::Result;
 use crate::output::{Evidence, SurvivorPlace};
@@ -147,7 +147,7 @@ struct DroppedRow {
 
 impl Annotations {
     /// Notes a document that was dropped.
-    pub(super) fn take(&mut self, document: &DroppedDocument<'_>) {
+    pub(super) fn take(&mut self, document: &DroppedRecord<'_>) {
         let number = document.number;
         let Some(survivor) = document.survivor else {
             self.emptied.push(number);

@@ -20,7 +20,7 @@ use crate::session::{
 use resemblance_corpus::{Corpus, CorpusDocument, ReadTotals};
 
 /// A document that is dropped.
-pub(in crate::verbs) struct DroppedDocument<'d> {
+pub(in crate::verbs) struct DroppedRecord<'d> {
     /// Its number in the corpus, from 0.
     pub(in crate::verbs) number: u64,
     pub(in crate::verbs) key: &'d [u8],
@@ -29,7 +29,7 @@ pub(in crate::verbs) struct DroppedDocument<'d> {
 }
 
 /// Called with each document that is dropped.
-type OnDrop<'a> = &'a mut dyn FnMut(DroppedDocument<'_>) -> Result<()>;
+type OnDrop<'a> = &'a mut dyn FnMut(DroppedRecord<'_>) -> Result<()>;
 
 /// Which documents of a corpus are kept.
 pub(in crate::verbs) struct DecidedDocuments {
@@ -236,7 +236,7 @@ impl Decision<'_> {
         if sketched.is_emptied {
             self.tally.emptied += 1;
             self.note(false, true);
-            (self.on_drop)(DroppedDocument {
+            (self.on_drop)(DroppedRecord {
                 number,
                 key: &key,
                 survivor: None,
@@ -262,7 +262,7 @@ impl Decision<'_> {
         self.tally.equal += u64::from(survivor.evidence == Evidence::Equal);
         let is_estimated = self.basis.is_exact && survivor.evidence == Evidence::Estimate;
         self.tally.estimated += u64::from(is_estimated);
-        (self.on_drop)(DroppedDocument {
+        (self.on_drop)(DroppedRecord {
             number,
             key,
             survivor: Some(survivor),
@@ -275,7 +275,7 @@ impl Decision<'_> {
         mut documents: CorpusDocuments<SketchedDocument>,
     ) -> Result<ReadTotals> {
         let (deduplicator, name) = self.deduplicator()?;
-        let mut kept = KeptDocuments {
+        let mut kept = KeptStore {
             documents: deduplicator.verify_exact(self.features.take()),
             name,
         };
@@ -316,7 +316,7 @@ impl Decision<'_> {
     /// Decides some documents in their order: together, or one by one where that cannot be.
     fn decide(
         &mut self,
-        kept: &mut KeptDocuments,
+        kept: &mut KeptStore,
         gathered: Vec<ReadDocument<SketchedDocument>>,
     ) -> Result<()> {
         // Bounds that differ from the schema's come with another store only, or with another family.
@@ -458,12 +458,12 @@ impl Decision<'_> {
 }
 
 /// The kept documents so far, and how failures call their store.
-struct KeptDocuments {
+struct KeptStore {
     documents: Deduplicator,
     name: String,
 }
 
-impl KeptDocuments {
+impl KeptStore {
     /// Decides those documents that are good and that the other store does not have. `None` if one of
     /// them is wrong: then none was decided.
     fn decide_together(

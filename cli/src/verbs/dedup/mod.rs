@@ -16,7 +16,7 @@ use resemblance::dedup::TextPart;
 
 pub(crate) use self::arguments::DedupArguments;
 pub(in crate::verbs) use self::choices::{DedupBasis, DedupChoices};
-pub(in crate::verbs) use self::decide::{DroppedDocument, decide};
+pub(in crate::verbs) use self::decide::{DroppedRecord, decide};
 use self::write::DedupOutputs;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{KeepRule, PolicyName};
@@ -54,7 +54,7 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     }
     let job = open_job(context, arguments, &corpus, &basis)?;
     let corpus = Arc::new(corpus);
-    let mut on_drop = |dropped: DroppedDocument<'_>| outputs.take(&dropped);
+    let mut on_drop = |dropped: DroppedRecord<'_>| outputs.take(&dropped);
     let decided = decide(context, choices, &basis, &corpus, job, tally, &mut on_drop)?;
     if let Some(before) = totals_before {
         must_be_same(before, decided.totals)?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::decide::DroppedDocument;
+use super::decide::DroppedRecord;
 use crate::output::SurvivorPlace;
 
 /// How many documents were dropped for each survivor in a sample.
@@ -15,7 +15,7 @@ pub(super) struct SampledClusters {
 
 impl SampledClusters {
     /// Counts a document that is dropped.
-    pub(super) fn take(&mut self, dropped: &DroppedDocument<'_>) {
+    pub(super) fn take(&mut self, dropped: &DroppedRecord<'_>) {
         match dropped.survivor.map(|survivor| survivor.place) {
             Some(SurvivorPlace::Corpus(number)) => *self.sizes.entry(number).or_insert(1) += 1,
             Some(SurvivorPlace::Store(_)) => self.known += 1,

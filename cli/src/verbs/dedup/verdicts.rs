@@ -2,7 +2,6 @@
 
 use super::decide::DecidedDocuments;
 use crate::failure::{Failure, Result};
-use crate::output::ProgressDisplay;
 use crate::session::{Context, corpus_changed};
 use crate::verbs::verdicts::only_database;
 use resemblance_corpus::{AddedColumn, Corpus, VerdictTable};
@@ -30,7 +29,7 @@ impl DedupVerdicts {
         columns: &[AddedColumn],
     ) -> Result<()> {
         let (kept, dropped) = (&decided.kept, &decided.dropped);
-        let mut progress = ProgressDisplay::new("writing verdicts", context.messages.quiet);
+        let mut progress = context.progress("writing verdicts");
         let is_same = self.0.write(corpus, columns, decided.totals, |number| {
             context.interrupt.check()?;
             progress.update(number, 0);

@@ -8,7 +8,7 @@ use resemblance::Schema;
 use super::annotations::{Annotations, column_names};
 use super::arguments::DedupArguments;
 use super::choices::DedupBasis;
-use super::decide::{DecidedDocuments, DroppedDocument};
+use super::decide::{DecidedDocuments, DroppedRecord};
 use super::sample::SampledClusters;
 #[cfg(feature = "sqlite")]
 use super::verdicts::DedupVerdicts;
@@ -42,8 +42,7 @@ impl DedupOutputs {
     ) -> Result<Self> {
         let targets = Targets::choose(arguments, corpus, &basis.schema)?;
         let report = targets.report(arguments, basis, corpus)?;
-        let verdicts =
-            DedupVerdicts::new(arguments.verdicts.as_deref(), arguments.force, corpus)?;
+        let verdicts = DedupVerdicts::new(arguments.verdicts.as_deref(), arguments.force, corpus)?;
         let is_annotated = arguments.annotate.is_some() || verdicts.is_some();
         Ok(Self {
             schema: basis.schema.clone(),
@@ -59,7 +58,7 @@ impl DedupOutputs {
     }
 
     /// Takes note of a document that is dropped.
-    pub(super) fn take(&mut self, dropped: &DroppedDocument<'_>) -> Result<()> {
+    pub(super) fn take(&mut self, dropped: &DroppedRecord<'_>) -> Result<()> {
         if let Some((_, sampled)) = &mut self.sampled {
             sampled.take(dropped);
         }

@@ -9,7 +9,7 @@ use resemblance::{Schema, SimHash, Text};
 
 use super::EvalArguments;
 use super::compared::ComparedPairs;
-use crate::bug::{at, bug};
+use crate::bug::{at, at_mut};
 use crate::failure::Result;
 use crate::output::{Chart, ChartAxis, ChartMark, ChartSeries};
 use crate::session::{Context, CorpusDocuments, DocumentTally, resolve_corpus};
@@ -60,7 +60,8 @@ fn groups(
 /// The texts of these documents of the sample, which is read again. `None` where that cannot be.
 fn read_texts(
     context: &Context,
-    (arguments, schema): (&EvalArguments, &Schema),
+    arguments: &EvalArguments,
+    schema: &Schema,
     sample: &DocumentSample,
     groups: &[PairGroup],
 ) -> Result<Option<BTreeMap<usize, String>>> {
@@ -108,7 +109,7 @@ pub(super) fn shingle_chart(
     let found = ComparedPairs::find(sample, arguments.min, check)?;
     let threshold = schema.minhash().map_or(0.8, |minhash| minhash.threshold());
     let groups = groups(sample, &found, threshold, arguments.min);
-    let Some(texts) = read_texts(context, (arguments, schema), sample, &groups)? else {
+    let Some(texts) = read_texts(context, arguments, schema, sample, &groups)? else {
         return Ok(None);
     };
     let mut means = vec![[Vec::new(), Vec::new()]; groups.len()];
@@ -133,8 +134,7 @@ pub(super) fn shingle_chart(
                 let pairs = group.pairs.iter().filter_map(|(a, b)| of(a).zip(of(b)));
                 let similarities: Vec<f64> = pairs.map(|(a, b)| jaccard_of_sorted(a, b)).collect();
                 let mean = similarities.iter().sum::<f64>() / similarities.len() as f64;
-                let means = means.get_mut(place).ok_or_else(|| bug("two ways to cut"))?;
-                means.push((f64::from(size), mean));
+                at_mut(means, place)?.push((f64::from(size), mean));
             }
         }
     }

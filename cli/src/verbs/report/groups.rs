@@ -6,7 +6,7 @@ use std::fmt;
 
 use resemblance::DocumentId;
 
-use crate::bug::bug;
+use crate::bug::{at, bug};
 use crate::failure::Result;
 
 /// So many of the largest clusters, and as many chains, are shown.
@@ -28,8 +28,9 @@ pub(super) enum Likeness {
 
 impl Likeness {
     pub(super) fn of(similarity: Option<f64>, distance: Option<u32>) -> Result<Self> {
-        let similarity = similarity.map(Self::Similarity);
-        let likeness = similarity.or(distance.map(Self::Distance));
+        let likeness = similarity
+            .map(Self::Similarity)
+            .or(distance.map(Self::Distance));
         Ok(likeness.ok_or_else(|| bug("two documents that were not compared"))?)
     }
 
@@ -56,13 +57,20 @@ pub(super) fn least_alike_first(a: Likeness, b: Likeness) -> Ordering {
     b.unlikeness().total_cmp(&a.unlikeness())
 }
 
-/// The order of pairs in which those least alike come first.
-pub(super) fn least_alike(
-    a: &(Likeness, DocumentId, DocumentId),
-    b: &(Likeness, DocumentId, DocumentId),
-) -> Ordering {
-    let order = least_alike_first(a.0, b.0);
-    order.then_with(|| (a.1, a.2).cmp(&(b.1, b.2)))
+/// Two documents, and how alike they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AlikePair {
+    pub(super) likeness: Likeness,
+    pub(super) a: DocumentId,
+    pub(super) b: DocumentId,
+}
+
+impl AlikePair {
+    /// The order in which those least alike come first.
+    fn least_alike_first(&self, other: &Self) -> Ordering {
+        let order = least_alike_first(self.likeness, other.likeness);
+        order.then_with(|| (self.a, self.b).cmp(&(other.a, other.b)))
+    }
 }
 
 /// A cluster that is shown.
@@ -70,9 +78,8 @@ pub(super) fn least_alike(
 pub(super) struct ShownCluster {
     pub(super) documents: usize,
     first: DocumentId,
-    /// The least likeness of two of the members that were compared, and these two.
-    pub(super) likeness: Likeness,
-    pub(super) least_alike: (DocumentId, DocumentId),
+    /// Of the members that were compared.
+    pub(super) least_alike: AlikePair,
     /// Members that were compared with each other.
     pub(super) compared: usize,
 }
@@ -126,12 +133,8 @@ impl ClusterFigures {
         }
         if documents > 2 && !is_out_of_reach {
             self.chains.push(shown);
-            let order = |cluster: &ShownCluster| {
-                let (a, b) = cluster.least_alike;
-                (cluster.likeness, a, b)
-            };
             self.chains
-                .sort_by(|a, b| least_alike(&order(a), &order(b)));
+                .sort_by(|a, b| a.least_alike.least_alike_first(&b.least_alike));
             self.chains.truncate(SHOWN);
         }
         Ok(())
@@ -148,19 +151,16 @@ impl ClusterFigures {
         let mut found = Vec::new();
         for (number, &a) in compared.iter().enumerate() {
             for &b in compared.iter().skip(number + 1) {
-                found.push((likeness(a, b)?, a, b));
+                let likeness = likeness(a, b)?;
+                found.push(AlikePair { likeness, a, b });
                 self.comparisons += 1;
             }
         }
-        let least = found.into_iter().min_by(least_alike);
-        let (likeness, a, b) = least.ok_or_else(|| bug("a cluster of one document"))?;
+        let least = found.into_iter().min_by(AlikePair::least_alike_first);
         Ok(ShownCluster {
             documents: cluster.len(),
-            first: *cluster
-                .first()
-                .ok_or_else(|| bug("a cluster without members"))?,
-            likeness,
-            least_alike: (a, b),
+            first: *at(cluster, 0)?,
+            least_alike: least.ok_or_else(|| bug("a cluster of one document"))?,
             compared: compared.len(),
         })
     }
@@ -198,8 +198,8 @@ mod tests {
         assert_eq!(sizes, [1_000, 9, 8, 7, 6]);
         let chain = &figures.chains[0];
         assert_eq!((chain.documents, chain.compared), (1_000, 24));
-        assert_eq!(chain.least_alike.0, DocumentId::new(5_000));
-        assert!(chain.likeness.unlikeness() > 0.99);
+        assert_eq!(chain.least_alike.a, DocumentId::new(5_000));
+        assert!(chain.least_alike.likeness.unlikeness() > 0.99);
         let pair = figures.shown().find(|shown| shown.documents == 2);
         assert!(pair.is_none(), "pairs are no chains");
     }

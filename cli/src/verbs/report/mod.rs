@@ -18,13 +18,13 @@ use self::groups::{ClusterFigures, Likeness};
 use self::page::{DroppedDocuments, DroppedSample, ReportPage, SamplePair};
 use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{JoinLimits, JoinOptions, PolicyName, ReadOptions, SurvivorOptions};
+use crate::options::{JoinLimits, JoinOptions, KeepRule, PolicyName, ReadOptions, SurvivorOptions};
 use crate::output::{Destination, Evidence, ExplainedPair, SurvivorPlace, escape};
 use crate::session::{
     Context, DocumentTally, JoinProduct, JoinProgress, Subject, announce_join, limited,
     must_be_rereadable, read_texts_of, resolve_corpus,
 };
-use crate::verbs::dedup::{DedupBasis, DedupChoices, DroppedDocument, decide};
+use crate::verbs::dedup::{DedupBasis, DedupChoices, DroppedRecord, decide};
 use resemblance_corpus::{ContentRule, only_store};
 
 /// Texts that are longer are not shown.
@@ -96,13 +96,15 @@ impl ReportArguments {
             budget,
             ..
         } = &self.survivors;
-        let keep = keep.to_string();
-        let keep = (keep != "first").then(|| format!(" --keep {keep}"));
+        let keep = match keep {
+            KeepRule::First => None,
+            rule => Some(format!(" --keep {rule}")),
+        };
         let against = against
             .as_ref()
             .map(|path| format!(" --against {}", path.display()));
-        let budget = budget.map(|budget| format!(" --budget {budget}"));
-        let others = [keep, against, budget].into_iter().flatten();
+        let limit = budget.map(|budget| format!(" --budget {budget}"));
+        let others = [keep, against, limit].into_iter().flatten();
         format!("--policy {policy}{}", others.collect::<String>())
     }
 }
@@ -149,9 +151,14 @@ struct ReportSubject {
 fn find(context: &Context, arguments: &ReportArguments) -> Result<Found> {
     let choices = arguments.choices();
     let basis = choices.basis(context)?;
-    let compared = (&basis.schema, basis.is_exact);
-    let reading = (&arguments.join.corpus, &ReadOptions::default());
-    let (collected, features) = Subject::collect(context, &arguments.inputs, reading, compared)?;
+    let (collected, features) = Subject::collect(
+        context,
+        &arguments.inputs,
+        &arguments.join.corpus,
+        &ReadOptions::default(),
+        &basis.schema,
+        basis.is_exact,
+    )?;
     let subject = ReportSubject {
         collected,
         bounds: choices.join_bounds(),
@@ -185,8 +192,7 @@ fn find_pairs(
     let mut bands = PairBands::new(subject.collected.schema(), arguments.samples);
     let features = subject.features.clone();
     context.interrupt.while_working(&mut progress, move || {
-        let join = join.verify_exact(features);
-        let mut pairs = join.run()?;
+        let mut pairs = join.verify_exact(features).run()?;
         while let Some(pair) = pairs.next() {
             let pair = pair?;
             joining.add_pair(pairs.lanes_read());
@@ -208,9 +214,8 @@ fn find_clusters(
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let (features, collected) = (subject.features.clone(), subject.collected.clone());
     context.interrupt.while_working(&mut progress, move || {
-        let join = join.verify_exact(features.clone());
         let mut figures = ClusterFigures::default();
-        for cluster in join.run()? {
+        for cluster in join.verify_exact(features.clone()).run()? {
             let likeness = |a, b| likeness(&collected, features.as_deref(), a, b);
             figures.add(&cluster, likeness)?;
         }
@@ -252,7 +257,7 @@ fn find_dropped(
     let mut corpus = resolve_corpus(context, choices.inputs, choices.options, content)?;
     choices.survivors.keep.apply(&mut corpus);
     let (mut in_store, mut least_alike) = (0, Vec::new());
-    let mut on_drop = |dropped: DroppedDocument<'_>| {
+    let mut on_drop = |dropped: DroppedRecord<'_>| {
         // Texts lose no parts here.
         let survivor = dropped
             .survivor
@@ -309,7 +314,7 @@ impl Found {
         }
         let mut chains = Vec::new();
         for cluster in self.clusters.shown() {
-            let pair = self.sample_pair(&texts, cluster.least_alike.0, cluster.least_alike.1)?;
+            let pair = self.sample_pair(&texts, cluster.least_alike.a, cluster.least_alike.b)?;
             chains.push((cluster, pair));
         }
         Ok(ReportPage {
@@ -350,14 +355,15 @@ impl Found {
             .flat_map(|band| &band.samples)
             .map(|sample| (sample.a, sample.b));
         let chains = self.clusters.shown();
-        let pairs = samples.chain(chains.map(|cluster| cluster.least_alike));
+        let pairs =
+            samples.chain(chains.map(|cluster| (cluster.least_alike.a, cluster.least_alike.b)));
         let mut wanted = BTreeSet::new();
         for (a, b) in pairs {
             wanted.extend([self.key(a)?, self.key(b)?]);
         }
         let (inputs, options) = (&arguments.inputs, &arguments.join.corpus);
-        let inputs = (&inputs[..], self.collected.schema());
-        read_texts_of(context, inputs, options, wanted, MAX_TEXT_BYTES)
+        let schema = self.collected.schema();
+        read_texts_of(context, inputs, options, schema, wanted, MAX_TEXT_BYTES)
     }
 
     /// Two documents, explained if their texts are at hand.

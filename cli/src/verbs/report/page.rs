@@ -274,7 +274,7 @@ impl ReportPage<'_> {
             let _ = writeln!(
                 out,
                 "<h3>{kind}: {} documents; the least alike of {} that were compared have the {what} {}</h3>",
-                cluster.documents, cluster.compared, cluster.likeness
+                cluster.documents, cluster.compared, cluster.least_alike.likeness
             );
             out.push_str(&pair.html());
         }
