@@ -167,7 +167,11 @@ impl SourceTree {
                     let mut found = Vec::new();
                     super::source_tree::leaves(&item.tree, &mut Vec::new(), &mut found);
                     // What other crates define they show themselves.
-                    let own = |path: &[String]| !path[0].starts_with("resemblance_");
+                    let own = |path: &[String]| {
+                        let child = [file.module.clone(), vec![path[0].clone()]].concat();
+                        ["crate", "self", "super"].contains(&&*path[0])
+                            || self.files.contains_key(&child)
+                    };
                     for (name, path) in found.into_iter().filter(|(_, path)| own(path)) {
                         let (path, defined) = self
                             .resolve(file, &path, 0)

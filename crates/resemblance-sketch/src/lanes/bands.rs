@@ -23,6 +23,7 @@ use crate::error::{Result, SketchError};
 /// assert!(banding.probability(0.4) < 0.03);
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
+#[doc(alias("lsh"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "(u16, u16)", into = "(u16, u16)")]
 pub struct Banding {

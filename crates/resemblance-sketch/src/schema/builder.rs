@@ -24,6 +24,7 @@ const CODE_BITS: std::ops::RangeInclusive<u8> = 32..=64;
 /// assert!(minhash.recall_at_threshold() >= 0.95);
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
+#[doc(alias("jaccard", "lsh"))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MinHash {
     kind: MinHashKind,
@@ -310,6 +311,7 @@ impl MinHash {
 /// assert_eq!(schema.simhash().unwrap().max_distance(), 3);
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
+#[doc(alias("hamming", "lsh"))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimHash {
     bits: u16,

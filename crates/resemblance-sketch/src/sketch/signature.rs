@@ -1,6 +1,7 @@
 //! Signatures.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use xxhash_rust::xxh3::xxh3_128;
@@ -35,7 +36,8 @@ use crate::fingerprint::Fingerprint;
 /// assert_eq!(a.hamming(&b)?, 2);
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[doc(alias("sketch"))]
+#[derive(Clone)]
 pub struct Signature {
     values: Option<MinHashValues>,
     simhash: Option<Fingerprint>,
@@ -44,6 +46,25 @@ pub struct Signature {
     kept: Option<KeptHashes>,
     /// The recipe that made it; `None` for ready-made parts.
     recipe: Option<RecipeMark>,
+}
+
+/// The kind and the number of the values, the first of them, and the fingerprint.
+impl fmt::Debug for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Signature");
+        if let Some(values) = &self.values {
+            let (kind, first) = values.first_values();
+            let text = format_args!("{} {kind}, {first:x?}…", values.count());
+            shown.field("values", &text);
+        }
+        if let Some(fingerprint) = &self.simhash {
+            shown.field("fingerprint", &format_args!("{fingerprint}"));
+        }
+        if let Some(kept) = &self.kept {
+            shown.field("kept_hashes", &kept.hashes.len());
+        }
+        shown.field("is_empty", &self.is_empty).finish()
+    }
 }
 
 /// Signatures are equal if their values, kept hashes and kept positions are: one that a sketcher made equals the same one

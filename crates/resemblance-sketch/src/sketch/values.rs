@@ -222,6 +222,26 @@ fn bottom_k_agreement((shared, all): (usize, usize)) -> usize {
 }
 
 impl MinHashValues {
+    /// What the values are, and the first three.
+    pub(super) fn first_values(&self) -> (&'static str, Vec<u64>) {
+        let first = |values: &[u32]| {
+            values
+                .iter()
+                .take(3)
+                .map(|value| u64::from(*value))
+                .collect()
+        };
+        match self {
+            Self::Minima(values) => ("minima", first(values)),
+            Self::Samples(values) => ("samples", first(values)),
+            Self::Cut { values, .. } => ("cut values", first(values)),
+            Self::Smallest { hashes, .. } => {
+                let first = hashes.iter().take(3).copied();
+                ("smallest hashes", first.collect())
+            }
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => {

@@ -104,6 +104,7 @@ pub enum ShingleUnit {
 /// assert_eq!((text.stop_words_language(), text.stem_language()), (Some(Language::French), None));
 /// assert!(!text.is_case_kept() && !text.is_without_spaces() && !text.is_unordered());
 /// ```
+#[doc(alias("shingle", "n-gram"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Text {
     pub(super) unit: ShingleUnit,

@@ -44,7 +44,11 @@ impl Kernel {
     }
 
     /// All kernels that this processor can run, each with its name; the portable one first.
-    #[allow(dead_code, reason = "for tests and measurements")]
+    #[allow(
+        dead_code,
+        unused_mut,
+        reason = "for tests and measurements, where there is more than one"
+    )]
     pub(crate) fn available() -> Vec<(&'static str, Self)> {
         let mut kernels = vec![("portable", Self(Instructions::Portable))];
         #[cfg(target_arch = "x86_64")]

@@ -6,6 +6,10 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code, reason = "only kernels of vector instructions add up")
+)]
 mod batch;
 mod families;
 mod kernel;

@@ -1,5 +1,7 @@
 //! The functions in rows of lanes, as kernels evaluate them.
 
+use super::pair_multiply::RowTerm;
+
 /// Functions that are evaluated together: one vector register of 512 bits, or several smaller ones.
 /// Frozen: in the default family functions share a multiplier if their numbers differ by a multiple of it.
 pub(super) const LANES: usize = 16;
@@ -9,6 +11,92 @@ pub(super) fn build_rows<T>(rows: usize, function: impl Fn(u64) -> T) -> Vec<[T;
     let row = |row: usize| std::array::from_fn(|lane| function((row * LANES + lane) as u64));
     (0..rows).map(row).collect()
 }
+
+/// The functions of the default family that a kernel has not evaluated yet, and their minima.
+#[allow(
+    dead_code,
+    reason = "only kernels of vector instructions evaluate them in blocks"
+)]
+pub(super) struct RestOfRows<'a> {
+    pub(super) rows: &'a [RowTerm],
+    pub(super) minima: &'a mut [[u32; LANES]],
+}
+
+/// Defines `update_features`, which mixes the hashes of a batch with a key and lowers the minima to the values of its
+/// features, compiled for `$features`. It evaluates blocks of `$rows` rows, the greatest first.
+///
+/// Where it is called, `load` and `store` move a row between memory and a `$row` of registers, `multiply` makes the
+/// products of the columns and a number, and `lower` lowers minima to the products plus a sum.
+#[allow(
+    unused_macros,
+    reason = "only kernels of vector instructions are defined by it"
+)]
+macro_rules! vector_kernel {
+    ($features:literal, $row:ty, $($rows:literal),+) => {
+        #[target_feature(enable = $features)]
+        fn update_features(
+            family: &FunctionFamily,
+            key: u64,
+            minima: &mut [[u32; LANES]],
+            batch: &mut FeatureBatch,
+        ) {
+            batch.mix(key);
+            match family {
+                FunctionFamily::PairMultiply(functions) => {
+                    let columns = load(&functions.columns);
+                    let rows = functions.rows.as_slice();
+                    let mut rest = RestOfRows { rows, minima };
+                    $(blocks::<$rows>(columns, &mut rest, batch);)+
+                }
+                other => other.update(minima, batch.features()),
+            }
+        }
+
+        /// Updates the minima of as many whole blocks of `ROWS` rows as there are, and leaves the other rows.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn blocks<const ROWS: usize>(
+            columns: $row,
+            rest: &mut RestOfRows<'_>,
+            batch: &mut FeatureBatch,
+        ) {
+            let (rows, other_rows) = rest.rows.as_chunks::<ROWS>();
+            let (minima, other_minima) =
+                std::mem::take(&mut rest.minima).as_chunks_mut::<ROWS>();
+            for (rows, minima) in rows.iter().zip(minima) {
+                block(columns, rows, minima, batch);
+            }
+            (rest.rows, rest.minima) = (other_rows, other_minima);
+        }
+
+        /// Updates the minima of `ROWS` rows, which stay in registers from the first feature to the last.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn block<const ROWS: usize>(
+            columns: $row,
+            rows: &[RowTerm; ROWS],
+            minima: &mut [[u32; LANES]; ROWS],
+            batch: &mut FeatureBatch,
+        ) {
+            batch.add_up(rows);
+            let mut least = minima.each_ref().map(|lanes| load(lanes));
+            for (position, mixed) in batch.numbered_features() {
+                let products = multiply(columns, mixed as u32);
+                for (least, sums) in least.iter_mut().zip(batch.sums()) {
+                    *least = lower(*least, products, sum_at(sums, position));
+                }
+            }
+            for (minima, least) in minima.iter_mut().zip(least) {
+                store(minima, least);
+            }
+        }
+    };
+}
+#[allow(
+    unused_imports,
+    reason = "only kernels of vector instructions are defined by it"
+)]
+pub(super) use vector_kernel;
 
 /// The high 32 bits of a number.
 pub(super) fn high(number: u64) -> u32 {
