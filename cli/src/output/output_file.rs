@@ -1,5 +1,6 @@
 //! A file of records of a corpus: as they stand in the input, below the names of columns if there are any.
 
+#[cfg(feature = "tables")]
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,12 +25,14 @@ pub(super) struct OutputFile {
     table: Option<TableWriter<Destination>>,
     has_header: bool,
     /// In messages.
+    #[cfg(feature = "tables")]
     path: PathBuf,
 }
 
 impl OutputFile {
     pub(super) fn new(destination: Destination) -> Self {
         Self {
+            #[cfg(feature = "tables")]
             path: destination.path.clone(),
             lines: Some(destination),
             #[cfg(feature = "tables")]

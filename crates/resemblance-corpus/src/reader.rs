@@ -11,6 +11,7 @@ use super::input::Compression;
 use super::line_source;
 use super::reading::{Opening, Source, SourceReading};
 use super::record::{CorpusRecord, ReadTotals, SourceTotals};
+#[cfg(any(feature = "sqlite", feature = "tables"))]
 use super::settings::SourceKind;
 use super::source::CorpusSource;
 
