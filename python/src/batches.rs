@@ -41,7 +41,7 @@ const PART_DOCUMENTS: usize = 64;
 /// Documents, given batch by batch, and the threads that work on one.
 pub(crate) struct Batches<'py> {
     source: Source<'py>,
-    threads: usize,
+    pub(crate) threads: usize,
     batch_documents: usize,
     batch_bytes: usize,
     /// The batch that was gathered while others were worked on.
@@ -158,10 +158,6 @@ impl<'py> Batches<'py> {
             batch_bytes: self.batch_bytes.saturating_mul(self.threads),
             ..self
         }
-    }
-
-    pub(crate) fn threads(&self) -> usize {
-        self.threads
     }
 
     /// Returns the next documents, `None` after the last.

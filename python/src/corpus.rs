@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 use resemblance::dedup::{DedupPolicy, Preference};
 use resemblance::eval::{Evaluation, Sampler};
 use resemblance::tune::{BAND_POSTING_BYTES, TABLE_POSTING_BYTES, document_bytes};
@@ -265,10 +265,10 @@ impl Deduplicator {
         keys: Option<&Bound<'py, PyAny>>,
         stamps: Option<&Bound<'py, PyAny>>,
         threads: Option<usize>,
-    ) -> PyResult<Bound<'py, PyList>> {
+    ) -> PyResult<Vec<Option<Match>>> {
         let many = Many::new(documents, keys, None, stamps, threads)?;
         self.home.check(py)?;
-        let mut answers: Vec<Option<Match>> = Vec::new();
+        let mut answers = Vec::new();
         many.for_each_text(py, self.schema.get(), self.is_exact, |documents| {
             let mut guard = lock(&self.open);
             let open = guard.as_mut().ok_or_else(|| closed("the deduplicator"))?;
@@ -278,7 +278,7 @@ impl Deduplicator {
             answers.extend(decided.iter().map(|it| it.found().map(Match::from)));
             Ok(())
         })?;
-        PyList::new(py, answers)
+        Ok(answers)
     }
 
     /// The number of documents that were compared with a part of their candidates only, because of a budget.
@@ -433,8 +433,8 @@ impl TemporaryCorpus {
         let preference = preference(py, keep)?;
         in_background(py, progress, move |told| {
             let join = given!(snapshot.clusters(), threads, max_bucket);
-            let join = join.on_progress(told.callback());
-            let found = join.duplicates(policy, &preference, features)?;
+            let reporting = join.on_progress(told.callback());
+            let found = reporting.duplicates(policy, &preference, features)?;
             let duplicates = found.map(|duplicate| {
                 if told.stop.is_set() {
                     return Err(Error::Stopped {

@@ -8,7 +8,8 @@ use arrow_array::builder::{BinaryBuilder, BooleanBuilder, Int64Builder, ListBuil
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{
-    Array, ArrowPrimitiveType, BooleanArray, Float64Array, Int32Array, Int64Array, StringArray,
+    Array, ArrowPrimitiveType, BooleanArray, Float64Array, Int32Array, Int64Array, PrimitiveArray,
+    StringArray,
 };
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
@@ -240,19 +241,27 @@ fn score_columns(scores: &[PairScore]) -> Vec<PyArray> {
     ]
 }
 
+/// A column of numbers.
+fn column<'a, T: ArrowPrimitiveType>(
+    py: Python<'_>,
+    name: &'static str,
+    array: &'a PyArray,
+) -> PyResult<&'a PrimitiveArray<T>> {
+    array.array().as_primitive_opt::<T>().ok_or_else(|| {
+        let expected = format!("{} numbers", T::DATA_TYPE);
+        invalid(py, name, array.array().data_type(), expected)
+    })
+}
+
 /// The numbers of a column without nulls.
 fn numbers<T: ArrowPrimitiveType>(
     py: Python<'_>,
     name: &'static str,
     array: &PyArray,
 ) -> PyResult<Vec<T::Native>> {
-    match array.array().as_primitive_opt::<T>() {
-        Some(numbers) if numbers.null_count() == 0 => Ok(numbers.values().to_vec()),
-        _ => {
-            let found = array.array().data_type().to_string();
-            let expected = format!("{} numbers without nulls", T::DATA_TYPE);
-            Err(invalid(py, name, found, expected))
-        }
+    match column::<T>(py, name, array)? {
+        numbers if numbers.null_count() == 0 => Ok(numbers.values().to_vec()),
+        _ => Err(invalid(py, name, "nulls", "numbers without nulls")),
     }
 }
 
@@ -263,10 +272,8 @@ fn longs(py: Python<'_>, name: &'static str, array: &PyArray) -> PyResult<Vec<i6
 fn booleans(py: Python<'_>, name: &'static str, array: &PyArray) -> PyResult<Vec<bool>> {
     let values = array.array().as_boolean_opt();
     let values: Option<Vec<bool>> = values.and_then(|values| values.iter().collect());
-    values.ok_or_else(|| {
-        let found = array.array().data_type().to_string();
-        invalid(py, name, found, "booleans without nulls")
-    })
+    let found = array.array().data_type();
+    values.ok_or_else(|| invalid(py, name, found, "booleans without nulls"))
 }
 
 fn pair_rows(
@@ -551,25 +558,25 @@ pub(crate) fn table_lines(
     distance: Option<PyArray>,
 ) -> PyResult<PyArray> {
     let (a, b) = (binaries(py, "a", a.array())?, binaries(py, "b", b.array())?);
-    let wrong = |name| invalid(py, name, "another type", "doubles, or numbers of 32 bits");
-    let doubles = |column: &PyArray| column.array().as_primitive_opt::<Float64Type>().cloned();
-    let ints = |column: &PyArray| column.array().as_primitive_opt::<Int32Type>().cloned();
-    let column = |it| doubles(it).ok_or_else(|| wrong("similarity"));
-    let similarity = similarity.as_ref().map(column).transpose()?;
-    let column = |it| ints(it).ok_or_else(|| wrong("distance"));
-    let distance = distance.as_ref().map(column).transpose()?;
+    let similarities = similarity
+        .as_ref()
+        .map(|it| column::<Float64Type>(py, "similarity", it));
+    let distances = distance
+        .as_ref()
+        .map(|it| column::<Int32Type>(py, "distance", it));
+    let (similarities, distances) = (similarities.transpose()?, distances.transpose()?);
     let lines = a.iter().zip(&b).enumerate().map(|(row, (a, b))| {
         let mut line = format!("{}\t{}", key_text(a), key_text(b));
-        if let Some(column) = &similarity {
+        if let Some(column) = similarities {
             line.push('\t');
             if column.is_valid(row) {
-                line.push_str(&format!("{:.6}", column.value(row)));
+                line += &format!("{:.6}", column.value(row));
             }
         }
-        if let Some(column) = &distance {
+        if let Some(column) = distances {
             line.push('\t');
             if column.is_valid(row) {
-                line.push_str(&column.value(row).to_string());
+                line += &column.value(row).to_string();
             }
         }
         Some(line)

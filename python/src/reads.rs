@@ -19,34 +19,10 @@ use crate::maintain::{check_report, stats_object};
 use crate::progress::Callback;
 use crate::python::{Report, given, object};
 use crate::schema::Schema;
-use crate::waiting::{Home, closed, in_background, lock, released};
+use crate::waiting::{Handle, Home, in_background, lock, released};
 
 /// Documents that are read at once for an iteration.
 const RECORDS_TOGETHER: usize = 256;
-
-/// An open store, until it is closed.
-pub(crate) struct Handle {
-    pub(crate) store: Mutex<Option<resemblance::Store>>,
-    pub(crate) home: Home,
-}
-
-impl Handle {
-    pub(crate) fn get(&self, py: Python<'_>) -> PyResult<resemblance::Store> {
-        self.home.check(py)?;
-        let store = py.detach(|| lock(&self.store).clone());
-        store.ok_or_else(|| closed("the store")).or_raise(py)
-    }
-}
-
-impl Drop for Handle {
-    /// The last handle waits for queued changes, and these may wait for the interpreter: a ticket calls
-    /// a callable of Python's.
-    fn drop(&mut self) {
-        let store = lock(&self.store).take();
-        // While the interpreter ends there is nobody to wait for.
-        let _ = Python::try_attach(|py| py.detach(|| drop(store)));
-    }
-}
 
 /// Where a question is answered.
 pub(crate) enum Source {
@@ -220,7 +196,7 @@ impl Reads {
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
         // A sweep through the buckets costs each thread about the same for few and for many.
         let mut batches = Batches::new(documents, threads)?.by_threads();
-        let (threads, mut all) = (batches.threads(), Vec::new());
+        let (threads, mut all) = (batches.threads, Vec::new());
         while let Some(batch) = batches.next()? {
             let signatures = batches.sketch(py, &self.schema.get().parts.sketcher, &batch)?;
             let answers = released(py, || {

@@ -39,11 +39,6 @@ impl Schema {
         });
         Ok(Self { parts })
     }
-
-    fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.parts.schema.to_bytes().or_raise(py)?;
-        Ok(PyBytes::new(py, &bytes))
-    }
 }
 
 /// The fields of `resemblance.Text`.
@@ -490,7 +485,8 @@ impl Schema {
 
     /// Returns the schema as bytes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.bytes(py)
+        let bytes = self.parts.schema.to_bytes().or_raise(py)?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// Reads a schema that `to_bytes` wrote.
@@ -503,7 +499,7 @@ impl Schema {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let py = slf.py();
         let read = slf.get_type().getattr("from_bytes")?;
-        (read, (slf.get().bytes(py)?,)).into_pyobject(py)
+        (read, (slf.get().to_bytes(py)?,)).into_pyobject(py)
     }
 
     fn __eq__(&self, other: &Self) -> bool {

@@ -87,7 +87,7 @@ macro_rules! passage_questions {
                 threads: Option<usize>,
             ) -> PyResult<Vec<Bound<'py, PyAny>>> {
                 let mut batches = Batches::new(documents, threads)?.by_threads();
-                let (threads, mut all) = (batches.threads(), Vec::new());
+                let (threads, mut all) = (batches.threads, Vec::new());
                 while let Some(batch) = batches.next()? {
                     let sketcher = &self.schema.get().parts.sketcher;
                     let signatures = batches.sketch(py, sketcher, &batch)?;
@@ -143,12 +143,23 @@ impl Snapshot {
             let signatures = batches.sketch(py, &parts.sketcher, &batch)?;
             let texts: Vec<_> = batch.texts(py)?.into_iter().zip(signatures).collect();
             // Fewer are not worth a thread.
-            let threads = batches.threads().min(texts.len() / 256 + 1);
+            let threads = batches.threads.min(texts.len() / 256 + 1);
             let find = |texts: &[(&str, resemblance::Signature)]| {
                 passages_of(&self.snapshot, &cut, texts, max_document_frequency)
             };
             for passages in released(py, || in_shares(&texts, threads, find))? {
-                let made = passages.iter().map(|passage| passage.object(py));
+                let made = passages.iter().map(|it| {
+                    object!(
+                        py,
+                        reports.FrequentPassage,
+                        it {
+                            start,
+                            end,
+                            shingles,
+                            documents
+                        }
+                    )
+                });
                 all.push(made.collect::<PyResult<Vec<_>>>()?);
             }
             py.check_signals()?;
@@ -180,21 +191,6 @@ struct CountedPassage {
     end: usize,
     shingles: u64,
     documents: u64,
-}
-
-impl CountedPassage {
-    fn object<'py>(&self, py: Python<'py>) -> Report<'py> {
-        object!(
-            py,
-            reports.FrequentPassage,
-            self {
-                start,
-                end,
-                shingles,
-                documents
-            }
-        )
-    }
 }
 
 fn passages_of(

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyType};
+use pyo3::types::PyType;
 use resemblance::{DocumentId, EvictPolicy, ExistingKeys, StoreOptions, StoredDocument};
 
 use crate::answers::{Novelty, Upserted};
@@ -16,12 +16,12 @@ use crate::errors::{invalid, invalid_parameter};
 use crate::keys::{Key, optional_key};
 use crate::progress::Callback;
 use crate::python::{Report, choice, class, given, object};
-use crate::reads::{Handle, Reads, Source};
+use crate::reads::{Reads, Source};
 use crate::schema::Schema;
 use crate::snapshot::Snapshot;
 use crate::tickets::Ticket;
 use crate::transaction::{Many, ManyAnswers, NO_PAYLOAD, Transaction, writes};
-use crate::waiting::{Home, WriterGate, in_background, lock, released, settle};
+use crate::waiting::{Handle, Home, WriterGate, in_background, lock, released, settle};
 
 const EXISTING_KEYS: [(&str, ExistingKeys); 4] = [
     ("refuse", ExistingKeys::Refuse),
@@ -204,7 +204,7 @@ impl Store {
         if_new: bool,
         threads: Option<usize>,
         commit_every: Option<NonZeroUsize>,
-    ) -> PyResult<Bound<'py, PyList>> {
+    ) -> PyResult<ManyAnswers> {
         let many = Many::new(documents, keys, payloads, stamps, threads)?;
         let store = self.handle.get(py)?;
         let mut answers = ManyAnswers::new(if_new);
@@ -232,7 +232,7 @@ impl Store {
         if let Some(last) = transaction {
             released(py, || last.commit())?;
         }
-        answers.into_list(py)
+        Ok(answers)
     }
 
     /// Begins a write transaction, after waiting for the one that another thread has open.

@@ -3,7 +3,6 @@
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 use resemblance::verification::SketchedText;
 use resemblance::{Document, DocumentId, Error, Signature, WriteTransaction};
 
@@ -145,6 +144,7 @@ impl BatchFields {
 }
 
 /// The answers for many documents: novelties, or ids.
+#[derive(IntoPyObject)]
 pub(crate) enum ManyAnswers {
     Novelties(Vec<Novelty>),
     Ids(Vec<u64>),
@@ -181,13 +181,6 @@ impl ManyAnswers {
         match self {
             Self::Novelties(all) => all.len(),
             Self::Ids(all) => all.len(),
-        }
-    }
-
-    pub(crate) fn into_list(self, py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-        match self {
-            Self::Ids(all) => PyList::new(py, all),
-            Self::Novelties(all) => PyList::new(py, all),
         }
     }
 }
@@ -316,7 +309,7 @@ impl Transaction {
         stamps: Option<&Bound<'py, PyAny>>,
         if_new: bool,
         threads: Option<usize>,
-    ) -> PyResult<Bound<'py, PyList>> {
+    ) -> PyResult<ManyAnswers> {
         let many = Many::new(documents, keys, payloads, stamps, threads)?;
         self.home.check(py)?;
         let mut answers = ManyAnswers::new(if_new);
@@ -325,7 +318,7 @@ impl Transaction {
             let open = guard.as_mut().ok_or_else(|| closed("the transaction"))?;
             answers.insert(&mut open.transaction, documents)
         })?;
-        answers.into_list(py)
+        Ok(answers)
     }
 
     /// Returns the document with a key, or `None`.

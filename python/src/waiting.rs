@@ -56,6 +56,30 @@ impl Home {
     }
 }
 
+/// An open store, until it is closed.
+pub(crate) struct Handle {
+    pub(crate) store: Mutex<Option<resemblance::Store>>,
+    pub(crate) home: Home,
+}
+
+impl Handle {
+    pub(crate) fn get(&self, py: Python<'_>) -> PyResult<resemblance::Store> {
+        self.home.check(py)?;
+        let store = py.detach(|| lock(&self.store).clone());
+        store.ok_or_else(|| closed("the store")).or_raise(py)
+    }
+}
+
+impl Drop for Handle {
+    /// The last handle waits for queued changes, and these may wait for the interpreter: a ticket calls
+    /// a callable of Python's.
+    fn drop(&mut self) {
+        let store = lock(&self.store).take();
+        // While the interpreter ends there is nobody to wait for.
+        let _ = Python::try_attach(|py| py.detach(|| drop(store)));
+    }
+}
+
 /// Told to a thread that its caller is gone.
 #[derive(Clone, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
