@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::group_commit::commit_queue::{Follower, GroupLimits, HandedOver, Joined};
 use crate::group_commit::reply::{Reply, ReplySlot};
 use crate::group_commit::write_request::{
-    SignedDocument, WriteQueue, WriteReply, WriteRequest, commit_together,
+    NewDocument, WriteQueue, WriteReply, WriteRequest, commit_together,
 };
 use crate::invariant::{OrBug, bug, invariant};
 use crate::read::{SnapshotState, SnapshotView};
@@ -296,7 +296,7 @@ impl GroupCommit {
     }
 
     /// Runs the duplicate check of a request in a snapshot, while others write.
-    fn check_early(self: &Arc<Self>, new: &SignedDocument<'_>) -> Result<EarlyCheck> {
+    fn check_early(self: &Arc<Self>, new: &NewDocument<'_>) -> Result<EarlyCheck> {
         // A request that this thread has submitted comes before this one, and the snapshot may be older
         // than its commit: then only the queue knows the answer. The queue is asked before the snapshot is
         // taken, for in between the request may be committed and get its reply.

@@ -21,10 +21,10 @@ pub(super) type WriteQueue = CommitQueue<WriteRequest<'static>, Result<WriteRepl
 /// A change to be made. It borrows its document or key from a caller who waits, or owns it.
 #[derive(Clone, Debug)]
 pub(crate) enum WriteRequest<'a> {
-    Insert(SignedDocument<'a>),
-    Upsert(SignedDocument<'a>),
+    Insert(NewDocument<'a>),
+    Upsert(NewDocument<'a>),
     InsertIfNew {
-        new: SignedDocument<'a>,
+        new: NewDocument<'a>,
         /// The id below which neither the document's key nor a near-duplicate was found.
         searched_below: Option<u64>,
     },
@@ -36,12 +36,12 @@ pub(crate) enum WriteRequest<'a> {
 
 /// A document to be stored.
 #[derive(Clone, Debug)]
-pub(crate) struct SignedDocument<'a> {
+pub(crate) struct NewDocument<'a> {
     pub(super) document: Document<'a>,
     pub(super) signature: Cow<'a, Signature>,
 }
 
-impl<'a> SignedDocument<'a> {
+impl<'a> NewDocument<'a> {
     fn new(document: Document<'a>, signature: &'a Signature) -> Self {
         Self {
             document,
@@ -49,8 +49,8 @@ impl<'a> SignedDocument<'a> {
         }
     }
 
-    fn into_owned(self) -> SignedDocument<'static> {
-        SignedDocument {
+    fn into_owned(self) -> NewDocument<'static> {
+        NewDocument {
             document: Document {
                 key: self.document.key.map(|key| Cow::Owned(key.into_owned())),
                 stamp: self.document.stamp,
@@ -121,16 +121,16 @@ impl WriteReply {
 
 impl<'a> WriteRequest<'a> {
     pub(crate) fn insert(document: Document<'a>, signature: &'a Signature) -> Self {
-        Self::Insert(SignedDocument::new(document, signature))
+        Self::Insert(NewDocument::new(document, signature))
     }
 
     pub(crate) fn upsert(document: Document<'a>, signature: &'a Signature) -> Self {
-        Self::Upsert(SignedDocument::new(document, signature))
+        Self::Upsert(NewDocument::new(document, signature))
     }
 
     pub(crate) fn insert_if_new(document: Document<'a>, signature: &'a Signature) -> Self {
         Self::InsertIfNew {
-            new: SignedDocument::new(document, signature),
+            new: NewDocument::new(document, signature),
             searched_below: None,
         }
     }
@@ -157,13 +157,13 @@ impl<'a> WriteRequest<'a> {
     pub(super) fn size_bytes(&self) -> usize {
         let borrowed = match self {
             Self::Remove(key) | Self::Touch(key, _) => key.len(),
-            _ => self.stored().map_or(0, SignedDocument::size_bytes),
+            _ => self.stored().map_or(0, NewDocument::size_bytes),
         };
         size_of::<Self>() + borrowed
     }
 
     /// Returns the document that the request stores, if it stores one.
-    pub(super) fn stored(&self) -> Option<&SignedDocument<'a>> {
+    pub(super) fn stored(&self) -> Option<&NewDocument<'a>> {
         match self {
             Self::Insert(new) | Self::Upsert(new) | Self::InsertIfNew { new, .. } => Some(new),
             Self::Remove(_) | Self::Touch(..) | Self::Flush => None,
@@ -309,7 +309,7 @@ mod tests {
                     .all(|reply| is_its_own(reply.as_ref().unwrap()))
             );
         };
-        let new = SignedDocument::new(Document::without_key(), &signature);
+        let new = NewDocument::new(Document::without_key(), &signature);
         check(&WriteRequest::Insert(new.clone()), |reply| {
             matches!(reply, WriteReply::Inserted(_))
         });

@@ -17,6 +17,19 @@ use crate::write::writer::Writer;
 ///
 /// Without [`if_new`](Self::if_new) it inserts all of them or none, and `run` returns their ids in the same order.
 /// With it, `run` returns a [`Novelty`] for each.
+///
+/// ```
+/// # use resemblance::{Document, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # let mut transaction = store.begin_write()?;
+/// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
+/// let found = transaction.insert_many(&batch).if_new().run()?;
+/// assert!(found[0].is_new() && !found[1].is_new());
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[must_use = "nothing is inserted before it is run"]
 pub struct InsertMany<'a, A> {
     transaction: &'a mut WriteTransaction,
@@ -92,6 +105,19 @@ impl<'a> InsertMany<'a, DocumentId> {
     /// As [`WriteTransaction::insert`], and nothing of the batch is inserted: bad input says its index in the
     /// batch. [`Error::KeyExists`] for the first key that is there or that an earlier document of the batch
     /// has; the id is then the one that this would have got.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # let mut transaction = store.begin_write()?;
+    /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
+    /// let ids = transaction.insert_many(&batch).run()?;
+    /// assert_eq!(ids.len(), 2);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn run(self) -> Result<Vec<DocumentId>> {
         self.transaction.insert_all(self.documents)
     }
@@ -160,6 +186,19 @@ impl<'a> InsertMany<'a, Novelty> {
     /// As [`WriteTransaction::insert_if_new`]; for bad input, which says its index in the batch, nothing of the
     /// batch is inserted. After an error of a closure that verifies, or a value that is not 0 to 1, the
     /// transaction can only be rolled back.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # let mut transaction = store.begin_write()?;
+    /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
+    /// let found = transaction.insert_many(&batch).if_new().run()?;
+    /// assert!(found[0].is_new() && !found[1].is_new());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn run(self) -> Result<Vec<Novelty>> {
         let Some(verify) = &self.verify else {
             return self
@@ -176,6 +215,36 @@ impl<'a> InsertMany<'a, Novelty> {
 }
 
 impl WriteTransaction {
+    /// Inserts many documents, once it is [`run`](InsertMany::run): all of them or none, or, with
+    /// [`if_new`](InsertMany::if_new), each that is new. The keys are looked up together before anything is
+    /// inserted.
+    ///
+    /// ```
+    /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
+    /// assert_eq!(transaction.insert_many(&batch).run()?.len(), 2);
+    ///
+    /// let batch = [(Document::new("c"), &page), (Document::new("b"), &page)];
+    /// assert!(matches!(transaction.insert_many(&batch).run(), Err(Error::KeyExists { .. })));
+    /// assert!(!transaction.contains("c")?);
+    /// let found = transaction.insert_many(&batch).if_new().run()?;
+    /// assert!(found.iter().all(|novelty| !novelty.is_new()));
+    /// transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[doc(alias = "insert_many_if_new")]
+    pub fn insert_many<'a>(
+        &'a mut self,
+        documents: &'a [(Document<'a>, &'a Signature)],
+    ) -> InsertMany<'a, DocumentId> {
+        InsertMany::new(self, documents)
+    }
+
     pub(crate) fn insert_all(
         &mut self,
         documents: &[(Document<'_>, &Signature)],

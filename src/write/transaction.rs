@@ -12,7 +12,6 @@ use crate::sketch::Signature;
 use crate::state::{OpenStore, WriterGuard, WriterLock};
 use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
 use crate::write::duplicate_check::{TailView, find_duplicate};
-use crate::write::insert_many::InsertMany;
 use crate::write::writer::Writer;
 
 #[cfg(doc)]
@@ -450,36 +449,6 @@ impl WriteTransaction {
         let store = Arc::clone(&self.writer.store);
         let writer = &mut self.writer;
         store.context.run_checked(|| writer.commit())
-    }
-
-    /// Inserts many documents, once it is [`run`](InsertMany::run): all of them or none, or, with
-    /// [`if_new`](InsertMany::if_new), each that is new. The keys are looked up together before anything is
-    /// inserted.
-    ///
-    /// ```
-    /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let page = store.sketch_text("some text or other")?;
-    /// let mut transaction = store.begin_write()?;
-    /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
-    /// assert_eq!(transaction.insert_many(&batch).run()?.len(), 2);
-    ///
-    /// let batch = [(Document::new("c"), &page), (Document::new("b"), &page)];
-    /// assert!(matches!(transaction.insert_many(&batch).run(), Err(Error::KeyExists { .. })));
-    /// assert!(!transaction.contains("c")?);
-    /// let found = transaction.insert_many(&batch).if_new().run()?;
-    /// assert!(found.iter().all(|novelty| !novelty.is_new()));
-    /// transaction.commit()?;
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    #[doc(alias = "insert_many_if_new")]
-    pub fn insert_many<'a>(
-        &'a mut self,
-        documents: &'a [(Document<'a>, &'a Signature)],
-    ) -> InsertMany<'a, DocumentId> {
-        InsertMany::new(self, documents)
     }
 }
 

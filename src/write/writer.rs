@@ -1,18 +1,20 @@
 //! The state of a write transaction: the engine's transaction, and the changes that are not in its
 //! tables yet.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use crate::engine::{
-    DEAD, DOCUMENTS, EQUAL, EngineResult, META, PAYLOADS, PanicSafe, ReadableTable,
+    DEAD, DOCUMENTS, EQUAL, EngineResult, META, PAYLOADS, PageFinder, PanicSafe, ReadableTable,
     WriteTransaction, catch_engine_panic,
 };
 use crate::error::{Error, Result};
 use crate::format::{Posting, RowHead, State, header};
-use crate::index::{CodeRange, Memtable, ProbeControl, ProbeRange, VisitProbe};
+use crate::index::{
+    CodeRange, FilterPieces, Memtable, ProbeControl, ProbeRange, RunBlocks, RunTables, VisitProbe,
+};
 use crate::invariant::{OrBug, at, at_mut};
 use crate::lanes::hash_key;
 use crate::observe::{COMMIT, TransactionCounters, log as events};
@@ -23,7 +25,7 @@ use crate::threads::named;
 use crate::types::{Document, DocumentId};
 use crate::write::buffer::TransactionBuffer;
 use crate::write::pending_rows::{DocumentRows, PendingRows, remove_rows};
-use crate::write::run_tables::WriterRuns;
+use crate::write::run_tables::run_tables;
 
 /// The only writer of a store, until it is committed or dropped.
 pub(crate) struct Writer {
@@ -457,6 +459,57 @@ impl Drop for Writer {
             let _ = catch_engine_panic(|| write.abort().engine());
             self.note_dropped();
         }
+    }
+}
+
+/// The runs of a transaction, for lanes of one kind. The engine lets a table be opened once at a time, and so they
+/// are closed after each probe.
+struct WriterRuns<'w> {
+    writer: &'w Writer,
+    table: PostingTable,
+    opened: OnceCell<RunTables<'w>>,
+}
+
+impl<'w> WriterRuns<'w> {
+    fn new(writer: &'w Writer, table: PostingTable) -> Self {
+        Self {
+            writer,
+            table,
+            opened: OnceCell::new(),
+        }
+    }
+
+    fn opened(&self) -> Result<&RunTables<'w>> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let tables = run_tables(self.writer.write()?, self.table)?;
+        Ok(self.opened.get_or_init(|| tables))
+    }
+}
+
+impl<'w> RunReader for WriterRuns<'w> {
+    type Blocks = RunBlocks<'w>;
+    type Filters = FilterPieces<'w>;
+
+    fn context(&self) -> &SharedContext {
+        self.writer.context()
+    }
+
+    fn table(&self) -> PostingTable {
+        self.table
+    }
+
+    fn finder(&self) -> Option<&PageFinder> {
+        self.writer.store.engine.page_finder.as_ref()
+    }
+
+    fn blocks(&self) -> Result<&RunBlocks<'w>> {
+        Ok(&self.opened()?.blocks)
+    }
+
+    fn filters(&self) -> Result<&FilterPieces<'w>> {
+        Ok(&self.opened()?.filters)
     }
 }
 
