@@ -242,7 +242,7 @@ fn take_in(
         let open = document.document().ok_or_else(|| no_layout(document.id))?;
         Ok((open, &document.signature))
     });
-    let pairs: Vec<SignedDocument<'_>> = pairs.collect::<Result<_>>()?;
+    let pairs: Vec<StreamPair<'_>> = pairs.collect::<Result<_>>()?;
     let mut counted = *report;
     let mut transaction = WriteTransaction::begin(store)?;
     if rules.if_new {
@@ -273,7 +273,7 @@ fn no_layout(id: u64) -> Error {
 }
 
 /// A document with its signature.
-type SignedDocument<'d> = (Document<'d>, &'d Signature);
+type StreamPair<'d> = (Document<'d>, &'d Signature);
 
 impl Report for ImportReport {
     type Settings = ImportRules;
@@ -365,7 +365,7 @@ fn check_recipe(context: &SharedContext, header: &StreamHeader) -> Result<()> {
 /// Inserts documents, and applies the rule for existing keys to those whose key is there.
 fn insert_by_rule(
     transaction: &mut WriteTransaction,
-    documents: &[SignedDocument<'_>],
+    documents: &[StreamPair<'_>],
     rule: ExistingKeys,
     report: &mut ImportReport,
 ) -> Result<()> {
