@@ -300,11 +300,9 @@ impl From<EngineError> for Error {
 }
 
 impl Error {
-    pub(crate) fn invalid(
-        parameter: &'static str,
-        found: impl ToString,
-        expected: impl ToString,
-    ) -> Self {
+    /// Returns the error of a parameter that is out of its range.
+    #[doc(hidden)]
+    pub fn invalid(parameter: &'static str, found: impl ToString, expected: impl ToString) -> Self {
         Self::InvalidParameter {
             parameter,
             found: found.to_string(),

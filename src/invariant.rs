@@ -19,7 +19,7 @@ pub(crate) use invariant;
 
 /// The error of a broken invariant, at the line of the caller.
 #[track_caller]
-pub(crate) fn bug(what: impl Into<String>) -> Error {
+pub fn bug(what: impl Into<String>) -> Error {
     let place = Location::caller();
     Error::Bug {
         what: what.into(),
@@ -30,7 +30,7 @@ pub(crate) fn bug(what: impl Into<String>) -> Error {
 
 /// The element of a slice that must be there.
 #[track_caller]
-pub(crate) fn at<T>(slice: &[T], index: usize) -> Result<&T> {
+pub fn at<T>(slice: &[T], index: usize) -> Result<&T> {
     let length = slice.len();
     slice
         .get(index)
@@ -39,7 +39,7 @@ pub(crate) fn at<T>(slice: &[T], index: usize) -> Result<&T> {
 
 /// The element of a slice that must be there, to be changed.
 #[track_caller]
-pub(crate) fn at_mut<T>(slice: &mut [T], index: usize) -> Result<&mut T> {
+pub fn at_mut<T>(slice: &mut [T], index: usize) -> Result<&mut T> {
     let length = slice.len();
     slice
         .get_mut(index)
@@ -47,7 +47,7 @@ pub(crate) fn at_mut<T>(slice: &mut [T], index: usize) -> Result<&mut T> {
 }
 
 /// Turns a value that must be there into a result.
-pub(crate) trait OrBug<T> {
+pub trait OrBug<T> {
     /// The value, or [`Error::Bug`](crate::Error::Bug) with what should have been there.
     #[track_caller]
     fn or_bug(self, what: &str) -> Result<T>;

@@ -97,7 +97,6 @@
 //! `resemblance-cli`, with `languages`.
 
 mod build;
-mod corpus;
 mod engine;
 mod error;
 mod format;
@@ -108,9 +107,11 @@ mod group_commit;
 pub mod guide;
 mod id;
 mod index;
-mod invariant;
+#[doc(hidden)]
+pub mod invariant;
 mod join;
 mod maintain;
+mod memory;
 mod observe;
 mod options;
 mod query;
@@ -127,22 +128,26 @@ mod types;
 mod write;
 
 /// The rooms of `resemblance-sketch`, by the names that this crate's rooms use.
-pub(crate) use resemblance_sketch::{fingerprint, lanes, schema, sketch, text};
+pub(crate) use resemblance_sketch::{fingerprint, lanes, schema, sketch};
 
 pub use build::{BuildEstimate, BulkBuild, BulkOptions, BulkReport, DuplicateKeys, RebandReport};
-pub use corpus::{collection, dedup, eval, tune, verification};
 #[doc(hidden)]
 pub use engine::{Access, Files};
 pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
 pub use group_commit::{Closed, Queue, Ticket};
 pub use id::DocumentId;
-pub use join::{Clusters, Join, JoinEstimate, LeftOut, Pair, Pairs, SuspiciousCluster};
+#[doc(hidden)]
+pub use join::DisjointSets;
+pub use join::{
+    Clusters, Join, JoinEstimate, JoinedDocuments, LeftOut, Pair, Pairs, SuspiciousCluster,
+};
 pub use maintain::{
     BackupReport, BucketSample, BucketStats, Codec, CompactReport, EvictPolicy, EvictReport,
     ExistingKeys, ExportReport, IdRange, ImportReport, LaneStats, MergeStats, PairRule, PairScore,
     RepairReport, RunStats, Stats, StoredDocument, TableStats,
 };
+pub use memory::{Collected, Collection, KeptDocuments};
 pub use observe::{Latencies, Metrics};
 pub use options::StoreOptions;
 pub use query::{
@@ -157,6 +162,8 @@ pub use resemblance_sketch::{
 };
 pub use snapshot::Snapshot;
 pub use store::Store;
+#[doc(hidden)]
+pub use types::Watch;
 pub use types::{
     BudgetExceeded, CheckReport, Document, FrequentPassage, Match, Matches, Novelty, Operation,
     Overlap, Overlaps, Phase, PlacedPassage, Problem, Progress, Record, Report, Revision, Scope,

@@ -1,5 +1,6 @@
 //! Options of an open store: they change speed and memory, and answers only where they say so.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -294,6 +295,17 @@ impl StoreOptions {
     pub fn files(mut self, files: Arc<dyn Files>) -> Self {
         self.files = FileSource(files);
         self
+    }
+
+    /// Returns the options of a store in memory: nothing is synced, so that a journal would save nothing, and
+    /// nobody else can open it.
+    pub(crate) fn in_memory(&self, path: &Path) -> Self {
+        Self {
+            journal: JournalLimits::NONE,
+            is_without_lock: true,
+            files: FileSource::with_one_in_memory(path.into()),
+            ..self.clone()
+        }
     }
 
     pub(crate) fn shared_files(&self) -> &FileSource {

@@ -6,7 +6,6 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::corpus::eval::{DocumentSample, Evaluation};
 use crate::error::Result;
 use crate::join::{Clusters, Join, Pairs};
 use crate::maintain::{self, BackupReport, ExportReport, Stats};
@@ -433,42 +432,6 @@ impl Snapshot {
     #[doc(alias("cluster", "group", "connected components"))]
     pub fn clusters<'a>(&self) -> Join<'a, Clusters> {
         Join::new(Arc::new(self.view.clone()))
-    }
-
-    /// Measures what this store finds of a sample: recall, precision, and the error of estimates. The
-    /// store must hold the sample and nothing else, each document under its index in the sample as its
-    /// id. The `max_missed` most similar pairs that are not returned are named.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for another number of documents, or a
-    /// sample without signatures; otherwise as [`iter`](Self::iter).
-    ///
-    /// ```
-    /// use resemblance::eval::Sampler;
-    /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    ///
-    /// let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
-    /// for (number, text) in ["a b c d e f g h", "a b c d e f g h", "x y z"].iter().enumerate() {
-    ///     let key = number.to_string().into_bytes();
-    ///     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
-    ///     sampler.add(number as u64, key, features, signature)?;
-    /// }
-    /// let sample = sampler.finish(3);
-    /// for signature in &sample.signatures {
-    ///     store.insert(Document::without_key(), signature)?;
-    /// }
-    /// let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
-    /// evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
-    /// let found = evaluation.minhash.unwrap();
-    /// assert_eq!((found.near.pairs, found.near.returned), (1, 1));
-    /// # Ok::<(), Error>(())
-    /// ```
-    pub fn evaluate(&self, sample: DocumentSample, max_missed: usize) -> Result<Evaluation> {
-        Evaluation::new(self.view.clone(), sample, max_missed)
     }
 
     /// Returns the schema of the store.

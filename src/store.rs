@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::build::{self, BulkBuild, BulkOptions, BulkReport, RebandReport};
-use crate::corpus::dedup::Deduplicator;
 use crate::error::{Error, Result};
 use crate::group_commit::{Closed, GroupCommitHandle, Queue, WriteRequest};
 use crate::maintain::{self, CompactReport, EvictPolicy, EvictReport, ImportReport, RepairReport};
+use crate::memory::KeptDocuments;
 use crate::observe::Metrics;
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
@@ -99,6 +99,15 @@ impl StoreOptions {
     /// ```
     pub fn create(&self, path: impl AsRef<Path>, schema: Schema) -> Result<Store> {
         state::create(path.as_ref(), schema, self).map(Store::new)
+    }
+
+    /// Creates a store in memory: see [`Store::in_memory`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for an option out of its range.
+    pub fn create_in_memory(&self, schema: Schema) -> Result<Store> {
+        state::create_in_memory(schema, self).map(Store::new)
     }
 
     /// Opens a store.
@@ -230,6 +239,27 @@ impl Store {
     #[doc(alias("new"))]
     pub fn create(path: impl AsRef<Path>, schema: Schema) -> Result<Self> {
         Self::options().create(path, schema)
+    }
+
+    /// Creates a store in memory with default options, for tests and for work that need not last. It is gone with
+    /// its last handle, unless a [backup](crate::Snapshot::backup) writes it to a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the schema cannot be indexed.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema, Store, Text};
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::in_memory(schema)?;
+    /// let page = store.sketch_text("to be or not to be")?;
+    /// assert!(store.insert_if_new("page/1", &page)?.is_new());
+    /// assert!(!store.insert_if_new("page/2", &page)?.is_new());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[doc(alias("memory", "temporary"))]
+    pub fn in_memory(schema: Schema) -> Result<Self> {
+        Self::options().create_in_memory(schema)
     }
 
     /// Opens a store with default options. Never creates one. After a crash it repairs the file.
@@ -618,9 +648,9 @@ impl Store {
         &self.store().context.schema
     }
 
-    /// Decides which documents of a stream are not near any that this store has, and not near each
-    /// other. Nothing is written to the store: what is kept is seen by the deduplicator alone, which is
-    /// a write transaction that is never committed. See [`Deduplicator::create`] for an empty one.
+    /// Keeps documents that are not near any that this store has, and not near each other. Nothing is written
+    /// to the store: what is kept is in a write transaction that is never committed. See
+    /// [`KeptDocuments::create`] for a pass that begins with nothing.
     ///
     /// # Errors
     ///
@@ -631,16 +661,16 @@ impl Store {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// store.insert("page/1", &store.sketch_text("a text that is known")?)?;
-    /// let mut stream = store.deduplicator()?;
-    /// let page = stream.sketch("a text that is known")?;
-    /// let decision = stream.decide(Document::without_key(), &page, Bounds::new())?;
-    /// assert_eq!(decision.found().unwrap().key(), Some(&b"page/1"[..]));
+    /// let page = store.sketch_text("a text that is known")?;
+    /// store.insert("page/1", &page)?;
+    /// let mut kept = store.kept_documents()?;
+    /// let novelty = kept.insert_if_new(Document::without_key(), &page, Bounds::new(), None)?;
+    /// assert_eq!(novelty.found().unwrap().key(), Some(&b"page/1"[..]));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    #[doc(alias("dedup"))]
-    pub fn deduplicator(&self) -> Result<Deduplicator> {
-        Deduplicator::in_store(self.store())
+    #[doc(alias("dedup", "deduplicator"))]
+    pub fn kept_documents(&self) -> Result<KeptDocuments> {
+        KeptDocuments::in_store(self.store())
     }
 
     /// Removes documents by their age, by their number, or as the caller says.

@@ -44,6 +44,7 @@ const LIBRARY_FLOORS: &[&str] = &[
     "build",
     "maintain",
     "join",
+    "memory",
     "corpus",
     "snapshot",
     "store",

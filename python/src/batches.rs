@@ -14,8 +14,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyString};
 use pyo3_arrow::error::PyArrowError;
 use pyo3_arrow::{PyArray, PyArrayReader};
-use resemblance::verification::SketchedText;
 use resemblance::{Error, Signature, Sketcher};
+use resemblance_corpus::verification::SketchedText;
 
 use crate::errors::{OrRaise, invalid, invalid_parameter};
 use crate::keys::{Key, key_object};

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use resemblance::dedup::{DedupPolicy, Preference};
-use resemblance::eval::{Evaluation, Sampler};
-use resemblance::tune::{BAND_POSTING_BYTES, TABLE_POSTING_BYTES, document_bytes};
-use resemblance::verification::FeatureSets;
 use resemblance::{
     BulkOptions, Document, DuplicateKeys, Error, MinHash, SchemaBuilder, StoreOptions,
+};
+use resemblance_corpus::dedup::{DedupPolicy, Preference};
+use resemblance_corpus::verification::FeatureSets;
+use resemblance_eval::{
+    BAND_POSTING_BYTES, Evaluation, Sampler, TABLE_POSTING_BYTES, document_bytes,
 };
 
 use crate::answers::Match;
@@ -181,7 +182,7 @@ pub(crate) struct Deduplicator {
 
 /// The transaction in it goes before its passage.
 struct OpenDeduplicator {
-    deduplicator: resemblance::dedup::Deduplicator,
+    deduplicator: resemblance_corpus::dedup::Deduplicator,
     /// Documents that were compared with a part of their candidates only.
     budget_exceeded: u64,
     _passage: Option<Passage>,
@@ -195,8 +196,8 @@ fn decider(
     options: &StoreOptions,
     is_exact: bool,
     memory_bytes: Option<u64>,
-) -> Result<resemblance::dedup::Deduplicator, Error> {
-    let decider = resemblance::dedup::Deduplicator::create(folder, schema, options)?;
+) -> Result<resemblance_corpus::dedup::Deduplicator, Error> {
+    let decider = resemblance_corpus::dedup::Deduplicator::create(folder, schema, options)?;
     Ok(given!(decider, memory_bytes)
         .verify_exact(is_exact.then(|| features_in(folder, memory_bytes))))
 }
@@ -208,7 +209,7 @@ fn features_in(folder: &Path, memory_bytes: Option<u64>) -> FeatureSets {
 
 impl Deduplicator {
     pub(crate) fn new(
-        deduplicator: resemblance::dedup::Deduplicator,
+        deduplicator: resemblance_corpus::dedup::Deduplicator,
         passage: Option<Passage>,
         schema: Py<Schema>,
     ) -> Self {
@@ -458,7 +459,7 @@ impl TemporaryCorpus {
 
 impl TemporaryCorpus {
     fn policy(&self, py: Python<'_>, name: &str, threads: Option<usize>) -> PyResult<DedupPolicy> {
-        let decider = || -> PyResult<Box<resemblance::dedup::Deduplicator>> {
+        let decider = || -> PyResult<Box<resemblance_corpus::dedup::Deduplicator>> {
             let parent = self.path.parent();
             let folder = parent.map_or_else(std::env::temp_dir, PathBuf::from);
             let (schema, options) = (self.schema.get().parts.schema.clone(), StoreOptions::new());
@@ -614,7 +615,7 @@ pub(crate) fn evaluate_sample<'py>(
         }
         build.finish()?;
         let snapshot = resemblance::Store::open(&path)?.snapshot()?;
-        let mut evaluation = snapshot.evaluate(sample, max_missed)?;
+        let mut evaluation = Evaluation::new(&snapshot, sample, max_missed)?;
         evaluation.run(floor, |_| match told.stop.is_set() {
             true => Err(Error::Stopped {
                 work: "the evaluation",

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use resemblance::exact::{FeatureSet, SharedPassage, SharedSpans, WeightedSet};
-use resemblance::verification::Explanation;
+use resemblance_corpus::verification::Explanation;
 
 use crate::errors::OrRaise;
 use crate::keys::Key;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
-use resemblance::verification::FeatureSets;
 use resemblance::{Error, Nearest};
+use resemblance_corpus::verification::{FeatureSets, verify_exact};
 
 use crate::answers::{Matches, Record};
 use crate::batches::{Batches, signature_of};
@@ -353,7 +353,7 @@ impl Reads {
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
         let (snapshot, features) = (self.snapshot(py)?.into_owned(), self.features.clone());
         let join = given!(snapshot.pairs().bounds(bounds), threads, max_bucket);
-        let found = released(py, || join.verify_exact(features).run())?;
+        let found = released(py, || verify_exact(join, features).run())?;
         Pairs::start(found, keys.then_some(snapshot), progress)
     }
 
@@ -376,8 +376,7 @@ impl Reads {
         let (snapshot, features) = (self.snapshot(py)?.into_owned(), self.features.clone());
         in_background(py, progress, move |told| {
             let join = given!(snapshot.clusters().bounds(bounds), threads, max_bucket);
-            let found = join
-                .verify_exact(features)
+            let found = verify_exact(join, features)
                 .on_progress(told.callback())
                 .run()?;
             Ok(Clusters::new(found, snapshot))

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
-use resemblance::dedup::{TextPart, TextParts};
+use resemblance_corpus::dedup::{TextPart, TextParts};
 
 use crate::errors::OrRaise;
 use crate::python::{choice, given, object};
@@ -17,7 +17,7 @@ const PARTS: [(&str, TextPart); 2] = [("paragraph", TextPart::Paragraph), ("line
 pub(crate) struct RepeatedParts {
     part: TextPart,
     recipe: resemblance::Text,
-    seen: Mutex<resemblance::dedup::RepeatedParts>,
+    seen: Mutex<resemblance_corpus::dedup::RepeatedParts>,
     home: Home,
 }
 
@@ -36,7 +36,7 @@ impl RepeatedParts {
             None => resemblance::Text::words(1),
         };
         recipe.validate().or_raise(py)?;
-        let seen = resemblance::dedup::RepeatedParts::new();
+        let seen = resemblance_corpus::dedup::RepeatedParts::new();
         Ok(Self {
             part: choice(py, "part", part, &PARTS)?,
             recipe,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use resemblance::exact::span_of_shingles;
-use resemblance::verification::FeatureSets;
 use resemblance::{DocumentId, Overlap, Overlaps, PlacedPassage, Text};
+use resemblance_corpus::verification::FeatureSets;
 
 use crate::answers::Record;
 use crate::batches::{Batches, in_shares, signature_of};

@@ -258,7 +258,9 @@ impl Store {
     fn deduplicator(&self, py: Python<'_>) -> PyResult<Deduplicator> {
         let store = self.handle.get(py)?;
         let passage = self.gate.begin(py)?;
-        let deduplicator = released(py, || store.deduplicator())?;
+        let deduplicator = released(py, || {
+            resemblance_corpus::dedup::Deduplicator::in_store(&store)
+        })?;
         let schema = self.schema.clone_ref(py);
         Ok(Deduplicator::new(deduplicator, Some(passage), schema))
     }

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
-use resemblance::verification::SketchedText;
 use resemblance::{Document, DocumentId, Error, Signature, WriteTransaction};
+use resemblance_corpus::verification::SketchedText;
 
 use crate::answers::{Matches, Novelty, Record, Upserted};
 use crate::batches::{Batch, Batches, Beside, signature_of};

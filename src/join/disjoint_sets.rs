@@ -11,14 +11,14 @@ const PAGE_IDS: u64 = 256;
 /// Takes 8 bytes an id in stretches of 256 ids of which any was joined, and no more for any number
 /// of pairs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DisjointSets {
+pub struct DisjointSets {
     /// The parents of the ids of each stretch, by its number. An id that is in none is its own.
     pages: HashMap<u64, Box<[u64]>>,
 }
 
 impl DisjointSets {
     /// Makes one set of the sets of two ids.
-    pub(crate) fn join(&mut self, a: u64, b: u64) {
+    pub fn join(&mut self, a: u64, b: u64) {
         let (a, b) = (self.root(a), self.root(b));
         if a != b {
             self.set_parent(a.max(b), a.min(b));
@@ -46,7 +46,7 @@ impl DisjointSets {
     }
 
     /// Returns the smallest id of the set of an id.
-    pub(crate) fn root(&mut self, mut id: u64) -> u64 {
+    pub fn root(&mut self, mut id: u64) -> u64 {
         let mut parent = self.parent(id);
         while parent != id {
             let grandparent = self.parent(parent);

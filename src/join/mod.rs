@@ -20,10 +20,10 @@ mod tests;
 mod verify;
 
 pub use clusters::{Clusters, SuspiciousCluster};
-pub(crate) use disjoint_sets::DisjointSets;
+pub use disjoint_sets::DisjointSets;
 pub use estimate::JoinEstimate;
 pub use pairs::Pairs;
-pub use request::Join;
+pub use request::{Join, JoinedDocuments};
 pub use settings::LeftOut;
 pub(crate) use signature_batch::SignatureBatch;
 pub(crate) use source::{JoinSource, LanePostings, LiveDocuments, VisitFingerprints, VisitNotes};

@@ -131,8 +131,9 @@ impl Pairs {
         (total - left, total)
     }
 
-    /// Tells the caller how far the join is.
-    pub(crate) fn tell(&self, watch: &mut Watch<'_>) -> Result<()> {
+    /// Reports how far the join is.
+    #[doc(hidden)]
+    pub fn tell(&self, watch: &mut Watch<'_>) -> Result<()> {
         let (done, total) = self.lanes_read();
         watch.tell(Phase::JoiningLanes, done as u64, total as u64)
     }

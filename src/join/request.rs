@@ -12,8 +12,8 @@ use crate::join::pairs::Pairs;
 use crate::join::settings::PairOptions;
 use crate::join::source::JoinSource;
 use crate::join::verify::PairSimilarity;
-use crate::query::{Bounds, ResolvedBounds, SearchOptions};
-use crate::types::{DocumentId, Progress, Watch};
+use crate::query::{Bounds, SearchOptions};
+use crate::types::{DocumentId, Progress, Record, Watch};
 
 #[cfg(doc)]
 use crate::error::Error;
@@ -45,6 +45,38 @@ pub struct Join<'a, A> {
     answer: PhantomData<fn() -> A>,
 }
 
+/// The documents of a [`Join`]. Cheap to clone.
+#[derive(Clone)]
+pub struct JoinedDocuments(Arc<dyn JoinSource>);
+
+impl fmt::Debug for JoinedDocuments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinedDocuments")
+            .field("documents", &self.0.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl JoinedDocuments {
+    /// Returns a document; `None` if there is none with this id.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Snapshot::get_id`](crate::Snapshot::get_id).
+    pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
+        self.0.record(id.get())
+    }
+
+    /// Returns the ids of all documents, ascending.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
+    pub fn ids(&self) -> Result<Vec<DocumentId>> {
+        Ok(self.0.live()?.ids().map(DocumentId::new).collect())
+    }
+}
+
 type OnProgress<'a> = dyn FnMut(Progress) -> ControlFlow<()> + Send + 'a;
 
 impl<A> fmt::Debug for Join<'_, A> {
@@ -67,21 +99,36 @@ impl<'a, A> Join<'a, A> {
         }
     }
 
-    pub(crate) fn source(&self) -> &Arc<dyn JoinSource> {
-        &self.source
+    /// Returns the documents that are joined.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let id = store.insert("a", &store.sketch_text("some text or other")?)?;
+    /// let documents = store.snapshot()?.pairs().documents();
+    /// assert_eq!(documents.ids()?, [id]);
+    /// assert_eq!(documents.get_id(id)?.unwrap().key(), Some(&b"a"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn documents(&self) -> JoinedDocuments {
+        JoinedDocuments(Arc::clone(&self.source))
     }
 
-    /// The bounds that the caller gave.
-    pub(crate) fn given_bounds(&self) -> Bounds {
+    /// Returns the bounds that were set.
+    #[doc(hidden)]
+    pub fn given_bounds(&self) -> Bounds {
         self.options.search.bounds
     }
 
-    /// The bounds; an error if the schema does not allow them.
-    pub(crate) fn resolved_bounds(&self) -> Result<ResolvedBounds> {
-        self.options
-            .search
-            .bounds
-            .resolve(&self.source.context().schema, false)
+    /// Returns the least similarity that the join returns: 0 if the bounds do not speak of it, or are wrong,
+    /// which running the join reports.
+    #[doc(hidden)]
+    pub fn similarity_floor(&self) -> f64 {
+        let bounds = self.options.search.bounds;
+        let resolved = bounds.resolve(&self.source.context().schema, false);
+        resolved.map_or(0.0, |bounds| bounds.similarity_floor())
     }
 
     /// Replaces the bounds and the number of threads that were set before: see [`SearchOptions`].
@@ -329,8 +376,9 @@ impl<'a> Join<'a, Clusters> {
         self
     }
 
-    /// The same join for all pairs, and who is told of the progress.
-    pub(crate) fn into_pairs(self) -> (Join<'a, Pairs>, Watch<'a>) {
+    /// Returns the same join for all pairs, and the progress callback.
+    #[doc(hidden)]
+    pub fn into_pairs(self) -> (Join<'a, Pairs>, Watch<'a>) {
         let mut watch = Watch::new("the search for duplicates");
         if let Some(callback) = self.on_progress {
             watch.set(callback);

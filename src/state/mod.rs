@@ -11,7 +11,7 @@ mod version_set;
 mod writer_lock;
 
 pub(crate) use context::{SharedContext, document_codes, shape_of};
-pub(crate) use open::{create, create_in, may_write, open, open_read_only};
+pub(crate) use open::{create, create_in, create_in_memory, may_write, open, open_read_only};
 pub(crate) use open_store::OpenStore;
 pub(crate) use run_set::{Run, RunSet};
 pub(crate) use tombstones::{MergeDrops, TombstoneDelta, Tombstones};

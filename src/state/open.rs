@@ -40,6 +40,14 @@ pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Res
     Ok(begin_session(made, "created", began))
 }
 
+/// Creates a store in memory, which ends with its last handle.
+pub(crate) fn create_in_memory(schema: Schema, options: &StoreOptions) -> Result<OpenStore> {
+    let began = Instant::now();
+    let path = Path::new(":memory:");
+    let made = create_in(path, path, schema, &options.in_memory(path))?;
+    Ok(begin_session(made, "created", began))
+}
+
 /// Creates a store in `file`, which will be renamed to `path`.
 pub(crate) fn create_in(
     file: &Path,

@@ -49,5 +49,4 @@ pub use matches::{BudgetExceeded, Match, Matches, Scope};
 pub use novelty::{Novelty, Revision, Upserted};
 pub use operation::{Operation, Report};
 pub use overlaps::{FrequentPassage, Overlap, Overlaps, PlacedPassage};
-pub(crate) use progress::Watch;
-pub use progress::{Phase, Progress};
+pub use progress::{Phase, Progress, Watch};

@@ -161,7 +161,7 @@ impl fmt::Display for Phase {
 }
 
 /// The caller's progress callback, if there is one, and the name of the work that it can stop.
-pub(crate) struct Watch<'a> {
+pub struct Watch<'a> {
     work: &'static str,
     callback: Option<Box<dyn FnMut(Progress) -> ControlFlow<()> + 'a>>,
     /// A panic of the caller's, held here until the engine has been left: there it is taken for damage.
@@ -169,7 +169,9 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    pub(crate) fn new(work: &'static str) -> Self {
+    /// Names the work; nobody is called yet.
+    #[must_use]
+    pub fn new(work: &'static str) -> Self {
         Self {
             work,
             callback: None,
@@ -177,12 +179,13 @@ impl<'a> Watch<'a> {
         }
     }
 
-    pub(crate) fn set(&mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) {
+    /// Sets the callback.
+    pub fn set(&mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) {
         self.callback = Some(Box::new(callback));
     }
 
     /// Does the work, and lets a panic of the caller's go on.
-    pub(crate) fn run<T>(mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub fn run<T>(mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let result = work(&mut self);
         match self.panic {
             Some(panic) => resume_unwind(panic),
@@ -191,12 +194,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Tells the caller how far the work is. An error says that it is to stop.
-    pub(crate) fn tell(
-        &mut self,
-        phase: Phase,
-        done: u64,
-        total: impl Into<Option<u64>>,
-    ) -> Result<()> {
+    pub fn tell(&mut self, phase: Phase, done: u64, total: impl Into<Option<u64>>) -> Result<()> {
         let Some(callback) = &mut self.callback else {
             return Ok(());
         };
@@ -215,7 +213,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Returns an error if a callback of the caller's breaks the work off.
-    pub(crate) fn obey(&self, answer: ControlFlow<()>) -> Result<()> {
+    pub fn obey(&self, answer: ControlFlow<()>) -> Result<()> {
         match answer {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Error::Stopped { work: self.work }),
@@ -223,12 +221,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Tells the caller at some of the steps of a loop, in each of which one unit is done.
-    pub(crate) fn step(
-        &mut self,
-        phase: Phase,
-        done: u64,
-        total: impl Into<Option<u64>>,
-    ) -> Result<()> {
+    pub fn step(&mut self, phase: Phase, done: u64, total: impl Into<Option<u64>>) -> Result<()> {
         if done.is_multiple_of(UNITS_PER_CALL) {
             self.tell(phase, done, total)?;
         }

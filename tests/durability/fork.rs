@@ -73,7 +73,7 @@ fn refuses(store: &Store, one: &Signature) {
     forked(store.touch(0_u32.to_le_bytes(), 7));
     forked(store.begin_write());
     forked(store.try_begin_write());
-    forked(store.deduplicator());
+    forked(store.kept_documents());
     forked(store.flush());
     forked(store.evict(EvictPolicy::OlderThan(u64::MAX)).run());
     forked(store.clone().close());

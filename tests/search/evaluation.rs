@@ -9,7 +9,6 @@ pub(crate) mod corpus;
 mod default_seed;
 mod fingerprints;
 mod many_seeds;
-mod spread;
 mod stored;
 mod theory;
 mod verified;

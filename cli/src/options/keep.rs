@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use resemblance::dedup::Preference;
+use resemblance_corpus::dedup::Preference;
 
 use resemblance_corpus::{Corpus, CorpusDocument, FieldPath};
 

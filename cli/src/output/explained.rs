@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use resemblance::Schema;
-use resemblance::verification::Explanation;
+use resemblance_corpus::verification::Explanation;
 use serde_json::json;
 
 use super::{escape, html};

@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use resemblance::collection::{Collected, Collection};
-use resemblance::dedup::Deduplicator;
 use resemblance::{
     BulkBuild, BulkOptions, Document, DocumentId, DuplicateKeys, Error, Progress, Schema,
     Signature, Store,
 };
+use resemblance::{Collected, Collection};
+use resemblance_corpus::dedup::Deduplicator;
 
 use super::context::Context;
 use super::reading::Job;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use resemblance::StoreOptions;
-use resemblance::verification::FeatureSets;
+use resemblance_corpus::verification::FeatureSets;
 
 use super::interrupt::Interrupt;
 use crate::failure::{Failure, Result};

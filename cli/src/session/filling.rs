@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use resemblance::verification::FeatureSets;
 use resemblance::{DocumentId, Schema};
+use resemblance_corpus::verification::FeatureSets;
 
 use super::bit_list::BitList;
 use super::building::{Building, DocumentSink};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use resemblance::eval::{DocumentSample, Sampler};
 use resemblance::{Error, Sketcher};
+use resemblance_eval::{DocumentSample, Sampler};
 
 use super::context::Context;
 use super::reading::{CorpusDocuments, resolve_corpus};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use resemblance::Snapshot;
-use resemblance::verification::FeatureSets;
+use resemblance_corpus::verification::FeatureSets;
 
 use super::context::Context;
 use super::reading::{CorpusDocuments, resolve_corpus};

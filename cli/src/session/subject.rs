@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use resemblance::collection::Collected;
-use resemblance::verification::FeatureSets;
+use resemblance::Collected;
 use resemblance::{Bounds, Clusters, DocumentId, Join, Pairs, Schema, Snapshot};
+use resemblance_corpus::verification::FeatureSets;
 
 use super::building::Building;
 use super::context::Context;

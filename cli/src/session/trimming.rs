@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use resemblance::Text;
-use resemblance::dedup::{RepeatedParts, TextPart, TextParts};
+use resemblance_corpus::dedup::{RepeatedParts, TextPart, TextParts};
 
 use super::bit_list::BitList;
 use super::context::Context;

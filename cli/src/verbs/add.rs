@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{Document, DocumentId, Error, Novelty, Revision, Store, WriteTransaction};
+use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
 #[cfg(feature = "sqlite")]
 use super::add_verdicts::AdditionVerdicts;

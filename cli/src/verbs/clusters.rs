@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use resemblance::{Clusters, LeftOut, SuspiciousCluster};
+use resemblance_corpus::verification::verify_exact;
 
 use crate::bug::bug;
 use crate::failure::{Outcome, Result};
@@ -65,7 +66,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     let sorter = pair_sorter(context, &documents);
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {
-        sort(join.verify_exact(features).run()?, sorter)
+        sort(verify_exact(join, features).run()?, sorter)
     })?;
 
     let columns = vec![

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use resemblance::{LeftOut, Pairs};
+use resemblance_corpus::verification::verify_exact;
 
 use crate::failure::{Outcome, Result};
 use crate::options::{JoinOptions, ReadOptions, TypedFormatOptions, similarity_name};
@@ -59,7 +60,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
     let sorter = pair_sorter(context, &documents).ordering_documents();
     let mut progress = joining.display("finding pairs", context.messages.quiet);
     let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
-        sorted_pairs(join.verify_exact(features).run()?, sorter, &joining)
+        sorted_pairs(verify_exact(join, features).run()?, sorter, &joining)
     })?;
 
     let name = similarity_name(subject.features.is_some());

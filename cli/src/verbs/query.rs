@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use itertools::Itertools as _;
-use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{
     DocumentId, Fingerprint, Match, Matches, Scope, SearchOptions, Signature, Snapshot,
 };
+use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
 use crate::bug::{at, bug};
 use crate::failure::{Outcome, Result};

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use itertools::Itertools as _;
 use resemblance::exact::fingerprints_within;
-use resemblance::tune::{
+use resemblance::{Banding, Error, MinHash, MinHashSchema, Schema, SimHash, TableDesign};
+use resemblance_eval::{
     BAND_POSTING_BYTES, Background, TABLE_POSTING_BYTES, document_bytes, near_neighbour_plan,
 };
-use resemblance::{Banding, Error, MinHash, MinHashSchema, Schema, SimHash, TableDesign};
 
 use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};

@@ -7,7 +7,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redb::backends::FileBackend;
+use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{BackendError, StorageBackend};
 
 use crate::leftovers::probe_name;
@@ -285,6 +285,78 @@ impl Files for Disk {
     }
 }
 
+/// A file in memory, which may be opened several times.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemoryFile(Arc<InMemoryBackend>);
+
+impl StorageBackend for MemoryFile {
+    fn len(&self) -> Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, length: u64) -> Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.0.write(offset, data)
+    }
+}
+
+/// The files of the operating system, but for one that is in memory.
+#[derive(Debug)]
+struct OneInMemory {
+    path: PathBuf,
+    file: MemoryFile,
+}
+
+impl Files for OneInMemory {
+    fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>> {
+        if path == self.path {
+            return Ok(Box::new(self.file.clone()));
+        }
+        Disk.open(path, access)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        if path == self.path {
+            return self.file.set_len(0);
+        }
+        Disk.remove(path)
+    }
+
+    fn publish(&self, from: &Path, to: &Path) -> Result<()> {
+        Disk.publish(from, to)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        Ok(path == self.path || Disk.exists(path)?)
+    }
+
+    fn size_bytes(&self, path: &Path) -> Result<(u64, u64)> {
+        if path == self.path {
+            return Ok((self.file.len()?, 0));
+        }
+        Disk.size_bytes(path)
+    }
+
+    fn set_mode(&self, path: &Path, like: Option<&Path>) -> Result<()> {
+        Disk.set_mode(path, like.filter(|like| **like != self.path))
+    }
+
+    fn are_shared(&self) -> bool {
+        true
+    }
+}
+
 /// Makes a file that only its owner may read and write: what is in it may not be for others.
 pub(crate) fn create_private(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
@@ -334,6 +406,18 @@ pub fn folder_of(path: &Path) -> PathBuf {
 /// The source of the files that options name: those of the operating system by default.
 #[derive(Clone, Debug)]
 pub struct FileSource(pub Arc<dyn Files>);
+
+impl FileSource {
+    /// Makes a source of the files of the operating system, but for the file `path`, which is in memory and is
+    /// empty at first. Such a file has no locks.
+    #[must_use]
+    pub fn with_one_in_memory(path: PathBuf) -> Self {
+        Self(Arc::new(OneInMemory {
+            path,
+            file: MemoryFile::default(),
+        }))
+    }
+}
 
 impl Default for FileSource {
     fn default() -> Self {

@@ -6,18 +6,16 @@
 //! verification of pages. An engine that fails here is refused; every file that carries our seal was
 //! thus written by one that did not.
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
-use redb::backends::InMemoryBackend;
 use redb::{
     Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend,
     TableDefinition, Value,
 };
 
 use crate::error::{EngineError, Result};
-use crate::files::JournalLimits;
+use crate::files::{JournalLimits, MemoryFile};
 use crate::journaled_file::JournaledFile;
 use crate::page_layout::copy;
 use crate::verified_file::{Verification, VerifiedFile};
@@ -48,7 +46,7 @@ const WRITE_CACHE_BYTES: usize = 1 << 20;
 pub(crate) fn check_engine() -> Result<()> {
     static FOUND: OnceLock<Option<String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
-        let memory = SharedMemory::default();
+        let memory = MemoryFile::default();
         let open = || verified(&memory);
         match catch_unwind(AssertUnwindSafe(|| try_engine(open))) {
             Ok(trial) => trial.err().map(|error| error.to_string()),
@@ -64,7 +62,7 @@ pub(crate) fn check_engine() -> Result<()> {
 }
 
 /// Opens a file in memory, whose pages are verified.
-fn verified(memory: &SharedMemory) -> (VerifiedFile, Arc<Verification>) {
+fn verified(memory: &MemoryFile) -> (VerifiedFile, Arc<Verification>) {
     let file = JournaledFile::new(Box::new(memory.clone()), JournalLimits::NONE);
     let file = VerifiedFile::new(file);
     let verification = Arc::clone(&file.verification);
@@ -152,32 +150,6 @@ fn count<K: Key + 'static, V: Value + 'static>(
         rows += 1;
     }
     Ok(rows)
-}
-
-/// A file in memory that is opened twice.
-#[derive(Clone, Debug, Default)]
-struct SharedMemory(Arc<InMemoryBackend>);
-
-impl StorageBackend for SharedMemory {
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read(offset, out)
-    }
-
-    fn set_len(&self, length: u64) -> io::Result<()> {
-        self.0.set_len(length)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write(offset, data)
-    }
 }
 
 #[cfg(test)]

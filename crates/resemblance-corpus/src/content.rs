@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use resemblance::verification::SketchedText;
+use crate::verification::SketchedText;
 use resemblance::{Fingerprint, MinHashKind, Schema, Signature, Sketcher, feature_hash};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;

@@ -7,6 +7,7 @@ mod changes;
 mod columns;
 mod content;
 mod corpus_reader;
+pub mod dedup;
 mod documents;
 mod error;
 mod fields;
@@ -32,6 +33,7 @@ mod sqlite;
 mod store_file;
 #[cfg(feature = "tables")]
 mod tables;
+pub mod verification;
 
 pub use agreement::{not_for_more_columns, not_for_one_file};
 pub use argument::is_remote;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crc32fast::Hasher;
 use resemblance::Codec;
-use resemblance::verification::SketchedText;
+use resemblance_corpus::verification::SketchedText;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use resemblance::dedup::TextPart;
+use resemblance_corpus::dedup::TextPart;
 
 use super::choices::DedupChoices;
 use crate::failure::{Failure, Result};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use resemblance::verification::FeatureSets;
 use resemblance::{Bounds, Schema, Snapshot};
+use resemblance_corpus::verification::FeatureSets;
 
 use crate::failure::{Failure, Result};
 use crate::options::{

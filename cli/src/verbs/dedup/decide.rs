@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use resemblance::collection::Collected;
-use resemblance::dedup::{DedupPolicy, Deduplicator, Duplicate};
-use resemblance::verification::{FeatureSets, SketchedText};
+use resemblance::Collected;
 use resemblance::{Document, Error, Match, Novelty, Signature};
+use resemblance_corpus::dedup::{DedupPolicy, Deduplicator, Duplicate, duplicates};
+use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
 use super::choices::{DedupBasis, DedupChoices};
 use crate::bug::{at, bug};
@@ -377,7 +377,7 @@ impl Decision<'_> {
         let followed = joining.follow(join);
         let mut progress = joining.display("finding duplicates", context.messages.quiet);
         let duplicates = context.interrupt.while_working(&mut progress, move || {
-            Ok(followed.duplicates(policy, &preference, features)?)
+            Ok(duplicates(followed, policy, &preference, features)?)
         })?;
         tell_left_out(context, duplicates.left_out());
         for cluster in duplicates.suspicious() {

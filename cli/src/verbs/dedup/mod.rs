@@ -12,7 +12,7 @@ mod write;
 use std::sync::Arc;
 
 use resemblance::Schema;
-use resemblance::dedup::TextPart;
+use resemblance_corpus::dedup::TextPart;
 
 pub(crate) use self::arguments::DedupArguments;
 pub(in crate::verbs) use self::choices::{DedupBasis, DedupChoices};

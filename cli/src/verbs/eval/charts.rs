@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use resemblance::eval::{MinHashTally, ReturnedPairs, SimHashTally, SimilarityStep};
+use resemblance_eval::{MinHashTally, ReturnedPairs, SimHashTally, SimilarityStep};
 
 use crate::failure::{Failure, Result};
 use crate::output::{Chart, ChartAxis, ChartMark, ChartSeries};

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use resemblance::eval::{DocumentSample, EstimateErrors};
-use resemblance::verification::exact_partners;
 use resemblance::{MinHashSchema, Signature, Sketcher, feature_hash};
+use resemblance_corpus::verification::exact_partners;
+use resemblance_eval::{DocumentSample, EstimateErrors};
 
 use super::kinds::{SIGNATURE_KINDS, SignatureKind, variance};
 use crate::bug::{at, bug};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use resemblance::eval::DocumentSample;
 use resemblance::exact::jaccard_of_sorted;
 use resemblance::{Schema, SimHash, Text};
+use resemblance_eval::DocumentSample;
 
 use super::EvalArguments;
 use super::compared::ComparedPairs;

@@ -10,8 +10,8 @@ mod sections;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use resemblance::eval::{DocumentSample, Evaluation};
 use resemblance::{Document, MinHashSchema, Schema};
+use resemblance_eval::{DocumentSample, Evaluation};
 
 use self::compared::{ComparedKind, ComparedPairs, compare_kinds};
 use self::kinds::MAX_SIGNATURE_BYTES;
@@ -155,7 +155,7 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
     let more = more_charts(context, arguments, &schema, &sample)?;
     let store = fill(context, &schema, &sample)?;
     let snapshot = store.store().snapshot()?;
-    let mut evaluation = snapshot.evaluate(sample, arguments.list)?;
+    let mut evaluation = Evaluation::new(&snapshot, sample, arguments.list)?;
     if schema.minhash().is_some() {
         let mut progress = context.progress("sketching");
         evaluation.over_seeds(recall_seeds(arguments), || -> Result<()> {

@@ -1,7 +1,7 @@
 //! The results of an evaluation, as sections of rows.
 
 use resemblance::Family;
-use resemblance::eval::{
+use resemblance_eval::{
     DocumentSample, FamilyTally, MinHashTally, RecallSpread, SimHashTally, step_name,
 };
 

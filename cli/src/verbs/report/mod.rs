@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::collection::Collected;
-use resemblance::verification::FeatureSets;
+use resemblance::Collected;
 use resemblance::{Bounds, DocumentId, LeftOut, Schema};
+use resemblance_corpus::verification::{FeatureSets, verify_exact};
 
 use self::bands::PairBands;
 use self::groups::{ClusterFigures, Likeness};
@@ -192,7 +192,7 @@ fn find_pairs(
     let mut bands = PairBands::new(subject.collected.schema(), arguments.samples);
     let features = subject.features.clone();
     context.interrupt.while_working(&mut progress, move || {
-        let mut pairs = join.verify_exact(features).run()?;
+        let mut pairs = verify_exact(join, features).run()?;
         while let Some(pair) = pairs.next() {
             let pair = pair?;
             joining.add_pair(pairs.lanes_read());
@@ -215,7 +215,7 @@ fn find_clusters(
     let (features, collected) = (subject.features.clone(), subject.collected.clone());
     context.interrupt.while_working(&mut progress, move || {
         let mut figures = ClusterFigures::default();
-        for cluster in join.verify_exact(features.clone()).run()? {
+        for cluster in verify_exact(join, features.clone()).run()? {
             let likeness = |a, b| likeness(&collected, features.as_deref(), a, b);
             figures.add(&cluster, likeness)?;
         }

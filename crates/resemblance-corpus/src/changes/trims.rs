@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use resemblance::dedup::{TextPart, Trimmed};
+use crate::dedup::{TextPart, Trimmed};
 
 use crate::bad_document::BadDocument;
 use crate::content::Content;

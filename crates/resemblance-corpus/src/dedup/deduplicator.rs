@@ -1,0 +1,373 @@
+//! The policy *first*: a document is kept unless it is near one that was kept before.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use resemblance::invariant::bug;
+use resemblance::{
+    Bounds, Document, DocumentId, KeptDocuments, Novelty, Record, Result, Schema, Sketcher, Store,
+    StoreOptions,
+};
+
+use crate::verification::{FeatureSets, SketchedText, signatures_of};
+
+/// Decides which documents of a stream are kept: those that are near none that was kept before. The
+/// kept ones are in memory while they fit there, and beyond that in a temporary store; or in a
+/// transaction, which is never committed, of a [store](Self::in_store). It stays on its thread.
+///
+/// A document whose key came before is not kept. Keys that need not be unique are given as payloads.
+///
+/// ```
+/// use resemblance_corpus::dedup::Deduplicator;
+/// use resemblance_corpus::verification::FeatureSets;
+/// use resemblance::{Document, MinHash, Schema, StoreOptions, Text};
+///
+/// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
+/// let temporary = std::env::temp_dir();
+/// let mut stream = Deduplicator::create(&temporary, schema, &StoreOptions::new())?
+///     .verify_exact(FeatureSets::new(&temporary));
+///
+/// let texts = ["a b c d e f g h i j k", "x y z", "a b c d e f g h i j k l"];
+/// let sketched = texts.iter().map(|text| stream.sketch(text));
+/// let sketched = sketched.collect::<Result<Vec<_>, _>>()?;
+/// let documents = ["first", "second", "third"].map(|name| {
+///     Document::without_key().payload(name.as_bytes())
+/// });
+/// let batch: Vec<_> = documents.into_iter().zip(&sketched).collect();
+/// let decisions = stream.decide_many(&batch)?;
+/// assert!(decisions[0].is_new() && decisions[1].is_new()); // they are kept
+///
+/// let survivor = decisions[2].found().expect("it is like the first");
+/// assert_eq!((survivor.similarity(), survivor.is_exact()), (Some(11.0 / 12.0), true));
+/// assert_eq!(stream.get_id(survivor.id())?.expect("it was kept").payload(), b"first");
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub struct Deduplicator {
+    kept: KeptDocuments,
+    sketcher: Sketcher,
+    /// The features of the kept documents, if similarities are to be exact.
+    features: Option<FeatureSets>,
+}
+
+impl fmt::Debug for Deduplicator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deduplicator")
+            .field("kept", &self.len())
+            .field("is_exact", &self.features.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Deduplicator {
+    /// Begins with nothing kept, and 64 MiB of [memory](Self::memory_bytes). `folder` is for the temporary
+    /// store. Where the system allows it, its file has no name, so that not even a killed process leaves
+    /// it behind.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the schema cannot be indexed, or the options are out of range.
+    pub fn create(folder: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
+        Ok(Self::begin(KeptDocuments::create(folder, schema, options)?))
+    }
+
+    /// Begins with what a store has. Nothing is written to it: what is kept is seen by the deduplicator alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::begin_write`].
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// use resemblance_corpus::dedup::Deduplicator;
+    /// store.insert("page/1", &store.sketch_text("a text that is known")?)?;
+    /// let mut stream = Deduplicator::in_store(&store)?;
+    /// let page = stream.sketch("a text that is known")?;
+    /// let decision = stream.decide(Document::without_key(), &page, Bounds::new())?;
+    /// assert_eq!(decision.found().unwrap().key(), Some(&b"page/1"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn in_store(store: &Store) -> Result<Self> {
+        Ok(Self::begin(store.kept_documents()?))
+    }
+
+    fn begin(kept: KeptDocuments) -> Self {
+        Self {
+            sketcher: kept.schema().sketcher(),
+            kept,
+            features: None,
+        }
+    }
+
+    /// Memory that the kept documents may take, in bytes, before they go to a temporary store. Their
+    /// features count apart: see [`FeatureSets::memory_bytes`].
+    ///
+    /// ```
+    /// use resemblance_corpus::dedup::Deduplicator;
+    /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
+    ///
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let temporary = std::env::temp_dir();
+    /// let stream = Deduplicator::create(&temporary, schema, &StoreOptions::new())?;
+    /// let stream = stream.memory_bytes(4 << 30); // some ten million documents
+    /// assert!(stream.is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: u64) -> Self {
+        self.kept.set_memory_bytes(bytes);
+        self
+    }
+
+    /// Threads that look up the documents of a batch, as long as the kept ones are in memory; one if not
+    /// given. The decisions are the same for any number.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
+    /// # use resemblance_corpus::dedup::Deduplicator;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let threads = std::thread::available_parallelism().unwrap();
+    /// let mut stream = Deduplicator::in_store(&store)?.threads(threads);
+    /// let pages = [stream.sketch("to be or not to be")?, stream.sketch("to be or not to be")?];
+    /// let batch = [(Document::without_key(), &pages[0]), (Document::without_key(), &pages[1])];
+    /// let decisions = stream.decide_many(&batch)?;
+    /// assert!(decisions[0].is_new() && !decisions[1].is_new());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn threads(mut self, threads: NonZeroUsize) -> Self {
+        self.kept.set_threads(threads);
+        self
+    }
+
+    /// Makes similarities exact from now on: the features of kept documents are put into `features`. A
+    /// document that was kept before, and has none there, is compared by its estimate. With `None`, as
+    /// without this call, all similarities are estimates.
+    #[must_use]
+    pub fn verify_exact(mut self, features: impl Into<Option<FeatureSets>>) -> Self {
+        self.features = features.into();
+        self
+    }
+
+    pub(super) fn is_exact(&self) -> bool {
+        self.features.is_some()
+    }
+
+    /// Returns the number of documents that are kept, those that the store had before included.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
+    /// # use resemblance_corpus::dedup::Deduplicator;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let mut stream = Deduplicator::in_store(&store)?;
+    /// for text in ["to be or not to be", "to be or not to be", "that is the question"] {
+    ///     let page = stream.sketch(text)?;
+    ///     stream.decide(Document::without_key(), &page, Bounds::new())?;
+    /// }
+    /// assert_eq!(stream.len(), 2);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.kept.len()
+    }
+
+    /// Returns true if no document is kept.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # use resemblance_corpus::dedup::Deduplicator;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// assert!(Deduplicator::in_store(&store)?.is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sketches a text, with its features if similarities are to be exact. Other threads can do it
+    /// with [`SketchedText::new`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Sketcher::text`](resemblance::Sketcher::text).
+    pub fn sketch(&self, text: &str) -> Result<SketchedText> {
+        SketchedText::new(&self.sketcher, self.features.is_some(), text)
+    }
+
+    /// Decides documents in their order, within the schema's bounds: much quicker than one by one. A new
+    /// one is kept, and of another the answer has the kept one that it is most like.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of
+    /// [`WriteTransaction::insert_many`](resemblance::WriteTransaction::insert_many). For bad input no document of the batch is decided; [`decide`](Self::decide) tells which is bad.
+    pub fn decide_many(
+        &mut self,
+        documents: &[(Document<'_>, &SketchedText)],
+    ) -> Result<Vec<Novelty>> {
+        let kept = &mut self.kept;
+        let signed = signatures_of(documents);
+        let novelties = match &mut self.features {
+            Some(features) => {
+                features.keep_new(documents, |ask| kept.insert_many_if_new(&signed, Some(ask)))
+            }
+            None => kept.insert_many_if_new(&signed, None),
+        }?;
+        let (found, expected) = (novelties.len(), documents.len());
+        if found != expected {
+            return Err(bug(format!("{found} decisions on {expected} documents")));
+        }
+        Ok(novelties)
+    }
+
+    /// Decides one document, within bounds that may differ from the schema's.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Query::run`](resemblance::Query::run) and
+    /// [`WriteTransaction::insert`](resemblance::WriteTransaction::insert).
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
+    /// # use resemblance_corpus::dedup::Deduplicator;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let mut stream = Deduplicator::in_store(&store)?;
+    /// let bounds = Bounds::new().min_similarity(0.95);
+    /// let page = stream.sketch("to be or not to be")?;
+    /// assert!(stream.decide(Document::without_key(), &page, bounds)?.is_new());
+    /// assert!(!stream.decide(Document::without_key(), &page, bounds)?.is_new());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn decide(
+        &mut self,
+        document: Document<'_>,
+        sketched: &SketchedText,
+        bounds: Bounds,
+    ) -> Result<Novelty> {
+        let hashes = &sketched.features;
+        let features = self.features.as_ref();
+        let similarity = features
+            .map(|features| move |id, floor| features.similarity_to_from(floor, hashes, id));
+        let verify = similarity
+            .as_ref()
+            .map(|verify| verify as &dyn Fn(_, _) -> _);
+        let signature = &sketched.signature;
+        let novelty = self
+            .kept
+            .insert_if_new(document, signature, bounds, verify)?;
+        // The next document may be compared with this one, so its features must be readable by then.
+        if let (Some(features), true) = (&mut self.features, novelty.is_new()) {
+            features.put(novelty.id(), Arc::clone(&sketched.features))?;
+            features.flush()?;
+        }
+        Ok(novelty)
+    }
+
+    /// Returns a kept document, by its id.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Snapshot::get_id`](resemblance::Snapshot::get_id).
+    pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
+        self.kept.get_id(id)
+    }
+}
+
+#[cfg(doc)]
+use resemblance::Error;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use resemblance::{Error, MinHash, Text};
+
+    fn schema() -> Schema {
+        let schema = Schema::builder().text(Text::words(1));
+        schema.minhash(MinHash::new(128)).build().unwrap()
+    }
+
+    /// Texts of 40 words; those whose numbers differ by one have 38 of 42 in common.
+    fn text(number: u32) -> String {
+        let words = (2 * number..2 * number + 40).map(|word| format!("word{word}"));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn one_by_one_and_together_the_same_documents_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let create = || Deduplicator::create(folder.path(), schema(), &StoreOptions::new());
+        // In memory, moved to a store after some batches, and in a store from the first one on.
+        let memories = [1_u64 << 30, 9_000, 0];
+        let cases = memories
+            .iter()
+            .flat_map(|memory| [(false, *memory), (true, *memory)]);
+        // Batches of 30 have several shares.
+        let cases = cases.flat_map(|case| [(case, 1, 7), (case, 3, 30)]);
+        for ((is_exact, memory_bytes), threads, together_count) in cases {
+            let features = || is_exact.then(|| FeatureSets::new(folder.path()));
+            let stream = || create().unwrap().verify_exact(features());
+            let (mut alone, mut together) = (stream(), stream().memory_bytes(memory_bytes));
+            together = together.threads(NonZeroUsize::new(threads).unwrap());
+            let sketched: Vec<_> = (0..60).map(|n| alone.sketch(&text(n)).unwrap()).collect();
+            let batch: Vec<_> = sketched
+                .iter()
+                .map(|s| (Document::without_key(), s))
+                .collect();
+            let mut decided = Vec::new();
+            for part in batch.chunks(together_count) {
+                decided.extend(together.decide_many(part).unwrap());
+            }
+            let one_by_one = batch.iter().map(|(document, sketched)| {
+                alone
+                    .decide(document.into(), sketched, Bounds::new())
+                    .unwrap()
+            });
+            let one_by_one: Vec<_> = one_by_one.collect();
+            for (a, b) in one_by_one.iter().zip(&decided) {
+                let found = |n: &Novelty| n.found().map(|m| (m.id(), m.similarity()));
+                assert_eq!(found(a), found(b));
+                assert!(a.found().iter().all(|found| found.is_exact() == is_exact));
+            }
+            assert_eq!(alone.len(), together.len());
+            assert!((2..60).contains(&alone.len()), "{} kept", alone.len());
+        }
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 0, "temporary files stay");
+    }
+
+    #[test]
+    fn of_a_batch_with_bad_input_nothing_is_decided() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut stream =
+            Deduplicator::create(folder.path(), schema(), &StoreOptions::new()).unwrap();
+        let other = Schema::builder()
+            .text(Text::words(1))
+            .minhash(MinHash::new(64));
+        let other = other.build().unwrap().sketcher();
+        let (good, bad) = (
+            stream.sketch("a good text").unwrap(),
+            SketchedText::new(&other, false, "another").unwrap(),
+        );
+        let batch = [
+            (Document::without_key(), &good),
+            (Document::without_key(), &bad),
+        ];
+        let refused = stream.decide_many(&batch);
+        assert!(matches!(refused, Err(Error::SignatureMismatch { .. })));
+        assert!(stream.is_empty());
+    }
+}

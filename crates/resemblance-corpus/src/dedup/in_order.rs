@@ -1,0 +1,177 @@
+//! The policies that decide on the documents of a collection one by one, in an order.
+
+use std::sync::Arc;
+
+use resemblance::invariant::{OrBug, at_mut};
+use resemblance::{
+    Bounds, Document, DocumentId, Error, Join, JoinedDocuments, LeftOut, Pairs, Phase, Result,
+    Watch,
+};
+
+use crate::dedup::deduplicator::Deduplicator;
+use crate::dedup::policy::Preference;
+use crate::verification::{FeatureSets, SketchedText};
+
+/// Documents that are decided together.
+const DECIDED_TOGETHER: usize = 4_096;
+
+/// A document that goes, and the one that stays for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DroppedDocument {
+    pub(super) id: DocumentId,
+    pub(super) survivor: DocumentId,
+}
+
+/// The documents that go, in the order of the decisions.
+pub(super) struct Decided {
+    pub(super) dropped: Vec<DroppedDocument>,
+    /// Documents that were compared with a part of their candidates only.
+    pub(super) budget_exceeded: u64,
+}
+
+/// Decides on documents in an order.
+pub(super) struct InOrder<'f> {
+    source: JoinedDocuments,
+    bounds: Bounds,
+    deduplicator: Deduplicator,
+    features: Option<&'f FeatureSets>,
+}
+
+impl<'f> InOrder<'f> {
+    /// Takes the documents and the bounds of a join.
+    pub(super) fn new(
+        join: &Join<'_, Pairs>,
+        deduplicator: Deduplicator,
+        features: Option<&'f FeatureSets>,
+    ) -> Result<Self> {
+        if !deduplicator.is_empty() {
+            let found = format!("one with {} documents", deduplicator.len());
+            return Err(Error::invalid("deduplicator", found, "one without"));
+        }
+        if deduplicator.is_exact() != features.is_some() {
+            let expected =
+                "features for the search and `verify_exact` for the deduplicator, or neither";
+            return Err(Error::invalid(
+                "deduplicator",
+                "only one of the two",
+                expected,
+            ));
+        }
+        Ok(Self {
+            source: join.documents(),
+            bounds: join.given_bounds(),
+            deduplicator,
+            features,
+        })
+    }
+
+    /// Decides on all documents: those with the most neighbours first, then by preference.
+    pub(super) fn decide(
+        mut self,
+        preference: &Preference,
+        neighbours: &[u32],
+        watch: &mut Watch<'_>,
+    ) -> Result<Decided> {
+        let count = |id: &DocumentId| {
+            let index = usize::try_from(id.get()).ok();
+            index.and_then(|index| neighbours.get(index)).unwrap_or(&0)
+        };
+        let mut ids = self.source.ids()?;
+        ids.sort_unstable_by(|a, b| {
+            let by_count = count(b).cmp(count(a));
+            by_count.then_with(|| preference.compare(*a, *b))
+        });
+        let total = ids.len() as u64;
+        let mut decided = Decided {
+            dropped: Vec::new(),
+            budget_exceeded: 0,
+        };
+        for (number, piece) in (0..).zip(ids.chunks(DECIDED_TOGETHER)) {
+            let done = number * DECIDED_TOGETHER as u64;
+            watch.tell(Phase::DecidingDocuments, done, total)?;
+            self.decide_piece(piece, &mut decided)?;
+        }
+        watch.tell(Phase::DecidingDocuments, total, total)?;
+        Ok(decided)
+    }
+
+    fn decide_piece(&mut self, ids: &[DocumentId], decided: &mut Decided) -> Result<()> {
+        let mut sketched = Vec::with_capacity(ids.len());
+        for &id in ids {
+            // One that was removed before it got postings has no tombstone.
+            if let Some(text) = self.sketched(id)? {
+                sketched.push((id, text));
+            }
+        }
+        // The survivor is known by its stamp.
+        let documents = sketched.iter();
+        let documents = documents.map(|(id, text)| (Document::without_key().stamp(id.get()), text));
+        let mut decisions = Vec::with_capacity(sketched.len());
+        if self.bounds == Bounds::new() {
+            let documents: Vec<_> = documents.collect();
+            decisions = self.deduplicator.decide_many(&documents)?;
+        } else {
+            for (document, text) in documents {
+                decisions.push(self.deduplicator.decide(document, text, self.bounds)?);
+            }
+        }
+        for ((id, _), decision) in sketched.iter().zip(decisions) {
+            decided.budget_exceeded += u64::from(decision.budget_exceeded().is_some());
+            if let Some(found) = decision.found() {
+                let kept = self.deduplicator.get_id(found.id())?;
+                let survivor = kept.or_bug("a document was found that was not kept")?;
+                decided.dropped.push(DroppedDocument {
+                    id: *id,
+                    survivor: DocumentId::new(survivor.stamp()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// A document as it was sketched; `None` if it is not there.
+    fn sketched(&self, id: DocumentId) -> Result<Option<SketchedText>> {
+        let Some(record) = self.source.get_id(id)? else {
+            return Ok(None);
+        };
+        let features = match self.features {
+            None => Arc::default(),
+            Some(features) => features.shared(id)?.ok_or_else(|| {
+                let found = format!("none of document {}", id.get());
+                Error::invalid("features", found, "those of all documents")
+            })?,
+        };
+        Ok(Some(SketchedText {
+            signature: record.signature().clone(),
+            features,
+        }))
+    }
+}
+
+/// The number of near documents of each, at the index of its id, and what was left out.
+pub(super) fn count_neighbours(
+    mut pairs: Pairs,
+    watch: &mut Watch<'_>,
+) -> Result<(Vec<u32>, LeftOut)> {
+    let mut counts: Vec<u32> = Vec::new();
+    let mut lanes_read = 0;
+    while let Some(pair) = pairs.next() {
+        let pair = pair?;
+        for id in [pair.a, pair.b] {
+            let index = usize::try_from(id.get())
+                .ok()
+                .or_bug("an id beyond memory")?;
+            if counts.len() <= index {
+                counts.resize(index + 1, 0);
+            }
+            let count = at_mut(&mut counts, index)?;
+            *count = count.saturating_add(1);
+        }
+        if pairs.lanes_read().0 != lanes_read {
+            lanes_read = pairs.lanes_read().0;
+            pairs.tell(watch)?;
+        }
+    }
+    pairs.tell(watch)?;
+    Ok((counts, pairs.left_out()))
+}

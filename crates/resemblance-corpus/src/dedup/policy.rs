@@ -1,0 +1,121 @@
+//! Which of several near-duplicates stay.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use crate::dedup::deduplicator::Deduplicator;
+use resemblance::DocumentId;
+
+/// Which documents of a collection stay if near-duplicates go. Two policies decide on documents one by one;
+/// they need a [`Deduplicator`] without documents, which compares as its schema and options say.
+///
+/// ```
+/// use resemblance::Collection;
+/// use resemblance_corpus::dedup::{DedupPolicy, Deduplicator, Preference};
+/// use resemblance::{BulkOptions, Document, MinHash, Schema, StoreOptions, Text};
+///
+/// let minhash = MinHash::new(256).threshold(0.6);
+/// let schema = Schema::builder().text(Text::words(1)).minhash(minhash).build()?;
+/// let (folder, sketcher) = (std::env::temp_dir(), schema.sketcher());
+/// let mut collection = Collection::new(&folder, schema.clone(), &BulkOptions::new())?;
+/// // Each is like the next, but the first is not like the last.
+/// for text in ["a b c d e f g h i j", "c d e f g h i j k", "e f g h i j k l"] {
+///     collection.insert(Document::without_key(), &sketcher.text(text)?)?;
+/// }
+/// let collected = collection.finish()?;
+///
+/// let deduplicator = || -> resemblance::Result<_> {
+///     let made = Deduplicator::create(&folder, schema.clone(), &StoreOptions::new())?;
+///     Ok(Box::new(made))
+/// };
+/// let policies = [
+///     (DedupPolicy::Cluster, vec![1, 2]),
+///     (DedupPolicy::First(deduplicator()?), vec![1]),
+///     (DedupPolicy::Representative(deduplicator()?), vec![0, 2]),
+/// ];
+/// for (policy, expected) in policies {
+///     let found = collected.clusters().duplicates(policy, &Preference::Earliest, None)?;
+///     let dropped = found.map(|duplicate| Ok(duplicate?.document.id().get()));
+///     let dropped: Vec<u64> = dropped.collect::<resemblance::Result<_>>()?;
+///     assert_eq!(dropped, expected);
+/// }
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub enum DedupPolicy {
+    /// Of each cluster one document stays, the preferred one. A document that goes may be unlike it:
+    /// others may link the two.
+    Cluster,
+    /// The documents are decided in the order of preference: one stays unless it is near one that stays.
+    First(Box<Deduplicator>),
+    /// The same in the order of the number of their near-duplicates, the most first, and among equal
+    /// numbers in the order of preference: the documents that stay stand for many others, each of which
+    /// is near one of them.
+    Representative(Box<Deduplicator>),
+}
+
+impl fmt::Debug for DedupPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cluster => "Cluster",
+            Self::First(_) => "First",
+            Self::Representative(_) => "Representative",
+        })
+    }
+}
+
+/// Which of two near-duplicates rather stays.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// use resemblance_corpus::dedup::{DedupPolicy, Preference};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for key in ["a", "b"] {
+///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+/// }
+/// let snapshot = store.snapshot()?;
+/// let dropped = |preference| -> resemblance::Result<_> {
+///     let mut found = snapshot.clusters().duplicates(DedupPolicy::Cluster, &preference, None)?;
+///     Ok(found.next().transpose()?.map(|duplicate| duplicate.document.id().get()))
+/// };
+/// assert_eq!(dropped(Preference::Earliest)?, Some(1));
+/// assert_eq!(dropped(Preference::Latest)?, Some(0));
+/// let quality = vec![0.2, 0.9]; // of the document with the id 0, and of that with the id 1
+/// assert_eq!(dropped(Preference::Highest(quality))?, Some(0));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Preference {
+    /// The one that was inserted first.
+    #[default]
+    Earliest,
+    /// The one that was inserted last.
+    Latest,
+    /// The one with the higher score, the earlier one of two with the same. The scores stand at the
+    /// indexes of the documents' ids; a document whose score is missing or no number comes last.
+    Highest(Vec<f64>),
+}
+
+impl Preference {
+    /// Compares two documents: the preferred one is the lesser.
+    pub(super) fn compare(&self, a: DocumentId, b: DocumentId) -> Ordering {
+        match self {
+            Self::Earliest => a.cmp(&b),
+            Self::Latest => b.cmp(&a),
+            Self::Highest(scores) => {
+                let score = |id: DocumentId| {
+                    let index = usize::try_from(id.get()).ok();
+                    let score = index.and_then(|index| scores.get(index)).copied();
+                    score.filter(|score| !score.is_nan())
+                };
+                match (score(a), score(b)) {
+                    // -0 equals 0.
+                    (Some(x), Some(y)) => y.partial_cmp(&x).unwrap_or(Ordering::Equal),
+                    (x, y) => y.is_some().cmp(&x.is_some()),
+                }
+                .then_with(|| a.cmp(&b))
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Why two texts are alike, or are not.
+
+use resemblance::exact::{
+    SharedPassage, SharedSpans, WeightedSet, longest_shared_passage, probability_jaccard,
+    shared_spans, weighted_cosine, weighted_jaccard,
+};
+use resemblance::{Error, MinHashKind, Result, Schema, Text, feature_hash};
+
+/// Two texts compared in every way that a schema knows: exactly, by their signatures, and where they are
+/// alike.
+///
+/// ```
+/// use resemblance_corpus::verification::Explanation;
+/// use resemblance::{MinHash, Schema, SimHash, Text};
+///
+/// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+/// let schema = schema.simhash(SimHash::bits64()).build()?;
+/// let (old, new) = ("the price is 10 euros today", "the price is 12 euros today");
+/// let found = Explanation::new(&schema, old, new)?;
+/// let same: Vec<&str> = found.shared.spans_b.iter().map(|span| &new[span.clone()]).collect();
+/// assert_eq!(same, ["the price is", "euros today"]);
+/// assert_eq!((found.shared.jaccard, found.shared.dice), (3.0 / 7.0, 6.0 / 10.0));
+/// assert!(found.estimate.is_some() && found.distance.is_some());
+/// assert!((found.weighted_cosine.unwrap() - 3.0 / 5.0).abs() < 1e-9); // no pair of words repeats
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The shared shingles, where they stand, and the exact similarities of the sets of shingles.
+    pub shared: SharedSpans,
+    /// The longest passage that both have; `None` if they share no shingle.
+    pub longest: Option<SharedPassage>,
+    /// The similarity that the MinHash values estimate, 0 to 1, if the schema has MinHash.
+    pub estimate: Option<f64>,
+    /// The exact similarity that is estimated, if it is one of weights: of the
+    /// [kinds](MinHashKind::is_weighted) weighted and probability.
+    pub weighted_similarity: Option<f64>,
+    /// The exact cosine similarity of the weights of the shingles, 0 to 1, if the schema has SimHash or
+    /// weighted MinHash. A shingle weighs as often as it occurs, times its weight by
+    /// [rarity](Schema::with_weights) if the schema has any.
+    pub weighted_cosine: Option<f64>,
+    /// The Hamming distance of the fingerprints in bits, if the schema has SimHash.
+    pub distance: Option<u32>,
+}
+
+impl Explanation {
+    /// Compares two texts by the steps and the signatures of a schema.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the schema says nothing about texts, or its signatures are made elsewhere.
+    pub fn new(schema: &Schema, a: &str, b: &str) -> Result<Self> {
+        let Some(text) = schema.text() else {
+            let expected = "one that says how texts are cut: Schema::builder().text(...)";
+            return Err(Error::invalid("schema", "one without texts", expected));
+        };
+        let sketcher = schema.sketcher();
+        let (signature_a, signature_b) = (sketcher.text(a)?, sketcher.text(b)?);
+        let kind = schema.minhash().map(|minhash| minhash.kind());
+        let has_simhash = schema.simhash().is_some();
+        let estimate = kind.map(|_| signature_a.jaccard(&signature_b));
+        let distance = has_simhash.then(|| signature_a.hamming(&signature_b));
+        let is_weighted = kind.is_some_and(MinHashKind::is_weighted);
+        let weights = match is_weighted || has_simhash {
+            true => Some((weights(schema, &text, a)?, weights(schema, &text, b)?)),
+            false => None,
+        };
+        let weights = weights.as_ref();
+        Ok(Self {
+            shared: shared_spans(&text, a, b)?,
+            longest: longest_shared_passage(&text, a, b)?,
+            estimate: estimate.transpose()?,
+            weighted_similarity: weights.filter(|_| is_weighted).map(|(a, b)| match kind {
+                Some(MinHashKind::Probability) => probability_jaccard(a, b),
+                _ => weighted_jaccard(a, b),
+            }),
+            weighted_cosine: weights.map(|(a, b)| weighted_cosine(a, b)),
+            distance: distance.transpose()?,
+        })
+    }
+}
+
+/// The shingles of a text, each as often as it occurs times its weight by rarity.
+fn weights(schema: &Schema, text: &Text, document: &str) -> Result<WeightedSet<u64>> {
+    let mut shingles = Vec::new();
+    text.for_each_shingle(document, |shingle| {
+        let hash = feature_hash(shingle.as_bytes());
+        let rarity = schema.weights().map_or(1.0, |weights| weights.weight(hash));
+        shingles.push((hash, rarity));
+    });
+    Ok(WeightedSet::new(shingles)?)
+}

@@ -1,0 +1,218 @@
+//! Inserting documents that are new by the exact similarity of their texts.
+
+use std::sync::Arc;
+
+use resemblance::exact::jaccard_from;
+use resemblance::invariant::at;
+use resemblance::{
+    Document, Earlier, Join, Novelty, Result, Signature, Sketcher, WriteTransaction,
+};
+use resemblance_sketch::sketch::is_present;
+
+use crate::verification::features::FeatureSets;
+
+/// A text's signature, and its features where similarities are to be exact.
+///
+/// ```
+/// use resemblance_corpus::verification::SketchedText;
+/// use resemblance::{MinHash, Schema, Text};
+///
+/// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// let sketched = SketchedText::new(&schema.sketcher(), true, "the quick brown fox")?;
+/// assert_eq!((sketched.features.len(), sketched.feature_bytes()), (3, 24));
+///
+/// // Documents that are no texts.
+/// let sketched = SketchedText::from_hashes(&schema.sketcher(), true, &[3, 1, 3])?;
+/// assert_eq!(*sketched.features, [1, 3]);
+/// let schema = Schema::builder().minhash(MinHash::weighted(64)).build()?;
+/// let sketched = SketchedText::from_weighted_hashes(&schema.sketcher(), true, &[(3, 0.5), (1, 0.0)])?;
+/// assert_eq!(*sketched.features, [3]);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SketchedText {
+    /// The signature.
+    pub signature: Signature,
+    /// Its feature hashes, sorted and distinct; empty unless they were requested. [`FeatureSets`] share
+    /// them.
+    pub features: Arc<[u64]>,
+}
+
+impl SketchedText {
+    /// Sketches a text, and keeps its features if `with_features`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Sketcher::text`].
+    pub fn new(sketcher: &Sketcher, with_features: bool, text: &str) -> Result<Self> {
+        let (signature, features) = if with_features {
+            sketcher.text_and_features(text)?
+        } else {
+            (sketcher.text(text)?, Arc::default())
+        };
+        Ok(Self {
+            signature,
+            features,
+        })
+    }
+
+    /// Sketches a set of features, given by their hashes in any order and with repeats, and keeps them if
+    /// `with_features`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Sketcher::hashes`].
+    pub fn from_hashes(sketcher: &Sketcher, with_features: bool, hashes: &[u64]) -> Result<Self> {
+        Ok(Self {
+            signature: sketcher.hashes(hashes.iter().copied())?,
+            features: distinct(with_features, hashes.iter().copied()).into(),
+        })
+    }
+
+    /// Sketches features with their weights, given by their hashes, and keeps those that weigh anything if
+    /// `with_features`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Sketcher::weighted_hashes`].
+    pub fn from_weighted_hashes(
+        sketcher: &Sketcher,
+        with_features: bool,
+        weights: &[(u64, f64)],
+    ) -> Result<Self> {
+        let present = weights.iter().filter(|(_, weight)| is_present(*weight));
+        Ok(Self {
+            signature: sketcher.weighted_hashes(weights.iter().copied())?,
+            features: distinct(with_features, present.map(|(hash, _)| *hash)).into(),
+        })
+    }
+
+    /// Returns the memory that the features take, in bytes.
+    #[must_use]
+    pub fn feature_bytes(&self) -> usize {
+        self.features.len() * size_of::<u64>()
+    }
+}
+
+/// The hashes ascending and without repeats, if they are asked for.
+fn distinct(are_asked_for: bool, hashes: impl Iterator<Item = u64>) -> Vec<u64> {
+    if !are_asked_for {
+        return Vec::new();
+    }
+    let mut hashes: Vec<u64> = hashes.collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
+}
+
+/// Puts exact similarities in the place of estimates where `features` has both documents, as
+/// [`Join::verify`] with their similarity does, but cheaper: a comparison ends once it is
+/// certain that a pair lies below the bound. Call it after the bounds are set. `None` leaves it as it is.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// use std::sync::Arc;
+/// use resemblance_corpus::verification::{FeatureSets, verify_exact};
+///
+/// let mut features = FeatureSets::new(folder.path());
+/// for text in ["to be or not to be", "not to be or to be"] {
+///     let id = store.insert(text, &store.sketch_text(text)?)?;
+///     features.put(id, store.sketcher().feature_hashes(text)?)?;
+/// }
+/// let join = verify_exact(store.snapshot()?.pairs(), Arc::new(features));
+/// assert!(join.run()?.all(|pair| pair.is_ok_and(|pair| pair.is_exact)));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub fn verify_exact<'a, A>(
+    join: Join<'a, A>,
+    features: impl Into<Option<Arc<FeatureSets>>>,
+) -> Join<'a, A> {
+    let Some(features) = features.into() else {
+        return join;
+    };
+    let floor = join.similarity_floor();
+    join.verify(move |a, b| features.similarity_from(floor, a, b))
+}
+
+impl FeatureSets {
+    /// Inserts each document that is new by the exact similarity of its text, as
+    /// [`InsertMany::verify`](resemblance::InsertMany::verify) does, and keeps the features of what is inserted. A candidate without features here
+    /// is compared by its estimate.
+    ///
+    /// # Errors
+    ///
+    /// As [`InsertMany::run`](resemblance::InsertMany::run), and [`Error::Io`] if the features cannot be read or written: then the transaction
+    /// can only be rolled back.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
+    /// use resemblance_corpus::verification::{FeatureSets, SketchedText};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    ///
+    /// let mut features = FeatureSets::new(std::env::temp_dir());
+    /// let a = SketchedText::new(&store.sketcher(), true, "a b c d e f g h i j k")?;
+    /// let b = SketchedText::new(&store.sketcher(), true, "a b c d e f g h i j k l")?;
+    /// let batch = [(Document::new("a"), &a), (Document::new("b"), &b)];
+    ///
+    /// let mut transaction = store.begin_write()?;
+    /// let found = features.insert_new(&mut transaction, &batch)?;
+    /// let Novelty::NearDuplicate(found) = &found[1] else { panic!("it is like the first") };
+    /// assert_eq!((found.similarity(), found.is_exact()), (Some(11.0 / 12.0), true));
+    /// transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn insert_new(
+        &mut self,
+        transaction: &mut WriteTransaction,
+        documents: &[(Document<'_>, &SketchedText)],
+    ) -> Result<Vec<Novelty>> {
+        let signed = signatures_of(documents);
+        let insert = transaction.insert_many(&signed).if_new();
+        self.keep_new(documents, |ask| insert.verify_from(ask).run())
+    }
+
+    /// Has `insert`, which asks how similar two documents of these texts are, insert those that are new, and keeps
+    /// the features of what was inserted.
+    pub(crate) fn keep_new(
+        &mut self,
+        documents: &[(Document<'_>, &SketchedText)],
+        insert: impl FnOnce(&VerifyEarlier<'_>) -> Result<Vec<Novelty>>,
+    ) -> Result<Vec<Novelty>> {
+        let features_at = |index: usize| -> Result<&[u64]> {
+            let (_, sketched) = at(documents, index)?;
+            Ok(&sketched.features)
+        };
+        let stored: &Self = self;
+        let novelties = insert(&|index, earlier, floor| {
+            let own = features_at(index)?;
+            match earlier {
+                Earlier::Stored(id) => stored.similarity_to_from(floor, own, id),
+                Earlier::OfBatch(other) => Ok(Some(jaccard_from(floor, own, features_at(other)?))),
+            }
+        })?;
+        for (novelty, (_, sketched)) in novelties.iter().zip(documents) {
+            if novelty.is_new() {
+                self.put(novelty.id(), Arc::clone(&sketched.features))?;
+            }
+        }
+        self.flush()?;
+        Ok(novelties)
+    }
+}
+
+/// Returns how similar a document of the batch is to an earlier one, or any number below the floor that it is given.
+type VerifyEarlier<'a> = dyn Fn(usize, Earlier, f64) -> Result<Option<f64>> + Sync + 'a;
+
+/// Returns the documents of a batch with their signatures alone.
+pub(crate) fn signatures_of<'d>(
+    documents: &'d [(Document<'_>, &'d SketchedText)],
+) -> Vec<(Document<'d>, &'d Signature)> {
+    let documents = documents.iter();
+    let signatures = documents.map(|(document, text)| (document.into(), &text.signature));
+    signatures.collect()
+}

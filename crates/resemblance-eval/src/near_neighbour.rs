@@ -1,0 +1,122 @@
+//! What the theory of near neighbours asks of bands.
+
+use resemblance::{Error, Result};
+
+/// The greatest number of bands that is computed: a `u32` holds it exactly.
+const MAX_BANDS: f64 = 4_294_967_295.0;
+
+/// The bands by which the near neighbours of a query are found in theory (Indyk and Motwani 1998): with a family of
+/// hash functions that are equal with the probability p₁ for near ones, and at most p₂ for far ones.
+///
+/// ```
+/// use resemblance_eval::near_neighbour_plan;
+/// let plan = near_neighbour_plan(0.5, 0.25, 1_024)?;
+/// assert_eq!((plan.rho, plan.rows, plan.bands), (0.5, 5, 32));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct NearNeighbourPlan {
+    /// ρ = ln (1 / p₁) / ln (1 / p₂): a query takes time of the order of nᵖ, with ρ for p.
+    pub rho: f64,
+    /// k = ln n / ln (1 / p₂), rounded up: rows of a band. Of n far documents one is expected in a bucket, at
+    /// most.
+    pub rows: u32,
+    /// l = n^ρ, rounded up: the number of bands.
+    pub bands: u32,
+    /// The probability 1 − (1 − p₁ᵏ)ˡ that these bands find a near document. Because k is rounded up, it
+    /// may be less than the 1 − 1 / e of the theory.
+    pub probability: f64,
+    /// The number l n p₂ᵏ of far candidates that a query is expected to have at most.
+    pub candidates: f64,
+}
+
+/// Plans bands for `documents` documents, of which near ones have equal values with the probability `near`
+/// and far ones with `far`: for MinHash their similarities, for SimHash 1 − distance / bits.
+///
+/// # Errors
+///
+/// [`Error::InvalidParameter`] unless 0 < `far` < `near` < 1, if there are no documents, and if there
+/// would be more than 2³² bands.
+///
+/// ```
+/// use resemblance_eval::near_neighbour_plan;
+/// let plan = near_neighbour_plan(0.8, 0.05, 1_000_000)?;
+/// assert_eq!((plan.rows, plan.bands), (5, 3));
+/// assert!((plan.rho - 0.0745).abs() < 1e-4);
+/// // Of half the similarity there are many more.
+/// assert_eq!(near_neighbour_plan(0.4, 0.05, 1_000_000)?.bands, 69);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub fn near_neighbour_plan(near: f64, far: f64, documents: u64) -> Result<NearNeighbourPlan> {
+    if !(near > 0.0 && near < 1.0) {
+        return Err(Error::invalid(
+            "near",
+            near,
+            "a probability above 0 and below 1",
+        ));
+    }
+    if !(far > 0.0 && far < near) {
+        let expected = format!("a probability above 0 and below {near}, that of near documents");
+        return Err(Error::invalid("far", far, expected));
+    }
+    if documents == 0 {
+        return Err(Error::invalid("documents", documents, "at least 1"));
+    }
+    let n = documents as f64;
+    let rho = near.ln() / far.ln();
+    let rows = (n.ln() / -far.ln()).ceil().max(1.0);
+    let bands = n.powf(rho).ceil().max(1.0);
+    if rows.max(bands) > MAX_BANDS {
+        let expected = format!("a greater distance from {near}: {bands:.0} bands would be needed");
+        return Err(Error::invalid("far", far, expected));
+    }
+    Ok(NearNeighbourPlan {
+        rho,
+        rows: rows as u32,
+        bands: bands as u32,
+        probability: -(bands * (-near.powf(rows)).ln_1p()).exp_m1(),
+        candidates: bands * n * far.powf(rows),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Indyk and Motwani: for Hamming distance in d dimensions, ρ is at most 1 / c for radius r and factor c.
+    #[test]
+    fn rho_is_at_most_that_of_the_theory() {
+        for dimensions in [64.0, 128.0, 1_000.0] {
+            for radius in [1.0, 3.0, 6.0] {
+                for factor in [1.5, 2.0, 4.0] {
+                    let near = 1.0 - radius / dimensions;
+                    let far = 1.0 - factor * radius / dimensions;
+                    let plan = near_neighbour_plan(near, far, 1_000_000).unwrap();
+                    assert!(plan.rho <= 1.0 / factor, "{plan:?}");
+                    assert!(plan.rho > 0.8 / factor, "{plan:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_planned_finds_and_keeps_away_what_it_says() {
+        for (near, far) in [(0.8, 0.05), (0.5, 0.1), (0.3, 0.02)] {
+            for documents in [1_000, 1_000_000, 1_000_000_000] {
+                let plan = near_neighbour_plan(near, far, documents).unwrap();
+                // Far documents in a bucket, and the same with a row less.
+                let far_ones = |rows: u32| documents as f64 * far.powi(rows as i32);
+                assert!(far_ones(plan.rows) <= 1.0 + 1e-9 && far_ones(plan.rows - 1) > 1.0 - 1e-9);
+                assert!(plan.candidates <= f64::from(plan.bands) + 1e-6);
+                // Rounding up takes less than a row from it.
+                let least = 1.0 - (-near).exp();
+                assert!(plan.probability > least - 1e-9, "{plan:?}");
+            }
+        }
+        for (near, far, documents) in [(1.0, 0.1, 9), (0.5, 0.5, 9), (0.5, 0.0, 9), (0.5, 0.1, 0)] {
+            assert!(near_neighbour_plan(near, far, documents).is_err());
+        }
+        assert!(near_neighbour_plan(0.001, 0.000_9, u64::MAX).is_err());
+    }
+}

@@ -1,0 +1,283 @@
+//! How the recall of one corpus varies with the seed of the hash functions.
+
+use std::collections::BTreeMap;
+
+use resemblance::invariant::OrBug;
+use resemblance::{DisjointSets, Error, MinHashKind, MinHashSchema, Result, Schema};
+use resemblance_sketch::lanes::LaneSet;
+
+use crate::tally::ComparedDocument;
+
+/// The pairs just above the threshold reach this much further: the promised recall is theirs.
+const JUST_ABOVE: f64 = 0.05;
+
+/// The codes of the bands of all documents of a sample, with the seeds from 1 on.
+struct SeedCodes {
+    bands: usize,
+    seeds: usize,
+    /// For each document the codes with each seed.
+    codes: Vec<u64>,
+}
+
+impl SeedCodes {
+    fn of(&self, document: usize) -> Result<impl Iterator<Item = &[u64]>> {
+        let length = self.bands * self.seeds;
+        let codes = self.codes.get(document * length..(document + 1) * length);
+        let codes = codes.or_bug("a document of a pair has no codes")?;
+        Ok(codes.chunks_exact(self.bands))
+    }
+}
+
+/// The recall of the candidates among the pairs of a range of similarity, with several seeds.
+///
+/// Pairs that share documents are found or missed together, so the recall of one seed lies further
+/// from the mean than it would if all pairs were independent.
+///
+/// ```
+/// # use resemblance_eval::{Evaluation, Sampler};
+/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+/// #     sampler.add(number as u64, text.as_bytes().into(), features, signature)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// # let mut evaluation = Evaluation::new(&store.snapshot()?, sample, 10)?;
+/// # evaluation.over_seeds(20, || Ok::<_, Error>(()))?;
+/// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+/// let spread = evaluation.seeds().last().unwrap();
+/// assert_eq!((spread.pairs, spread.families()), (1, 1));
+/// let (least, mean, greatest) = (spread.min(), spread.mean(), spread.max());
+/// assert!(least <= mean && mean <= greatest);
+/// println!("{:?} with the seed of the store", spread.own_recall());
+/// println!("{mean:?} ± {:?}, of {:?} by theory", spread.deviation(), spread.expected());
+/// assert!(spread.deviation_if_independent() <= spread.deviation_if_together());
+/// assert_eq!(spread.found.len(), 20);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct RecallSpread {
+    /// The least similarity of the pairs.
+    pub min_similarity: f64,
+    /// All similarities are below this; `None` if they may be as high as 1.
+    pub below: Option<f64>,
+    /// Number of pairs.
+    pub pairs: u64,
+    /// Number of those that are candidates in the store, which has its own seed.
+    pub own: u64,
+    /// Number of those that are candidates with each of the seeds from 1 on.
+    pub found: Vec<u64>,
+    expected: f64,
+    variances: f64,
+    families: DisjointSets,
+    /// The later document of each pair, with the sum of the deviations of its pairs.
+    documents: BTreeMap<u64, f64>,
+}
+
+impl RecallSpread {
+    fn new(min_similarity: f64, below: Option<f64>, seeds: usize) -> Self {
+        Self {
+            min_similarity,
+            below,
+            pairs: 0,
+            own: 0,
+            found: vec![0; seeds],
+            expected: 0.0,
+            variances: 0.0,
+            families: DisjointSets::default(),
+            documents: BTreeMap::new(),
+        }
+    }
+
+    fn holds(&self, similarity: f64) -> bool {
+        similarity >= self.min_similarity && self.below.is_none_or(|below| similarity < below)
+    }
+
+    fn share(&self, found: f64) -> Option<f64> {
+        (self.pairs > 0).then(|| found / self.pairs as f64)
+    }
+
+    /// Returns the recall with the store's own seed, from 0 to 1; `None` if there is no pair.
+    #[must_use]
+    pub fn own_recall(&self) -> Option<f64> {
+        self.share(self.own as f64)
+    }
+
+    /// Returns the recall that theory expects of the mean seed; `None` if there is no pair.
+    #[must_use]
+    pub fn expected(&self) -> Option<f64> {
+        self.share(self.expected)
+    }
+
+    /// Iterates over the recall with each seed from 1 on; over nothing if there is no pair.
+    fn recalls(&self) -> impl Iterator<Item = f64> {
+        self.found.iter().filter_map(|f| self.share(*f as f64))
+    }
+
+    /// Returns the mean recall over the seeds; `None` if there is no pair.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        let mean = self.recalls().sum::<f64>() / self.found.len() as f64;
+        (self.pairs > 0).then_some(mean)
+    }
+
+    /// Returns the standard deviation of the recall over the seeds, by one less than their number;
+    /// `None` with fewer than two seeds, or without a pair.
+    #[must_use]
+    pub fn deviation(&self) -> Option<f64> {
+        let mean = self.mean().filter(|_| self.found.len() > 1)?;
+        let squares = self.recalls().map(|recall| (recall - mean).powi(2));
+        Some((squares.sum::<f64>() / (self.found.len() - 1) as f64).sqrt())
+    }
+
+    /// Returns the least recall of a seed; `None` if there is no pair.
+    #[must_use]
+    pub fn min(&self) -> Option<f64> {
+        self.recalls().min_by(f64::total_cmp)
+    }
+
+    /// Returns the greatest recall of a seed; `None` if there is no pair.
+    #[must_use]
+    pub fn max(&self) -> Option<f64> {
+        self.recalls().max_by(f64::total_cmp)
+    }
+
+    /// Returns the standard deviation that the recall would have if all pairs were independent;
+    /// `None` if there is no pair.
+    #[must_use]
+    pub fn deviation_if_independent(&self) -> Option<f64> {
+        self.share(self.variances.sqrt())
+    }
+
+    /// Returns the standard deviation that the recall would have if all pairs of a family were found
+    /// or missed together; `None` if there is no pair. A family is a set of documents that pairs
+    /// connect.
+    #[must_use]
+    pub fn deviation_if_together(&self) -> Option<f64> {
+        let squares = self.family_deviations().into_values().map(|d| d * d);
+        self.share(squares.sum::<f64>().sqrt())
+    }
+
+    /// Returns the number of families: sets of documents that pairs connect.
+    #[must_use]
+    pub fn families(&self) -> u64 {
+        self.family_deviations().len() as u64
+    }
+
+    fn family_deviations(&self) -> BTreeMap<u64, f64> {
+        let mut sets = self.families.clone();
+        let mut families = BTreeMap::new();
+        for (document, deviations) in &self.documents {
+            *families.entry(sets.root(*document)).or_insert(0.0) += deviations;
+        }
+        families
+    }
+
+    fn add(&mut self, pair: (u64, u64), probability: f64, is_own: bool, shared: &[bool]) {
+        let variance = probability * (1.0 - probability);
+        self.pairs += 1;
+        self.own += u64::from(is_own);
+        self.expected += probability;
+        self.variances += variance;
+        self.families.join(pair.0, pair.1);
+        *self.documents.entry(pair.1).or_insert(0.0) += variance.sqrt();
+        for (found, is_shared) in self.found.iter_mut().zip(shared) {
+            *found += u64::from(*is_shared);
+        }
+    }
+}
+
+/// The recall of a sample with several seeds.
+pub(super) struct SeedRecall {
+    codes: SeedCodes,
+    minhash: MinHashSchema,
+    pub(super) spreads: Vec<RecallSpread>,
+}
+
+impl SeedRecall {
+    /// Makes the bands of all documents with the seeds from 1 to `seeds`. Calls `on_document` before
+    /// each signature.
+    pub(super) fn new<E: From<Error>>(
+        schema: &Schema,
+        features: &[Vec<u64>],
+        seeds: u64,
+        mut on_document: impl FnMut() -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let minhash = schema.minhash().filter(|minhash| {
+            let kind = minhash.kind();
+            kind != MinHashKind::External && !kind.is_weighted()
+        });
+        let minhash = minhash.ok_or_else(|| {
+            let expected = "MinHash of sets of features, which other seeds can be tried with";
+            Error::invalid("schema", "none", expected)
+        })?;
+        let lanes = LaneSet::new(Some((minhash.banding(), minhash.code_bits())), None)
+            .map_err(Error::from)?
+            .of_value_bits(minhash.layout().bits());
+        let sketchers = (1..=seeds).map(|seed| schema.minhash_sketcher(seed).map_err(Error::from));
+        let sketchers: Vec<_> = sketchers.collect::<Result<_>>()?;
+        let mut codes = Vec::new();
+        for hashes in features {
+            for sketcher in &sketchers {
+                on_document()?;
+                let signature = sketcher
+                    .hashes(hashes.iter().copied())
+                    .map_err(Error::from)?;
+                let rows = signature.rows(Some(minhash.layout()));
+                lanes.band_codes(&rows, &mut codes).map_err(Error::from)?;
+            }
+        }
+        let threshold = minhash.threshold();
+        let below = (threshold + JUST_ABOVE < 1.0).then_some(threshold + JUST_ABOVE);
+        let seeds = sketchers.len();
+        Ok(Self {
+            codes: SeedCodes {
+                bands: minhash.bands().into(),
+                seeds,
+                codes,
+            },
+            minhash,
+            spreads: below
+                .map(Some)
+                .into_iter()
+                .chain([None])
+                .map(|below| RecallSpread::new(threshold, below, seeds))
+                .collect(),
+        })
+    }
+
+    /// Counts the pairs of a document.
+    pub(super) fn add(&mut self, compared: &ComparedDocument<'_>) -> Result<()> {
+        let document = compared.document;
+        for partner in compared.exact {
+            if partner.similarity < self.minhash.threshold() {
+                continue;
+            }
+            let both = self
+                .codes
+                .of(partner.document)?
+                .zip(self.codes.of(document)?);
+            let shares = |(a, b): (&[u64], &[u64])| a.iter().zip(b).any(|(a, b)| a == b);
+            let shared: Vec<bool> = both.map(shares).collect();
+            let is_own = compared
+                .candidates
+                .binary_search_by_key(&partner.document, |c| c.document)
+                .is_ok();
+            let probability = self.minhash.probability(partner.similarity);
+            let pair = (partner.document as u64, document as u64);
+            for spread in &mut self.spreads {
+                if spread.holds(partner.similarity) {
+                    spread.add(pair, probability, is_own, &shared);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,270 @@
+//! Documents on their way into a collection.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::build::{BulkBuild, BulkOptions, bulk_build};
+use crate::engine::TemporaryFile;
+use crate::error::{Error, Result};
+use crate::invariant::OrBug;
+use crate::memory::collected::{Collected, TemporaryStore};
+use crate::memory::documents::MemoryDocuments;
+use crate::schema::Schema;
+use crate::sketch::Signature;
+use crate::types::{Document, DocumentId, Progress, Watch};
+
+/// The documents of one job, such as a search for the pairs of a corpus. They are in memory while they
+/// fit into [`BulkOptions::memory_bytes`], and beyond that in a temporary store, which is built offline.
+/// Answers are the same either way, and come in the same order.
+///
+/// ```
+/// use resemblance::Collection;
+/// use resemblance::{BulkOptions, MinHash, Schema, Text};
+///
+/// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// let sketcher = schema.sketcher();
+/// let mut collection = Collection::new(&std::env::temp_dir(), schema, &BulkOptions::new())?;
+/// for key in ["a", "b", "c"] {
+///     collection.insert(key.into(), &sketcher.text("the same text under three keys")?)?;
+/// }
+/// assert_eq!((collection.len(), collection.is_empty()), (3, false));
+/// let collected = collection.finish()?;
+/// assert_eq!(collected.pairs().run()?.count(), 3);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[must_use = "documents are joined once the collection is finished"]
+pub struct Collection<'w> {
+    folder: PathBuf,
+    schema: Schema,
+    options: BulkOptions,
+    held: Held,
+    on_progress: Option<Box<dyn FnMut(Progress) -> ControlFlow<()> + Send + 'w>>,
+    on_duplicate: Option<Box<OnLeftOut<'w>>>,
+}
+
+/// Called with a document that is left out because of its key, and the key.
+type OnLeftOut<'w> = dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w;
+
+enum Held {
+    Memory(Box<MemoryDocuments>),
+    Store(Box<StoreInTheMaking>),
+    /// Moving the documents into a store has failed.
+    Failed(String),
+}
+
+/// A temporary store that takes what memory does not.
+struct StoreInTheMaking {
+    build: BulkBuild<'static>,
+    file: TemporaryFile,
+}
+
+impl fmt::Debug for Collection<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Collection")
+            .field("documents", &self.len())
+            .field("is_in_memory", &self.is_in_memory())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'w> Collection<'w> {
+    /// Begins without documents. `folder` is for the temporary store, and for the files by which a
+    /// build sorts, unless the options name another.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the schema cannot be indexed.
+    pub fn new(folder: &Path, schema: Schema, options: &BulkOptions) -> Result<Self> {
+        let documents = MemoryDocuments::new(folder.into(), schema.clone())?;
+        Ok(Self {
+            folder: folder.into(),
+            schema,
+            options: options.clone(),
+            held: Held::Memory(Box::new(documents)),
+            on_progress: None,
+            on_duplicate: None,
+        })
+    }
+
+    /// Takes the next document, and gives it the next id, from 0. A key that came before is found only
+    /// by [`finish`](Self::finish).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for a key of more than 4,096 bytes or a payload of more than 64
+    /// MiB, [`Error::SignatureMismatch`] for a signature that does not fit the schema; the collection
+    /// goes on without the document. [`Error::Io`] if a disk is full, for one: it cannot go on.
+    pub fn insert(&mut self, document: Document<'_>, signature: &Signature) -> Result<DocumentId> {
+        let id = match &mut self.held {
+            Held::Memory(documents) => {
+                documents.validate(&document, signature)?;
+                documents.push(&document, signature)?
+            }
+            Held::Store(making) => return making.build.insert(document, signature),
+            Held::Failed(reason) => return Err(closed(reason)),
+        };
+        self.stay_within_memory()?;
+        Ok(id)
+    }
+
+    /// Moves the documents into a store once they take too much memory.
+    fn stay_within_memory(&mut self) -> Result<()> {
+        let Held::Memory(documents) = &mut self.held else {
+            return Ok(());
+        };
+        if documents.size_bytes() <= self.options.memory_limit_bytes() {
+            return Ok(());
+        }
+        let moved = moved(documents, &self.folder, &self.schema, &self.options);
+        self.held = match moved {
+            Ok(making) => Held::Store(Box::new(making)),
+            Err(error) => {
+                self.held = Held::Failed(error.to_string());
+                return Err(error);
+            }
+        };
+        Ok(())
+    }
+
+    /// Returns the number of documents taken so far.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match &self.held {
+            Held::Memory(documents) => documents.taken(),
+            Held::Store(making) => making.build.len(),
+            Held::Failed(_) => 0,
+        }
+    }
+
+    /// Returns true if no document was taken yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns true as long as all documents are in memory.
+    pub(super) fn is_in_memory(&self) -> bool {
+        matches!(self.held, Held::Memory(_))
+    }
+
+    /// Sets what is told of the progress of [`finish`](Self::finish), and may stop it: see
+    /// [`BulkBuild::on_progress`].
+    ///
+    /// ```
+    /// use resemblance::Collection;
+    /// use std::ops::ControlFlow;
+    /// # use resemblance::{BulkOptions, MinHash, Schema};
+    ///
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// let collection = Collection::new(&std::env::temp_dir(), schema, &BulkOptions::new())?;
+    /// let collection = collection.on_progress(|progress| {
+    ///     eprintln!("{progress}");
+    ///     ControlFlow::Continue(())
+    /// });
+    /// assert!(collection.finish()?.is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn on_progress(
+        mut self,
+        callback: impl FnMut(Progress) -> ControlFlow<()> + Send + 'w,
+    ) -> Self {
+        self.on_progress = Some(Box::new(callback));
+        self
+    }
+
+    /// Sets what [`finish`](Self::finish) calls with each document that it leaves out because of its
+    /// key: see [`BulkBuild::on_duplicate`].
+    ///
+    /// ```
+    /// use resemblance::Collection;
+    /// use std::ops::ControlFlow;
+    /// # use resemblance::{BulkOptions, DuplicateKeys, MinHash, Schema};
+    ///
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// # let page = schema.sketcher().hashes([1])?;
+    /// let options = BulkOptions::new().duplicate_keys(DuplicateKeys::KeepFirst);
+    /// let mut left_out = Vec::new();
+    /// let collection = Collection::new(&std::env::temp_dir(), schema, &options)?;
+    /// let mut collection = collection.on_duplicate(|id, _key| {
+    ///     left_out.push(id.get());
+    ///     ControlFlow::Continue(())
+    /// });
+    /// collection.insert("a".into(), &page)?;
+    /// collection.insert("a".into(), &page)?;
+    /// assert_eq!(collection.finish()?.len(), 1);
+    /// assert_eq!(left_out, [1]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn on_duplicate(
+        mut self,
+        callback: impl FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w,
+    ) -> Self {
+        self.on_duplicate = Some(Box::new(callback));
+        self
+    }
+
+    /// Completes the collection.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeyTwice`] if a key comes twice and the options refuse that; [`Error::Stopped`] if a
+    /// callback breaks off; [`Error::Io`].
+    pub fn finish(mut self) -> Result<Collected> {
+        let mut watch = Watch::new("the collection");
+        if let Some(callback) = self.on_progress.take() {
+            watch.set(callback);
+        }
+        let mut callback = self.on_duplicate.take();
+        let mut on_duplicate = |id, key: &[u8]| match &mut callback {
+            Some(callback) => callback(id, key),
+            None => ControlFlow::Continue(()),
+        };
+        match self.held {
+            Held::Failed(reason) => Err(closed(&reason)),
+            Held::Memory(mut documents) => {
+                let rule = self.options.duplicate_keys_rule();
+                watch.run(|watch| {
+                    for id in documents.leave_out_repeated(rule)? {
+                        let document = documents.document(id)?;
+                        let key = document.key().or_bug("the key of a repeated document")?;
+                        watch.obey(on_duplicate(DocumentId::new(id), key))?;
+                    }
+                    Ok(())
+                })?;
+                Ok(Collected::in_memory(Arc::new(*documents)))
+            }
+            Held::Store(making) => {
+                let StoreInTheMaking { build, file } = *making;
+                watch.run(|watch| build.finish_watched(watch, &mut on_duplicate))?;
+                let store = TemporaryStore::open(file, self.options.store_options())?;
+                Ok(Collected::in_store(store))
+            }
+        }
+    }
+}
+
+/// Begins a temporary store, and puts documents into it.
+fn moved(
+    documents: &MemoryDocuments,
+    folder: &Path,
+    schema: &Schema,
+    options: &BulkOptions,
+) -> Result<StoreInTheMaking> {
+    let shared_files = options.store_options().shared_files();
+    let (file, mut build) = TemporaryFile::create(folder, shared_files, |path| {
+        bulk_build(path, schema.clone(), options)
+    })?;
+    for document in documents.all() {
+        let (document, signature) = document?;
+        build.insert(document, &signature)?;
+    }
+    Ok(StoreInTheMaking { build, file })
+}
+
+fn closed(reason: &str) -> Error {
+    Error::Closed {
+        reason: format!("the collection failed: {reason}"),
+    }
+}

@@ -1,0 +1,297 @@
+//! Documents that were new when they came: in memory, or in a transaction that is never committed.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::slice;
+use std::sync::Arc;
+
+use crate::engine::TemporaryFile;
+use crate::error::{Error, Result};
+use crate::memory::index::MemoryIndex;
+use crate::options::StoreOptions;
+use crate::query::{Bounds, Query};
+use crate::read::ReadView;
+use crate::schema::Schema;
+use crate::sketch::Signature;
+use crate::state::{OpenStore, create_in};
+use crate::types::{Document, DocumentId, Novelty, Record};
+use crate::write::{
+    Arbiter, BatchTarget, SyncAskCaller, WriteTransaction, check_batch, insert_batch,
+};
+
+/// Memory for kept documents, unless the caller says otherwise.
+const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Documents that are moved to a store together.
+const MOVED_TOGETHER: usize = 4_096;
+
+/// The documents of one pass, each kept unless it is near one that was kept before: in memory while they
+/// fit there, and beyond that in a temporary store; or beside the documents of a store, in a transaction
+/// that is never committed.
+///
+/// ```
+/// use resemblance::{Bounds, Document, KeptDocuments, MinHash, Schema, StoreOptions, Text};
+///
+/// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// let sketcher = schema.sketcher();
+/// let mut kept = KeptDocuments::create(&std::env::temp_dir(), schema, &StoreOptions::new())?;
+/// let page = sketcher.text("to be or not to be")?;
+/// for is_new in [true, false] {
+///     let novelty = kept.insert_if_new(Document::without_key(), &page, Bounds::new(), None)?;
+///     assert_eq!(novelty.is_new(), is_new);
+/// }
+/// assert_eq!(kept.len(), 1);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub struct KeptDocuments {
+    place: Place,
+    memory_bytes: u64,
+}
+
+enum Place {
+    Memory(Box<DocumentsInMemory>),
+    Store(Box<DocumentsInStore>),
+}
+
+struct DocumentsInMemory {
+    index: MemoryIndex,
+    /// Of the store that takes the documents when memory does not.
+    folder: PathBuf,
+    options: StoreOptions,
+}
+
+struct DocumentsInStore {
+    // Never committed: nobody else reads the kept documents, and each commit would cost a sync.
+    transaction: WriteTransaction,
+    /// Dropped after the store is closed.
+    _file: Option<TemporaryFile>,
+}
+
+impl fmt::Debug for KeptDocuments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptDocuments")
+            .field("documents", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl DocumentsInStore {
+    fn begin(store: &Arc<OpenStore>, file: Option<TemporaryFile>) -> Result<Self> {
+        Ok(Self {
+            transaction: WriteTransaction::begin(store)?,
+            _file: file,
+        })
+    }
+
+    /// Makes an empty temporary store.
+    fn create(folder: &Path, schema: &Schema, options: &StoreOptions) -> Result<Self> {
+        let make = |file: &Path| create_in(file, file, schema.clone(), options);
+        let (file, store) = TemporaryFile::create(folder, options.shared_files(), make)?;
+        // Dropping it removes the name, which an open file can do without on Unix alone.
+        let file = (!cfg!(unix)).then_some(file);
+        Self::begin(&Arc::new(store), file)
+    }
+}
+
+fn as_document(record: &Record) -> Document<'_> {
+    let document = record
+        .key()
+        .map_or_else(Document::without_key, Document::new);
+    document.stamp(record.stamp()).payload(record.payload())
+}
+
+impl KeptDocuments {
+    /// Keeps documents in memory, 64 MiB of them unless [`set_memory_bytes`](Self::set_memory_bytes) is
+    /// called, and beyond that in a temporary store in `folder`. With a probe budget it is a store from the
+    /// start: which candidates a budget leaves out depends on how they are kept.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the schema cannot be indexed, or the options are out of range.
+    pub fn create(folder: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
+        options.validate()?;
+        let place = if options.probe_budget.is_some() {
+            Place::Store(Box::new(DocumentsInStore::create(
+                folder, &schema, options,
+            )?))
+        } else {
+            Place::Memory(Box::new(DocumentsInMemory {
+                index: MemoryIndex::new(folder.into(), schema, options)?,
+                folder: folder.into(),
+                options: options.clone(),
+            }))
+        };
+        Ok(Self::in_place(place))
+    }
+
+    /// Keeps documents beside those of a store, in a write transaction that is never committed.
+    pub(crate) fn in_store(store: &Arc<OpenStore>) -> Result<Self> {
+        let store = DocumentsInStore::begin(store, None)?;
+        Ok(Self::in_place(Place::Store(Box::new(store))))
+    }
+
+    fn in_place(place: Place) -> Self {
+        Self {
+            place,
+            memory_bytes: DEFAULT_MEMORY_BYTES,
+        }
+    }
+
+    /// Sets the memory that documents may take, in bytes, before they go to a temporary store.
+    pub fn set_memory_bytes(&mut self, bytes: u64) {
+        self.memory_bytes = bytes;
+    }
+
+    /// Sets the number of threads that look up the documents of a batch, as long as the kept ones are in
+    /// memory. Decisions are the same for any number.
+    pub fn set_threads(&mut self, threads: NonZeroUsize) {
+        if let Place::Memory(memory) = &mut self.place {
+            memory.index.set_threads(threads);
+        }
+    }
+
+    /// Returns the schema by which documents are compared.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.view().context().schema
+    }
+
+    fn view(&self) -> &dyn ReadView {
+        match &self.place {
+            Place::Memory(memory) => &memory.index,
+            Place::Store(store) => store.transaction.view(),
+        }
+    }
+
+    /// Returns the number of documents that are kept, those that the store had before included.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match &self.place {
+            Place::Memory(memory) => memory.index.len(),
+            Place::Store(store) => store.transaction.len(),
+        }
+    }
+
+    /// Returns true if no document is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns a kept document, by its id.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Snapshot::get_id`](crate::Snapshot::get_id).
+    pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
+        let view = self.view();
+        view.context().run_checked(|| view.record(id.get()))
+    }
+
+    /// Inserts the documents of a batch that are new, within the schema's bounds. `verify` returns the exact
+    /// similarity of a document of the batch, by its index, and an earlier one, if it reaches the floor that it
+    /// is given; `None` keeps the estimate.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`WriteTransaction::insert_many`](crate::WriteTransaction::insert_many). For bad
+    /// input no document of the batch is inserted.
+    pub fn insert_many_if_new(
+        &mut self,
+        documents: &[(Document<'_>, &Signature)],
+        verify: Option<&SyncAskCaller<'_>>,
+    ) -> Result<Vec<Novelty>> {
+        let arbiter = verify.map_or(Arbiter::Estimate, Arbiter::CallerOfAnyThread);
+        let novelties = match &mut self.place {
+            Place::Store(store) => store.transaction.insert_new(documents, arbiter),
+            Place::Memory(memory) => {
+                check_batch(documents, |document, signature| {
+                    memory.index.check(document, signature)
+                })?;
+                insert_batch(&mut memory.index, documents, arbiter)
+            }
+        }?;
+        self.stay_within_memory()?;
+        Ok(novelties)
+    }
+
+    /// Inserts a document if it is new within bounds that may differ from the schema's. `verify` returns the
+    /// exact similarity of a kept document, if it reaches the floor that it is given; `None` keeps the estimate.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Query::run`] and of [`WriteTransaction::insert`](crate::WriteTransaction::insert).
+    pub fn insert_if_new(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+        bounds: Bounds,
+        verify: Option<&dyn Fn(DocumentId, f64) -> Result<Option<f64>>>,
+    ) -> Result<Novelty> {
+        let context = self.view().context();
+        let floor = bounds.resolve(&context.schema, false)?.similarity_floor();
+        let mut query: Query<'_> =
+            Query::new(self.view(), Cow::Borrowed(slice::from_ref(signature)));
+        if let Some(verify) = verify {
+            query = query.verify(move |id| verify(id, floor));
+        }
+        if let Some(budget) = context.options.probe_budget {
+            query = query.probe_budget(budget);
+        }
+        let matches = query.bounds(bounds).limit(1).run()?;
+        let beyond = matches.budget_exceeded();
+        if let Some(mut found) = matches.into_iter().next() {
+            found.beyond = beyond;
+            return Ok(Novelty::NearDuplicate(found));
+        }
+        let id = self.insert(document, signature)?;
+        Ok(Novelty::inserted(id, beyond))
+    }
+
+    /// Inserts a document whose key no other has.
+    fn insert(&mut self, document: Document<'_>, signature: &Signature) -> Result<DocumentId> {
+        let id = match &mut self.place {
+            Place::Store(store) => store.transaction.insert(&document, signature),
+            Place::Memory(memory) => {
+                memory.index.check(&document, signature)?;
+                let view: &dyn ReadView = &memory.index;
+                if let Some(key) = document.key()
+                    && let Some(id) = view.find_key(key)?
+                {
+                    return Err(Error::KeyExists {
+                        key: key.to_vec(),
+                        id: DocumentId::new(id),
+                    });
+                }
+                memory.index.store_document(&document, signature)
+            }
+        }?;
+        self.stay_within_memory()?;
+        Ok(id)
+    }
+
+    /// Moves the documents to a temporary store once they take too much memory.
+    fn stay_within_memory(&mut self) -> Result<()> {
+        let Place::Memory(memory) = &self.place else {
+            return Ok(());
+        };
+        if memory.index.size_bytes() <= self.memory_bytes {
+            return Ok(());
+        }
+        let view: &dyn ReadView = &memory.index;
+        let schema = &view.context().schema;
+        let mut store = DocumentsInStore::create(&memory.folder, schema, &memory.options)?;
+        let ids: Vec<u64> = (0..memory.index.len()).collect();
+        for ids in ids.chunks(MOVED_TOGETHER) {
+            let records = ids.iter().filter_map(|id| view.record(*id).transpose());
+            let records = records.collect::<Result<Vec<_>>>()?;
+            let documents = records.iter().map(|r| (as_document(r), r.signature()));
+            let documents: Vec<_> = documents.collect();
+            store.transaction.insert_all(&documents)?;
+        }
+        self.place = Place::Store(Box::new(store));
+        Ok(())
+    }
+}
