@@ -435,7 +435,8 @@ impl TemporaryCorpus {
         in_background(py, progress, move |told| {
             let join = given!(snapshot.clusters(), threads, max_bucket);
             let reporting = join.on_progress(told.callback());
-            let found = reporting.duplicates(policy, &preference, features)?;
+            let found =
+                resemblance_corpus::dedup::duplicates(reporting, policy, &preference, features)?;
             let duplicates = found.map(|duplicate| {
                 if told.stop.is_set() {
                     return Err(Error::Stopped {
