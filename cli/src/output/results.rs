@@ -14,6 +14,7 @@ use super::escape;
 #[cfg(feature = "tables")]
 use super::parquet_rows::ParquetRows;
 use super::value::{Column, Value};
+#[cfg(feature = "tables")]
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use resemblance_corpus::{Compression, SourceKind, named_kind};

@@ -30,6 +30,13 @@ pub(crate) struct Column {
     pub(super) name: &'static str,
     /// False for fields that only jsonl and Parquet show.
     pub(super) is_shown: bool,
+    #[cfg_attr(
+        not(feature = "tables"),
+        expect(
+            dead_code,
+            reason = "Parquet alone has types, which such a build has not"
+        )
+    )]
     pub(super) kind: ColumnKind,
 }
 
