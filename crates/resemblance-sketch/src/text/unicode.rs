@@ -1,6 +1,6 @@
 //! The frozen Unicode data: what `std` answers changes with the compiler, this does not.
 
-use super::data::{ALPHANUMERIC, LOWER_CASE, LOWER_CASE_LONG, UNSETTLED, WHITE_SPACE};
+use super::data::{ALPHANUMERIC, LOWER_CASE, UNSETTLED, WHITE_SPACE};
 
 /// The version of the Unicode data that texts are read with. Part of a store's recipe.
 ///
@@ -17,7 +17,7 @@ pub(super) type BasicPlane = [u64; 1024];
 
 static PLANE_ALPHANUMERIC: BasicPlane = plane(&ALPHANUMERIC);
 static PLANE_WHITE_SPACE: BasicPlane = plane(&WHITE_SPACE);
-static PLANE_CASED: BasicPlane = plane(&cased());
+static PLANE_CASED: BasicPlane = plane(&LOWER_CASE);
 
 static PLANE_UNSETTLED: BasicPlane = plane(&UNSETTLED);
 static PLANE_PLAIN: BasicPlane = plain();
@@ -32,15 +32,8 @@ const fn plain() -> BasicPlane {
         at += 1;
     }
     let mut mapping = 0;
-    while mapping < CASED {
-        // Those with a long mapping stand alone.
-        let (mut number, last, step) = if mapping < LOWER_CASE.len() {
-            let (first, last, step, _) = LOWER_CASE[mapping];
-            (first, last, step)
-        } else {
-            let long = LOWER_CASE_LONG[mapping - LOWER_CASE.len()].0 as u32;
-            (long, long, 1)
-        };
+    while mapping < LOWER_CASE.len() {
+        let [mut number, last, step, ..] = LOWER_CASE[mapping];
         while number <= last && number < 0x1_0000 {
             plain[(number >> 6) as usize] &= !(1 << (number & 63));
             number += step;
@@ -50,33 +43,14 @@ const fn plain() -> BasicPlane {
     plain
 }
 
-/// Number of ranges in [`cased`].
-const CASED: usize = LOWER_CASE.len() + LOWER_CASE_LONG.len();
-
-/// The ranges of the lower-case mappings. A mapping of every second scalar value counts as a whole
-/// range: the plane only rules characters out, and the search decides.
+/// The plane of ranges, which are the first two columns of a table. A mapping of every second scalar
+/// value counts as a whole range: the plane only rules characters out, and the search decides.
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
-const fn cased() -> [(u32, u32); CASED] {
-    let mut ranges = [(0, 0); CASED];
-    let mut at = 0;
-    while at < LOWER_CASE.len() {
-        ranges[at] = (LOWER_CASE[at].0, LOWER_CASE[at].1);
-        at += 1;
-    }
-    while at < CASED {
-        let long = LOWER_CASE_LONG[at - LOWER_CASE.len()].0 as u32;
-        ranges[at] = (long, long);
-        at += 1;
-    }
-    ranges
-}
-
-#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
-const fn plane(ranges: &[(u32, u32)]) -> BasicPlane {
+const fn plane<const COLUMNS: usize>(table: &[[u32; COLUMNS]]) -> BasicPlane {
     let mut plane = [0; 1024];
     let mut at = 0;
-    while at < ranges.len() {
-        let (mut number, last) = ranges[at];
+    while at < table.len() {
+        let (mut number, last) = (table[at][0], table[at][1]);
         while number <= last && number < 0x1_0000 {
             plane[(number >> 6) as usize] |= 1 << (number & 63);
             number += 1;
@@ -114,10 +88,10 @@ pub(super) fn is_settled(c: char) -> bool {
 }
 
 /// Returns whether one of the ranges, inclusive and ascending, contains `c`.
-pub(super) fn is_in(ranges: &[(u32, u32)], c: char) -> bool {
+pub(super) fn is_in(ranges: &[[u32; 2]], c: char) -> bool {
     let number = u32::from(c);
-    let at = ranges.partition_point(|&(_, last)| last < number);
-    ranges.get(at).is_some_and(|&(first, _)| first <= number)
+    let at = ranges.partition_point(|&[_, last]| last < number);
+    ranges.get(at).is_some_and(|&[first, _]| first <= number)
 }
 
 /// As `char::is_whitespace` of Unicode 17.0. All white space is in the basic plane.
@@ -139,16 +113,16 @@ pub(super) fn lower_case(c: char) -> (char, Option<char>) {
 }
 
 fn search_lower_case(c: char) -> (char, Option<char>) {
-    if let Some(&(_, first, second)) = LOWER_CASE_LONG.iter().find(|long| long.0 == c) {
-        return (first, Some(second));
-    }
     let number = u32::from(c);
-    let at = LOWER_CASE.partition_point(|&(_, last, _, _)| last < number);
-    let lower = LOWER_CASE.get(at).and_then(|&(first, _, step, added)| {
-        let steps = number.checked_sub(first)?;
-        (steps % step == 0).then(|| number.checked_add_signed(added).and_then(char::from_u32))?
-    });
-    (lower.unwrap_or(c), None)
+    let at = LOWER_CASE.partition_point(|&[_, last, ..]| last < number);
+    let lower = LOWER_CASE
+        .get(at)
+        .and_then(|&[first, _, step, lower, second]| {
+            let steps = number.checked_sub(first)?;
+            let lower = char::from_u32(lower + steps).filter(|_| steps % step == 0)?;
+            Some((lower, char::from_u32(second).filter(|_| second > 0)))
+        });
+    lower.unwrap_or((c, None))
 }
 
 #[cfg(test)]
@@ -178,18 +152,11 @@ mod tests {
 
     #[test]
     fn the_tables_are_what_the_generator_makes_of_the_unicode_files() {
-        assert_eq!(
-            include_str!("data/unicode_17.rs"),
-            generator::properties().unwrap()
-        );
-        assert_eq!(
-            include_str!("data/assigned_17.rs"),
-            generator::assigned().unwrap()
-        );
-        assert_eq!(
-            include_str!("data/unsettled_17.rs"),
-            generator::unsettled().unwrap()
-        );
+        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/src/text/data");
+        for (name, contents) in generator::tables().unwrap() {
+            let stored = std::fs::read_to_string(format!("{data}/{name}")).unwrap();
+            assert!(stored == contents, "{name}");
+        }
     }
 
     /// Holds with every compiler: a digest of all answers, computed when they equalled `std`'s.
