@@ -106,6 +106,14 @@ impl StoreOptions {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for an option out of its range.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::options().flush_after(1_000).create_in_memory(schema)?;
+    /// assert!(store.snapshot()?.is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn create_in_memory(&self, schema: Schema) -> Result<Store> {
         state::create_in_memory(schema, self).map(Store::new)
     }

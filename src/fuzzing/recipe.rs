@@ -10,7 +10,7 @@ use crate::fuzzing::Input;
 use crate::schema::{MinHash, Schema, SimHash};
 use crate::sketch::{Permutations, Signature, Sketcher, feature_hash, values_by_every_kernel};
 use crate::state::shape_of;
-use crate::text::{Language, ShingleUnit, Text};
+use resemblance_sketch::text::{Language, ShingleUnit, Text};
 
 const FAMILIES: [Permutations; 5] = [
     Permutations::PairMultiply,

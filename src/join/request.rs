@@ -46,6 +46,19 @@ pub struct Join<'a, A> {
 }
 
 /// The documents of a [`Join`]. Cheap to clone.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::in_memory(schema)?;
+/// store.insert("a", &store.sketch_text("some text or other")?)?;
+/// let documents = store.snapshot()?.pairs().documents();
+/// for id in documents.ids()? {
+///     let record = documents.get_id(id)?.expect("it is joined");
+///     assert_eq!(record.key(), Some(&b"a"[..]));
+/// }
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct JoinedDocuments(Arc<dyn JoinSource>);
 
@@ -99,7 +112,7 @@ impl<'a, A> Join<'a, A> {
         }
     }
 
-    /// Returns the documents that are joined.
+    /// Returns the documents that are joined: see [`JoinedDocuments`].
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};

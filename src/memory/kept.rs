@@ -32,16 +32,22 @@ const MOVED_TOGETHER: usize = 4_096;
 /// that is never committed.
 ///
 /// ```
+/// use std::num::NonZeroUsize;
 /// use resemblance::{Bounds, Document, KeptDocuments, MinHash, Schema, StoreOptions, Text};
 ///
 /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// let sketcher = schema.sketcher();
 /// let mut kept = KeptDocuments::create(&std::env::temp_dir(), schema, &StoreOptions::new())?;
-/// let page = sketcher.text("to be or not to be")?;
-/// for is_new in [true, false] {
-///     let novelty = kept.insert_if_new(Document::without_key(), &page, Bounds::new(), None)?;
-///     assert_eq!(novelty.is_new(), is_new);
-/// }
+/// kept.set_memory_bytes(1 << 30); // some two million documents
+/// kept.set_threads(NonZeroUsize::new(2).unwrap());
+/// assert!(kept.is_empty());
+///
+/// let page = kept.schema().sketcher().text("to be or not to be")?;
+/// let new = kept.insert_if_new(Document::new("a"), &page, Bounds::new(), None)?;
+/// assert_eq!(kept.get_id(new.id())?.unwrap().key(), Some(&b"a"[..]));
+///
+/// let batch = [(Document::new("b"), &page), (Document::new("c"), &page)];
+/// let novelties = kept.insert_many_if_new(&batch, None)?;
+/// assert!(!novelties[0].is_new() && !novelties[1].is_new());
 /// assert_eq!(kept.len(), 1);
 /// # Ok::<(), resemblance::Error>(())
 /// ```

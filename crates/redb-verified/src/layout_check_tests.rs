@@ -1,5 +1,7 @@
 //! What the linked engine writes by itself, in many shapes, as this crate's page code reads it.
 
+use std::io;
+
 use redb::{Durability, TableHandle};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -54,21 +56,21 @@ fn modes() -> Vec<Mode> {
 }
 
 /// The engine's file as it is, closed or not, without our seal.
-fn image(memory: &SharedMemory) -> Vec<u8> {
+fn image(memory: &MemoryFile) -> Vec<u8> {
     let mut bytes = vec![0; memory.len().unwrap() as usize];
     memory.read(0, &mut bytes).unwrap();
     bytes
 }
 
-fn memory_of(bytes: &[u8]) -> SharedMemory {
-    let memory = SharedMemory::default();
+fn memory_of(bytes: &[u8]) -> MemoryFile {
+    let memory = MemoryFile::default();
     memory.set_len(bytes.len() as u64).unwrap();
     memory.write(0, bytes).unwrap();
     memory
 }
 
 /// The file with our seal, as a store has it.
-fn sealed(bytes: &[u8]) -> SharedMemory {
+fn sealed(bytes: &[u8]) -> MemoryFile {
     let memory = memory_of(bytes);
     let head: &[u8; HEAD_BYTES] = bytes.first_chunk().unwrap();
     memory.write(0, &seal_head(head)).unwrap();
@@ -160,7 +162,7 @@ fn change_rows(write: &redb::WriteTransaction, step: u64, seed: &mut u64) {
 /// Files that the engine writes without us: as they are between commits, when nobody closes them, and
 /// closed.
 fn written(mode: &Mode) -> Vec<Vec<u8>> {
-    let memory = SharedMemory::default();
+    let memory = MemoryFile::default();
     let mut builder = Database::builder();
     builder.set_cache_size(mode.cache_bytes);
     let mut database = builder.create_with_backend(memory.clone()).unwrap();
@@ -289,7 +291,7 @@ fn rows(database: &Database) -> (u64, u64) {
 }
 
 /// Opens a file through the verification of pages, with nothing cached.
-fn open_verified(memory: &SharedMemory) -> Database {
+fn open_verified(memory: &MemoryFile) -> Database {
     let (file, verification) = verified(memory);
     let mut builder = Database::builder();
     let database = builder.set_cache_size(0).create_with_backend(file).unwrap();
@@ -348,7 +350,7 @@ fn no_file_of_the_engine_looks_damaged() {
 /// The trial meets branches, pages that are longer than others, and tables of all widths.
 #[test]
 fn the_linked_engine_passes() {
-    let memory = SharedMemory::default();
+    let memory = MemoryFile::default();
     try_engine(|| verified(&memory)).unwrap();
     let pages = walk_all(&image(&memory));
     assert!(pages > 12, "{pages} pages");
@@ -445,7 +447,7 @@ fn an_engine_that_does_otherwise_is_refused() {
         (Other::Halves, "parts of pages"),
         (Other::Version, "file format 4"),
     ] {
-        let memory = SharedMemory::default();
+        let memory = MemoryFile::default();
         let refused = try_engine(|| {
             let (file, verification) = verified(&memory);
             (OtherEngine { file, other }, verification)

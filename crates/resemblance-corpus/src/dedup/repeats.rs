@@ -273,7 +273,7 @@ mod tests {
 
     fn random(state: &mut u64, below: u64) -> u64 {
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        crate::sketch::mix64(*state) % below
+        resemblance_sketch::sketch::mix64(*state) % below
     }
 
     /// A text of few different lines, with blank ones and ends of both kinds.

@@ -8,8 +8,7 @@ use std::arch::x86_64::{
 
 use super::batch::{FeatureBatch, sum_at};
 use super::families::FunctionFamily;
-use super::pair_multiply::RowTerm;
-use super::rows::{LANES, RestOfRows, vector_kernel};
+use super::rows::{LANES, RestOfRows, RowTerm, vector_kernel};
 
 /// Proof that the processor has the instructions: only `detect` makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Features on their way into the minima.
 
 use super::super::hash::mix64;
-use super::pair_multiply::RowTerm;
+use super::rows::RowTerm;
 use super::rows::high;
 
 /// Features in a batch: few enough that everything but the minima stays in the nearest cache, many

@@ -7,8 +7,7 @@ use std::arch::aarch64::{
 
 use super::batch::{FeatureBatch, sum_at};
 use super::families::FunctionFamily;
-use super::pair_multiply::RowTerm;
-use super::rows::{LANES, RestOfRows, vector_kernel};
+use super::rows::{LANES, RestOfRows, RowTerm, vector_kernel};
 
 /// Lanes in a register, and also registers in a row.
 const QUARTER: usize = LANES / 4;

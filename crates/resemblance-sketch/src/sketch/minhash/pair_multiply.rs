@@ -17,27 +17,13 @@
 //! minima fall on one feature out of n about as often as n^-2 rather than n^-3.
 
 use super::super::hash::{derive, stream};
-use super::rows::{LANES, high};
+use super::rows::{LANES, RowTerm, high};
 
 #[derive(Debug)]
 pub(super) struct PairMultiply {
     /// The multipliers a.
     pub(super) columns: [u32; LANES],
     pub(super) rows: Vec<RowTerm>,
-}
-
-/// The part c y + b of the functions of one row, which is added to the part of each column.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RowTerm {
-    pub(super) multiplier: u32,
-    pub(super) addend: u32,
-}
-
-impl RowTerm {
-    #[inline(always)]
-    pub(super) fn sum(self, high: u32) -> u32 {
-        high.wrapping_mul(self.multiplier).wrapping_add(self.addend)
-    }
 }
 
 /// Lowest bits of a multiplier, which hold its number: so no two columns, and no two rows, are equal or

@@ -1,7 +1,5 @@
 //! The functions in rows of lanes, as kernels evaluate them.
 
-use super::pair_multiply::RowTerm;
-
 /// Functions that are evaluated together: one vector register of 512 bits, or several smaller ones.
 /// Frozen: in the default family functions share a multiplier if their numbers differ by a multiple of it.
 pub(super) const LANES: usize = 16;
@@ -10,6 +8,20 @@ pub(super) const LANES: usize = 16;
 pub(super) fn build_rows<T>(rows: usize, function: impl Fn(u64) -> T) -> Vec<[T; LANES]> {
     let row = |row: usize| std::array::from_fn(|lane| function((row * LANES + lane) as u64));
     (0..rows).map(row).collect()
+}
+
+/// The part c y + b of the functions of one row, which is added to the part of each column.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowTerm {
+    pub(super) multiplier: u32,
+    pub(super) addend: u32,
+}
+
+impl RowTerm {
+    #[inline(always)]
+    pub(super) fn sum(self, high: u32) -> u32 {
+        high.wrapping_mul(self.multiplier).wrapping_add(self.addend)
+    }
 }
 
 /// The functions of the default family that a kernel has not evaluated yet, and their minima.
