@@ -104,6 +104,19 @@ impl SketchError {
         }
     }
 
+    /// Returns [`InvalidParameter`](Self::InvalidParameter) unless the condition holds.
+    pub(crate) fn require(
+        holds: bool,
+        parameter: &'static str,
+        found: impl ToString,
+        expected: impl ToString,
+    ) -> Result<()> {
+        match holds {
+            true => Ok(()),
+            false => Err(Self::invalid(parameter, found, expected)),
+        }
+    }
+
     pub(crate) fn corrupt(place: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::Corrupt {
             place: place.into(),

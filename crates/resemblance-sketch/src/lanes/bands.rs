@@ -45,23 +45,9 @@ impl Banding {
     /// [`SketchError::InvalidParameter`] if a parameter is out of its range, or if even bands of one row
     /// (`values` of them) miss the recall.
     pub(crate) fn by_recall(values: u16, threshold: f64, recall: f64, chance: f64) -> Result<Self> {
-        if values == 0 {
-            return Err(SketchError::invalid("values", values, "at least 1"));
-        }
-        if !(threshold > 0.0 && threshold <= 1.0) {
-            return Err(SketchError::invalid(
-                "threshold",
-                threshold,
-                "a Jaccard similarity above 0, at most 1",
-            ));
-        }
-        if !(recall > 0.0 && recall < 1.0) {
-            return Err(SketchError::invalid(
-                "recall",
-                recall,
-                "a probability above 0 and below 1",
-            ));
-        }
+        SketchError::require(values != 0, "values", values, "at least 1")?;
+        check_threshold("threshold", threshold)?;
+        check_recall(recall)?;
         let enough = recall - ROUNDING;
         let agreement = threshold + (1.0 - threshold) * chance;
         let reaches = |bands, rows| Self { bands, rows }.probability(agreement) >= enough;
@@ -74,19 +60,13 @@ impl Banding {
                 });
             }
         }
-        let best = Self {
-            bands: values,
-            rows: 1,
-        };
-        Err(SketchError::invalid(
-            "recall",
-            recall,
-            format!(
-                "at most {:.4}, which {values} bands of one row reach at threshold {threshold}; \
-                 raise the number of values or the threshold, or lower the recall",
-                best.probability(agreement)
-            ),
-        ))
+        let best = Self::explicit(values, 1, values)?;
+        let expected = format!(
+            "at most {:.4}, which {values} bands of one row reach at threshold {threshold}; \
+             raise the number of values or the threshold, or lower the recall",
+            best.probability(agreement)
+        );
+        Err(SketchError::invalid("recall", recall, expected))
     }
 
     /// A banding chosen by hand, for signatures of `values` values.
@@ -102,13 +82,10 @@ impl Banding {
     /// ```
     pub fn explicit(bands: u16, rows: u16, values: u16) -> Result<Self> {
         let banding = Self::try_from((bands, rows))?;
-        if banding.values() > u32::from(values) {
-            return Err(SketchError::invalid(
-                "banding",
-                format!("{banding}"),
-                format!("bands x rows of at most the {values} values of a signature"),
-            ));
-        }
+        let expected = format_args!("bands x rows of at most the {values} values of a signature");
+        let found = format_args!("{banding}");
+        let is_valid = banding.values() <= u32::from(values);
+        SketchError::require(is_valid, "banding", found, expected)?;
         Ok(banding)
     }
 
@@ -129,13 +106,8 @@ impl Banding {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     pub fn by_curve(values: u16, similarity: f64) -> Result<Self> {
-        if values == 0 {
-            return Err(SketchError::invalid("values", values, "at least 1"));
-        }
-        if !(similarity > 0.0 && similarity <= 1.0) {
-            let expected = "a Jaccard similarity above 0, at most 1";
-            return Err(SketchError::invalid("similarity", similarity, expected));
-        }
+        SketchError::require(values != 0, "values", values, "at least 1")?;
+        check_threshold("similarity", similarity)?;
         let of_rows = |rows| Self {
             bands: values / rows,
             rows,
@@ -176,9 +148,9 @@ impl Banding {
             });
             sum * step / 3.0
         };
-        let threshold = threshold.clamp(0.0, 1.0);
-        let positives = integral(0.0, threshold, &|s| self.probability(s));
-        let negatives = integral(threshold, 1.0, &|s| 1.0 - self.probability(s));
+        let bound = threshold.clamp(0.0, 1.0);
+        let positives = integral(0.0, bound, &|s| self.probability(s));
+        let negatives = integral(bound, 1.0, &|s| 1.0 - self.probability(s));
         (positives, negatives)
     }
 
@@ -252,6 +224,18 @@ impl Banding {
     }
 }
 
+pub(crate) fn check_threshold(parameter: &'static str, similarity: f64) -> Result<()> {
+    let is_within = similarity > 0.0 && similarity <= 1.0;
+    let expected = "a similarity above 0, at most 1";
+    SketchError::require(is_within, parameter, similarity, expected)
+}
+
+pub(crate) fn check_recall(recall: f64) -> Result<()> {
+    let is_within = recall > 0.0 && recall < 1.0;
+    let expected = "a probability above 0 and below 1";
+    SketchError::require(is_within, "recall", recall, expected)
+}
+
 /// The amount by which a probability may miss the recall. Without it rounding, which differs between
 /// platforms, would decide where the two are equal: one row at threshold 0.1 reaches recall 0.1.
 const ROUNDING: f64 = 1e-12;
@@ -276,12 +260,8 @@ impl TryFrom<(u16, u16)> for Banding {
 
     /// From (bands, rows).
     fn try_from((bands, rows): (u16, u16)) -> Result<Self> {
-        if bands == 0 {
-            return Err(SketchError::invalid("bands", bands, "at least 1"));
-        }
-        if rows == 0 {
-            return Err(SketchError::invalid("rows", rows, "at least 1"));
-        }
+        SketchError::require(bands != 0, "bands", bands, "at least 1")?;
+        SketchError::require(rows != 0, "rows", rows, "at least 1")?;
         Ok(Self { bands, rows })
     }
 }

@@ -97,16 +97,14 @@ impl LaneSet {
     /// bands than can be numbered.
     pub fn new(banding: Option<(Banding, u8)>, design: Option<TableDesign>) -> Result<Self> {
         if let Some((banding, code_bits)) = banding {
-            if !(MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits) {
-                let expected = format!("{MIN_CODE_BITS} to {MAX_CODE_BITS}");
-                return Err(SketchError::invalid("code_bits", code_bits, expected));
-            }
+            let expected = format_args!("{MIN_CODE_BITS} to {MAX_CODE_BITS}");
+            let is_valid = (MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits);
+            SketchError::require(is_valid, "code_bits", code_bits, expected)?;
             // Lanes have numbers of 16 bits, and the key and at most 256 tables need numbers, too.
             let max_bands = u16::MAX - 1_000;
-            if banding.bands() > max_bands {
-                let expected = format!("at most {max_bands}");
-                return Err(SketchError::invalid("bands", banding.bands(), expected));
-            }
+            let expected = format_args!("at most {max_bands}");
+            let is_valid = banding.bands() <= max_bands;
+            SketchError::require(is_valid, "bands", banding.bands(), expected)?;
         }
         Ok(Self {
             banding,

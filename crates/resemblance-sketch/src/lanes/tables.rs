@@ -108,14 +108,10 @@ impl TableDesign {
     pub fn new(bits: u16, max_distance: u8, groups: &[(u8, u8)]) -> Result<Self> {
         check_groups(bits, max_distance, groups)?;
         let tables = build_tables(bits, groups);
-        if tables.iter().any(|table| table.prefix_bits > CODE_BITS) {
-            let expected = format!("prefixes of at most {CODE_BITS} bits, those of a code");
-            return Err(SketchError::invalid(
-                "groups",
-                format!("{groups:?}"),
-                expected,
-            ));
-        }
+        let expected = format_args!("prefixes of at most {CODE_BITS} bits, those of a code");
+        let found = format_args!("{groups:?}");
+        let is_valid = tables.iter().all(|table| table.prefix_bits <= CODE_BITS);
+        SketchError::require(is_valid, "groups", found, expected)?;
         let design = Self {
             bits,
             max_distance,
@@ -338,32 +334,22 @@ pub(super) fn first_bits_range(code: u64, bits: u8) -> (u64, u64) {
 
 /// Checks everything but the length of prefixes.
 fn check_groups(bits: u16, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
-    if !WIDTHS.contains(&bits) {
-        return Err(SketchError::invalid("bits", bits, "32, 64, 128 or 256"));
-    }
-    let found = || format!("{groups:?}");
-    if groups.iter().any(|&(s, r)| r == 0 || r > s) {
-        let expected = "(s, r) with r of at least 1 and at most s in every group";
-        return Err(SketchError::invalid("groups", found(), expected));
-    }
+    SketchError::require(WIDTHS.contains(&bits), "bits", bits, "32, 64, 128 or 256")?;
+    let found = format_args!("{groups:?}");
+    let are_groups = groups.iter().all(|&(s, r)| (1..=s).contains(&r));
+    let expected = "(s, r) with r of at least 1 and at most s in every group";
+    SketchError::require(are_groups, "groups", found, expected)?;
     let blocks = total(groups, |s, _| s.into());
     let max_blocks = MAX_BLOCKS.min(bits.into());
-    if blocks > max_blocks {
-        let expected = format!("at most {max_blocks} blocks, not {blocks}");
-        return Err(SketchError::invalid("groups", found(), expected));
-    }
+    let expected = format_args!("at most {max_blocks} blocks, not {blocks}");
+    SketchError::require(blocks <= max_blocks, "groups", found, expected)?;
     let tables = total(groups, binomial);
-    if tables > MAX_TABLES {
-        let expected = format!("at most {MAX_TABLES} tables, not {tables}");
-        return Err(SketchError::invalid("groups", found(), expected));
-    }
-    if groups.is_empty() {
-        return Err(SketchError::invalid("groups", found(), "at least one"));
-    }
-    if u16::from(max_distance) >= bits {
-        let expected = format!("less than the {bits} bits");
-        return Err(SketchError::invalid("max_distance", max_distance, expected));
-    }
+    let expected = format_args!("at most {MAX_TABLES} tables, not {tables}");
+    SketchError::require(tables <= MAX_TABLES, "groups", found, expected)?;
+    SketchError::require(!groups.is_empty(), "groups", found, "at least one")?;
+    let expected = format_args!("less than the {bits} bits");
+    let is_valid = u16::from(max_distance) < bits;
+    SketchError::require(is_valid, "max_distance", max_distance, expected)?;
     Ok(())
 }
 

@@ -56,10 +56,9 @@ pub fn choose_design(bits: u16, max_distance: u8, expected_documents: u64) -> Re
     let Some(limit) = max_distance_of(bits) else {
         return Err(SketchError::invalid("bits", bits, "32, 64, 128 or 256"));
     };
-    if !(1..=limit).contains(&max_distance) {
-        let expected = format!("1 to {limit}");
-        return Err(SketchError::invalid("max_distance", max_distance, expected));
-    }
+    let expected = format_args!("1 to {limit}");
+    let is_valid = (1..=limit).contains(&max_distance);
+    SketchError::require(is_valid, "max_distance", max_distance, expected)?;
     // Fewer have longer prefixes than a code, or take too many buckets.
     let few = (1..=MAX_TABLES as usize)
         .filter_map(|tables| TableDesign::new(bits, max_distance, &vec![(1, 1); tables]).ok());

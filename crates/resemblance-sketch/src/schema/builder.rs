@@ -2,7 +2,7 @@
 
 use super::definition::{Combine, MinHashSchema, Schema, value_layout};
 use crate::error::{Result, SketchError};
-use crate::lanes::{Banding, TableDesign, choose_design};
+use crate::lanes::{Banding, TableDesign, check_recall, check_threshold, choose_design};
 use crate::sketch::{
     Containment, EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe,
 };
@@ -26,21 +26,21 @@ const CODE_BITS: std::ops::RangeInclusive<u8> = 32..=64;
 /// ```
 #[doc(alias("jaccard", "lsh"))]
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use]
 pub struct MinHash {
-    kind: MinHashKind,
-    values: u16,
-    value_bits: u8,
-    threshold: f64,
-    recall: f64,
-    banding: Option<(u16, u16)>,
-    code_bits: u8,
+    pub(super) kind: MinHashKind,
+    pub(super) values: u16,
+    pub(super) value_bits: u8,
+    pub(super) threshold: f64,
+    pub(super) recall: f64,
+    pub(super) banding: Option<(u16, u16)>,
+    pub(super) code_bits: u8,
 }
 
 impl MinHash {
     /// Signatures of `values` values, 16 to 1,024: minima of as many hash functions, of which
     /// [16 bits](Self::value_bits) are kept unless you say otherwise. The usual choice is 128: the
     /// estimate then has a standard deviation of at most 1 / (2 · √128) = 0.044.
-    #[must_use]
     pub fn new(values: u16) -> Self {
         Self::new_of_kind(MinHashKind::Functions(Permutations::default()), values)
     }
@@ -56,7 +56,6 @@ impl MinHash {
     /// assert_eq!(signature.minhash().map(<[u32]>::len), Some(1_024));
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn one_pass(values: u16) -> Self {
         Self::new_of_kind(MinHashKind::OnePass, values)
     }
@@ -75,7 +74,6 @@ impl MinHash {
     /// assert_eq!(a.jaccard(&b)?, 0.5); // 40 of 80: exact, as the union has fewer than 128
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn bottom_k(max_values: u16) -> Self {
         Self::new_of_kind(MinHashKind::BottomK, max_values)
     }
@@ -91,7 +89,6 @@ impl MinHash {
     /// assert!((a.jaccard(&b)? - 2.0 / 4.0).abs() < 0.1); // of the sets it is 1
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn weighted(values: u16) -> Self {
         Self::new_of_kind(MinHashKind::Weighted, values)
     }
@@ -111,7 +108,6 @@ impl MinHash {
     /// assert_eq!(short.jaccard(&long)?, 1.0);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn probability(values: u16) -> Self {
         Self::new_of_kind(MinHashKind::Probability, values)
     }
@@ -132,7 +128,6 @@ impl MinHash {
     /// assert!(schema.sketcher().features(["x"]).is_err()); // nothing says how to sketch it
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn external(values: u16) -> Self {
         Self::new_of_kind(MinHashKind::External, values)
     }
@@ -163,7 +158,6 @@ impl MinHash {
     /// assert_eq!(schema.minhash().unwrap().kind(), MinHashKind::Functions(Permutations::Tabulation));
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn permutations(mut self, permutations: Permutations) -> Self {
         if let MinHashKind::Functions(_) = self.kind {
             self.kind = MinHashKind::Functions(permutations);
@@ -187,14 +181,12 @@ impl MinHash {
     /// assert!((a.jaccard(&b)? - 0.8).abs() < 0.1);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn value_bits(mut self, bits: u8) -> Self {
         self.value_bits = bits;
         self
     }
 
     /// The least Jaccard similarity of near-duplicates: above 0, at most 1; 0.8 if not given.
-    #[must_use]
     pub fn threshold(mut self, threshold: f64) -> Self {
         self.threshold = threshold;
         self
@@ -212,7 +204,6 @@ impl MinHash {
     /// assert!(bands(0.99)? > bands(0.9)?); // it costs space and time
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn recall(mut self, recall: f64) -> Self {
         self.recall = recall;
         self
@@ -227,7 +218,6 @@ impl MinHash {
     /// assert!(schema.minhash().unwrap().recall_at_threshold() > 0.999);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn banding(mut self, bands: u16, rows: u16) -> Self {
         self.banding = Some((bands, rows));
         self
@@ -243,7 +233,6 @@ impl MinHash {
     /// assert_eq!(schema.minhash().unwrap().code_bits(), 48);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn code_bits(mut self, bits: u8) -> Self {
         self.code_bits = bits;
         self
@@ -251,37 +240,17 @@ impl MinHash {
 
     /// Checks the parameters and chooses the bands.
     pub(super) fn build(self) -> Result<MinHashSchema> {
-        if !(self.threshold > 0.0 && self.threshold <= 1.0) {
-            let expected = "a similarity above 0 and at most 1";
-            return Err(SketchError::invalid("threshold", self.threshold, expected));
-        }
-        if !(self.recall > 0.0 && self.recall < 1.0) {
-            let expected = "a probability above 0 and below 1";
-            return Err(SketchError::invalid("recall", self.recall, expected));
-        }
-        if !CODE_BITS.contains(&self.code_bits) {
-            return Err(SketchError::invalid(
-                "code_bits",
-                self.code_bits,
-                "32 to 64",
-            ));
-        }
-        if !VALUE_BITS.contains(&self.value_bits) {
-            let expected = "1, 2, 4, 8, 16 or 32";
-            return Err(SketchError::invalid(
-                "value_bits",
-                self.value_bits,
-                expected,
-            ));
-        }
-        if self.kind == MinHashKind::BottomK && self.value_bits != 32 {
-            let expected = "none for bottom-k, whose hashes are kept whole";
-            return Err(SketchError::invalid(
-                "value_bits",
-                self.value_bits,
-                expected,
-            ));
-        }
+        check_threshold("threshold", self.threshold)?;
+        check_recall(self.recall)?;
+        let expected = "32 to 64";
+        let is_valid = CODE_BITS.contains(&self.code_bits);
+        SketchError::require(is_valid, "code_bits", self.code_bits, expected)?;
+        let expected = "1, 2, 4, 8, 16 or 32";
+        let is_valid = VALUE_BITS.contains(&self.value_bits);
+        SketchError::require(is_valid, "value_bits", self.value_bits, expected)?;
+        let is_allowed = self.kind != MinHashKind::BottomK || self.value_bits == 32;
+        let expected = "none for bottom-k, whose hashes are kept whole";
+        SketchError::require(is_allowed, "value_bits", self.value_bits, expected)?;
         let rows = self.kind.row_count(self.values);
         let chance = value_layout(self.kind, self.values, self.value_bits).chance();
         let banding = match self.banding {
@@ -313,17 +282,17 @@ impl MinHash {
 /// ```
 #[doc(alias("hamming", "lsh"))]
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct SimHash {
-    bits: u16,
+    pub(super) bits: u16,
     /// True if no recipe makes the fingerprints.
-    is_external: bool,
-    max_distance: Option<u8>,
-    groups: Option<Vec<(u8, u8)>>,
+    pub(super) is_external: bool,
+    pub(super) max_distance: Option<u8>,
+    pub(super) groups: Option<Vec<(u8, u8)>>,
 }
 
 impl SimHash {
     /// Fingerprints of 64 bits.
-    #[must_use]
     pub fn bits64() -> Self {
         Self::of_bits(64)
     }
@@ -337,7 +306,6 @@ impl SimHash {
     /// assert_eq!(schema.sketcher().text("a few words")?.fingerprint().unwrap().bits(), 32);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn bits32() -> Self {
         Self::of_bits(32)
     }
@@ -352,7 +320,6 @@ impl SimHash {
     /// assert_eq!(fingerprint.fingerprint().unwrap().bits(), 128);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn bits128() -> Self {
         Self::of_bits(128)
     }
@@ -371,7 +338,6 @@ impl SimHash {
     /// assert!(schema.sketcher().features(["x"]).is_err());
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn external(bits: u16) -> Self {
         Self {
             is_external: true,
@@ -379,7 +345,7 @@ impl SimHash {
         }
     }
 
-    fn of_bits(bits: u16) -> Self {
+    pub(super) fn of_bits(bits: u16) -> Self {
         Self {
             bits,
             is_external: false,
@@ -393,7 +359,6 @@ impl SimHash {
     /// [tables](Self::tables) of your own it may be any that takes at most 65,536 buckets, and is the
     /// greatest that whole buckets prove if not given. The store finds *every* fingerprint within it, and
     /// queries may ask for more or less.
-    #[must_use]
     pub fn max_distance(mut self, distance: u8) -> Self {
         self.max_distance = Some(distance);
         self
@@ -415,37 +380,30 @@ impl SimHash {
     /// assert!(Schema::builder().simhash(simhash.max_distance(5)).build().is_ok());
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn tables(mut self, groups: &[(u8, u8)]) -> Self {
         self.groups = Some(groups.to_vec());
         self
     }
 
     /// Checks the parameters and chooses the tables.
-    fn build(self, expected_documents: u64) -> Result<TableDesign> {
+    pub(super) fn build(self, expected_documents: u64) -> Result<TableDesign> {
         let default = match self.bits {
             32 => 2,
             128 => 6,
             256 => 31,
             _ => 3,
         };
-        match self.groups {
-            None => {
-                let distance = self.max_distance.unwrap_or(default);
-                choose_design(self.bits, distance, expected_documents)
-            }
-            Some(groups) => {
-                let complete = TableDesign::complete_distance(&groups);
-                let distance = self.max_distance.unwrap_or(complete);
-                TableDesign::new(self.bits, distance, &groups)
-            }
-        }
+        let Some(groups) = self.groups else {
+            let distance = self.max_distance.unwrap_or(default);
+            return choose_design(self.bits, distance, expected_documents);
+        };
+        let complete = TableDesign::complete_distance(&groups);
+        TableDesign::new(self.bits, self.max_distance.unwrap_or(complete), &groups)
     }
 }
 
 impl Schema {
     /// Starts a schema. At least one of MinHash, SimHash and containment must be given.
-    #[must_use]
     pub fn builder() -> SchemaBuilder {
         SchemaBuilder::default()
     }
@@ -463,6 +421,7 @@ impl Schema {
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct SchemaBuilder {
     text: Option<Text>,
     minhash: Option<MinHash>,
@@ -491,21 +450,18 @@ impl Default for SchemaBuilder {
 
 impl SchemaBuilder {
     /// How texts become shingles. Without it the store takes features and signatures only.
-    #[must_use]
     pub fn text(mut self, text: Text) -> Self {
         self.text = Some(text);
         self
     }
 
     /// Adds MinHash signatures.
-    #[must_use]
     pub fn minhash(mut self, minhash: MinHash) -> Self {
         self.minhash = Some(minhash);
         self
     }
 
     /// Adds SimHash fingerprints.
-    #[must_use]
     pub fn simhash(mut self, simhash: SimHash) -> Self {
         self.simhash = Some(simhash);
         self
@@ -526,7 +482,6 @@ impl SchemaBuilder {
     /// assert!(quotation.kept_hashes().unwrap().iter().all(|hash| kept.contains(hash)));
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn containment(mut self, containment: Containment) -> Self {
         self.containment = Some(containment);
         self
@@ -541,7 +496,6 @@ impl SchemaBuilder {
     /// assert_eq!(builder.near(Combine::Both).build()?.near(), Combine::Both);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn near(mut self, near: Combine) -> Self {
         self.near = near;
         self
@@ -557,7 +511,6 @@ impl SchemaBuilder {
     /// assert!(a.jaccard(&b).is_err());
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -576,7 +529,6 @@ impl SchemaBuilder {
     /// assert!(shortest_prefix(1_000_000_000)? > shortest_prefix(100_000)?);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn expected_documents(mut self, documents: u64) -> Self {
         self.expected_documents = documents;
         self
@@ -592,7 +544,6 @@ impl SchemaBuilder {
     /// assert_eq!(schema.empty_documents(), EmptyDocuments::Alike);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn empty_documents(mut self, empty: EmptyDocuments) -> Self {
         self.empty = empty;
         self
@@ -620,8 +571,9 @@ impl SchemaBuilder {
         };
         recipe.validate()?;
         let expected_documents = self.expected_documents;
-        let simhash = self.simhash;
-        let simhash = simhash.map(|simhash| simhash.build(expected_documents));
+        let simhash = self
+            .simhash
+            .map(|simhash| simhash.build(expected_documents));
         let schema = Schema {
             recipe,
             unicode_version: UNICODE_VERSION,

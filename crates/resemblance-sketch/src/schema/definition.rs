@@ -137,8 +137,9 @@ impl MinHashSchema {
     /// of v < 32 bits J + (1 − J) / 2ᵛ, because unequal ones may become equal when they are cut.
     #[must_use]
     pub fn probability(&self, similarity: f64) -> f64 {
-        let similarity = similarity.clamp(0.0, 1.0);
-        let agreement = self.layout().agreement_probability(similarity);
+        let agreement = self
+            .layout()
+            .agreement_probability(similarity.clamp(0.0, 1.0));
         self.banding.probability(agreement)
     }
 
@@ -274,16 +275,11 @@ impl Schema {
     /// ```
     pub fn with_weights(mut self, frequencies: DocumentFrequencies) -> Result<Self> {
         let kind = self.minhash.map(|minhash| minhash.kind);
-        let is_external = kind == Some(MinHashKind::External);
         let is_weighted = kind.is_some_and(MinHashKind::is_weighted);
-        if is_external || (self.recipe.simhash_bits.is_none() && !is_weighted) {
-            let expected = "none: only SimHash and weighted MinHash of this crate use weights";
-            return Err(SketchError::invalid(
-                "weights",
-                "document frequencies",
-                expected,
-            ));
-        }
+        let are_used = kind != Some(MinHashKind::External)
+            && (is_weighted || self.recipe.simhash_bits.is_some());
+        let expected = "none: only SimHash and weighted MinHash of this crate use weights";
+        SketchError::require(are_used, "weights", "document frequencies", expected)?;
         self.weights = Some(Arc::new(frequencies));
         Ok(self)
     }
@@ -402,15 +398,8 @@ impl Schema {
     ///
     /// [`SketchError::InvalidParameter`].
     pub fn check_families(&self) -> Result<()> {
-        if self.has_families() {
-            return Ok(());
-        }
         let expected = "MinHash or SimHash, by which near documents are found";
-        Err(SketchError::invalid(
-            "schema",
-            "containment alone",
-            expected,
-        ))
+        SketchError::require(self.has_families(), "schema", "containment alone", expected)
     }
 
     /// The number of lanes: one for keys, one a band, one a permuted table, one for kept hashes.
@@ -424,10 +413,9 @@ impl Schema {
     /// The lanes of a store with this schema.
     pub fn lane_set(&self) -> Result<LaneSet> {
         let banding = self.minhash.map(|m| (m.banding, m.code_bits));
-        let lanes = LaneSet::new(banding, self.simhash.clone())?;
-        let bits = self.minhash.map_or(32, |minhash| minhash.layout().bits());
-        let lanes = lanes.of_value_bits(bits);
+        let bits = self.minhash.map_or(32, |minhash| minhash.value_bits());
         let kept_bits = self.recipe.containment.map(|_| KEPT_HASH_BITS);
-        Ok(lanes.with_kept_hashes(kept_bits))
+        let lanes = LaneSet::new(banding, self.simhash.clone())?;
+        Ok(lanes.of_value_bits(bits).with_kept_hashes(kept_bits))
     }
 }

@@ -1,9 +1,9 @@
 //! Changes of a schema that the stored signatures allow.
 
-use super::builder::MinHash;
+use super::builder::{MinHash, SimHash};
 use super::definition::{MinHashSchema, Schema};
 use crate::error::{Result, SketchError};
-use crate::lanes::{TableDesign, choose_design};
+use crate::lanes::TableDesign;
 
 /// The name of a change of bands in errors.
 const REBANDING: &str = "rebanding";
@@ -22,6 +22,7 @@ const REBANDING: &str = "rebanding";
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[must_use]
 pub struct Rebanding {
     threshold: Option<f64>,
     recall: Option<f64>,
@@ -34,14 +35,12 @@ pub struct Rebanding {
 
 impl Rebanding {
     /// No change.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The least Jaccard similarity of near-duplicates: above 0, at most 1. Bands are chosen for it
     /// again, unless they are [given](Self::banding).
-    #[must_use]
     pub fn threshold(mut self, threshold: f64) -> Self {
         self.threshold = Some(threshold);
         self
@@ -58,7 +57,6 @@ impl Rebanding {
     /// assert!(surer.minhash().unwrap().recall_at_threshold() >= 0.99);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn recall(mut self, recall: f64) -> Self {
         self.recall = Some(recall);
         self
@@ -73,7 +71,6 @@ impl Rebanding {
     /// assert_eq!(rebanded.minhash().unwrap().bands(), 32);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn banding(mut self, bands: u16, rows: u16) -> Self {
         self.banding = Some((bands, rows));
         self
@@ -88,7 +85,6 @@ impl Rebanding {
     /// assert_eq!(rebanded.minhash().unwrap().code_bits(), 48);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn code_bits(mut self, bits: u8) -> Self {
         self.code_bits = Some(bits);
         self
@@ -104,7 +100,6 @@ impl Rebanding {
     /// assert_eq!(rebanded.simhash().unwrap().max_distance(), 5);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn max_distance(mut self, distance: u8) -> Self {
         self.max_distance = Some(distance);
         self
@@ -120,7 +115,6 @@ impl Rebanding {
     /// assert_eq!(rebanded.simhash().unwrap().table_count(), 10);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn tables(mut self, groups: &[(u8, u8)]) -> Self {
         self.tables = Some(groups.to_vec());
         self
@@ -137,51 +131,39 @@ impl Rebanding {
     /// assert_ne!(design(&grown), design(&schema));
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub fn expected_documents(mut self, documents: u64) -> Self {
         self.expected_documents = Some(documents);
         self
     }
 
-    /// The first part that needs MinHash, with its value.
-    fn minhash_part(&self) -> Option<(&'static str, String)> {
-        let banding = self
-            .banding
-            .map(|(bands, rows)| format!("{bands} x {rows}"));
-        let parts = [
+    fn validate(&self, schema: &Schema) -> Result<()> {
+        let expected = "at least one of threshold, recall, banding, code_bits, max_distance, \
+                        tables and expected_documents";
+        SketchError::require(*self != Self::default(), REBANDING, "no change", expected)?;
+        let banding = |(bands, rows)| format!("{bands} x {rows}");
+        let minhash_parts = [
             ("threshold", self.threshold.map(|value| value.to_string())),
             ("recall", self.recall.map(|value| value.to_string())),
-            ("banding", banding),
+            ("banding", self.banding.map(banding)),
             ("code_bits", self.code_bits.map(|value| value.to_string())),
         ];
-        let mut parts = parts.into_iter();
-        parts.find_map(|(name, value)| Some((name, value?)))
-    }
-
-    fn validate(&self, schema: &Schema) -> Result<()> {
-        if *self == Self::default() {
-            let expected = "at least one of threshold, recall, banding, code_bits, max_distance, \
-                            tables and expected_documents";
-            return Err(SketchError::invalid(REBANDING, "no change", expected));
+        for (name, value) in minhash_parts {
+            if let Some(found) = value {
+                let expected = "none: the schema has no MinHash";
+                SketchError::require(schema.minhash.is_some(), name, found, expected)?;
+            }
         }
-        let minhash_part = self.minhash_part().filter(|_| schema.minhash.is_none());
-        if let Some((name, value)) = minhash_part {
-            let expected = "none: the schema has no MinHash";
-            return Err(SketchError::invalid(name, value, expected));
-        }
-        if let Some(distance) = self.max_distance.filter(|_| schema.simhash.is_none()) {
+        if schema.simhash.is_none() {
             let expected = "none: the schema has no SimHash";
-            return Err(SketchError::invalid("max_distance", distance, expected));
+            if let Some(distance) = self.max_distance {
+                return Err(SketchError::invalid("max_distance", distance, expected));
+            }
+            if let Some(groups) = &self.tables {
+                let found = format!("{groups:?}");
+                return Err(SketchError::invalid("tables", found, expected));
+            }
         }
-        if let Some(groups) = self.tables.as_ref().filter(|_| schema.simhash.is_none()) {
-            let expected = "none: the schema has no SimHash";
-            return Err(SketchError::invalid(
-                "tables",
-                format!("{groups:?}"),
-                expected,
-            ));
-        }
-        if let Some(recall) = self.recall.filter(|_| self.banding.is_some()) {
+        if let (Some(recall), Some(_)) = (self.recall, self.banding) {
             let expected = "none where bands and rows are given";
             return Err(SketchError::invalid("recall", recall, expected));
         }
@@ -189,35 +171,30 @@ impl Rebanding {
     }
 
     fn minhash(&self, old: MinHashSchema) -> Result<MinHashSchema> {
-        if self.minhash_part().is_none() {
-            return Ok(old);
-        }
-        let mut minhash = MinHash::new_of_kind(old.kind, old.values)
-            .value_bits(old.value_bits)
-            .threshold(self.threshold.unwrap_or(old.threshold))
-            .code_bits(self.code_bits.unwrap_or(old.code_bits));
-        if let Some(recall) = self.recall {
-            minhash = minhash.recall(recall);
-        }
+        let builder = old.to_builder();
         let is_chosen_again = self.threshold.is_some() || self.recall.is_some();
-        let kept = (!is_chosen_again).then(|| (old.bands(), old.rows()));
-        if let Some((bands, rows)) = self.banding.or(kept) {
-            minhash = minhash.banding(bands, rows);
-        }
-        minhash.build()
+        let kept = builder.banding.filter(|_| !is_chosen_again);
+        let rebanded = MinHash {
+            threshold: self.threshold.unwrap_or(old.threshold),
+            recall: self.recall.unwrap_or(builder.recall),
+            banding: self.banding.or(kept),
+            code_bits: self.code_bits.unwrap_or(old.code_bits),
+            ..builder
+        };
+        rebanded.build()
     }
 
     fn simhash(&self, old: &TableDesign, documents: u64) -> Result<TableDesign> {
-        if let Some(groups) = &self.tables {
-            let complete = TableDesign::complete_distance(groups);
-            let distance = self.max_distance.unwrap_or(complete);
-            return TableDesign::new(old.bits(), distance, groups);
-        }
-        if self.max_distance.is_none() && self.expected_documents.is_none() {
+        if (self.max_distance, self.expected_documents, &self.tables) == (None, None, &None) {
             return Ok(old.clone());
         }
-        let distance = self.max_distance.unwrap_or(old.max_distance());
-        choose_design(old.bits(), distance, documents)
+        let kept = self.tables.is_none().then(|| old.max_distance());
+        let rebanded = SimHash {
+            max_distance: self.max_distance.or(kept),
+            groups: self.tables.clone(),
+            ..SimHash::of_bits(old.bits())
+        };
+        rebanded.build(documents)
     }
 }
 
@@ -239,15 +216,15 @@ impl Schema {
     /// ```
     pub fn rebanded(&self, rebanding: &Rebanding) -> Result<Self> {
         rebanding.validate(self)?;
-        let documents = rebanding.expected_documents;
-        let documents = documents.unwrap_or(self.expected_documents);
+        let expected_documents = rebanding
+            .expected_documents
+            .unwrap_or(self.expected_documents);
         let minhash = self.minhash.map(|old| rebanding.minhash(old));
-        let simhash = self.simhash.as_ref();
-        let simhash = simhash.map(|old| rebanding.simhash(old, documents));
+        let rebuilt = |old| rebanding.simhash(old, expected_documents);
         Ok(Self {
             minhash: minhash.transpose()?,
-            simhash: simhash.transpose()?,
-            expected_documents: documents,
+            simhash: self.simhash.as_ref().map(rebuilt).transpose()?,
+            expected_documents,
             ..self.clone()
         })
     }

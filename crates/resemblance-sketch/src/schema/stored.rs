@@ -13,7 +13,7 @@ use crate::text::UNICODE_VERSION;
 
 impl MinHashSchema {
     /// The builder that would build this part again.
-    fn to_builder(self) -> MinHash {
+    pub(super) fn to_builder(self) -> MinHash {
         MinHash::new_of_kind(self.kind, self.values)
             .value_bits(self.value_bits)
             .threshold(self.threshold)
@@ -25,13 +25,9 @@ impl MinHashSchema {
 impl Schema {
     /// Checks that signatures have something.
     pub(super) fn check_has_family(&self) -> Result<()> {
-        match self.has_families() || self.containment().is_some() {
-            true => Ok(()),
-            false => {
-                let found = "neither MinHash nor SimHash nor containment";
-                Err(SketchError::invalid("signature", found, "at least one"))
-            }
-        }
+        let has_any = self.has_families() || self.containment().is_some();
+        let found = "neither MinHash nor SimHash nor containment";
+        SketchError::require(has_any, "signature", found, "at least one")
     }
 
     /// Checks that a schema that was read from a file could have been built by this release.
@@ -60,11 +56,10 @@ impl Schema {
         let simhash_bits = self.simhash.as_ref().map(TableDesign::bits);
         let is_external = self.recipe.simhash_bits.is_none();
         self.check_has_family()?;
-        if of_recipe != of_schema || (!is_external && self.recipe.simhash_bits != simhash_bits) {
-            let expected = "the families of the schema";
-            return Err(SketchError::invalid("recipe", "other families", expected));
-        }
-        Ok(())
+        let is_same =
+            of_recipe == of_schema && (is_external || self.recipe.simhash_bits == simhash_bits);
+        let expected = "the families of the schema";
+        SketchError::require(is_same, "recipe", "other families", expected)
     }
 }
 

@@ -51,6 +51,7 @@ const DEFAULT_WINDOW: u16 = 8;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "StoredContainment", into = "StoredContainment")]
+#[must_use]
 pub struct Containment {
     units: u16,
     selection: Selection,
@@ -115,7 +116,6 @@ enum Selection {
 impl Containment {
     /// Shingles of `k` units, 1 to 256, and a [window](Self::window) of 8 of them. Their length does not
     /// depend on that of the shingles of [`Text`](crate::Text), which MinHash and SimHash see.
-    #[must_use]
     pub const fn new(k: u16) -> Self {
         Self {
             units: k,
@@ -125,7 +125,6 @@ impl Containment {
     }
 
     /// Keeps the least of each `w` consecutive shingles, 1 to 1,024; with 1 all are kept.
-    #[must_use]
     pub const fn window(mut self, w: u16) -> Self {
         self.selection = Selection::Window(w);
         self
@@ -140,7 +139,6 @@ impl Containment {
     /// assert!((850..1_150).contains(&signature.kept_hashes().unwrap().len()));
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub const fn scaled(mut self, s: u32) -> Self {
         self.selection = Selection::Scaled(s);
         self
@@ -160,7 +158,6 @@ impl Containment {
     /// assert_eq!(page.kept_hashes().map(<[u64]>::len), Some(6));
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    #[must_use]
     pub const fn positions(mut self, are_kept: bool) -> Self {
         self.has_positions = are_kept;
         self
@@ -217,10 +214,9 @@ impl Containment {
     }
 
     pub(super) fn validate(&self) -> Result<()> {
-        if !(1..=256).contains(&self.units) {
-            let expected = "shingles of 1 to 256 units";
-            return Err(SketchError::invalid("containment", self.units, expected));
-        }
+        let expected = "shingles of 1 to 256 units";
+        let is_valid = (1..=256).contains(&self.units);
+        SketchError::require(is_valid, "containment", self.units, expected)?;
         match self.selection {
             Selection::Window(window) if !WINDOWS.contains(&window) => Err(SketchError::invalid(
                 "containment window",

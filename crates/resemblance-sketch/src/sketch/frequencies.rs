@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::OnceLock;
 
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::hash::feature_hash;
 use super::weighted::negative_ln;
@@ -95,14 +95,9 @@ impl DocumentFrequencies {
         counts: impl IntoIterator<Item = (u64, u64)>,
     ) -> Result<Self> {
         let counts: HashMap<u64, u64> = counts.into_iter().collect();
-        if let Some(excessive) = counts.values().find(|count| **count > documents) {
-            let expected = format!("at most {documents}, the number of documents");
-            return Err(SketchError::invalid(
-                "document frequency",
-                excessive,
-                expected,
-            ));
-        }
+        let most = counts.values().copied().max().unwrap_or(documents);
+        let expected = format_args!("at most {documents}, the number of documents");
+        SketchError::require(most <= documents, "document frequency", most, expected)?;
         Ok(Self {
             documents,
             counts,
@@ -125,13 +120,7 @@ impl DocumentFrequencies {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     pub fn save(&self, mut writer: impl Write) -> Result<()> {
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend(self.documents.to_le_bytes());
-        bytes.extend((self.counts.len() as u64).to_le_bytes());
-        for (hash, count) in self.iter() {
-            bytes.extend(hash.to_le_bytes());
-            bytes.extend(count.to_le_bytes());
-        }
+        let mut bytes = self.bytes();
         bytes.extend(self.fingerprint().to_le_bytes());
         let written = writer.write_all(&bytes).and_then(|()| writer.flush());
         written.map_err(|source| SketchError::Io {
@@ -150,13 +139,11 @@ impl DocumentFrequencies {
     ///
     /// ```
     /// # use resemblance_sketch::DocumentFrequencies;
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("frequencies");
     /// let frequencies = DocumentFrequencies::from_counts(10, [(7, 10), (8, 1)])?;
-    /// # let file = std::fs::File::create(&path).unwrap();
-    /// frequencies.save(file)?;
-    /// # let file = std::fs::File::open(&path).unwrap();
-    /// assert_eq!(DocumentFrequencies::load(std::io::BufReader::new(file))?, frequencies);
+    /// let mut saved = Vec::new();
+    /// frequencies.save(&mut saved)?;
+    /// saved.pop();
+    /// assert!(DocumentFrequencies::load(saved.as_slice()).is_err());
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     pub fn load(reader: impl Read) -> Result<Self> {
@@ -205,17 +192,19 @@ impl DocumentFrequencies {
 
     /// A hash of all frequencies: equal for equal ones. Frozen.
     pub(crate) fn fingerprint(&self) -> u64 {
-        *self.fingerprint.get_or_init(|| {
-            let mut hash = Xxh3::new();
-            hash.update(&MAGIC);
-            hash.update(&self.documents.to_le_bytes());
-            hash.update(&(self.counts.len() as u64).to_le_bytes());
-            for (feature, count) in self.iter() {
-                hash.update(&feature.to_le_bytes());
-                hash.update(&count.to_le_bytes());
-            }
-            hash.digest()
-        })
+        *self.fingerprint.get_or_init(|| xxh3_64(&self.bytes()))
+    }
+
+    /// The saved bytes but for the checksum, which is the fingerprint.
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(self.documents.to_le_bytes());
+        bytes.extend((self.counts.len() as u64).to_le_bytes());
+        for (hash, count) in self.iter() {
+            bytes.extend(hash.to_le_bytes());
+            bytes.extend(count.to_le_bytes());
+        }
+        bytes
     }
 
     /// Counts a document, given by the hashes of its features. Repeats count once.

@@ -51,14 +51,12 @@ impl HashFunctions {
 
     /// Returns an error if signatures of this recipe are made elsewhere.
     pub(super) fn check_makes_signatures(&self) -> Result<()> {
-        if self.recipe.makes_minhash_elsewhere() {
-            let expected = "a ready-made signature: the schema's MinHash values are external";
-            return Err(SketchError::invalid("document", "features", expected));
-        }
-        if self.recipe.is_made_elsewhere() {
-            let expected = "a ready-made signature: the schema's fingerprints are external";
-            return Err(SketchError::invalid("document", "features", expected));
-        }
+        let expected = "a ready-made signature: the schema's MinHash values are external";
+        let is_valid = !self.recipe.makes_minhash_elsewhere();
+        SketchError::require(is_valid, "document", "features", expected)?;
+        let expected = "a ready-made signature: the schema's fingerprints are external";
+        let is_valid = !self.recipe.is_made_elsewhere();
+        SketchError::require(is_valid, "document", "features", expected)?;
         Ok(())
     }
 

@@ -187,43 +187,32 @@ impl Recipe {
             text.validate()?;
         }
         if let Some(MinHashRecipe { kind, values }) = self.minhash {
-            if !VALUES.contains(&values) {
-                return Err(SketchError::invalid(
-                    "minhash values",
-                    values,
-                    "16 to 1,024",
-                ));
-            }
-            if kind == MinHashKind::BottomK && values < MIN_BOTTOM_K {
-                let expected = "64 to 1,024 for bottom-k";
-                return Err(SketchError::invalid("minhash values", values, expected));
-            }
-            if kind == MinHashKind::External && self.text.is_some() {
-                let expected = "none: external signatures are made elsewhere";
-                return Err(SketchError::invalid("text", "a text recipe", expected));
-            }
+            let expected = "16 to 1,024";
+            SketchError::require(VALUES.contains(&values), "minhash values", values, expected)?;
+            let is_enough = kind != MinHashKind::BottomK || values >= MIN_BOTTOM_K;
+            let expected = "64 to 1,024 for bottom-k";
+            SketchError::require(is_enough, "minhash values", values, expected)?;
+            let is_allowed = kind != MinHashKind::External || self.text.is_none();
+            let expected = "none: external signatures are made elsewhere";
+            SketchError::require(is_allowed, "text", "a text recipe", expected)?;
         }
-        if let Some(bits) = self.simhash_bits
-            && !SIMHASH_BITS.contains(&bits)
-        {
-            return Err(SketchError::invalid("simhash bits", bits, "32, 64 or 128"));
+        if let Some(bits) = self.simhash_bits {
+            let expected = "32, 64 or 128";
+            SketchError::require(SIMHASH_BITS.contains(&bits), "simhash bits", bits, expected)?;
         }
         if let Some(containment) = self.containment {
             self.validate_containment(&containment)?;
         }
-        if self.is_made_elsewhere() && self.text.is_some() {
-            let expected = "none: external fingerprints are made elsewhere";
-            return Err(SketchError::invalid("text", "a text recipe", expected));
-        }
-        Ok(())
+        let is_allowed = self.text.is_none() || !self.is_made_elsewhere();
+        let expected = "none: external fingerprints are made elsewhere";
+        SketchError::require(is_allowed, "text", "a text recipe", expected)
     }
 
     fn validate_containment(&self, containment: &Containment) -> Result<()> {
         containment.validate()?;
-        if self.makes_minhash_elsewhere() {
-            let expected = "none: external signatures are made elsewhere";
-            return Err(SketchError::invalid("containment", containment, expected));
-        }
+        let expected = "none: external signatures are made elsewhere";
+        let is_valid = !self.makes_minhash_elsewhere();
+        SketchError::require(is_valid, "containment", containment, expected)?;
         self.kept_text().map_or(Ok(()), |text| text.validate())
     }
 

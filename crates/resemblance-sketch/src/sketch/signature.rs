@@ -256,7 +256,7 @@ impl Signature {
         recipe: Option<RecipeMark>,
     ) -> Self {
         Self {
-            values: values.filter(|values| !values.is_empty()),
+            values: values.filter(|values| values.shape().0 > 0),
             simhash,
             is_empty,
             kept: None,
@@ -350,10 +350,7 @@ impl Signature {
     /// ```
     #[must_use]
     pub fn bottom_k(&self) -> Option<&[u64]> {
-        match &self.values {
-            Some(MinHashValues::Smallest { hashes, .. }) => Some(hashes),
-            _ => None,
-        }
+        self.values.as_ref().and_then(MinHashValues::hashes)
     }
 
     /// The bits of a MinHash value: 32, fewer if they were cut, 64 for bottom-k.
@@ -574,9 +571,8 @@ impl Signature {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     pub fn cut(&self, bits: u8) -> Result<Self> {
-        if ![1, 2, 4, 8, 16].contains(&bits) {
-            return Err(SketchError::invalid("bits", bits, "1, 2, 4, 8 or 16"));
-        }
+        let expected = "1, 2, 4, 8 or 16";
+        SketchError::require([1, 2, 4, 8, 16].contains(&bits), "bits", bits, expected)?;
         let is_wider = |values: &MinHashValues| values.is_wider_than(bits);
         if !self.values.as_ref().is_some_and(is_wider) {
             let found = format!("none of more than {bits} bits");

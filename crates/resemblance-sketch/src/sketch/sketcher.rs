@@ -155,10 +155,8 @@ impl Sketcher {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     pub fn streamed_text(&self) -> Result<StreamedText<'_>> {
-        if self.functions.weights.is_some() {
-            let expected = "a whole text: the schema has weights";
-            return Err(SketchError::invalid("text", "pieces", expected));
-        }
+        let expected = "a whole text: the schema has weights";
+        SketchError::require(self.functions.weights.is_none(), "text", "pieces", expected)?;
         let (features, kept) = self.texts()?;
         let kept = kept.map(|kept| kept.shingler()).transpose()?;
         let draft = self.draft(0)?;

@@ -222,33 +222,18 @@ fn bottom_k_agreement((shared, all): (usize, usize)) -> usize {
 }
 
 impl MinHashValues {
-    /// What the values are, and the first three.
+    /// Names the kind of the values, and returns the first three.
     pub(super) fn first_values(&self) -> (&'static str, Vec<u64>) {
-        let first = |values: &[u32]| {
-            values
-                .iter()
-                .take(3)
-                .map(|value| u64::from(*value))
-                .collect()
+        let kind = match self {
+            Self::Minima(_) => "minima",
+            Self::Samples(_) => "samples",
+            Self::Cut { .. } => "cut values",
+            Self::Smallest { .. } => "smallest hashes",
         };
-        match self {
-            Self::Minima(values) => ("minima", first(values)),
-            Self::Samples(values) => ("samples", first(values)),
-            Self::Cut { values, .. } => ("cut values", first(values)),
-            Self::Smallest { hashes, .. } => {
-                let first = hashes.iter().take(3).copied();
-                ("smallest hashes", first.collect())
-            }
-        }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        match self {
-            Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => {
-                values.is_empty()
-            }
-            Self::Smallest { max_count, .. } => *max_count == 0,
-        }
+        let words = self.words().into_iter().flatten();
+        let hashes = self.hashes().into_iter().flatten().copied();
+        let values = words.map(|word| u64::from(*word)).chain(hashes);
+        (kind, values.take(3).collect())
     }
 
     /// The values; `None` for bottom-k.
@@ -256,6 +241,14 @@ impl MinHashValues {
         match self {
             Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => Some(values),
             Self::Smallest { .. } => None,
+        }
+    }
+
+    /// The hashes of bottom-k.
+    pub(super) fn hashes(&self) -> Option<&[u64]> {
+        match self {
+            Self::Smallest { hashes, .. } => Some(hashes),
+            _ => None,
         }
     }
 
@@ -270,41 +263,27 @@ impl MinHashValues {
 
     /// The number of values, or of hashes.
     pub(crate) fn count(&self) -> usize {
-        match self {
-            Self::Smallest { hashes, .. } => hashes.len(),
-            other => other.shape().0,
-        }
+        self.hashes().map_or(self.shape().0, <[u64]>::len)
     }
 
-    /// The values cut to `bits` bits, of which they have at least so many. Of bottom-k, and to 32 bits,
-    /// they stay as they are.
+    /// The values cut to `bits` bits. Of bottom-k, and with no more bits than these, they stay as they are.
     pub(super) fn into_cut(self, bits: u8, is_mixed: bool) -> Self {
-        match self {
-            Self::Minima(mut values) | Self::Samples(mut values) if bits < 32 => {
-                for value in &mut values {
-                    *value = cut(*value, bits, is_mixed);
-                }
-                Self::Cut {
-                    bits,
-                    was_mixed: is_mixed,
-                    values,
-                }
-            }
+        let (mut values, was_mixed, is_cut) = match self {
+            Self::Minima(values) | Self::Samples(values) if bits < 32 => (values, is_mixed, false),
             Self::Cut {
                 bits: had_bits,
                 was_mixed,
-                mut values,
-            } if bits < had_bits => {
-                for value in &mut values {
-                    *value = cut(*value, bits, false);
-                }
-                Self::Cut {
-                    bits,
-                    was_mixed,
-                    values,
-                }
-            }
-            other => other,
+                values,
+            } if bits < had_bits => (values, was_mixed, true),
+            other => return other,
+        };
+        for value in &mut values {
+            *value = cut(*value, bits, is_mixed && !is_cut);
+        }
+        Self::Cut {
+            bits,
+            was_mixed,
+            values,
         }
     }
 
@@ -315,13 +294,17 @@ impl MinHashValues {
 
     /// The values as the layout keeps them. `None` for bottom-k.
     pub(super) fn kept(&self, layout: ValueLayout) -> Option<Cow<'_, [u32]>> {
-        let words = self.words()?;
-        Some(match layout {
-            ValueLayout::Packed { bits, is_mixed, .. } if self.is_wider_than(bits) => {
-                Cow::Owned(self.cut_words(bits, is_mixed).collect())
-            }
-            _ => Cow::Borrowed(words),
-        })
+        match layout {
+            ValueLayout::Packed { bits, is_mixed, .. } => self.kept_bits(bits, is_mixed),
+            ValueLayout::Smallest { .. } => self.words().map(Cow::Borrowed),
+        }
+    }
+
+    fn kept_bits(&self, bits: u8, is_mixed: bool) -> Option<Cow<'_, [u32]>> {
+        match self.is_wider_than(bits) {
+            true => Some(self.cut_words(bits, is_mixed).collect()),
+            false => self.words().map(Cow::Borrowed),
+        }
     }
 
     /// The values cut to `bits` bits, of which they have at least so many. None for bottom-k.
@@ -391,43 +374,39 @@ impl MinHashValues {
     /// [`ValueLayout::agreement`] with stored values of this layout, which these values fit.
     pub(crate) fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
         debug_assert!(self.has_kind_of(layout));
-        match (self, layout) {
-            (Self::Smallest { hashes: own, .. }, ValueLayout::Smallest { max_count }) => {
+        match (layout, self.hashes(), self.kept(layout)) {
+            (ValueLayout::Smallest { max_count }, Some(own), _) => {
                 let stored: Vec<u64> = hashes(stored).collect();
                 bottom_k_agreement(shared(own, &stored, max_count.into()))
             }
-            (_, ValueLayout::Packed { count, bits, .. }) => {
-                let own = self.kept(layout);
-                let own = own.as_deref().unwrap_or(&[]);
-                match bits {
-                    32 => equal_to_words(own, stored.as_chunks::<4>().0),
-                    16 => equal_to_words(own, stored.as_chunks::<2>().0),
-                    8 => equal_to_words(own, stored.as_chunks::<1>().0),
-                    _ => {
-                        let stored = b_bit::unpack(stored, count.into(), bits);
-                        equal_count(own, &stored)
-                    }
-                }
-            }
-            (_, ValueLayout::Smallest { .. }) => 0,
+            (ValueLayout::Packed { count, bits, .. }, _, Some(own)) => match bits {
+                32 => equal_to_words(&own, stored.as_chunks::<4>().0),
+                16 => equal_to_words(&own, stored.as_chunks::<2>().0),
+                8 => equal_to_words(&own, stored.as_chunks::<1>().0),
+                _ => equal_count(&own, &b_bit::unpack(stored, count.into(), bits)),
+            },
+            _ => 0,
         }
     }
 
     /// [`ValueLayout::agreement`] of the values as they would be stored in this layout, which both fit.
     pub(crate) fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
         debug_assert!(self.has_kind_of(layout) && other.has_kind_of(layout));
-        match (self, other, layout) {
-            (
-                Self::Smallest { hashes: own, .. },
-                Self::Smallest { hashes: other, .. },
-                ValueLayout::Smallest { max_count },
-            ) => bottom_k_agreement(shared(own, other, max_count.into())),
-            (_, _, ValueLayout::Packed { .. }) => {
-                let values = self.kept(layout).zip(other.kept(layout));
-                values.map_or(0, |(own, other)| equal_count(&own, &other))
+        match layout {
+            ValueLayout::Smallest { max_count } => {
+                let shared = |(own, other)| shared(own, other, max_count.into());
+                let hashes = self.hashes().zip(other.hashes());
+                hashes.map_or(0, |pair| bottom_k_agreement(shared(pair)))
             }
-            (_, _, ValueLayout::Smallest { .. }) => 0,
+            ValueLayout::Packed { bits, is_mixed, .. } => self.equal_of(other, bits, is_mixed),
         }
+    }
+
+    /// The number of equal values of two signatures, cut to `bits` bits. 0 for bottom-k.
+    fn equal_of(&self, other: &Self, bits: u8, is_mixed: bool) -> usize {
+        let own = self.kept_bits(bits, is_mixed);
+        let values = own.zip(other.kept_bits(bits, is_mixed));
+        values.map_or(0, |(own, other)| equal_count(&own, &other))
     }
 
     /// The unbiased estimate from the values of two signatures. Those with more bits are cut to the bits of
@@ -437,39 +416,25 @@ impl MinHashValues {
     ///
     /// [`SketchError::SignatureMismatch`] if the values cannot be compared.
     pub(super) fn estimate(&self, other: &Self) -> Result<f64> {
-        if let (
-            Self::Smallest {
-                max_count: a,
-                hashes: x,
-            },
-            Self::Smallest {
-                max_count: b,
-                hashes: y,
-            },
-        ) = (self, other)
-        {
-            return Ok(bottom_k_jaccard(x, y, usize::from(*a.min(b))));
-        }
         let ((count, bits), (other_count, other_bits)) = (self.shape(), other.shape());
+        let (own_hashes, other_hashes) = (self.hashes(), other.hashes());
+        if let (Some(own), Some(other)) = (own_hashes, other_hashes) {
+            return Ok(bottom_k_jaccard(own, other, count.min(other_count)));
+        }
         let was_mixed = |values: &Self| match values {
             Self::Cut { was_mixed, .. } => Some(*was_mixed),
             _ => None,
         };
         let mixed = (was_mixed(self), was_mixed(other));
         let fits = !matches!(mixed, (Some(a), Some(b)) if a != b);
-        let is_bottom_k = |values: &Self| matches!(values, Self::Smallest { .. });
-        if count != other_count || !fits || is_bottom_k(self) || is_bottom_k(other) {
+        if count != other_count || !fits || own_hashes.or(other_hashes).is_some() {
             let found = format!("{other_count} MinHash values of {other_bits} bits");
             let expected = format!("{count} of {bits} bits, as the other signature has");
             return Err(SketchError::signature("MinHash values", found, expected));
         }
-        let layout = ValueLayout::Packed {
-            count: u16::try_from(count).unwrap_or(u16::MAX),
-            bits: bits.min(other_bits),
-            is_mixed: mixed.0.or(mixed.1).unwrap_or(false),
-        };
-        let equal = self.agreement(layout, other);
-        Ok(unclamped(equal, count, layout.bits()))
+        let bits = bits.min(other_bits);
+        let is_mixed = mixed.0.or(mixed.1) == Some(true);
+        Ok(unclamped(self.equal_of(other, bits, is_mixed), count, bits))
     }
 
     /// The values of the union of the two documents' features.
@@ -479,50 +444,32 @@ impl MinHashValues {
     /// [`SketchError::SignatureMismatch`] if they do not follow from these values.
     pub(super) fn merge(&self, other: &Self) -> Result<Self> {
         match (self, other) {
-            (Self::Minima(a), Self::Minima(b)) if a.len() == b.len() => Ok(Self::Minima(
-                a.iter().zip(b).map(|(a, b)| *a.min(b)).collect(),
-            )),
-            (
-                Self::Smallest {
-                    max_count: a,
-                    hashes: x,
-                },
-                Self::Smallest {
-                    max_count: b,
-                    hashes: y,
-                },
-            ) if a == b => {
-                let hashes = bottom_k::merge(x, y, usize::from(*a));
-                Ok(Self::Smallest {
-                    max_count: *a,
-                    hashes,
-                })
+            _ if self.shape() != other.shape() => {}
+            (Self::Minima(a), Self::Minima(b)) => {
+                let lesser = a.iter().zip(b).map(|(a, b)| *a.min(b));
+                return Ok(Self::Minima(lesser.collect()));
             }
-            _ => Err(SketchError::signature(
-                "MinHash values",
-                "values that cannot be merged",
-                "minima of 32 bits, as many in both, or the smallest hashes of both",
-            )),
+            (Self::Smallest { max_count, hashes }, Self::Smallest { hashes: others, .. }) => {
+                return Ok(Self::Smallest {
+                    max_count: *max_count,
+                    hashes: bottom_k::merge(hashes, others, (*max_count).into()),
+                });
+            }
+            _ => {}
         }
+        Err(SketchError::signature(
+            "MinHash values",
+            "values that cannot be merged",
+            "minima of 32 bits, as many in both, or the smallest hashes of both",
+        ))
     }
 }
 
 /// Minima that were made here equal the same numbers that were made elsewhere.
 impl PartialEq for MinHashValues {
     fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (
-                Self::Smallest {
-                    max_count: a,
-                    hashes: x,
-                },
-                Self::Smallest {
-                    max_count: b,
-                    hashes: y,
-                },
-            ) => (a, x) == (b, y),
-            _ => (self.shape(), self.words()) == (other.shape(), other.words()),
-        }
+        (self.shape(), self.words(), self.hashes())
+            == (other.shape(), other.words(), other.hashes())
     }
 }
 
@@ -530,11 +477,7 @@ impl Eq for MinHashValues {}
 
 impl std::hash::Hash for MinHashValues {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.shape().hash(state);
-        self.words().hash(state);
-        if let Self::Smallest { hashes, .. } = self {
-            hashes.hash(state);
-        }
+        (self.shape(), self.words(), self.hashes()).hash(state);
     }
 }
 

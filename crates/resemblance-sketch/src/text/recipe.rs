@@ -106,6 +106,7 @@ pub enum ShingleUnit {
 /// ```
 #[doc(alias("shingle", "n-gram"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
 pub struct Text {
     pub(super) unit: ShingleUnit,
     pub(super) length: u16,
@@ -129,20 +130,17 @@ pub(super) struct FrozenLanguage {
 
 impl Text {
     /// The same text in shingles of another length.
-    #[must_use]
     pub const fn with_length(mut self, length: u16) -> Self {
         self.length = length;
         self
     }
 
     /// Shingles of `n` consecutive words, 1 to 256.
-    #[must_use]
     pub const fn words(n: u16) -> Self {
         Self::new(ShingleUnit::Words, n)
     }
 
     /// Shingles of `n` consecutive Unicode scalar values, 1 to 256.
-    #[must_use]
     pub const fn characters(n: u16) -> Self {
         Self::new(ShingleUnit::Characters, n)
     }
@@ -156,7 +154,6 @@ impl Text {
     /// Text::code(3).for_each_shingle("n_1+=0x2F;", |s| shingles.push(s.to_owned()));
     /// assert_eq!(shingles, ["n_1 + =", "+ = 0x2F", "= 0x2F ;"]);
     /// ```
-    #[must_use]
     pub const fn code(n: u16) -> Self {
         Self::new(ShingleUnit::CodeTokens, n)
     }
@@ -192,7 +189,6 @@ impl Text {
     /// assert_eq!(words, ["fine", "wide"]);
     /// # }
     /// ```
-    #[must_use]
     pub const fn nfkc(mut self) -> Self {
         self.nfkc = true;
         self
@@ -208,7 +204,6 @@ impl Text {
     /// Text::words(2).keep_case().for_each_shingle("The cat, the CAT", |s| shingles.push(s.to_owned()));
     /// assert_eq!(shingles, ["The cat", "cat the", "the CAT"]);
     /// ```
-    #[must_use]
     pub const fn keep_case(mut self) -> Self {
         self.keeps_case = true;
         self
@@ -224,7 +219,6 @@ impl Text {
     /// Text::characters(4).remove_spaces().for_each_shingle("A b c\nde", |s| shingles.push(s.to_owned()));
     /// assert_eq!(shingles, ["abcd", "bcde"]);
     /// ```
-    #[must_use]
     pub const fn remove_spaces(mut self) -> Self {
         self.removes_spaces = true;
         self
@@ -241,7 +235,6 @@ impl Text {
     /// Text::words(3).unordered().for_each_shingle("the cat the dog", |s| shingles.push(s.to_owned()));
     /// assert_eq!(shingles, ["cat the the", "cat dog the"]);
     /// ```
-    #[must_use]
     pub const fn unordered(mut self) -> Self {
         self.is_unordered = true;
         self
@@ -263,7 +256,6 @@ impl Text {
     /// assert_eq!(words, ["cafe", "creme"]);
     /// # }
     /// ```
-    #[must_use]
     pub const fn strip_accents(mut self) -> Self {
         self.strip_accents = true;
         self
@@ -281,7 +273,6 @@ impl Text {
     /// assert_eq!(words, ["cat", "dog"]);
     /// # }
     /// ```
-    #[must_use]
     pub const fn stop_words(mut self, language: Language) -> Self {
         self.stop_words = Some(FrozenLanguage {
             language,
@@ -302,7 +293,6 @@ impl Text {
     /// assert_eq!(words, ["connect", "connect"]);
     /// # }
     /// ```
-    #[must_use]
     pub const fn stem(mut self, language: Language) -> Self {
         self.stem = Some(FrozenLanguage {
             language,
@@ -380,9 +370,8 @@ impl Text {
     /// assert!(Text::words(0).validate().is_err());
     /// ```
     pub fn validate(&self) -> Result<()> {
-        if !LENGTHS.contains(&self.length) {
-            return Err(SketchError::invalid("text", self, "a length of 1 to 256"));
-        }
+        let expected = "a length of 1 to 256";
+        SketchError::require(LENGTHS.contains(&self.length), "text", self, expected)?;
         let has_word_steps = self.stop_words.is_some() || self.stem.is_some();
         let is_of = |unit| self.unit == unit;
         let refused = if has_word_steps && !is_of(ShingleUnit::Words) {

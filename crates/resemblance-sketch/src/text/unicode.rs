@@ -5,7 +5,7 @@ use super::data::{ALPHANUMERIC, LOWER_CASE, UNSETTLED, WHITE_SPACE};
 /// The version of the Unicode data that texts are read with. Part of a store's recipe.
 ///
 /// ```
-/// let (major, minor, update) = resemblance::UNICODE_VERSION;
+/// let (major, minor, update) = resemblance_sketch::UNICODE_VERSION;
 /// println!("texts are read by Unicode {major}.{minor}.{update}");
 /// # assert!(major > 16);
 /// ```

@@ -24,15 +24,12 @@ use crate::sketch::simhash::quantise;
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
 pub fn simhash(features: impl IntoIterator<Item = (u128, f64)>, bits: u32) -> Result<u128> {
-    if !(1..=u128::BITS).contains(&bits) {
-        return Err(SketchError::invalid("bits", bits, "1 to 128"));
-    }
+    SketchError::require((1..=u128::BITS).contains(&bits), "bits", bits, "1 to 128")?;
     let mut sums = vec![0_i128; bits as usize];
     for (hash, weight) in features {
-        if hash.checked_shr(bits).is_some_and(|rest| rest > 0) {
-            let expected = format!("a number of {bits} bits");
-            return Err(SketchError::invalid("hash", hash, expected));
-        }
+        let expected = format_args!("a number of {bits} bits");
+        let is_valid = hash.checked_shr(bits).is_none_or(|rest| rest == 0);
+        SketchError::require(is_valid, "hash", hash, expected)?;
         let weight = i128::from(quantise(weight)?);
         for (bit, sum) in sums.iter_mut().enumerate() {
             let is_set = (hash >> bit) & 1 == 1;
@@ -61,9 +58,7 @@ pub fn modular_minhash(
     functions: &[(u64, u64)],
     modulus: u64,
 ) -> Result<Vec<u64>> {
-    if modulus == 0 {
-        return Err(SketchError::invalid("modulus", modulus, "at least 1"));
-    }
+    SketchError::require(modulus != 0, "modulus", modulus, "at least 1")?;
     let mut minima = vec![u64::MAX; functions.len()];
     for feature in features {
         for (minimum, &(a, b)) in minima.iter_mut().zip(functions) {
@@ -93,14 +88,9 @@ pub fn permuted_table(fingerprints: &[u128], places: &[u8]) -> Result<Vec<u128>>
     let bits = places.len();
     let mut sorted: Vec<usize> = places.iter().map(|&place| usize::from(place)).collect();
     sorted.sort_unstable();
-    if bits > 128 || !sorted.into_iter().eq(0..bits) {
-        let expected = "each of 0, 1, ... once, at most 128";
-        return Err(SketchError::invalid(
-            "places",
-            format!("{places:?}"),
-            expected,
-        ));
-    }
+    let are_places = bits <= 128 && sorted.into_iter().eq(0..bits);
+    let expected = "each of 0, 1, ... once, at most 128";
+    SketchError::require(are_places, "places", format_args!("{places:?}"), expected)?;
     let permuted = |fingerprint: u128| {
         let from = (0..bits).map(|bit| (fingerprint >> (bits - 1 - bit)) & 1);
         let moved = from
@@ -110,13 +100,11 @@ pub fn permuted_table(fingerprints: &[u128], places: &[u8]) -> Result<Vec<u128>>
     };
     let mut table = Vec::with_capacity(fingerprints.len());
     for &fingerprint in fingerprints {
-        if fingerprint
+        let expected = format_args!("a number of {bits} bits");
+        let is_valid = fingerprint
             .checked_shr(bits as u32)
-            .is_some_and(|rest| rest > 0)
-        {
-            let expected = format!("a number of {bits} bits");
-            return Err(SketchError::invalid("fingerprint", fingerprint, expected));
-        }
+            .is_none_or(|rest| rest == 0);
+        SketchError::require(is_valid, "fingerprint", fingerprint, expected)?;
         table.push(permuted(fingerprint));
     }
     table.sort_unstable();

@@ -63,13 +63,9 @@ pub fn angle(distance: u32, bits: u32) -> Result<f64> {
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
 pub fn same_bit_probability(distance: u32, bits: u32) -> Result<f64> {
-    if bits == 0 {
-        return Err(SketchError::invalid("bits", bits, "at least 1"));
-    }
-    if distance > bits {
-        let expected = format!("at most the {bits} bits of a fingerprint");
-        return Err(SketchError::invalid("distance", distance, expected));
-    }
+    SketchError::require(bits != 0, "bits", bits, "at least 1")?;
+    let expected = format_args!("at most the {bits} bits of a fingerprint");
+    SketchError::require(distance <= bits, "distance", distance, expected)?;
     Ok(1.0 - f64::from(distance) / f64::from(bits))
 }
 
@@ -88,13 +84,9 @@ pub fn same_bit_probability(distance: u32, bits: u32) -> Result<f64> {
 /// ```
 pub fn sensitivity(near: f64, far: f64) -> Result<f64> {
     for (name, probability) in [("near", near), ("far", far)] {
-        if !(probability > 0.0 && probability < 1.0) {
-            return Err(SketchError::invalid(
-                name,
-                probability,
-                "above 0 and below 1",
-            ));
-        }
+        let expected = "above 0 and below 1";
+        let is_valid = probability > 0.0 && probability < 1.0;
+        SketchError::require(is_valid, name, probability, expected)?;
     }
     Ok(near.ln() / far.ln())
 }

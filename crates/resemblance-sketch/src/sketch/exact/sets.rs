@@ -211,13 +211,9 @@ impl<T: Ord> WeightedSet<T> {
     pub fn new(features: impl IntoIterator<Item = (T, f64)>) -> Result<Self> {
         let mut distinct = Vec::new();
         for (feature, weight) in features {
-            if !(0.0..f64::INFINITY).contains(&weight) {
-                return Err(SketchError::invalid(
-                    "weight",
-                    weight,
-                    "a finite number, at least 0",
-                ));
-            }
+            let expected = "a finite number, at least 0";
+            let is_valid = (0.0..f64::INFINITY).contains(&weight);
+            SketchError::require(is_valid, "weight", weight, expected)?;
             if weight > 0.0 {
                 distinct.push((feature, weight));
             }

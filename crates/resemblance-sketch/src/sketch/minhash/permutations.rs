@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// are there to agree with a system that uses them, or to compare.
 ///
 /// ```
-/// use resemblance::Permutations;
+/// use resemblance_sketch::Permutations;
 /// assert_eq!(Permutations::default(), Permutations::PairMultiply);
 /// assert_eq!(Permutations::MultiplyShift.to_string(), "multiply-shift");
 /// ```
