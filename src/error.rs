@@ -15,7 +15,8 @@ use crate::types::DocumentId;
 ///
 /// ```
 /// use resemblance::{Error, MinHash, Schema};
-/// let refused = Schema::builder().minhash(MinHash::new(128).threshold(1.5)).build();
+/// let schema = Schema::builder().minhash(MinHash::new(128).threshold(1.5));
+/// let refused = schema.build().map_err(Error::from);
 /// assert!(matches!(refused, Err(Error::InvalidParameter { parameter: "threshold", .. })));
 /// ```
 #[derive(Debug, thiserror::Error)]
@@ -401,9 +402,7 @@ impl From<SketchError> for Error {
 ///     let signature = store.sketch_text(line)?;
 ///     Ok(store.insert_if_new(Document::without_key(), &signature)?.is_new())
 /// }
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// assert!(insert_line(&store, "some text or other")?);
 /// # Ok::<(), resemblance::Error>(())
 /// ```

@@ -6,15 +6,13 @@
 //!
 //! ```
 //! use resemblance::{MinHash, Novelty, Schema, SimHash, Store, Text};
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("seen.rsm");
 //!
 //! let schema = Schema::builder()
 //!     .text(Text::words(3))                         // how a text becomes a set of shingles
 //!     .minhash(MinHash::new(128).threshold(0.7))    // bands chosen for a recall of 0.95 at 0.7
 //!     .simhash(SimHash::bits64().max_distance(3))   // optional: both families in one file
 //!     .build()?;
-//! let store = Store::create(&path, schema)?;        // `Store::open` opens, and never creates
+//! let store = Store::in_memory(schema)?;        // `Store::open` opens, and never creates
 //!
 //! let page = store.sketch_text("It was the best of times, it was the worst of times, it was \
 //!     the age of wisdom, it was the age of foolishness, it was the epoch of belief")?;

@@ -25,9 +25,7 @@ use crate::error::Error;
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// let before = store.snapshot()?;
 /// store.insert("key", &store.sketch_text("some text or other")?)?;
 /// assert!(!before.contains("key")?);
@@ -66,9 +64,8 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let store = Store::in_memory(schema)?;
     /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
     /// let other = store.sketch_text("a text about something else")?;
     /// store.insert("first", &page)?;
@@ -92,10 +89,9 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// let containment = Containment::new(2).window(3); // finds each passage of 4 words
     /// let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let store = Store::in_memory(schema)?;
     /// store.insert("page", &store.sketch_text("the quick brown fox jumps over the lazy dog")?)?;
     /// let texts = ["brown fox jumps over", "a text about something else"];
     /// let texts = texts.map(|text| store.sketch_text(text)).into_iter();
@@ -118,10 +114,8 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let containment = Containment::new(2).window(3);
-    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).containment(containment).build()?)?;
     /// store.insert("sentence", &store.sketch_text("the quick brown fox jumps")?)?;
     /// let page = store.sketch_text("yes the quick brown fox jumps over the lazy dog")?;
     /// let found = store.snapshot()?.contents_of(&page).run()?;
@@ -140,10 +134,8 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let containment = Containment::new(2).window(3);
-    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).containment(containment).build()?)?;
     /// store.insert("sentence", &store.sketch_text("the quick brown fox jumps")?)?;
     /// let page = store.sketch_text("yes the quick brown fox jumps over the lazy dog")?;
     /// let found = store.snapshot()?.overlaps(&page).run()?;
@@ -175,9 +167,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// for key in ["a", "b"] {
     ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
     /// }
@@ -200,9 +190,8 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let store = Store::in_memory(schema)?;
     /// for text in ["to be or not to be", "all that glitters is not gold"] {
     ///     store.insert(text, &store.sketch_text(text)?)?;
     /// }
@@ -229,9 +218,8 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let store = Store::in_memory(schema)?;
     /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
     /// let id = store.insert(Document::without_key(), &page)?;
     /// let snapshot = store.snapshot()?;
@@ -253,9 +241,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// store.insert(("page/1", "a title"), &page)?;
     /// let record = store.snapshot()?.get("page/1")?.expect("it is stored");
@@ -275,9 +261,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let id = store.insert(("page/1", "a title"), &page)?;
     /// let record = store.snapshot()?.get_id(id)?.expect("it is stored");
@@ -305,9 +289,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let ids = [store.insert("a", &page)?, store.insert(Document::without_key(), &page)?];
     /// let snapshot = store.snapshot()?;
@@ -323,9 +305,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// store.insert("a", &page)?;
     /// let snapshot = store.snapshot()?;
@@ -342,9 +322,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// assert!(store.snapshot()?.is_empty());
     /// # Ok::<(), resemblance::Error>(())
     /// ```
@@ -359,9 +337,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// store.insert(("a", "first"), &page)?;
     /// store.insert(("b", "second"), &page)?;
@@ -391,9 +367,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// for key in ["a", "b"] {
     ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
     /// }
@@ -418,9 +392,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// for key in ["a", "b", "c"] {
     ///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
     /// }
@@ -438,9 +410,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let snapshot = store.snapshot()?;
     /// assert_eq!(snapshot.schema(), store.schema());
     /// # Ok::<(), resemblance::Error>(())
@@ -454,9 +424,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let design = store.snapshot()?.design();
     /// assert_eq!((design.expected_documents, design.advice), (1_000_000, None));
     /// # Ok::<(), resemblance::Error>(())
@@ -476,9 +444,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// store.insert("a", &store.sketch_text("a text of a few words")?)?;
     /// let stats = store.snapshot()?.stats().run()?;
     /// assert_eq!((stats.documents, stats.memtable_documents), (1, 1));
@@ -493,9 +459,7 @@ impl Snapshot {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().minhash(MinHash::new(64)).build()?)?;
     /// assert!(store.snapshot()?.check().run()?.is_clean());
     /// # Ok::<(), resemblance::Error>(())
     /// ```

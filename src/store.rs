@@ -408,9 +408,7 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let page = store.sketch_text("some text or other")?;
     /// store.insert("page/1", &page)?;
     /// store.insert(("page/2", "a payload"), &page)?; // near, and inserted all the same
@@ -438,9 +436,7 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{MinHash, Revision, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// store.insert("page/1", &store.sketch_text("the first version of a page")?)?;
     /// let upserted = store.upsert("page/1", &store.sketch_text("and what became of it")?)?;
     /// assert!(matches!(upserted.revision, Revision::Different(_)));
@@ -466,9 +462,7 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let id = store.insert("page/1", &page)?;
     /// assert_eq!(store.remove("page/1")?, Some(id));
@@ -490,9 +484,7 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// store.insert(Document::new("page/1").stamp(20), &page)?;
     /// store.touch("page/1", 21)?; // seen again a day later
@@ -514,9 +506,7 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// transaction.insert("page/1", &page)?;
@@ -538,9 +528,7 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{Error, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let transaction = store.try_begin_write()?;
     /// assert!(matches!(store.try_begin_write(), Err(Error::Busy)));
     /// drop(transaction);
@@ -555,9 +543,7 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let queue = store.queue();
     /// let page = store.sketch_text("some text or other")?;
     /// let tickets = ["a", "b"].map(|key| queue.insert(key, &page));
@@ -583,9 +569,7 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let queue = store.queue();
     /// for key in ["a", "b", "c"] {
@@ -610,9 +594,8 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{Closed, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let store = Store::in_memory(schema)?;
     /// let ticket = store.queue().insert("a", &store.sketch_text("some text or other")?)?;
     /// assert_eq!(store.close()?, Closed::File);
     /// assert_eq!(ticket.wait()?.get(), 0);
@@ -626,9 +609,7 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let sketcher = store.sketcher();
     /// let sketching = std::thread::spawn(move || sketcher.text("a page read in this thread"));
     /// let page = sketching.join().unwrap()?;
@@ -644,9 +625,7 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// assert_eq!(store.schema().text(), Some(Text::words(2)));
     /// println!("{}", store.schema());
     /// # Ok::<(), resemblance::Error>(())
@@ -666,9 +645,7 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let page = store.sketch_text("a text that is known")?;
     /// store.insert("page/1", &page)?;
     /// let mut kept = store.kept_documents()?;
@@ -697,9 +674,7 @@ impl Store {
     /// ```
     /// use resemblance::{Document, EvictPolicy};
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let signature = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// for (key, day) in [("a", 18), ("b", 19), ("c", 20)] {
@@ -748,10 +723,9 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{ExistingKeys, MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// # let old = Store::create(folder.path().join("old.rsm"), schema.clone())?;
-    /// # let new = Store::create(folder.path().join("new.rsm"), schema)?;
+    /// # let old = Store::in_memory(schema.clone())?;
+    /// # let new = Store::in_memory(schema)?;
     /// # old.insert("a", &old.sketcher().hashes([1])?)?;
     /// let mut stream = Vec::new();
     /// old.snapshot()?.export(&mut stream).run()?;
@@ -782,9 +756,8 @@ impl Store {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let store = Store::in_memory(schema)?;
     /// let page = store.sketcher().hashes([1, 2, 3])?;
     /// store.insert_if_new("a", &page)?;
     /// store.insert_if_new("b", &page)?;

@@ -40,9 +40,7 @@ pub(crate) struct GroupCommitHandle {
 ///
 /// ```
 /// # use resemblance::{Closed, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// let snapshot = store.snapshot()?;
 /// assert_eq!(store.close()?, Closed::HandleOnly);
 /// drop(snapshot); // closes the file

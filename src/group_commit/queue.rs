@@ -27,9 +27,7 @@ use crate::types::{Document, DocumentId, Novelty, Upserted};
 ///
 /// ```
 /// # use resemblance::{MinHash, Novelty, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// let queue = store.queue();
 /// let page = store.sketch_text("some text or other")?;
 /// let first = queue.insert_if_new("a", &page)?;
@@ -70,9 +68,7 @@ impl Queue {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let ticket = store.queue().insert(("page/1", "a title"), &page)?;
     /// assert_eq!(ticket.wait()?.get(), 0); // its id, once it is durable
@@ -95,9 +91,7 @@ impl Queue {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let queue = store.queue();
     /// let tickets = [queue.upsert("a", &page)?, queue.upsert("a", &page)?];
@@ -136,9 +130,7 @@ impl Queue {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # store.insert("a", &page)?;
     /// let ticket = store.queue().remove("a")?;
@@ -158,9 +150,7 @@ impl Queue {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # store.insert("a", &page)?;
     /// store.queue().touch("a", 21)?.wait()?;
@@ -181,9 +171,7 @@ impl Queue {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let queue = store.queue();
     /// for key in ["a", "b", "c"] {
@@ -263,9 +251,7 @@ impl Queue {
 ///
 /// ```
 /// # use resemblance::{MinHash, Novelty, Schema, Store, Text, Ticket};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// let ticket: Ticket<Novelty> = store.queue().insert_if_new("a", &page)?;
 /// assert!(ticket.wait()?.is_new()); // in asynchronous code `ticket.await?`

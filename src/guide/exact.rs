@@ -17,11 +17,9 @@
 //! ```
 //! use resemblance::exact::{FeatureSet, containment, jaccard};
 //! use resemblance::{Document, MinHash, Schema, Store, Text};
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("exact.rsm");
 //!
 //! let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
-//! let store = Store::create(&path, schema)?;
+//! let store = Store::in_memory(schema)?;
 //! let stored = ["a b c d e f g h i j", "k l m"];
 //! for text in stored {
 //!     store.insert(Document::without_key(), &store.sketch_text(text)?)?; // ids 0 and 1

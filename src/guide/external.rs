@@ -12,12 +12,10 @@
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, Signature, Store};
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("external.rsm");
 //! # let made_elsewhere = |page: u64| (0..128).map(|i| i / 120 * page).collect::<Vec<u64>>();
 //!
 //! let schema = Schema::builder().minhash(MinHash::external(128).threshold(0.8)).build()?;
-//! let store = Store::create(&path, schema)?;
+//! let store = Store::in_memory(schema)?;
 //! store.insert("page/1", &Signature::from_minhash64(&made_elsewhere(1)))?;
 //!
 //! let copy = Signature::from_minhash64(&made_elsewhere(2));

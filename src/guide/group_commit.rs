@@ -37,9 +37,7 @@
 //!
 //! ```
 //! use resemblance::{Closed, MinHash, Schema, Store};
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("queued.rsm");
-//! # let store = Store::create(&path, Schema::builder().minhash(MinHash::new(128)).build()?)?;
+//! # let store = Store::in_memory(Schema::builder().minhash(MinHash::new(128)).build()?)?;
 //!
 //! let sketcher = store.sketcher();
 //! let first = store.queue().insert("a", &sketcher.features(["x"])?)?;

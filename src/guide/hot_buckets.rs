@@ -26,12 +26,10 @@
 //! least the number of candidates, answers are the same as without one.
 //!
 //! ```
-//! use resemblance::{MinHash, Novelty, Schema, Store, StoreOptions, Text};
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("seen.rsm");
+//! use resemblance::{MinHash, Schema, Store, Text};
 //!
 //! let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
-//! let store = Store::options().probe_budget(1_000).create(&path, schema)?;
+//! let store = Store::options().probe_budget(1_000).create_in_memory(schema)?;
 //! let page = store.sketch_text("404: the page that you were looking for is not here")?;
 //! let novelty = store.insert_if_new("https://example.org/404", &page)?;
 //! if let Some(left_out) = novelty.budget_exceeded() {

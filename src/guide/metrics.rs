@@ -7,9 +7,7 @@
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, Store};
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("seen.rsm");
-//! # let store = Store::create(&path, Schema::builder().minhash(MinHash::new(128)).build()?)?;
+//! # let store = Store::in_memory(Schema::builder().minhash(MinHash::new(128)).build()?)?;
 //! # let page = store.sketcher().hashes([1, 2, 3])?;
 //! store.insert_if_new("a", &page)?;
 //! store.insert_if_new("b", &page)?;

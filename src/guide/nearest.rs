@@ -5,12 +5,10 @@
 //! so many: related articles, the source of a quotation, a neighbour to vote with.
 //!
 //! ```
-//! use resemblance::{MinHash, Schema, Scope, Store, Text};
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("recipes.rsm");
+//! use resemblance::{MinHash, Schema, Store, Text};
 //!
 //! let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
-//! let store = Store::create(&path, schema)?;
+//! let store = Store::in_memory(schema)?;
 //! for text in [
 //!     "onions garlic tomatoes basil pasta",
 //!     "onions garlic carrots celery lentils",
@@ -58,9 +56,7 @@
 //!
 //! ```
 //! # use resemblance::{MinHash, Schema, Store};
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
-//! # let store = Store::create(folder.path().join("sets.rsm"), schema)?;
+//! # let store = Store::in_memory(Schema::builder().minhash(MinHash::new(128)).build()?)?;
 //! # let sketcher = store.sketcher();
 //! store.insert("a", &sketcher.features(["red", "green", "blue"])?)?;
 //! let snapshot = store.snapshot()?;

@@ -7,12 +7,10 @@
 //!
 //! ```
 //! use resemblance::{Schema, Signature, SimHash, Store};
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("fingerprints.rsm");
 //!
 //! let schema = Schema::builder().simhash(SimHash::bits64().max_distance(3)).build()?;
 //! println!("{schema}"); // the permuted tables, and how likely similar sets come this near
-//! let store = Store::create(&path, schema)?;
+//! let store = Store::in_memory(schema)?;
 //! store.insert("a", &Signature::from_simhash(0b0000))?;
 //! store.insert("b", &Signature::from_simhash(0b0111))?;
 //! store.insert("c", &Signature::from_simhash(0b1111))?;

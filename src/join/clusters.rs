@@ -16,9 +16,7 @@ use crate::types::{DocumentId, Watch};
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// for key in ["a", "b", "c"] {
 ///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
 /// }
@@ -43,9 +41,7 @@ pub struct Clusters {
 ///
 /// ```
 /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// # let mut transaction = store.begin_write()?;
 /// # (0..1_000).try_for_each(|_| transaction.insert(Document::without_key(), &page).map(drop))?;
@@ -139,9 +135,7 @@ impl Clusters {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let page = store.sketch_text("the same text under many keys")?;
     /// let mut transaction = store.begin_write()?;
     /// for _ in 0..1_000 {

@@ -19,9 +19,7 @@ use crate::types::{DocumentId, Phase, Watch};
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// for key in ["a", "b"] {
 ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
 /// }
@@ -113,10 +111,8 @@ impl Pairs {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir()?;
     /// # let minhash = MinHash::new(128).threshold(0.8);
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).build()?;
-    /// # let store = Store::create(folder.path().join("a.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(minhash).build()?)?;
     /// let mut pairs = store.snapshot()?.pairs().run()?;
     /// assert_eq!(pairs.lanes_read(), (0, 13));
     /// assert!(pairs.next().is_none());

@@ -23,9 +23,7 @@ use crate::error::Error;
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// for key in ["a", "b", "c"] {
 ///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
 /// }
@@ -116,9 +114,7 @@ impl<'a, A> Join<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let id = store.insert("a", &store.sketch_text("some text or other")?)?;
     /// let documents = store.snapshot()?.pairs().documents();
     /// assert_eq!(documents.ids()?, [id]);
@@ -148,9 +144,7 @@ impl<'a, A> Join<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, SearchOptions, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # for key in ["a", "b"] {
     /// #     store.insert(key, &page)?;
@@ -168,9 +162,7 @@ impl<'a, A> Join<'a, A> {
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let bounds = Bounds::new().min_similarity(0.9);
     /// assert_eq!(store.snapshot()?.clusters().bounds(bounds).run()?.count(), 0);
     /// # Ok::<(), resemblance::Error>(())
@@ -190,10 +182,9 @@ impl<'a, A> Join<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, SimHash, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(schema)?;
     /// for key in ["a", "b"] {
     ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
     /// }
@@ -210,9 +201,7 @@ impl<'a, A> Join<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # for key in ["a", "b"] {
     /// #     store.insert(key, &page)?;
@@ -232,9 +221,7 @@ impl<'a, A> Join<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let join = store.snapshot()?.pairs().memory_bytes(1 << 30);
     /// assert_eq!(join.run()?.count(), 0);
     /// # Ok::<(), resemblance::Error>(())
@@ -263,9 +250,7 @@ impl<'a, A> Join<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// for key in ["a", "b"] {
     ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
     /// }
@@ -296,9 +281,7 @@ impl<'a, A> Join<'a, A> {
     ///
     /// ```
     /// # use resemblance::{Document, DocumentId, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
     /// let texts = ["a b c d e f g h i", "b c d e f g h i a"];
     /// let features = texts.map(|text| store.sketcher().feature_hashes(text).unwrap());
     /// for text in texts {
@@ -332,9 +315,7 @@ impl<'a, A> Join<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # for key in ["a", "b"] {
     /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
     /// # }
@@ -370,9 +351,7 @@ impl<'a> Join<'a, Clusters> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// use std::ops::ControlFlow;
     /// let join = store.snapshot()?.clusters().on_progress(|progress| {
     ///     eprintln!("{progress}");

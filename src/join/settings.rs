@@ -172,9 +172,8 @@ impl TableLane<'_> {
 ///
 /// ```
 /// # use resemblance::{Document, MinHash, Schema, Signature, Store};
-/// # let folder = tempfile::tempdir().unwrap();
 /// let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8)).build()?;
-/// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let store = Store::in_memory(schema)?;
 /// for number in 0..4 {
 ///     // All share the first half, and so a bucket.
 ///     let values = [vec![7; 8], vec![number; 8]].concat();

@@ -13,9 +13,7 @@ use crate::types::DocumentId;
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// for key in ["a", "b"] {
 ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
 /// }

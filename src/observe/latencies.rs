@@ -10,9 +10,7 @@ use redb_verified::{Counter, Histogram};
 /// ```
 /// use std::time::Duration;
 /// # use resemblance::{Document, MinHash, Schema, Store};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().minhash(MinHash::new(64)).build()?)?;
 /// # store.insert(Document::without_key(), &store.sketcher().hashes([1])?)?;
 /// let commits = store.metrics().commit_latencies;
 /// assert_eq!(commits.count, 1);

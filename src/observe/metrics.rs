@@ -83,9 +83,7 @@ metrics! {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().minhash(MinHash::new(64)).build()?)?;
     /// store.insert("a", &store.sketcher().hashes([1, 2, 3])?)?;
     /// let metrics = store.metrics();
     /// assert_eq!((metrics.inserted, metrics.transactions_committed), (1, 1));

@@ -8,10 +8,8 @@ use crate::types::DocumentId;
 ///
 /// ```
 /// # use resemblance::{Bounds, Family, MinHash, Schema, SimHash, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
 /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// # store.insert("a", &page)?;
 /// let snapshot = store.snapshot()?;
@@ -53,9 +51,7 @@ const MAX_THREADS: usize = 1_024;
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, SearchOptions, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// # let ids = [store.insert("a", &page)?, store.insert("b", &page)?];
 /// let options = SearchOptions {
@@ -147,10 +143,9 @@ impl Bounds {
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, SimHash, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(schema)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # store.insert("a", &page)?;
     /// let bounds = Bounds::new().max_distance(2);
@@ -168,10 +163,9 @@ impl Bounds {
     ///
     /// ```
     /// # use resemblance::{Bounds, Family, MinHash, Schema, SimHash, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(schema)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # store.insert("a", &page)?;
     /// let bounds = Bounds::new().by(Family::SimHash);
@@ -189,9 +183,7 @@ impl Bounds {
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # store.insert("a", &page)?;
     /// let snapshot = store.snapshot()?;

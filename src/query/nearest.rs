@@ -36,9 +36,7 @@ const DEFAULT_MIN_RECALL: f64 = 0.9;
 ///
 /// ```
 /// # use resemblance::{Family, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?)?;
 /// for text in ["a b c d e f g h", "a b c d w x y z", "s t u v w x y z"] {
 ///     store.insert(text, &store.sketch_text(text)?)?;
 /// }
@@ -94,9 +92,7 @@ impl<'a, A> Nearest<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, SearchOptions, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # for key in ["a", "b"] {
     /// #     store.insert(key, &page)?;
@@ -216,9 +212,7 @@ impl<'a> Nearest<'a> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
     /// for text in ["a b c d", "a b c e"] {
     ///     store.insert(text, &store.sketch_text(text)?)?;
     /// }
@@ -247,9 +241,7 @@ impl<'a> Nearest<'a> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
     /// let stored = ["a b c d e f g h", "a b c d e f w x", "a b c d w x y z"];
     /// for text in stored {
     ///     store.insert(text, &store.sketch_text(text)?)?;
@@ -303,9 +295,7 @@ impl<'a> Nearest<'a> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?)?;
     /// store.insert("a", &store.sketch_text("a b c d e f g h")?)?;
     /// let (snapshot, page) = (store.snapshot()?, store.sketch_text("a b c d w x y z")?);
     /// assert!(snapshot.nearest(&page, 1).within(0.2, 1.5)?.is_empty());
@@ -324,9 +314,7 @@ impl<'a> Nearest<'a, Vec<Matches>> {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
     /// store.insert(Document::without_key(), &page)?;
     /// let (snapshot, pages) = (store.snapshot()?, [page.clone(), page]);
@@ -353,9 +341,7 @@ impl<'a> Nearest<'a, Vec<Matches>> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
     /// for text in ["a b c d", "w x y z"] {
     ///     store.insert(text, &store.sketch_text(text)?)?;
     /// }
@@ -379,9 +365,7 @@ impl<'a> Nearest<'a, Vec<Matches>> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?)?;
     /// store.insert("a", &store.sketch_text("a b c d e f g h")?)?;
     /// let pages = [store.sketch_text("a b c d e f g i")?, store.sketch_text("a b c d w x y z")?];
     /// let near = store.snapshot()?.nearest(&pages, 1).within(0.3, 1.5)?;

@@ -25,9 +25,7 @@ use crate::types::{DocumentId, Matches, Overlaps};
 ///
 /// ```
 /// # use resemblance::{Matches, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// let snapshot = store.snapshot()?;
 /// let one: Matches = snapshot.query(&page).run()?;
@@ -117,9 +115,8 @@ impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let store = Store::in_memory(schema)?;
 /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
 /// store.insert("first", &page)?;
 /// let matches = store.snapshot()?.query(&page).min_similarity(0.9).limit(10).run()?;
@@ -165,9 +162,7 @@ impl<'a, A> Query<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, SearchOptions, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # for key in ["a", "b"] {
     /// #     store.insert(key, &page)?;
@@ -187,9 +182,7 @@ impl<'a, A> Query<'a, A> {
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # store.insert("a", &page)?;
     /// let bounds = Bounds::new().min_similarity(0.9); // the same ones for all that follows
@@ -213,9 +206,8 @@ impl<'a, A> Query<'a, A> {
     ///
     /// ```
     /// # use resemblance::{Schema, Signature, SimHash, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// let schema = Schema::builder().simhash(SimHash::bits64().max_distance(3)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let store = Store::in_memory(schema)?;
     /// store.insert("a", &Signature::from_simhash(0b1011))?;
     /// let snapshot = store.snapshot()?;
     /// let page = Signature::from_simhash(0b1000); // two bits differ
@@ -232,9 +224,7 @@ impl<'a, A> Query<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # store.insert("a", &page)?;
     /// let snapshot = store.snapshot()?;
@@ -259,9 +249,7 @@ impl<'a, A> Query<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
     /// store.insert(("first", "a title"), &page)?;
     /// let matches = store.snapshot()?.query(&page).with_payloads().run()?;
@@ -286,9 +274,7 @@ impl<'a, A> Query<'a, A> {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let page = store.sketch_text("404: there is no such page on this site")?;
     /// for _ in 0..10 {
     ///     store.insert(Document::without_key(), &page)?;
@@ -312,9 +298,7 @@ impl<'a, A> Query<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
     /// for key in ["a", "b"] {
     ///     store.insert(key, &store.sketch_text("one and the same text")?)?;
     /// }
@@ -333,9 +317,7 @@ impl<'a, A> Query<'a, A> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?)?;
     /// store.insert("a", &store.sketch_text("one two three four")?)?;
     /// let page = store.sketch_text("four five six seven eight")?;
     /// let matches = store.snapshot()?.query(&page).min_similarity(0.0).scan().run()?;
@@ -386,9 +368,7 @@ impl<'a> Query<'a> {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
     /// let stored = ["a b c d e f g h", "a b c d e f g h i"];
     /// for text in stored {
     ///     store.insert(Document::without_key(), &store.sketch_text(text)?)?;
@@ -426,9 +406,7 @@ impl<'a> Query<'a, Vec<Matches>> {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
     /// store.insert(Document::without_key(), &page)?;
     /// let (snapshot, pages) = (store.snapshot()?, [page.clone(), page]);
@@ -450,9 +428,7 @@ impl<'a> Query<'a, Vec<Matches>> {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
     /// let (snapshot, pages) = (store.snapshot()?, vec![page; 2_000]);
     /// let answers = snapshot.query(&pages).threads(4).run()?;

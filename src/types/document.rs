@@ -133,9 +133,7 @@ impl<'a> Document<'a> {
 ///
 /// ```
 /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// store.insert(Document::new("page/1").stamp(20).payload(b"a title"), &page)?;
 /// let record = store.snapshot()?.get("page/1")?.expect("it is stored");

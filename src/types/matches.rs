@@ -13,9 +13,7 @@ use crate::types::document::{Document, key_text};
 ///
 /// ```
 /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// for _ in 0..10 {
 ///     store.insert(Document::without_key(), &page)?;
@@ -46,10 +44,8 @@ impl fmt::Display for BudgetExceeded {
 ///
 /// ```
 /// # use resemblance::{Document, MinHash, Schema, SimHash, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
 /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// store.insert(Document::new("page/1").stamp(20).payload(b"a title"), &page)?;
 /// let matches = store.snapshot()?.query(&page).with_payloads().run()?;
@@ -155,9 +151,7 @@ impl Match {
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Scope, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// # store.insert("a", &page)?;
 /// let snapshot = store.snapshot()?;
@@ -182,9 +176,7 @@ pub enum Scope {
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Scope, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// # store.insert("a", &page)?;
 /// let matches = store.snapshot()?.query(&page).run()?;

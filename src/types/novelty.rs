@@ -10,9 +10,7 @@ use crate::types::matches::{BudgetExceeded, Match};
 ///
 /// ```
 /// # use resemblance::{MinHash, Novelty, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// assert!(matches!(store.insert_if_new("a", &page)?, Novelty::New { .. }));
 /// match store.insert_if_new("b", &page)? {
@@ -83,9 +81,7 @@ impl Novelty {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// assert_eq!(store.insert_if_new("a", &page)?.found(), None);
     /// let novelty = store.insert_if_new("b", &page)?;
@@ -115,9 +111,7 @@ impl Novelty {
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// let first = store.upsert("a", &page)?;
 /// let second = store.upsert("a", &store.sketch_text("something quite different")?)?;
@@ -140,10 +134,8 @@ pub struct Upserted {
 /// query would return: see [`Match::similarity`] and [`Match::distance`].
 ///
 /// ```
-/// use resemblance::{Document, MinHash, Revision, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// use resemblance::{MinHash, Revision, Schema, Store, Text};
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?)?;
 /// let page = store.sketch_text("the text of a page when it was visited first")?;
 /// let first = store.upsert("page", &page)?;
 /// assert_eq!(first.revision, Revision::First);
@@ -178,9 +170,7 @@ impl Revision {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// assert_eq!(store.upsert("a", &page)?.revision.last(), None);
     /// let again = store.upsert("a", &page)?;

@@ -10,10 +10,9 @@ use crate::types::document::{Document, key_text};
 ///
 /// ```
 /// # use resemblance::{Containment, Document, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
 /// let containment = Containment::new(2).window(1); // keeps all shingles
 /// let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-/// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let store = Store::in_memory(schema)?;
 /// let page = store.sketch_text("one two three four five six seven eight nine")?;
 /// store.insert(Document::new("page").stamp(7), &page)?;
 /// let query = store.sketch_text("six seven eight nine and then ten")?;
@@ -99,9 +98,8 @@ impl Overlap {
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// let schema = Schema::builder().containment(Containment::new(1).scaled(10)).build()?;
-    /// let store = Store::create(folder.path().join("sets.rsm"), schema)?;
+    /// let store = Store::in_memory(schema)?;
     /// store.insert("set", &store.sketcher().hashes(0..6_000)?)?;
     /// let query = store.sketcher().hashes(3_000..9_000)?;
     /// let found = store.snapshot()?.overlaps(&query).run()?;
@@ -137,10 +135,9 @@ impl Overlap {
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// let containment = Containment::new(1).window(1).positions(true);
     /// let schema = Schema::builder().containment(containment).build()?;
-    /// let store = Store::create(folder.path().join("songs.rsm"), schema)?;
+    /// let store = Store::in_memory(schema)?;
     /// store.insert("song", &store.sketcher().hashes([5, 6, 7, 8, 9])?)?;
     /// let found = store.snapshot()?.overlaps(&store.sketcher().hashes([1, 7, 8, 2])?).run()?;
     /// let passage = &found[0].passages().unwrap()[0];
@@ -162,10 +159,8 @@ impl Overlap {
 /// ```
 /// # use resemblance::{Containment, Schema, Store, Text};
 /// use resemblance::exact::span_of_shingles;
-/// # let folder = tempfile::tempdir().unwrap();
 /// # let containment = Containment::new(2).window(1).positions(true);
-/// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).containment(containment).build()?)?;
 /// # store.insert("page", &store.sketch_text("whether to be or not to be tired")?)?;
 /// let text = "Let us: be or not?";
 /// let found = store.snapshot()?.overlaps(&store.sketch_text(text)?).run()?;
@@ -188,10 +183,8 @@ pub struct PlacedPassage {
 ///
 /// ```
 /// # use resemblance::{Containment, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
 /// # let containment = Containment::new(2).window(1);
-/// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).containment(containment).build()?)?;
 /// for (key, text) in [("a", "all rights reserved here"), ("b", "all rights reserved there")] {
 ///     store.insert(key, &store.sketch_text(text)?)?;
 /// }
@@ -234,10 +227,8 @@ dereferences_to_list!(Overlaps, overlaps: Overlap);
 /// ```
 /// use resemblance::exact::span_of_shingles;
 /// # use resemblance::{Containment, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
 /// # let containment = Containment::new(2).window(1);
-/// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).containment(containment).build()?)?;
 /// store.insert("a", &store.sketch_text("Cats purr. Home | About us")?)?;
 /// store.insert("b", &store.sketch_text("Dogs bark. Home | About us")?)?;
 /// let text = "Mice squeak. Home | About us";

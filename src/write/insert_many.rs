@@ -20,9 +20,7 @@ use crate::write::writer::Writer;
 ///
 /// ```
 /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// # let mut transaction = store.begin_write()?;
 /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
@@ -69,9 +67,7 @@ impl<'a> InsertMany<'a, DocumentId> {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let page = store.sketch_text("some text or other")?;
     /// let other = store.sketch_text("something quite different")?;
     /// let batch = [
@@ -108,9 +104,7 @@ impl<'a> InsertMany<'a, DocumentId> {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # let mut transaction = store.begin_write()?;
     /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
@@ -132,9 +126,7 @@ impl<'a> InsertMany<'a, Novelty> {
     ///
     /// ```
     /// # use resemblance::{Document, Earlier, MinHash, Novelty, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let texts = ["some text or other", "some text or other"];
     /// let page = store.sketch_text(texts[0])?;
     /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
@@ -158,9 +150,7 @@ impl<'a> InsertMany<'a, Novelty> {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let page = store.sketch_text("some text or other")?;
     /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
     /// let mut transaction = store.begin_write()?;
@@ -189,9 +179,7 @@ impl<'a> InsertMany<'a, Novelty> {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # let mut transaction = store.begin_write()?;
     /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
@@ -221,9 +209,7 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let page = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];

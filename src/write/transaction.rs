@@ -24,9 +24,7 @@ use crate::error::Error;
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// let page = store.sketch_text("some text or other")?;
 /// let mut transaction = store.begin_write()?;
 /// transaction.insert("a", &page)?;
@@ -91,9 +89,7 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{MinHash, Revision, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// let first = transaction.upsert(("page/1", "a title"), &page)?;
@@ -132,9 +128,7 @@ impl WriteTransaction {
     /// ```
     /// use resemblance::Document;
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let signature = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// let id = transaction.insert(Document::new("a").stamp(20), &signature)?;
@@ -161,9 +155,7 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// let id = transaction.insert(Document::without_key().stamp(20), &page)?;
@@ -197,9 +189,7 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// let id = transaction.insert(Document::without_key(), &page)?;
@@ -221,9 +211,7 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// transaction.insert(("a", "a payload"), &page)?;
@@ -244,9 +232,7 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// let id = transaction.insert("a", &page)?;
@@ -267,9 +253,7 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// if !transaction.contains("a")? {
@@ -293,9 +277,7 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # store.insert("a", &page)?;
     /// let mut transaction = store.begin_write()?;
@@ -313,9 +295,7 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// transaction.insert("a", &page)?;
@@ -333,10 +313,9 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// let containment = Containment::new(2).window(3); // finds each passage of 4 words
     /// let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let store = Store::in_memory(schema)?;
     /// let mut transaction = store.begin_write()?;
     /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
     /// transaction.insert("page", &page)?;
@@ -362,10 +341,8 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let containment = Containment::new(2).window(3);
-    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).containment(containment).build()?)?;
     /// store.insert("sentence", &store.sketch_text("the quick brown fox jumps")?)?;
     /// let page = store.sketch_text("yes the quick brown fox jumps over the lazy dog")?;
     /// let transaction = store.begin_write()?;
@@ -385,10 +362,8 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let containment = Containment::new(2).window(3);
-    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).containment(containment).build()?)?;
     /// store.insert("sentence", &store.sketch_text("the quick brown fox jumps")?)?;
     /// let page = store.sketch_text("yes the quick brown fox jumps over the lazy dog")?;
     /// let transaction = store.begin_write()?;
@@ -417,9 +392,7 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
     /// let page = store.sketch_text("all that glitters is not gold")?;
     /// let mut transaction = store.begin_write()?;
     /// let id = transaction.insert("proverb", &page)?;

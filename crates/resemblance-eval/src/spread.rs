@@ -36,9 +36,7 @@ impl SeedCodes {
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
 /// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);

@@ -37,9 +37,7 @@ pub fn step_name(step: usize) -> String {
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
 /// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
@@ -112,9 +110,7 @@ impl EstimateErrors {
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
 /// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
@@ -168,9 +164,7 @@ impl SimilarityStep {
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
 /// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
@@ -216,9 +210,7 @@ impl ReturnedPairs {
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
 /// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
@@ -288,9 +280,7 @@ struct FoundPair {
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
 /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
 /// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
 /// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
@@ -471,9 +461,8 @@ impl MinHashTally {
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
 /// # use resemblance::{Document, Error, MinHash, Schema, SimHash, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).simhash(SimHash::bits64());
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema.build()?)?;
+/// # let store = Store::in_memory(schema.build()?)?;
 /// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c", "c b a", "x y z"].iter().enumerate() {
 /// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
@@ -574,9 +563,8 @@ impl FamilyTheory {
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
 /// # use resemblance::{Document, Error, Schema, SimHash, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits64()).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(schema)?;
 /// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
 /// # for (number, text) in ["a b c", "c b a", "x y z"].iter().enumerate() {
 /// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);

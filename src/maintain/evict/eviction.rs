@@ -53,9 +53,7 @@ impl Operation<'_, EvictReport> {
     ///
     /// ```
     /// # use resemblance::{EvictPolicy, MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().minhash(MinHash::new(64)).build()?)?;
     /// let policy = EvictPolicy::KeepNewest(1_000_000);
     /// let report = store.evict(policy).slice_documents(200).run()?;
     /// assert_eq!(report.slices, 0);
@@ -70,9 +68,7 @@ impl Operation<'_, EvictReport> {
     ///
     /// ```
     /// # use resemblance::{EvictPolicy, MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().minhash(MinHash::new(64)).build()?)?;
     /// # store.insert("a", &store.sketcher().hashes([1])?)?;
     /// let report = store.evict(EvictPolicy::KeepNewest(0)).dry_run(true).run()?;
     /// assert_eq!((report.evicted, store.snapshot()?.len()), (1, 1));
@@ -88,9 +84,7 @@ impl Operation<'_, EvictReport> {
 ///
 /// ```
 /// # use resemblance::{EvictPolicy, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// # store.insert("a", &page)?;
 /// let report = store.evict(EvictPolicy::KeepNewest(0)).run()?;

@@ -12,9 +12,7 @@ pub(super) type Judge<'j> = dyn FnMut(&StoredDocument<'_>) -> bool + 'j;
 ///
 /// ```
 /// # use resemblance::{Document, EvictPolicy, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// for day in 0..10 {
 ///     store.insert(Document::new(&format!("page/{day}")).stamp(day), &page)?;
@@ -49,9 +47,7 @@ impl<'a> EvictPolicy<'a> {
     ///
     /// ```
     /// # use resemblance::{EvictPolicy, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let signature = store.sketch_text("some text or other")?;
     /// store.insert("https://example.org/1", &signature)?;
     /// store.insert("https://example.net/1", &signature)?;
@@ -80,9 +76,7 @@ impl fmt::Debug for EvictPolicy<'_> {
 ///
 /// ```
 /// # use resemblance::{Document, EvictPolicy, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// store.insert(Document::new("page/1").stamp(20).payload(b"draft"), &page)?;
 /// let policy = EvictPolicy::matching(|document| {

@@ -26,9 +26,7 @@ const TRANSACTION_BYTES: usize = 16 << 20;
 ///
 /// ```
 /// # use resemblance::{Document, ExistingKeys, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// store.insert(Document::new("a").stamp(20), &page)?;
 /// let mut stream = Vec::new();
@@ -82,9 +80,7 @@ impl Operation<'_, ImportReport> {
     ///
     /// ```
     /// # use resemblance::{ExistingKeys, MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().minhash(MinHash::new(64)).build()?)?;
     /// # let mut stream = Vec::new();
     /// # store.snapshot()?.export(&mut stream).run()?;
     /// let import = store.import(&stream[..]).existing_keys(ExistingKeys::Skip).if_new(true);
@@ -101,10 +97,8 @@ impl Operation<'_, ImportReport> {
     /// refused or skipped. Off by default.
     ///
     /// ```
-    /// # use resemblance::{ExistingKeys, MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let store = Store::in_memory(Schema::builder().minhash(MinHash::new(64)).build()?)?;
     /// # store.insert("a", &store.sketcher().hashes([1])?)?;
     /// let mut stream = Vec::new();
     /// store.snapshot()?.export(&mut stream).run()?;
@@ -123,9 +117,7 @@ impl Operation<'_, ImportReport> {
     ///
     /// ```
     /// # use resemblance::{ExistingKeys, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// # store.insert("a", &page)?;
     /// let mut stream = Vec::new();
@@ -162,9 +154,7 @@ impl ImportRules {
 ///
 /// ```
 /// # use resemblance::{ExistingKeys, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// # store.insert("a", &page)?;
 /// let mut stream = Vec::new();

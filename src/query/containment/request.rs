@@ -44,10 +44,9 @@ pub(crate) enum ShareOf {
 ///
 /// ```
 /// use resemblance::{Containment, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
 /// let containment = Containment::new(3).window(2);
 /// let schema = Schema::builder().text(Text::words(3)).containment(containment).build()?;
-/// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let store = Store::in_memory(schema)?;
 /// let page = "call me ishmael some years ago never mind how long precisely";
 /// store.insert("page", &store.sketch_text(page)?)?;
 /// let snapshot = store.snapshot()?;
@@ -120,10 +119,8 @@ impl<'a, A> ContainmentQuery<'a, A> {
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, SearchOptions, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let containment = Containment::new(2).window(3);
-    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).containment(containment).build()?)?;
     /// # let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
     /// # for key in ["a", "b"] {
     /// #     store.insert(key, &page)?;
@@ -143,10 +140,8 @@ impl<'a, A> ContainmentQuery<'a, A> {
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let containment = Containment::new(2).window(1);
-    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).containment(containment).build()?)?;
     /// store.insert("page", &store.sketch_text("to be or not to be")?)?;
     /// let query = store.sketch_text("whether to be or not to be tired")?; // has 6 pairs of words, 4 shared
     /// let snapshot = store.snapshot()?;
@@ -196,10 +191,8 @@ impl<'a, A> ContainmentQuery<'a, A> {
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
     /// # let containment = Containment::new(2).window(1);
-    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).containment(containment).build()?)?;
     /// for (key, page) in [("a", "Cats purr. All rights reserved"), ("b", "Dogs bark. All rights reserved")] {
     ///     store.insert(key, &store.sketch_text(page)?)?;
     /// }

@@ -80,9 +80,7 @@ impl Deduplicator {
     ///
     /// ```
     /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// use resemblance_corpus::dedup::Deduplicator;
     /// store.insert("page/1", &store.sketch_text("a text that is known")?)?;
     /// let mut stream = Deduplicator::in_store(&store)?;
@@ -129,9 +127,7 @@ impl Deduplicator {
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
     /// # use resemblance_corpus::dedup::Deduplicator;
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let threads = std::thread::available_parallelism().unwrap();
     /// let mut stream = Deduplicator::in_store(&store)?.threads(threads);
     /// let pages = [stream.sketch("to be or not to be")?, stream.sketch("to be or not to be")?];
@@ -164,9 +160,7 @@ impl Deduplicator {
     /// ```
     /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
     /// # use resemblance_corpus::dedup::Deduplicator;
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let mut stream = Deduplicator::in_store(&store)?;
     /// for text in ["to be or not to be", "to be or not to be", "that is the question"] {
     ///     let page = stream.sketch(text)?;
@@ -185,9 +179,7 @@ impl Deduplicator {
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
     /// # use resemblance_corpus::dedup::Deduplicator;
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// assert!(Deduplicator::in_store(&store)?.is_empty());
     /// # Ok::<(), resemblance::Error>(())
     /// ```
@@ -242,9 +234,7 @@ impl Deduplicator {
     /// ```
     /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
     /// # use resemblance_corpus::dedup::Deduplicator;
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let mut stream = Deduplicator::in_store(&store)?;
     /// let bounds = Bounds::new().min_similarity(0.95);
     /// let page = stream.sketch("to be or not to be")?;

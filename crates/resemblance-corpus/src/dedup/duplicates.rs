@@ -17,9 +17,7 @@ use crate::verification::{FeatureSets, verify_exact};
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
 /// use resemblance_corpus::dedup::{DedupPolicy, Preference, duplicates};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// for key in ["a", "b"] {
 ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
 /// }
@@ -52,9 +50,7 @@ pub struct Duplicate {
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
 /// use resemblance_corpus::dedup::{DedupPolicy, Preference, duplicates};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// for key in ["a", "b", "c"] {
 ///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
 /// }
@@ -89,9 +85,7 @@ pub struct Duplicates {
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
 /// use resemblance_corpus::dedup::{DedupPolicy, Preference, duplicates};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// for key in ["a", "b", "c"] {
 ///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
 /// }
@@ -198,9 +192,7 @@ impl Duplicates {
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
     /// use resemblance_corpus::dedup::{DedupPolicy, Preference, duplicates};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let join = store.snapshot()?.clusters();
     /// let found = duplicates(join, DedupPolicy::Cluster, &Preference::Earliest, None)?;
     /// assert_eq!(found.budget_exceeded(), 0); // clusters know no budget

@@ -68,9 +68,7 @@ impl fmt::Debug for DedupPolicy {
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
 /// use resemblance_corpus::dedup::{DedupPolicy, Preference};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// for key in ["a", "b"] {
 ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
 /// }

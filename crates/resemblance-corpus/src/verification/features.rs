@@ -34,11 +34,9 @@ const DOCUMENT_BYTES: u64 = 48;
 /// ```
 /// use resemblance_corpus::verification::FeatureSets;
 /// use resemblance::{Document, MinHash, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("pages.rsm");
 ///
 /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-/// let store = Store::create(&path, schema)?;
+/// let store = Store::in_memory(schema)?;
 /// let mut features = FeatureSets::new(std::env::temp_dir()).memory_bytes(1 << 30);
 /// for text in ["a b c d e f g h i j", "b c d e f g h i j k"] {
 ///     let id = store.insert(Document::without_key(), &store.sketch_text(text)?)?;

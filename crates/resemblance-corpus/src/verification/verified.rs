@@ -150,9 +150,7 @@ impl FeatureSets {
     /// ```
     /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
     /// use resemblance_corpus::verification::{FeatureSets, SketchedText};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?)?;
     ///
     /// let mut features = FeatureSets::new(std::env::temp_dir());
     /// let a = SketchedText::new(&store.sketcher(), true, "a b c d e f g h i j k")?;
