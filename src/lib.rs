@@ -5,29 +5,24 @@
 //! (estimated Jaccard similarity), SimHash (Hamming distance), or both at once.
 //!
 //! ```
-//! use resemblance::{MinHash, Novelty, Schema, SimHash, Store, Text};
+//! use resemblance::{MinHash, Schema, SimHash, Store, Text};
 //!
 //! let schema = Schema::builder()
 //!     .text(Text::words(3))                         // how a text becomes a set of shingles
 //!     .minhash(MinHash::new(128).threshold(0.7))    // bands chosen for a recall of 0.95 at 0.7
 //!     .simhash(SimHash::bits64().max_distance(3))   // optional: both families in one file
 //!     .build()?;
-//! let store = Store::in_memory(schema)?;        // `Store::open` opens, and never creates
+//! let store = Store::in_memory(schema)?;            // or `Store::open_or_create(path, schema)`
 //!
 //! let page = store.sketch_text("It was the best of times, it was the worst of times, it was \
 //!     the age of wisdom, it was the age of foolishness, it was the epoch of belief")?;
-//! match store.insert_if_new("page/1", &page)? {     // one durable step, safe from many threads
-//!     Novelty::New { id, .. } => println!("document {id} is new"),
-//!     Novelty::NearDuplicate(found) => println!("like {:?}", found.key()),
-//!     Novelty::KeyExists(found) => println!("known, similarity {:?}", found.similarity()),
-//!     _ => {}
-//! }
+//! assert!(store.insert_if_new("page/1", &page)?.is_new()); // one step, safe from many threads
 //!
 //! let again = store.sketch_text("It was the best of times, it was the worst of times; it was \
 //!     the age of wisdom, it was the age of foolishness, it was the epoch of BELIEF...")?;
 //! let snapshot = store.snapshot()?;                 // isolated from later writes
 //! let matches = snapshot.query(&again).min_similarity(0.7).limit(10).run()?;
-//! assert_eq!(matches[0].key(), Some(&b"page/1"[..]));
+//! assert_eq!(matches[0].key_str().as_deref(), Some("page/1"));
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!
@@ -35,16 +30,16 @@
 //!
 //! - [`guide`] has a short program for each task.
 //! - [`Schema`] says how documents are compared; how signatures are made is fixed when a store is
-//!   made, how they are filed can be changed by [`Store::reband`].
-//! - [`Store`] is the file: [`WriteTransaction`]s change it, [`Snapshot`]s read it.
+//!   made; how they are indexed can be changed by [`Store::reband`].
+//! - [`Store`] is the file, or [in memory](Store::in_memory): [`WriteTransaction`]s change it, [`Snapshot`]s read it.
 //! - [`Store::bulk_build`] makes a new store of many documents, offline.
 //! - [`Sketcher`] makes [`Signature`]s of texts and features, in any thread, with or without a store.
 //! - [`Snapshot::query`], [`Snapshot::pairs`] and [`Snapshot::clusters`] find near-duplicates.
 //! - [`exact`] computes the similarities that signatures estimate; [`Query::verify`] and
 //!   [`Join::verify`] put exact ones in the place of estimates. [`exact::shared_spans`] shows where two texts
 //!   are alike.
-//! - [`dedup`] keeps the documents of a stream that are new, [`verification`] the features of texts for
-//!   exact similarities; [`tune`] and [`eval`] compare schemas.
+//! - [`Collection`] and [`KeptDocuments`] compare the documents of one job without a store. The crate
+//!   `resemblance-corpus` reads corpora and finds their duplicates, `resemblance-eval` compares schemas.
 //! - [`Store::touch`] renews a document, [`Store::evict`] forgets what was not; [`Revision`] says what a document is to its last version.
 //! - [`Store::check`] and [`Snapshot::stats`] look after a store, [`Store::metrics`] says what it has
 //!   done since it was opened; [`Store::compact`] shrinks it, and

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use resemblance::{
-    Document, Error, EvictPolicy, MinHash, Novelty, Revision, Schema, Sketcher, Store, Text,
+    Document, EvictPolicy, MinHash, Novelty, Revision, Schema, Sketcher, Store, Text,
 };
 use serde::{Deserialize, Serialize};
 
@@ -72,10 +72,7 @@ pub(crate) struct SeenPages {
 impl SeenPages {
     /// Opens the store, or makes one. However the last crawl ended, it goes on from here.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let store = match Store::open(path) {
-            Err(Error::NotFound { .. }) => Store::create(path, schema()?)?,
-            opened => opened?,
-        };
+        let store = Store::open_or_create(path, schema()?)?;
         let sketcher = store.sketcher();
         Ok(Self { store, sketcher })
     }
@@ -120,9 +117,8 @@ impl SeenPages {
         let document = Document::new(url).stamp(day).payload(&payload);
         match self.store.insert_if_new(document, &signature)? {
             Novelty::NearDuplicate(found) => {
-                let original = found.key().unwrap_or_default();
                 let copy = Seen::CopyOf {
-                    url: String::from_utf8_lossy(original).into_owned(),
+                    url: found.key_str().unwrap_or_default().into_owned(),
                     text_bytes: page.text.len() as u64,
                 };
                 self.note(url, day, &copy)?;

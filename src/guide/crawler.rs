@@ -2,7 +2,7 @@
 //! writes.
 //!
 //! ```
-//! use resemblance::{Document, Novelty, Schema, SimHash, Store, Text};
+//! use resemblance::{Document, Schema, SimHash, Store, Text};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("seen.rsm");
 //!
@@ -11,7 +11,7 @@
 //!     .simhash(SimHash::bits64().max_distance(3))
 //!     .expected_documents(10_000_000) // decides the number of permuted tables
 //!     .build()?;
-//! let store = Store::create(&path, schema)?;
+//! let store = Store::open_or_create(&path, schema)?;
 //!
 //! std::thread::scope(|scope| {
 //!     for worker in 0..4 {
@@ -21,8 +21,8 @@
 //!             let page = store.sketch_text("every worker fetched the very same page")?;
 //!             let document = Document::new(&url).stamp(1_700_000_000).payload(b"text/html");
 //!             // Durable when it returns, by a sync that it may share with other threads.
-//!             if let Novelty::New { id, .. } = store.insert_if_new(document, &page)? {
-//!                 println!("{url} is new: {id}");
+//!             if store.insert_if_new(document, &page)?.is_new() {
+//!                 println!("{url} is new");
 //!             }
 //!             Ok(())
 //!         });

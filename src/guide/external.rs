@@ -20,6 +20,6 @@
 //!
 //! let copy = Signature::from_minhash64(&made_elsewhere(2));
 //! let matches = store.snapshot()?.query(&copy).run()?;
-//! assert_eq!(matches[0].key(), Some(&b"page/1"[..]));
+//! assert_eq!(matches[0].key_str().as_deref(), Some("page/1"));
 //! # Ok::<(), resemblance::Error>(())
 //! ```

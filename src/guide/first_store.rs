@@ -14,21 +14,20 @@
 //!     .text(Text::words(3))
 //!     .minhash(MinHash::new(128).threshold(0.7))
 //!     .build()?;
-//! let store = Store::create(&path, schema)?; // fails if the file exists
+//! let store = Store::open_or_create(&path, schema)?;
 //!
 //! let submitted = "The committee met on Monday to discuss the budget for the coming year, and after \
 //!     four hours of debate it adopted the plan that its chair had proposed in the spring.";
 //! let page = store.sketch_text(submitted)?;
-//! match store.insert_if_new("article/17", &page)? {
-//!     Novelty::New { id, .. } => println!("inserted as document {id}"),
-//!     Novelty::NearDuplicate(found) => println!("like {:?}, {:?}", found.key(), found.similarity()),
-//!     Novelty::KeyExists(_) => println!("the key is in the store already"),
-//!     _ => {}
-//! }
+//! assert!(store.insert_if_new("article/17", &page)?.is_new()); // one durable step, safe from many threads
 //!
-//! let copied = submitted.replace("four hours", "hours");
-//! let copy = store.sketch_text(&copied)?;
-//! assert!(matches!(store.insert_if_new("article/18", &copy)?, Novelty::NearDuplicate(_)));
+//! let copy = store.sketch_text(&submitted.replace("four hours", "hours"))?;
+//! match store.insert_if_new("article/18", &copy)? {
+//!     Novelty::New { id, .. } => println!("inserted as document {id}"),
+//!     Novelty::NearDuplicate(found) => println!("like {:?}, {:?}", found.key_str(), found.similarity()),
+//!     _ => println!("the key is in the store already"),
+//! }
+//! assert_eq!(store.snapshot()?.len(), 1); // the copy is not in the store
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!
@@ -40,11 +39,9 @@
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, Store};
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("sets.rsm");
 //!
 //! // Without a text recipe a store takes features: here sets of words.
-//! let store = Store::create(&path, Schema::builder().minhash(MinHash::new(128)).build()?)?;
+//! let store = Store::in_memory(Schema::builder().minhash(MinHash::new(128)).build()?)?;
 //! let sketcher = store.sketcher();
 //!
 //! let mut transaction = store.begin_write()?;
@@ -57,7 +54,7 @@
 //! let after = store.snapshot()?;
 //! let asked = sketcher.features(["blue", "green", "red"])?;
 //! let matches = after.query(&asked).min_similarity(0.9).limit(10).run()?; // best first
-//! assert_eq!(matches[0].key(), Some(&b"a"[..]));
+//! assert_eq!(matches[0].key_str().as_deref(), Some("a"));
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!

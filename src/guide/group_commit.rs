@@ -24,12 +24,12 @@
 //! runtime runs blocking code, such as `spawn_blocking`.
 //!
 //! ```
-//! use resemblance::{Document, Novelty, Result, Signature, Store};
+//! use resemblance::{Document, Result, Signature, Store};
 //!
 //! async fn take(store: &Store, url: &str, fetched_at: u64, page: &Signature) -> Result<bool> {
 //!     let document = Document::new(url).stamp(fetched_at);
 //!     let ticket = store.queue().insert_if_new(document, page)?;
-//!     Ok(matches!(ticket.await?, Novelty::New { .. }))
+//!     Ok(ticket.await?.is_new())
 //! }
 //! ```
 //!

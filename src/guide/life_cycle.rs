@@ -10,7 +10,7 @@
 //! # let path = folder.path().join("seen.rsm");
 //!
 //! let schema = Schema::builder().text(Text::words(3)).minhash(MinHash::new(128)).build()?;
-//! let store = Store::create(&path, schema)?;
+//! let store = Store::open_or_create(&path, schema)?;
 //! let visit = |url: &str, text: &str, day: u64| -> resemblance::Result<Revision> {
 //!     let page = store.sketch_text(text)?;
 //!     Ok(store.upsert(Document::new(url).stamp(day), &page)?.revision)

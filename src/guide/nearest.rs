@@ -21,8 +21,8 @@
 //! assert!(snapshot.query(&asked).run()?.is_empty()); // none is a near-duplicate
 //!
 //! let nearest = snapshot.nearest(&asked, 2).run()?;
-//! assert_eq!(nearest[0].key(), Some(&b"onions garlic tomatoes basil pasta"[..]));
-//! assert_eq!(nearest[1].key(), Some(&b"onions garlic carrots celery lentils"[..]));
+//! assert_eq!(nearest[0].key_str().as_deref(), Some("onions garlic tomatoes basil pasta"));
+//! assert_eq!(nearest[1].key_str().as_deref(), Some("onions garlic carrots celery lentils"));
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!
