@@ -10,9 +10,8 @@ use resemblance::DocumentId;
 /// they need a [`Deduplicator`] without documents, which compares as its schema and options say.
 ///
 /// ```
-/// use resemblance::Collection;
-/// use resemblance_corpus::dedup::{DedupPolicy, Deduplicator, Preference};
-/// use resemblance::{BulkOptions, Document, MinHash, Schema, StoreOptions, Text};
+/// use resemblance_corpus::dedup::{DedupPolicy, Deduplicator, Preference, duplicates};
+/// use resemblance::{BulkOptions, Collection, Document, MinHash, Schema, StoreOptions, Text};
 ///
 /// let minhash = MinHash::new(256).threshold(0.6);
 /// let schema = Schema::builder().text(Text::words(1)).minhash(minhash).build()?;
@@ -34,7 +33,7 @@ use resemblance::DocumentId;
 ///     (DedupPolicy::Representative(deduplicator()?), vec![0, 2]),
 /// ];
 /// for (policy, expected) in policies {
-///     let found = collected.clusters().duplicates(policy, &Preference::Earliest, None)?;
+///     let found = duplicates(collected.clusters(), policy, &Preference::Earliest, None)?;
 ///     let dropped = found.map(|duplicate| Ok(duplicate?.document.id().get()));
 ///     let dropped: Vec<u64> = dropped.collect::<resemblance::Result<_>>()?;
 ///     assert_eq!(dropped, expected);
@@ -67,14 +66,14 @@ impl fmt::Debug for DedupPolicy {
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
-/// use resemblance_corpus::dedup::{DedupPolicy, Preference};
+/// use resemblance_corpus::dedup::{DedupPolicy, Preference, duplicates};
 /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// for key in ["a", "b"] {
 ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
 /// }
 /// let snapshot = store.snapshot()?;
 /// let dropped = |preference| -> resemblance::Result<_> {
-///     let mut found = snapshot.clusters().duplicates(DedupPolicy::Cluster, &preference, None)?;
+///     let mut found = duplicates(snapshot.clusters(), DedupPolicy::Cluster, &preference, None)?;
 ///     Ok(found.next().transpose()?.map(|duplicate| duplicate.document.id().get()))
 /// };
 /// assert_eq!(dropped(Preference::Earliest)?, Some(1));
