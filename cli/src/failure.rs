@@ -1,10 +1,10 @@
 //! Why a verb stopped, and the exit code that tells it.
 
-use std::fmt;
-use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Mutex, PoisonError};
+use std::{fmt, io};
 
 use resemblance::{Error, SketchError};
-
 use resemblance_corpus::{BadDocument, CorpusError};
 
 /// The part of `--help` that documents the exit codes.
@@ -111,6 +111,13 @@ impl Failure {
     /// Something that the system has or has not.
     pub(crate) fn refused(message: impl Into<String>) -> Self {
         Self::new(FailureKind::Io, message)
+    }
+
+    /// A panic on some thread, which has ended without an answer.
+    pub(crate) fn internal() -> Self {
+        let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let detail = last.unwrap_or_else(|| "a thread ended without an answer".into());
+        Self::refused(format!("internal error: {detail}"))
     }
 
     /// A failed system call; `action` says what was being done.
@@ -334,5 +341,43 @@ impl From<CorpusError> for Failure {
             CorpusError::Bad(message) => Self::bad_input(message),
             CorpusError::Io(message) => Self::refused(message),
         }
+    }
+}
+
+/// The last panic. Panics are told like every other failure: the library answers one of the storage engine, which
+/// damaged files can cause, with an error, and the panic's own text would only stand in front of that.
+static LAST: Mutex<Option<String>> = Mutex::new(None);
+
+/// From now on no panic writes to standard error; the last one is remembered.
+pub(crate) fn silence_panics() {
+    panic::set_hook(Box::new(|information| {
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        // "panicked at PLACE:\nMESSAGE"
+        *last = Some(information.to_string().replace('\n', " "));
+    }));
+}
+
+/// Runs the tool; a panic that nobody answered is a failure.
+pub(crate) fn contain_panics<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
+    panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(Failure::internal()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure_that_says_where() {
+        let hook = panic::take_hook();
+        silence_panics();
+        let contained: Result<()> = contain_panics(|| panic!("seven of nine"));
+        panic::set_hook(hook);
+        let failure = contained.unwrap_err();
+        assert_eq!(failure.exit_code(), 4);
+        let message = failure.brief();
+        assert!(message.starts_with("internal error: "), "{message}");
+        assert!(message.contains("failure.rs"), "{message}");
+        assert!(message.contains("seven of nine"), "{message}");
+        assert!(!message.contains('\n'), "{message}");
     }
 }

@@ -9,11 +9,13 @@ use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::defaults::{DEFAULTS_HELP, with_defaults};
-use crate::failure::{EXIT_CODES, Failure, FailureKind, Outcome, Result};
+use crate::failure::{
+    EXIT_CODES, Failure, FailureKind, Outcome, Result, contain_panics, silence_panics,
+};
 use crate::help::shaped;
 use crate::options::CommonOptions;
 use crate::output::{tell_failure, tell_help, tell_usage};
-use crate::session::{Context, Interrupt, contain_panics, silence_panics};
+use crate::session::{Context, Interrupt};
 use crate::verbs;
 use resemblance_corpus::only_store;
 

@@ -1,13 +1,15 @@
-//! The options that every verb takes.
+//! The options that every verb takes, and the forms of keys and sizes on the command line.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
 
 use crate::defaults::CONFIG_VARIABLE;
+use crate::failure::{Failure, Result};
 use crate::output::ColourChoice;
+use crate::output::escape::{self, PrintedKey};
 
 /// Options that every verb takes.
 #[derive(Debug, Args)]
@@ -70,6 +72,16 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
         .ok()
         .and_then(|number| number.checked_mul(1 << shift))
         .ok_or_else(|| "expected a number with K, M, G or T, such as 64M".into())
+}
+
+/// A key on the command line.
+pub(crate) fn parse_key(key: &OsStr, is_escaped: bool) -> Result<PrintedKey> {
+    let bytes = key.as_encoded_bytes();
+    if !is_escaped {
+        return Ok(PrintedKey::Key(bytes.to_vec()));
+    }
+    escape::parse(bytes)
+        .map_err(|reason| Failure::usage(format!("key {}: {reason}", key.to_string_lossy())))
 }
 
 #[cfg(test)]

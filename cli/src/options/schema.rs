@@ -1,16 +1,17 @@
 //! The options from which a schema is made.
 
+use std::str::FromStr;
+
 use clap::{Args, ValueEnum};
 use resemblance::{
     Combine, Containment, EmptyDocuments, MinHash, MinHashKind, MinHashSchema, Permutations,
     Schema, SimHash,
 };
+use resemblance_corpus::HtmlExtractor;
 
 use super::bounds::BoundOptions;
-use super::tables::TableGroups;
 use super::text::TextOptions;
 use crate::failure::{Failure, Result};
-use resemblance_corpus::HtmlExtractor;
 
 const DEFAULT_VALUES: u16 = 128;
 
@@ -476,5 +477,38 @@ pub(crate) fn simhash_of(bits: u16) -> SimHash {
         32 => SimHash::bits32(),
         128 => SimHash::bits128(),
         _ => SimHash::bits64(),
+    }
+}
+
+/// Groups of permuted tables: "5,2", or several as "3,2+2,2+2,2".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableGroups(pub(crate) Vec<(u8, u8)>);
+
+impl FromStr for TableGroups {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let group = |group: &str| {
+            let (blocks, leading) = group.trim().split_once(',')?;
+            Some((blocks.trim().parse().ok()?, leading.trim().parse().ok()?))
+        };
+        let groups: Option<Vec<(u8, u8)>> = text.split('+').map(group).collect();
+        let expected = "expected groups of blocks and leading blocks, such as 5,2 or 3,2+2,2+2,2";
+        groups.map(Self).ok_or_else(|| expected.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_read() {
+        assert_eq!("5,2".parse(), Ok(TableGroups(vec![(5, 2)])));
+        let several = TableGroups(vec![(3, 2), (2, 2), (2, 2)]);
+        assert_eq!("3,2 + 2,2+2, 2".parse(), Ok(several));
+        for wrong in ["", "5", "5,2,1", "5,2+", "a,b", "300,2"] {
+            assert!(wrong.parse::<TableGroups>().is_err(), "{wrong}");
+        }
     }
 }

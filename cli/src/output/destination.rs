@@ -1,15 +1,119 @@
-//! A file that is written under a temporary name, standard output, or a device.
+//! Files that get their name when they are complete, standard output, and devices.
 
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempPath;
+use resemblance_corpus::{Compression, CorpusRecord, Encoder, is_remote};
+use tempfile::{Builder, NamedTempFile, TempDir, TempPath};
 
-use super::staging::{self, FORCE, cannot_write};
-use super::terminal::TerminalWriter;
+use super::escape;
 use crate::failure::{Failure, Result};
-use resemblance_corpus::{Compression, CorpusRecord, Encoder};
+
+/// What to do about a file that exists.
+pub(crate) const FORCE: &str = "--force overwrites it";
+const PREFIX: &str = ".resemblance-";
+
+/// Makes temporary files and folders whose names tell where they come from.
+pub(crate) fn scratch_builder() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.prefix(PREFIX);
+    builder
+}
+
+/// An empty file next to `target` that its owner alone may read, and the permissions of any new file there.
+pub(crate) fn file_beside(target: &Path) -> Result<(NamedTempFile, Permissions)> {
+    must_be_local(target)?;
+    let dir = parent(target);
+    let made = || {
+        // Only making a file tells what the process gives to new ones; it goes at once.
+        let usual = scratch_builder().make_in(&dir, |path| File::create_new(path))?;
+        let permissions = usual.as_file().metadata()?.permissions();
+        Ok((scratch_builder().tempfile_in(&dir)?, permissions))
+    };
+    made().map_err(|e| cannot_write(target, &e))
+}
+
+/// A folder for files that will be moved into or next to `dir`.
+pub(crate) fn folder_in(dir: &Path) -> Result<TempDir> {
+    must_be_local(dir)?;
+    let made = scratch_builder().tempdir_in(dir);
+    made.map_err(|e| Failure::io(format!("cannot write to {}", dir.display()), &e))
+}
+
+/// Makes the names of files in a folder outlast a crash of the system, where a system can.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// The folder in which a path lies.
+pub(crate) fn parent(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Where a path leads, whether or not anything is there: two paths that agree are one file.
+pub(crate) fn canonical_path(path: &Path) -> Option<PathBuf> {
+    let beside = || {
+        Some(
+            std::fs::canonicalize(parent(path))
+                .ok()?
+                .join(path.file_name()?),
+        )
+    };
+    std::fs::canonicalize(path).ok().or_else(beside)
+}
+
+/// An error if a name is that of a place on a server, where nothing is written.
+fn must_be_local(path: &Path) -> Result<()> {
+    if is_remote(path) {
+        return Err(Failure::usage(format!(
+            "{} cannot be written to: outputs are local files; write one and copy it there",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+/// An error if something has the name already.
+pub(crate) fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
+    must_be_local(path)?;
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => Err(Failure::refused(format!(
+            "{} exists already; {advice}",
+            path.display()
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(cannot_write(path, &error)),
+    }
+}
+
+/// An error if a folder on the way from `root` to `relative` below it is a link: what is written there
+/// would be written elsewhere.
+pub(crate) fn must_not_pass_links(root: &Path, relative: &Path) -> Result<()> {
+    let mut path = root.to_path_buf();
+    for part in parent(relative).components() {
+        path.push(part);
+        let metadata = std::fs::symlink_metadata(&path);
+        if metadata.is_ok_and(|metadata| metadata.is_symlink()) {
+            let message = format!(
+                "{} is a link; nothing is written through it",
+                path.display()
+            );
+            return Err(Failure::refused(message));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::io(format!("cannot write {}", path.display()), error)
+}
 
 const BUFFER_BYTES: usize = 256 * 1024;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -69,13 +173,13 @@ impl Destination {
             return Self::new(path, compression, Box::new(file), None);
         }
         if !force {
-            staging::must_not_exist(path, FORCE)?;
+            must_not_exist(path, FORCE)?;
         }
         // what is overwritten is the file to which a link leads, and it stays as private as it is
         let is_link = std::fs::read_link(path).is_ok();
         let linked = is_link.then(|| std::fs::canonicalize(path).ok()).flatten();
         let path = linked.as_deref().unwrap_or(path);
-        let (file, of_new_files) = staging::file_beside(path)?;
+        let (file, of_new_files) = file_beside(path)?;
         let overwritten = std::fs::metadata(path);
         let (file, staged) = file.into_parts();
         let staged = StagedFile {
@@ -177,7 +281,46 @@ pub(super) fn failed(path: &Path, error: &io::Error) -> Failure {
     }
 }
 
-#[cfg(all(unix, test))]
+/// Passes text on line by line, with control characters escaped.
+pub(super) struct TerminalWriter<W: Write> {
+    inner: W,
+    /// The beginning of a line whose end has not been written yet.
+    line: Vec<u8>,
+}
+
+impl<W: Write> TerminalWriter<W> {
+    pub(super) fn new(inner: W) -> Self {
+        Self {
+            inner,
+            line: Vec::new(),
+        }
+    }
+
+    fn pass_on(&mut self, length: usize) -> io::Result<()> {
+        let bytes: Vec<u8> = self.line.drain(..length).collect();
+        let text = String::from_utf8_lossy(&bytes);
+        self.inner.write_all(escape::for_terminal(&text).as_bytes())
+    }
+}
+
+impl<W: Write> Write for TerminalWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let end = memchr::memrchr(b'\n', bytes).map_or(0, |index| index + 1);
+        let complete = self.line.len() + end;
+        self.line.extend_from_slice(bytes);
+        if end > 0 {
+            self.pass_on(complete)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.pass_on(self.line.len())?;
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
@@ -206,5 +349,18 @@ mod tests {
             .mode()
             & 0o777;
         assert_eq!(modes(), [usual, usual]);
+    }
+
+    #[test]
+    fn documents_do_not_drive_a_terminal() {
+        let text = "a\x1b[2J\u{9b}1mb\u{202e}c\té\r\n";
+        let mut writer = TerminalWriter::new(Vec::new());
+        for byte in text.as_bytes() {
+            writer.write_all(&[*byte]).unwrap();
+        }
+        writer.write_all(b"rest\x07").unwrap();
+        writer.flush().unwrap();
+        let expected = "a\\x1B[2J\\xC2\\x9B1mb\\xE2\\x80\\xAEc\té\\x0D\nrest\\x07";
+        assert_eq!(String::from_utf8(writer.inner).unwrap(), expected);
     }
 }

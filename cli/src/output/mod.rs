@@ -10,7 +10,6 @@ pub(crate) mod escape;
 mod explained;
 pub(crate) mod html;
 mod messages;
-mod output_file;
 mod pair_sorter;
 #[cfg(feature = "tables")]
 mod parquet_rows;
@@ -19,25 +18,20 @@ mod report;
 mod results;
 mod sections;
 mod sink;
-mod sizes;
-mod staging;
 mod target;
-mod terminal;
 mod value;
 
 pub(crate) use chart::{Chart, ChartAxis, ChartMark, ChartSeries};
 pub(crate) use colour::{ColourChoice, has_colour};
-pub(crate) use destination::Destination;
+pub(crate) use destination::{Destination, must_not_exist, parent, scratch_builder, sync_folder};
 pub(crate) use explained::{ExplainedPair, explained_page, legend};
-pub(crate) use messages::{Messages, tell_failure, tell_help, tell_usage};
+pub(crate) use messages::{BinarySize, Messages, tell_failure, tell_help, tell_usage};
 pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};
 pub(crate) use progress::ProgressDisplay;
 pub(crate) use report::{DropReport, Evidence, Survivor, SurvivorPlace};
 pub(crate) use results::{Format, Layout, Results};
 pub(crate) use sections::{MeasureLines, Section, SectionItem, SectionRow};
 pub(crate) use sink::Sink;
-pub(crate) use sizes::BinarySize;
-pub(crate) use staging::{must_not_exist, parent, scratch_builder, sync_folder};
 pub(crate) use target::OutputTarget;
 pub(crate) use value::{
     Column, ColumnKind, Value, longest_run, nearness_columns, passage_positions,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::destination::is_special;
-use super::staging::{self, FORCE};
+use super::destination::{self, FORCE};
 use crate::failure::{Failure, Result};
 use resemblance_corpus::{
     Compression, Corpus, CorpusSource, SourceKind, SourceOrigin, is_remote, is_store, named_kind,
@@ -68,7 +68,7 @@ impl OutputTarget {
             return Ok(Self::Standard);
         }
         if !force && !is_special(path) {
-            staging::must_not_exist(path, FORCE)?;
+            destination::must_not_exist(path, FORCE)?;
         }
         must_not_be_a_store(path)?;
         Ok(Self::File(path.to_path_buf()))
@@ -81,12 +81,12 @@ impl OutputTarget {
             return Ok(());
         }
         let is_standard = report.as_os_str() == "-";
-        let place = staging::canonical_path(report).filter(|_| !is_standard);
+        let place = destination::canonical_path(report).filter(|_| !is_standard);
         let meets = match self {
             Self::Standard => is_standard,
-            Self::File(path) => place.is_some() && staging::canonical_path(path) == place,
+            Self::File(path) => place.is_some() && destination::canonical_path(path) == place,
             Self::Folder(out) => {
-                let below = place.as_deref().zip(staging::canonical_path(out));
+                let below = place.as_deref().zip(destination::canonical_path(out));
                 let relative = below.and_then(|(place, out)| place.strip_prefix(out).ok());
                 relative.is_some_and(|relative| {
                     let mut sources = corpus.sources.iter();
@@ -107,7 +107,7 @@ impl OutputTarget {
         let is_report = |path: &Path| {
             // almost all paths are told apart by their last part, without a look at the disk
             let has_name = |place: &PathBuf| path.file_name() == place.file_name();
-            place.as_ref().is_some_and(has_name) && staging::canonical_path(path) == place
+            place.as_ref().is_some_and(has_name) && destination::canonical_path(path) == place
         };
         let mut paths = corpus.sources.iter().filter_map(CorpusSource::path);
         if paths.any(|path| is_report(&path)) {
@@ -153,9 +153,9 @@ fn must_not_be_a_store(path: &Path) -> Result<()> {
 }
 
 fn check_folder(out: &Path, inputs: &[PathBuf], corpus: &Corpus, force: bool) -> Result<()> {
-    let place = staging::canonical_path(out);
+    let place = destination::canonical_path(out);
     for folder in folders(inputs) {
-        let inside = place.as_ref().zip(staging::canonical_path(folder));
+        let inside = place.as_ref().zip(destination::canonical_path(folder));
         if inside.is_some_and(|(place, folder)| place.starts_with(folder)) {
             return Err(Failure::usage(format!(
                 "{} lies in the input folder {}; choose a folder outside of it",
@@ -182,9 +182,9 @@ fn check_folder(out: &Path, inputs: &[PathBuf], corpus: &Corpus, force: bool) ->
                 out.display()
             )));
         }
-        staging::must_not_pass_links(out, &source.output_path())?;
+        destination::must_not_pass_links(out, &source.output_path())?;
         if !force {
-            staging::must_not_exist(&out.join(source.output_path()), FORCE)?;
+            destination::must_not_exist(&out.join(source.output_path()), FORCE)?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Offline builds of the library, with this tool's messages and signals.
+//! Stores and collections that are built from a corpus.
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
@@ -6,17 +6,23 @@ use std::path::Path;
 use std::sync::Arc;
 
 use resemblance::{
-    BulkBuild, BulkOptions, Document, DocumentId, DuplicateKeys, Error, Progress, Schema,
-    Signature, Store,
+    BulkBuild, BulkOptions, Collected, Collection, Document, DocumentId, DuplicateKeys, Error,
+    Progress, Schema, Signature, Store,
 };
-use resemblance::{Collected, Collection};
 use resemblance_corpus::dedup::Deduplicator;
+use resemblance_corpus::verification::FeatureSets;
+use resemblance_corpus::{Corpus, ReadTotals};
+use tempfile::TempDir;
 
 use super::context::Context;
-use super::reading::Job;
-use super::watched::Watched;
+use super::documents::CorpusDocuments;
+use super::job::Job;
+use super::positions::BitList;
+use super::positions::DocumentPositions;
+use super::tally::DocumentTally;
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
+use crate::output::scratch_builder;
 
 /// Called with a document that an earlier one's key keeps out, and the key.
 pub(super) type OnRepeatedKey<'r> = dyn FnMut(DocumentId, &[u8]) -> Result<()> + Send + 'r;
@@ -202,7 +208,7 @@ impl<'c, S: DocumentSink> Building<'c, S> {
             ..
         } = self;
         context.interrupt.check()?;
-        let (mut watched, mut refused) = (Watched::new(context), None);
+        let (mut watched, mut refused) = (context.watch(), None);
         let finished = sink.finish(
             |progress| watched.tell(progress),
             |id, key| match repeated(id, key) {
@@ -273,5 +279,109 @@ fn failure(name: &str, error: Error) -> Failure {
         // this one names the target
         error @ Error::AlreadyExists { .. } => error.into(),
         error => Failure::store(name, error),
+    }
+}
+
+/// A store or a collection with its documents, and counts of them.
+pub(crate) struct Filled<M> {
+    pub(crate) made: M,
+    pub(crate) tally: DocumentTally,
+    pub(crate) totals: ReadTotals,
+}
+
+/// Puts a corpus into what is built, by this schema, in corpus order, and completes it. If it keeps the
+/// first of equal keys, bad documents are skipped too. `features` gets those of the documents.
+pub(crate) fn fill<S: DocumentSink>(
+    context: &Context,
+    corpus: &Arc<Corpus>,
+    mut building: Building<'_, S>,
+    schema: &Schema,
+    mut features: Option<&mut FeatureSets>,
+) -> Result<Filled<S::Made>> {
+    let skip_bad = building.keeps_first();
+    let sketcher = schema.sketcher();
+    let with_features = features.is_some();
+    let mut documents =
+        CorpusDocuments::start_job(context, corpus, building.job(), move |document| {
+            Ok(document.content.sketch(&sketcher, with_features)?)
+        });
+    let mut positions = DocumentPositions::new(context.temp_dir.clone());
+    let mut empty = BitList::default();
+    let mut tally = DocumentTally::default();
+    while let Some(read) = documents.next()? {
+        let (source, line) = (read.source, read.line);
+        let Some(document) = read.take(context, corpus, &mut tally, skip_bad)? else {
+            continue;
+        };
+        let signature = &document.value.signature;
+        let position = || corpus.position(source, line);
+        match building.insert(document.to_store(), signature, position) {
+            Ok(id) => {
+                tally.kept += 1;
+                tally.empty += u64::from(signature.is_empty());
+                empty.push(signature.is_empty());
+                positions.push(source, line)?;
+                if let Some(features) = &mut features {
+                    features.put(id, document.value.features)?;
+                }
+            }
+            Err(failure) => tally.skip(context, failure, skip_bad)?,
+        }
+    }
+    let totals = documents.end(context, &tally)?;
+    let mut on_repeated = |id: DocumentId, key: &[u8]| {
+        let (source, line) = positions.get(id.get())?;
+        let failure = Failure::repeated_key(key, corpus.position(source, line));
+        tally.skip(context, failure, skip_bad)?;
+        tally.kept -= 1;
+        tally.empty -= u64::from(empty.get(id.get())?);
+        Ok(())
+    };
+    let made = building.finish(&mut on_repeated)?;
+    Ok(Filled {
+        made,
+        tally,
+        totals,
+    })
+}
+
+/// A store in a temporary folder, removed when dropped.
+pub(crate) struct ScratchStore {
+    // in this order: the store is closed before its folder goes
+    store: Store,
+    _folder: Option<TempDir>,
+}
+
+impl ScratchStore {
+    /// A store that `build` makes under the name it is given, for reading.
+    pub(crate) fn build_unnamed<T>(
+        context: &Context,
+        build: impl FnOnce(&Path) -> Result<T>,
+    ) -> Result<(Self, T)> {
+        let name = temporary_name(&context.temp_dir);
+        let folder = scratch_builder()
+            .tempdir_in(&context.temp_dir)
+            .map_err(|e| Failure::io(&name, &e))?;
+        let path = folder.path().join("store.rsm");
+        let built = build(&path)?;
+        let store = context
+            .store_options
+            .open_read_only(&path)
+            .map_err(|e| Failure::store(&name, e))?;
+        let folder = if cfg!(unix) {
+            folder.close().map_err(|e| Failure::io(&name, &e))?;
+            None
+        } else {
+            Some(folder)
+        };
+        let scratch = Self {
+            store,
+            _folder: folder,
+        };
+        Ok((scratch, built))
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 }

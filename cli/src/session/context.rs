@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use resemblance::StoreOptions;
 use resemblance_corpus::verification::FeatureSets;
 
-use super::interrupt::Interrupt;
+use super::interrupt::{Interrupt, Watched};
 use crate::failure::{Failure, Result};
 use crate::options::CommonOptions;
 use crate::output::{BinarySize, Messages, ProgressDisplay};
@@ -79,6 +79,11 @@ impl Context {
     /// A bar for a task, unless the run is quiet.
     pub(crate) fn progress(&self, task: &'static str) -> ProgressDisplay {
         ProgressDisplay::new(task, self.messages.quiet)
+    }
+
+    /// Shows the progress of a long operation of the library, and breaks it off at a signal.
+    pub(crate) fn watch(&self) -> Watched<'_> {
+        Watched::new(&self.interrupt, self.progress("beginning"))
     }
 
     /// Tells how much memory work on so many bytes of corpus, if that is known, takes, unless it was given.

@@ -1,14 +1,15 @@
 //! Signals: the first asks all loops to stop, the second ends the process at once.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use resemblance::Progress;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::panics;
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use crate::output::ProgressDisplay;
@@ -84,10 +85,44 @@ impl Interrupt {
                 }
                 Err(RecvTimeoutError::Timeout) => progress.tick(),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(panics::internal_error());
+                    return Err(Failure::internal());
                 }
             }
             self.check()?;
         }
+    }
+}
+
+/// Shows the progress of an operation, and breaks it off at a signal.
+pub(crate) struct Watched<'c> {
+    interrupt: &'c Interrupt,
+    display: ProgressDisplay,
+    signal: Option<Failure>,
+}
+
+impl<'c> Watched<'c> {
+    pub(super) fn new(interrupt: &'c Interrupt, display: ProgressDisplay) -> Self {
+        Self {
+            interrupt,
+            display,
+            signal: None,
+        }
+    }
+
+    /// The progress callback of the operation.
+    pub(crate) fn tell(&mut self, progress: Progress) -> ControlFlow<()> {
+        self.display.show(progress);
+        match self.interrupt.check() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(signal) => {
+                self.signal = Some(signal);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    /// Returns the signal that broke the operation off, if one did, and takes the bar off the screen.
+    pub(crate) fn signal(self) -> Option<Failure> {
+        self.signal
     }
 }

@@ -8,13 +8,15 @@ use resemblance::{Bounds, Clusters, DocumentId, Join, Pairs, Schema, Snapshot};
 use resemblance_corpus::verification::FeatureSets;
 
 use super::building::Building;
+use super::building::fill;
 use super::context::Context;
-use super::filling::fill;
-use super::opening::open_to_read;
-use super::reading::{Job, resolve_corpus};
-use super::weighing::with_tf_idf;
+use super::documents::resolve_corpus;
+use super::job::Job;
+use super::sampling::with_tf_idf;
+use super::stores::open_to_read;
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, JoinOptions, ReadOptions};
+use crate::output::PairSorter;
 use resemblance_corpus::{ContentRule, is_store, only_store};
 
 /// The documents that are joined.
@@ -44,6 +46,13 @@ impl JoinedDocuments {
             Self::OfStore(snapshot) => snapshot.key(id),
             Self::OfCorpus(collected) => collected.key(id),
         }
+    }
+
+    /// Returns a sorter for pairs of these documents, by their keys.
+    pub(crate) fn pair_sorter(&self, context: &Context) -> PairSorter {
+        let (memory, folder) = (context.results_bytes(), context.temp_dir.clone());
+        let documents = self.clone();
+        PairSorter::new(memory, folder, move |id| documents.key(id))
     }
 
     pub(crate) fn schema(&self) -> &Schema {

@@ -1,11 +1,13 @@
-//! Counting what became of the documents.
+//! The records of a corpus after the work on them, and counts of what became of them.
 
 use std::fmt;
 use std::sync::Arc;
 
+use resemblance::Document;
+use resemblance_corpus::{BadDocument, Corpus, ReadTotals};
+
 use super::context::Context;
 use crate::failure::{Failure, FailureKind, Result};
-use resemblance_corpus::ReadTotals;
 
 /// Once so many documents were read and all of them are bad, no good ones are waited for.
 const MAX_BAD_AT_FIRST: u64 = 1_000;
@@ -158,5 +160,55 @@ impl fmt::Display for TallySummary<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// One record after the work.
+pub(crate) struct ReadDocument<T> {
+    /// The number of the record in the corpus, from 0.
+    pub(crate) number: u64,
+    /// The number of its source.
+    pub(crate) source: usize,
+    /// Its line there.
+    pub(crate) line: u64,
+    /// The document, or what is wrong with it.
+    pub(crate) document: Result<WorkedDocument<T>, BadDocument>,
+}
+
+impl<T> ReadDocument<T> {
+    /// The document, counted; a bad one is an error, or is skipped.
+    pub(crate) fn take(
+        self,
+        context: &Context,
+        corpus: &Corpus,
+        tally: &mut DocumentTally,
+        skip_bad: bool,
+    ) -> Result<Option<WorkedDocument<T>>> {
+        tally.read += 1;
+        match self.document {
+            Ok(document) => Ok(Some(document)),
+            Err(bad) => {
+                let failure = Failure::from(bad).at(corpus.position(self.source, self.line));
+                tally.take_bad(context, failure, skip_bad).map(|()| None)
+            }
+        }
+    }
+}
+
+/// A document after the work.
+pub(crate) struct WorkedDocument<T> {
+    pub(crate) key: Vec<u8>,
+    pub(crate) has_own_id: bool,
+    pub(crate) stamp: u64,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) value: T,
+}
+
+impl<T> WorkedDocument<T> {
+    /// What a store is to hold of it.
+    pub(crate) fn to_store(&self) -> Document<'_> {
+        Document::new(&self.key)
+            .stamp(self.stamp)
+            .payload(&self.payload)
     }
 }

@@ -8,7 +8,7 @@ use resemblance::{BackupReport, Snapshot};
 use crate::failure::{Outcome, Result};
 use crate::options::FormatOptions;
 use crate::output::{Results, Value, must_not_exist};
-use crate::session::{Context, Watched, open_to_read};
+use crate::session::{Context, open_to_read};
 
 /// Copy a store, and verify it on the way
 ///
@@ -49,7 +49,7 @@ fn back_up(
     arguments: &BackupArguments,
     snapshot: &Snapshot,
 ) -> Result<BackupReport> {
-    let mut watched = Watched::new(context);
+    let mut watched = context.watch();
     let report = snapshot
         .backup(&arguments.output)
         .store(context.store_options.clone())

@@ -11,8 +11,7 @@ use crate::failure::{Outcome, Result};
 use crate::options::{JoinOptions, ReadOptions, TypedFormatOptions};
 use crate::output::{Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair};
 use crate::session::{
-    Context, JoinProduct, Subject, announce_join, limited, pair_sorter, tell_left_out,
-    tell_suspicious,
+    Context, JoinProduct, Subject, announce_join, limited, tell_left_out, tell_suspicious,
 };
 
 /// List the clusters of near-duplicates of a store or a corpus
@@ -63,7 +62,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     );
     let joining = announce_join(context, &join, JoinProduct::SortedClusters)?;
     let join = joining.follow(join);
-    let sorter = pair_sorter(context, &documents);
+    let sorter = documents.pair_sorter(context);
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {
         sort(verify_exact(join, features).run()?, sorter)

@@ -11,7 +11,7 @@ use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, parse_age};
 use crate::output::{Results, Value};
-use crate::session::{Context, Watched, open_to_read, open_to_write};
+use crate::session::{Context, open_to_read, open_to_write};
 
 /// Remove documents by their age or number
 ///
@@ -60,7 +60,7 @@ pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Out
     if let Some(stamp) = arguments.older_than.filter(|_| !arguments.force) {
         must_leave_some(context, arguments, &store, stamp)?;
     }
-    let mut watched = Watched::new(context);
+    let mut watched = context.watch();
     let report = store
         .evict(policy(arguments)?)
         .dry_run(arguments.dry_run)

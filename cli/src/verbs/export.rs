@@ -8,7 +8,7 @@ use resemblance::{ExportReport, Snapshot};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::Destination;
-use crate::session::{Context, Watched, open_to_read};
+use crate::session::{Context, open_to_read};
 
 /// Write the documents of a store as a stream that import takes
 ///
@@ -78,7 +78,7 @@ fn export_stream(
     snapshot: &Snapshot,
     output: &mut StreamOutput,
 ) -> Result<ExportReport> {
-    let mut watched = Watched::new(context);
+    let mut watched = context.watch();
     let report = snapshot
         .export(&mut *output)
         .on_progress(|progress| watched.tell(progress))

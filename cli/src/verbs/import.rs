@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use resemblance::{Error, ExistingKeys, ImportReport, Store};
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::session::{Context, Watched, open_to_write};
+use crate::session::{Context, open_to_write};
 use resemblance_corpus::{Compression, CorpusError};
 
 /// Add the documents of an exported stream to a store
@@ -123,7 +123,7 @@ fn import_stream(
 ) -> Result<ImportReport> {
     let failure = RefCell::new(None);
     let input = StreamInput::open(&arguments.stream, context.memory_bytes / 2, &failure)?;
-    let mut watched = Watched::new(context);
+    let mut watched = context.watch();
     let report = store
         .import(input)
         .existing_keys(arguments.keys.rule())

@@ -12,7 +12,7 @@ use crate::output::{
     Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, nearness_columns,
 };
 use crate::session::{
-    Context, JoinProduct, JoinProgress, Subject, announce_join, limited, pair_sorter, tell_left_out,
+    Context, JoinProduct, JoinProgress, Subject, announce_join, limited, tell_left_out,
 };
 
 /// List all near-duplicate pairs of a store or a corpus
@@ -57,7 +57,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
         arguments.join.limits,
     );
     let joining = announce_join(context, &join, JoinProduct::Pairs)?;
-    let sorter = pair_sorter(context, &documents).ordering_documents();
+    let sorter = documents.pair_sorter(context).ordering_documents();
     let mut progress = joining.display("finding pairs", context.messages.quiet);
     let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
         sorted_pairs(verify_exact(join, features).run()?, sorter, &joining)

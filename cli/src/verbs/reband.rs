@@ -8,7 +8,7 @@ use resemblance::{BuildEstimate, Operation, RebandReport, Rebanding, Store};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, TableGroups};
 use crate::output::{BinarySize, Results, Value};
-use crate::session::{Context, Watched, bulk_options};
+use crate::session::{Context, bulk_options};
 
 /// Index the documents of a store with other bands or tables
 ///
@@ -141,7 +141,7 @@ fn reband_store(
     arguments: &RebandArguments,
     reband: Operation<'_, RebandReport>,
 ) -> Result<RebandReport> {
-    let mut watched = Watched::new(context);
+    let mut watched = context.watch();
     let finished = reband.on_progress(|progress| watched.tell(progress)).run();
     let stopped = watched.signal();
     finished.map_err(|error| match stopped {

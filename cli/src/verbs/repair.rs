@@ -8,7 +8,7 @@ use resemblance::{IdRange, RepairReport, Schema, Store};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::FormatOptions;
 use crate::output::{Column, Results, Value, must_not_exist};
-use crate::session::{Context, Watched, bulk_options};
+use crate::session::{Context, bulk_options};
 
 /// Make a new store from the readable parts of a damaged one
 ///
@@ -52,7 +52,7 @@ pub(crate) fn repair(context: &Context, arguments: &RepairArguments) -> Result<O
     if let Some(path) = &arguments.schema_of {
         repair = repair.schema(schema_of(context, path)?);
     }
-    let mut watched = Watched::new(context);
+    let mut watched = context.watch();
     let finished = repair.on_progress(|progress| watched.tell(progress)).run();
     let stopped = watched.signal();
     let report = finished.map_err(|error| stopped.unwrap_or_else(|| error.into()))?;

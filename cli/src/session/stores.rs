@@ -1,4 +1,4 @@
-//! Opening stores to read them.
+//! Opening stores, and changing their documents by key.
 
 use std::path::Path;
 
@@ -6,6 +6,7 @@ use resemblance::{Schema, Store, StoreOptions};
 
 use super::context::Context;
 use crate::failure::{Failure, Result};
+use crate::output::escape::{PrintedKey, printed};
 
 /// Opens for reading. A store that was not closed properly is read as its last commit left it.
 pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
@@ -46,4 +47,26 @@ pub(crate) fn must_take_text(schema: &Schema) -> Result<()> {
             "the store was made without a rule for texts, so only programs can add to it or query it",
         )),
     }
+}
+
+/// Changes the documents with these keys one by one, until the run is interrupted. `change` returns false
+/// for a key that the store does not have, which is named then. Returns how many were changed, and how many
+/// were missing.
+pub(crate) fn change_each(
+    context: &Context,
+    keys: &[PrintedKey],
+    mut change: impl FnMut(&PrintedKey) -> Result<bool>,
+) -> Result<(u64, u64)> {
+    let (mut changed, mut missing) = (0, 0);
+    for key in keys {
+        context.interrupt.check()?;
+        if change(key)? {
+            changed += 1;
+        } else {
+            missing += 1;
+            let key = printed(key);
+            context.note(format!("no document has the key {key}"));
+        }
+    }
+    Ok((changed, missing))
 }

@@ -11,10 +11,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use resemblance::{Codec, Schema};
 use serde::{Deserialize, Serialize};
 
-use super::super::context::Context;
-use super::in_flight::locked;
-use super::read_document::ReadDocument;
+use super::context::Context;
+use super::pipeline::locked;
 use super::shard::{self, JobContent, JobValue, ShardReader, ShardWriter};
+use super::tally::ReadDocument;
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use crate::options::differing_options;

@@ -10,7 +10,7 @@ use resemblance_corpus::verification::SketchedText;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
-use super::read_document::{ReadDocument, WorkedDocument};
+use super::tally::{ReadDocument, WorkedDocument};
 use crate::failure::{Failure, Result};
 use crate::output::{parent, scratch_builder, sync_folder};
 use resemblance_corpus::{BadDocument, SourceTotals};

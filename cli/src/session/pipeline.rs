@@ -3,14 +3,12 @@
 //! A batch is read only once the caller has begun an earlier one: a slow batch cannot make quick
 //! ones pile up behind it.
 
+use crate::failure::{Failure, Result};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use std::vec;
-
-use super::in_flight::locked;
+use std::{thread, vec};
 
 /// Interval between the calls of `on_wait` while the caller waits for a result.
 const POLL: Duration = Duration::from_millis(50);
@@ -31,19 +29,15 @@ pub(super) struct BatchLimits {
     pub(super) bytes: usize,
 }
 
-/// A thread of a pipeline ended without an answer, because it panicked.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WorkerPanicked;
-
 /// The results of some work, in the order of what was read. Dropping it stops the threads after the
 /// batches that they are at.
-pub(super) struct Pipeline<T, E> {
+pub(super) struct Pipeline<T> {
     free: Sender<()>,
-    answers: Receiver<WorkerAnswer<T, E>>,
+    answers: Receiver<WorkerAnswer<T>>,
     /// Results of later batches, by their sequence numbers.
-    waiting: BTreeMap<u64, Result<Vec<T>, E>>,
+    waiting: BTreeMap<u64, Result<Vec<T>>>,
     next_sequence: u64,
-    end: Option<StreamEnd<E>>,
+    end: Option<StreamEnd>,
     current: vec::IntoIter<T>,
 }
 
@@ -52,26 +46,26 @@ struct ReadBatch<R> {
     records: Vec<R>,
 }
 
-enum WorkerAnswer<T, E> {
-    Batch(u64, Result<Vec<T>, E>),
-    End(StreamEnd<E>),
+enum WorkerAnswer<T> {
+    Batch(u64, Result<Vec<T>>),
+    End(StreamEnd),
 }
 
 /// The number of batches read, and the result of reading.
-struct StreamEnd<E> {
+struct StreamEnd {
     batches: u64,
-    result: Result<(), E>,
+    result: Result<()>,
 }
 
-impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E> {
+impl<T: Send + 'static> Pipeline<T> {
     /// Starts the threads: one reads `records`, whose memory `record_bytes` tells, and `threads` do
     /// the work, at least one. What was read before an error is worked on and returned before the error is.
     pub(super) fn start<R: Send + 'static>(
-        records: impl Iterator<Item = Result<R, E>> + Send + 'static,
+        records: impl Iterator<Item = Result<R>> + Send + 'static,
         record_bytes: fn(&R) -> usize,
         threads: usize,
         limits: BatchLimits,
-        work: impl Fn(Vec<R>) -> Result<Vec<T>, E> + Send + Sync + 'static,
+        work: impl Fn(Vec<R>) -> Result<Vec<T>> + Send + Sync + 'static,
     ) -> Self {
         let threads = threads.max(1);
         let (free, slots) = mpsc::channel();
@@ -108,10 +102,7 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
 
     /// Returns the next result, or `None` after the last. `on_wait` is called before each batch and
     /// every 50 milliseconds while there is none; its error is returned.
-    pub(super) fn next(
-        &mut self,
-        mut on_wait: impl FnMut() -> Result<(), E>,
-    ) -> Result<Option<T>, E> {
+    pub(super) fn next(&mut self, mut on_wait: impl FnMut() -> Result<()>) -> Result<Option<T>> {
         loop {
             if let Some(result) = self.current.next() {
                 return Ok(Some(result));
@@ -124,7 +115,7 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
                 let _ = self.free.send(());
                 continue;
             }
-            let is_over = |end: &mut StreamEnd<E>| end.batches == self.next_sequence;
+            let is_over = |end: &mut StreamEnd| end.batches == self.next_sequence;
             if let Some(end) = self.end.take_if(is_over) {
                 // Every later call must find the end again.
                 self.end = Some(StreamEnd {
@@ -139,7 +130,7 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
                 }
                 Ok(WorkerAnswer::End(end)) => self.end = Some(end),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(WorkerPanicked.into()),
+                Err(RecvTimeoutError::Disconnected) => return Err(Failure::internal()),
             }
         }
     }
@@ -150,13 +141,13 @@ fn named(name: &str) -> thread::Builder {
 }
 
 /// Reads batches as slots become free.
-fn read_batches<R, E>(
-    mut records: impl Iterator<Item = Result<R, E>>,
+fn read_batches<R>(
+    mut records: impl Iterator<Item = Result<R>>,
     record_bytes: fn(&R) -> usize,
     limits: BatchLimits,
     slots: &Receiver<()>,
     jobs: &Sender<ReadBatch<R>>,
-) -> StreamEnd<E> {
+) -> StreamEnd {
     let mut sequence = 0;
     let mut result = Ok(());
     let mut is_over = false;
@@ -194,10 +185,10 @@ fn read_batches<R, E>(
     }
 }
 
-fn run_worker<R, T, E: From<WorkerPanicked>>(
+fn run_worker<R, T>(
     queue: &Mutex<Receiver<ReadBatch<R>>>,
-    results: &Sender<WorkerAnswer<T, E>>,
-    work: &dyn Fn(Vec<R>) -> Result<Vec<T>, E>,
+    results: &Sender<WorkerAnswer<T>>,
+    work: &dyn Fn(Vec<R>) -> Result<Vec<T>>,
 ) {
     loop {
         let Ok(batch) = locked(queue).recv() else {
@@ -216,34 +207,79 @@ fn run_worker<R, T, E: From<WorkerPanicked>>(
 }
 
 /// Answers for a batch whose worker panics, so that the caller does not wait for it for ever.
-struct AnswerOnPanic<'a, T, E: From<WorkerPanicked>>(&'a Sender<WorkerAnswer<T, E>>, u64);
+struct AnswerOnPanic<'a, T>(&'a Sender<WorkerAnswer<T>>, u64);
 
-impl<T, E: From<WorkerPanicked>> Drop for AnswerOnPanic<'_, T, E> {
+impl<T> Drop for AnswerOnPanic<'_, T> {
     fn drop(&mut self) {
         if thread::panicking() {
             let _ = self
                 .0
-                .send(WorkerAnswer::Batch(self.1, Err(WorkerPanicked.into())));
+                .send(WorkerAnswer::Batch(self.1, Err(Failure::internal())));
         }
+    }
+}
+
+/// What a lock guards. Nothing panics while it holds one here: a poisoned one is as good as any.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes of documents that have been read and are not worked on yet. Only large documents are counted:
+/// one that fills a batch alone. The small ones are bounded by the sizes of batches.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    budget_bytes: u64,
+    held_bytes: Mutex<u64>,
+    freed: Condvar,
+}
+
+impl InFlight {
+    pub(super) fn new(budget_bytes: u64) -> Arc<Self> {
+        Arc::new(Self {
+            budget_bytes,
+            held_bytes: Mutex::new(0),
+            freed: Condvar::new(),
+        })
+    }
+
+    /// Waits until there is room for so many bytes, or nothing else is held: one document goes
+    /// through, however large it is.
+    pub(super) fn hold(self: &Arc<Self>, bytes: u64) -> HeldBytes {
+        let mut held = locked(&self.held_bytes);
+        while *held > 0 && held.saturating_add(bytes) > self.budget_bytes {
+            let waited = self.freed.wait(held);
+            held = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        *held = held.saturating_add(bytes);
+        HeldBytes {
+            bytes,
+            of: Arc::clone(self),
+        }
+    }
+}
+
+/// Gives the bytes back when it is dropped.
+#[derive(Debug)]
+pub(super) struct HeldBytes {
+    bytes: u64,
+    of: Arc<InFlight>,
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        let mut held = locked(&self.of.held_bytes);
+        *held = held.saturating_sub(self.bytes);
+        self.of.freed.notify_all();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
-
-    #[derive(Debug, PartialEq)]
-    enum Ended {
-        Panicked,
-        Read,
-        Worked,
-    }
-
-    impl From<WorkerPanicked> for Ended {
-        fn from(_: WorkerPanicked) -> Self {
-            Self::Panicked
-        }
-    }
 
     const LIMITS: BatchLimits = BatchLimits {
         records: 3,
@@ -251,16 +287,16 @@ mod tests {
     };
 
     fn all(
-        records: Vec<Result<u64, Ended>>,
-        work: fn(Vec<u64>) -> Result<Vec<u64>, Ended>,
-    ) -> (Vec<u64>, Result<(), Ended>) {
+        records: Vec<Result<u64>>,
+        work: fn(Vec<u64>) -> Result<Vec<u64>>,
+    ) -> (Vec<u64>, Option<String>) {
         let mut pipeline = Pipeline::start(records.into_iter(), |_| 40, 3, LIMITS, work);
         let mut results = Vec::new();
         loop {
             match pipeline.next(|| Ok(())) {
                 Ok(Some(result)) => results.push(result),
-                Ok(None) => return (results, Ok(())),
-                Err(error) => return (results, Err(error)),
+                Ok(None) => return (results, None),
+                Err(failure) => return (results, Some(failure.brief())),
             }
         }
     }
@@ -276,31 +312,56 @@ mod tests {
         let doubled: Vec<u64> = (0..100).map(|number| number * 2).collect();
         assert_eq!(
             all((0..100).map(Ok).collect(), slow_first),
-            (doubled.clone(), Ok(()))
+            (doubled.clone(), None)
         );
-        let cut = (0..100).map(Ok).chain([Err(Ended::Read)]).collect();
-        assert_eq!(all(cut, slow_first), (doubled, Err(Ended::Read)));
-        assert_eq!(all(Vec::new(), slow_first), (Vec::new(), Ok(())));
+        let cut = (0..100)
+            .map(Ok)
+            .chain([Err(Failure::usage("not read"))])
+            .collect();
+        assert_eq!(all(cut, slow_first), (doubled, Some("not read".into())));
+        assert_eq!(all(Vec::new(), slow_first), (Vec::new(), None));
     }
 
     #[test]
     fn a_worker_that_fails_or_panics_is_told_in_its_turn() {
         let failing = |batch: Vec<u64>| {
             if batch.contains(&10) {
-                Err(Ended::Worked)
+                Err(Failure::usage("not worked"))
             } else {
                 Ok(batch)
             }
         };
         let (results, error) = all((0..100).map(Ok).collect(), failing);
-        assert_eq!(error, Err(Ended::Worked));
+        assert_eq!(error.as_deref(), Some("not worked"));
         assert_eq!(results, (0..9).collect::<Vec<_>>());
         let panicking = |batch: Vec<u64>| {
             assert!(!batch.contains(&10), "this one is meant");
             Ok(batch)
         };
         let (results, error) = all((0..100).map(Ok).collect(), panicking);
-        assert_eq!(error, Err(Ended::Panicked));
+        assert!(error.is_some_and(|error| error.starts_with("internal error: ")));
         assert_eq!(results, (0..9).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_next_waits_for_room_and_one_alone_never_does() {
+        let flight = InFlight::new(100);
+        let large = flight.hold(1_000);
+        let waiting = Arc::new(AtomicBool::new(true));
+        let thread = thread::spawn({
+            let (flight, waiting) = (Arc::clone(&flight), Arc::clone(&waiting));
+            move || {
+                let held = flight.hold(10);
+                waiting.store(false, Ordering::SeqCst);
+                held
+            }
+        });
+        thread::sleep(Duration::from_millis(50));
+        assert!(waiting.load(Ordering::SeqCst));
+        drop(large);
+        let small = thread.join().unwrap();
+        drop(flight.hold(90));
+        drop(small);
+        assert_eq!(*flight.held_bytes.lock().unwrap(), 0);
     }
 }

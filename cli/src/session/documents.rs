@@ -1,30 +1,31 @@
 //! The documents of a corpus, worked on by all threads and returned in corpus order.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::vec;
 
 use resemblance::{Signature, Sketcher};
-
-use super::super::context::Context;
-use super::super::interrupt::Interrupt;
-use super::super::tally::DocumentTally;
-use super::in_flight::{HeldBytes, InFlight, locked};
-use super::job::{FinishedSources, Job, JobReading};
-use super::key_ledger::KeyLedger;
-use super::pipeline::{BatchLimits, Pipeline};
-use super::read_document::{ReadDocument, WorkedDocument};
-use super::shard::JobValue;
-use crate::bug::bug;
-use crate::failure::{Failure, Result};
-use crate::options::{CorpusOptions, StoredOptions};
-use crate::output::ProgressDisplay;
 use resemblance_corpus::{
     ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, CorpusSettings, CorpusSource,
     ReadTotals, SourceKind, SourceTotals, is_remote,
 };
+
+use super::context::Context;
+use super::interrupt::Interrupt;
+use super::job::{FinishedSources, Job, JobReading};
+use super::pipeline::{BatchLimits, Pipeline};
+use super::pipeline::{HeldBytes, InFlight, locked};
+use super::shard::JobValue;
+use super::tally::DocumentTally;
+use super::tally::{ReadDocument, WorkedDocument};
+use crate::bug::bug;
+use crate::failure::{Failure, Result};
+use crate::options::{CorpusOptions, StoredOptions};
+use crate::output::ProgressDisplay;
 
 /// Documents that are looked up in a store together: the more, the less each costs.
 pub(crate) const DOCUMENTS_TOGETHER: usize = 4096;
@@ -71,7 +72,7 @@ pub(crate) struct CorpusDocuments<T> {
     /// Where ids of several files may collide.
     ledger: Option<Arc<Mutex<KeyLedger>>>,
     ids: IdCounts,
-    pipeline: Pipeline<ReadDocument<T>, Failure>,
+    pipeline: Pipeline<ReadDocument<T>>,
     interrupt: Interrupt,
     progress: ProgressDisplay,
     bytes_read: Arc<AtomicU64>,
@@ -514,4 +515,65 @@ pub(crate) fn sketch_documents(
         .iter()
         .map(|document| Ok(document.content.sketch(sketcher, false)?.signature));
     signatures.collect()
+}
+
+/// What an id takes, about.
+const ENTRY_BYTES: u64 = 40;
+
+/// Which file had each id first, by a hash of the id.
+#[derive(Debug)]
+pub(super) struct KeyLedger {
+    first_sources: HashMap<u64, usize>,
+    max_ids: u64,
+}
+
+impl KeyLedger {
+    /// A ledger that takes no further ids once it has so many bytes: those beyond are unique, or are
+    /// refused by the store that they go to.
+    pub(super) fn new(memory_bytes: u64) -> Self {
+        Self {
+            first_sources: HashMap::new(),
+            max_ids: memory_bytes / ENTRY_BYTES,
+        }
+    }
+
+    /// Takes note of an id; true if an earlier file has it.
+    pub(super) fn is_of_earlier_source(&mut self, source: usize, id: &[u8]) -> bool {
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        let is_full = self.first_sources.len() as u64 >= self.max_ids;
+        match self.first_sources.entry(hasher.finish()) {
+            Entry::Occupied(first) => *first.get() != source,
+            Entry::Vacant(_) if is_full => false,
+            Entry::Vacant(entry) => {
+                entry.insert(source);
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ids_of_other_sources_collide() {
+        let mut ledger = KeyLedger::new(2 * ENTRY_BYTES);
+        let cases = [
+            (0, "a", false),
+            (0, "a", false),
+            (1, "a", true),
+            (1, "b", false),
+            (2, "b", true),
+            // There is no room for a third.
+            (2, "c", false),
+            (3, "c", false),
+            (3, "a", true),
+        ];
+        for (source, id, expected) in cases {
+            let found = ledger.is_of_earlier_source(source, id.as_bytes());
+            assert_eq!(found, expected, "{id} of {source}");
+        }
+    }
 }
