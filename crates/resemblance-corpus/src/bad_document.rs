@@ -25,6 +25,11 @@ impl BadDocument {
         }
     }
 
+    /// A field, or a part of one, that holds something else than it should.
+    pub(crate) fn field(name: &str, found: impl fmt::Display, expected: impl fmt::Display) -> Self {
+        Self::new(format!("field {name:?} is {found}, expected {expected}"))
+    }
+
     /// A record that is longer than it may be.
     pub(crate) fn too_long(what: &str, max_bytes: u64) -> Self {
         let bad = Self::new(format!("the {what} is longer than {max_bytes} bytes"));

@@ -1,5 +1,7 @@
 //! Which columns a table must have.
 
+use itertools::Itertools;
+
 use super::bad_document::BadDocument;
 use super::settings::CorpusSettings;
 
@@ -13,24 +15,17 @@ pub(crate) fn must_be_there(
     settings: &CorpusSettings,
 ) -> Result<(), BadDocument> {
     let is_there = |name: &str| names.iter().any(|known| known == name);
-    let rule = &settings.content;
-    let texts: Vec<_> = settings
-        .text_fields
-        .iter()
-        .filter(|_| rule.takes_texts)
-        .collect();
+    let texts = settings.taken_texts();
     let has_text = texts.iter().any(|path| is_there(path.name()));
-    if !has_text && !rule.fields().iter().any(|name| is_there(name)) {
+    if !has_text && !settings.content.fields().iter().any(|name| is_there(name)) {
         return Err(match texts.first() {
             Some(first) => missing(first.name(), names, "--text-field"),
-            None => {
-                let bad = BadDocument::new(format!(
-                    "found the columns {}, expected {}: the schema has no rule for texts",
-                    listed(names),
-                    rule.expected()
-                ));
-                bad.with_advice("a table has features in a column of lists")
-            }
+            None => BadDocument::new(format!(
+                "found the columns {}, expected {}: the schema has no rule for texts",
+                listed(names),
+                settings.content.expected()
+            ))
+            .with_advice("a table has features in a column of lists"),
         });
     }
     let id = settings.id.field().filter(|_| settings.id.is_required());
@@ -53,10 +48,9 @@ fn missing(name: &str, names: &[String], option: &str) -> BadDocument {
 }
 
 fn listed(names: &[String]) -> String {
-    let shown = names.iter().take(MAX_NAMED);
-    let mut listed: Vec<_> = shown.map(|name| format!("{name:?}")).collect();
-    if let Some(more @ 1..) = names.len().checked_sub(MAX_NAMED) {
-        listed.push(format!("and {more} more"));
+    let shown = format!("{:?}", names.iter().take(MAX_NAMED).format(", "));
+    match names.len().checked_sub(MAX_NAMED) {
+        Some(more @ 1..) => format!("{shown}, and {more} more"),
+        _ => shown,
     }
-    listed.join(", ")
 }

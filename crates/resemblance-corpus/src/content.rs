@@ -215,7 +215,7 @@ pub(crate) fn parse(
             return Err(both("signature", name));
         }
         if !rule.takes_signatures {
-            let bad = wrong("signature", "there", rule.expected());
+            let bad = BadDocument::field("signature", "there", rule.expected());
             return Err(bad.with_advice(
                 "exact similarities need the features; --verify estimate does without",
             ));
@@ -227,15 +227,15 @@ pub(crate) fn parse(
         return Ok(None);
     };
     if !rule.takes_features {
-        return Err(wrong(name, "there", rule.expected()));
+        return Err(BadDocument::field(name, "there", rule.expected()));
     }
     let (name, hashed) = match (features, hashes) {
         (Some(_), Some(_)) => return Err(both("features", "hashes")),
         (Some(features), None) => ("features", parse_features(features)?),
         (None, Some(hashes)) => ("hashes", parse_integers("hashes", hashes, u64::MAX)?),
         (None, None) => {
-            let weights = weights.map(parse_weight_object).transpose()?;
-            return Ok(weights.map(Content::Weighted));
+            let weighted = weights.map(parse_weight_object).transpose()?;
+            return Ok(weighted.map(Content::Weighted));
         }
     };
     match weights {
@@ -248,58 +248,64 @@ pub(crate) fn parse(
     }
 }
 
-fn wrong(name: &str, found: impl fmt::Display, expected: impl fmt::Display) -> BadDocument {
-    BadDocument::new(format!("field {name:?} is {found}, expected {expected}"))
-}
-
 fn both(a: &str, b: &str) -> BadDocument {
     BadDocument::new(format!(
         "fields {a:?} and {b:?} are both there, expected one of them"
     ))
 }
 
-/// The elements of an array, each with its place from 1.
+/// Returns the elements of an array.
 fn elements<'a>(
     name: &str,
     value: &'a RawValue,
     expected: &str,
 ) -> Result<Vec<&'a RawValue>, BadDocument> {
+    let wrong = |found: &str| BadDocument::field(name, found, expected);
     if !value.get().starts_with('[') {
-        return Err(wrong(name, fields::kind(value), expected));
+        return Err(wrong(fields::kind(value)));
     }
-    serde_json::from_str(value.get()).map_err(|e| wrong(name, format!("no JSON ({e})"), expected))
+    serde_json::from_str(value.get()).map_err(|e| wrong(&format!("no JSON ({e})")))
+}
+
+/// Returns what each element of an array is; `parse` says of a wrong one what it is instead.
+fn parse_elements<T>(
+    name: &str,
+    value: &RawValue,
+    expected: &str,
+    parse: impl Fn(&RawValue) -> Result<T, String>,
+) -> Result<Vec<T>, BadDocument> {
+    let parse_at = |(place, element): (usize, &RawValue)| {
+        let wrong = |found| BadDocument::field(name, format!("{found} at place {place}"), expected);
+        parse(element).map_err(wrong)
+    };
+    (1..)
+        .zip(elements(name, value, expected)?)
+        .map(parse_at)
+        .collect()
 }
 
 /// Strings are their bytes, numbers their decimal text as written.
 fn parse_features(value: &RawValue) -> Result<Vec<u64>, BadDocument> {
     let expected = "an array of strings and numbers";
-    let hash = |(place, element): (usize, &&RawValue)| {
-        let at = |found: &str| wrong("features", format!("{found} at place {place}"), expected);
-        match fields::string(element) {
-            Ok(Some(text)) => Ok(feature_hash(text.as_bytes())),
-            Ok(None) if fields::kind(element) == "a number" => {
-                Ok(feature_hash(element.get().as_bytes()))
-            }
-            Ok(None) => Err(at(fields::kind(element))),
-            Err(found) => Err(at(found)),
-        }
-    };
-    let elements = elements("features", value, expected)?;
-    (1..).zip(&elements).map(hash).collect()
+    parse_elements(
+        "features",
+        value,
+        expected,
+        |element| match fields::string(element) {
+            Ok(text) => Ok(feature_hash(text.as_bytes())),
+            Err("a number") => Ok(feature_hash(element.get().as_bytes())),
+            Err(found) => Err(found.into()),
+        },
+    )
 }
 
 /// Integers from 0 up to a greatest one.
 fn parse_integers(name: &str, value: &RawValue, max: u64) -> Result<Vec<u64>, BadDocument> {
     let expected = format!("an array of integers from 0 to {max}");
-    let integer = |(place, element): (usize, &&RawValue)| {
+    parse_elements(name, value, &expected, |element| {
         let number = element.get().parse().ok().filter(|n| *n <= max);
-        number.ok_or_else(|| {
-            let shown: String = element.get().chars().take(40).collect();
-            wrong(name, format!("{shown} at place {place}"), &expected)
-        })
-    };
-    let elements = elements(name, value, &expected)?;
-    (1..).zip(&elements).map(integer).collect()
+        number.ok_or_else(|| element.get().chars().take(40).collect())
+    })
 }
 
 fn parse_weight(place: impl fmt::Display, value: &RawValue) -> Result<f64, BadDocument> {
@@ -309,7 +315,7 @@ fn parse_weight(place: impl fmt::Display, value: &RawValue) -> Result<f64, BadDo
     weight.ok_or_else(|| {
         let shown: String = value.get().chars().take(40).collect();
         let expected = "numbers from 0 to 65,536";
-        wrong("weights", format!("{shown} at {place}"), expected)
+        BadDocument::field("weights", format!("{shown} at {place}"), expected)
     })
 }
 
@@ -319,12 +325,10 @@ fn parse_weight_list(of: &str, value: &RawValue, features: usize) -> Result<Vec<
     let elements = elements("weights", value, &expected)?;
     if elements.len() != features {
         let found = format!("an array of {}", elements.len());
-        return Err(wrong("weights", found, expected));
+        return Err(BadDocument::field("weights", found, expected));
     }
-    let weights = (1..).zip(&elements);
-    let weight =
-        |(place, value): (usize, &&RawValue)| parse_weight(format!("place {place}"), value);
-    weights.map(weight).collect()
+    let weight = |(place, value): (usize, &RawValue)| parse_weight(format!("place {place}"), value);
+    (1..).zip(elements).map(weight).collect()
 }
 
 /// Features with their weights in an object. Those of a feature that is there twice add up.
@@ -332,26 +336,25 @@ fn parse_weight_object(value: &RawValue) -> Result<Vec<(u64, f64)>, BadDocument>
     let expected = "an object of features and their weights, or an array beside \"features\" or \
                     \"hashes\"";
     if !value.get().starts_with('{') {
-        return Err(wrong("weights", fields::kind(value), expected));
+        return Err(BadDocument::field("weights", fields::kind(value), expected));
     }
     let mut json = serde_json::Deserializer::from_str(value.get());
     let found = json
         .deserialize_map(NamedWeights)
-        .map_err(|e| wrong("weights", format!("no JSON ({e})"), expected))?;
-    let weigh = |(name, value): &(Cow<'_, str>, &RawValue)| {
-        Ok((
-            feature_hash(name.as_bytes()),
-            parse_weight(format!("{name:?}"), value)?,
-        ))
-    };
-    found.iter().map(weigh).collect()
+        .map_err(|e| BadDocument::field("weights", format!("no JSON ({e})"), expected))?;
+    let mut weights = Vec::with_capacity(found.len());
+    for (name, value) in found {
+        let weight = parse_weight(format!("{name:?}"), value)?;
+        weights.push((feature_hash(name.as_bytes()), weight));
+    }
+    Ok(weights)
 }
 
 /// The fields of an object in their order, repeats included.
 struct NamedWeights;
 
 impl<'de> Visitor<'de> for NamedWeights {
-    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+    type Value = Vec<(String, &'de RawValue)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -359,8 +362,8 @@ impl<'de> Visitor<'de> for NamedWeights {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::new();
-        while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
-            entries.push((Cow::Owned(name), value));
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
         }
         Ok(entries)
     }
@@ -372,7 +375,7 @@ fn parse_signature(rule: &ContentRule, value: &RawValue) -> Result<Content<'stat
     let (minhash, simhash) = match value.get().as_bytes() {
         [b'{', ..] => {
             let found = fields::find(value.get(), &["minhash", "simhash"])
-                .map_err(|e| wrong("signature", format!("no JSON ({e})"), "JSON"))?;
+                .map_err(|e| BadDocument::field("signature", format!("no JSON ({e})"), "JSON"))?;
             match found[..] {
                 [minhash, simhash] => (minhash, simhash),
                 _ => (None, None),
@@ -388,10 +391,10 @@ fn parse_signature(rule: &ContentRule, value: &RawValue) -> Result<Content<'stat
         (Some(own), Some(found)) => Some(parse_values(&own, found)?),
         (Some(own), None) => {
             let expected = format!("an array of the {} values of MinHash", own.values());
-            return Err(wrong("signature", "without MinHash", expected));
+            return Err(BadDocument::field("signature", "without MinHash", expected));
         }
         (None, Some(_)) => {
-            return Err(wrong(
+            return Err(BadDocument::field(
                 "signature",
                 "of MinHash",
                 "a fingerprint alone: the schema has no MinHash",
@@ -406,17 +409,31 @@ fn parse_signature(rule: &ContentRule, value: &RawValue) -> Result<Content<'stat
         (Some(bits), Some(found)) => Some(parse_fingerprint(bits, found)?),
         (Some(bits), None) => {
             let expected = format!("a fingerprint of {bits} bits as well, in \"simhash\"");
-            return Err(wrong("signature", "without a fingerprint", expected));
+            return Err(BadDocument::field(
+                "signature",
+                "without a fingerprint",
+                expected,
+            ));
         }
         (None, Some(found)) => {
             let expected = "an array of MinHash values: the schema has no SimHash";
-            return Err(wrong("signature", fields::kind(found), expected));
+            return Err(BadDocument::field(
+                "signature",
+                fields::kind(found),
+                expected,
+            ));
         }
     };
     let signature = match (values, fingerprint) {
         (Some(values), Some(fingerprint)) => values.with_simhash_of(&fingerprint),
         (Some(one), None) | (None, Some(one)) => one,
-        (None, None) => return Err(wrong("signature", fields::kind(value), "a signature")),
+        (None, None) => {
+            return Err(BadDocument::field(
+                "signature",
+                fields::kind(value),
+                "a signature",
+            ));
+        }
     };
     Ok(Content::Signature(Box::new(signature)))
 }
@@ -436,7 +453,7 @@ fn parse_values(
     if is_bottom_k {
         if values.len() > count {
             let expected = format!("at most the {count} smallest hashes");
-            return Err(wrong(
+            return Err(BadDocument::field(
                 "signature",
                 format!("{} hashes", values.len()),
                 expected,
@@ -446,7 +463,7 @@ fn parse_values(
     }
     if values.len() != count {
         let expected = format!("{count} values, as the schema says");
-        return Err(wrong(
+        return Err(BadDocument::field(
             "signature",
             format!("an array of {}", values.len()),
             expected,
@@ -461,15 +478,13 @@ fn parse_values(
 /// Hexadecimal digits, one for four bits, or an integer.
 fn parse_fingerprint(bits: u16, value: &RawValue) -> Result<Signature, BadDocument> {
     let digits = usize::from(bits / 4);
-    let fingerprint = match fields::string(value) {
-        Ok(Some(text)) => text.parse::<Fingerprint>().ok(),
-        Ok(None) => match bits {
-            32 => value.get().parse::<u32>().ok().map(Fingerprint::from),
-            64 => value.get().parse::<u64>().ok().map(Fingerprint::from),
-            128 => value.get().parse::<u128>().ok().map(Fingerprint::from),
-            _ => None,
-        },
-        Err(_) => None,
+    let json = value.get();
+    let fingerprint = match (fields::string(value), bits) {
+        (Ok(text), _) => text.parse::<Fingerprint>().ok(),
+        (Err(_), 32) => json.parse::<u32>().ok().map(Fingerprint::from),
+        (Err(_), 64) => json.parse::<u64>().ok().map(Fingerprint::from),
+        (Err(_), 128) => json.parse::<u128>().ok().map(Fingerprint::from),
+        (Err(_), _) => None,
     };
     let Some(fingerprint) = fingerprint.filter(|fingerprint| fingerprint.bits() == bits) else {
         let shown: String = value.get().chars().take(80).collect();
@@ -477,7 +492,7 @@ fn parse_fingerprint(bits: u16, value: &RawValue) -> Result<Signature, BadDocume
             256 => format!("{digits} hexadecimal digits"),
             bits => format!("{digits} hexadecimal digits, or an integer of {bits} bits"),
         };
-        return Err(wrong("signature", shown, expected));
+        return Err(BadDocument::field("signature", shown, expected));
     };
     Ok(Signature::from_fingerprint(fingerprint))
 }

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
-
 use super::argument;
 use super::bad_document::BadDocument;
 use super::changes::{TextTrims, trimmed_line};
@@ -163,23 +161,14 @@ impl Corpus {
                 is_emptied: false,
             });
         }
-        let settings = &self.settings;
-        let fields = match &record.names {
-            None => line::parse(&record.bytes, settings)?,
-            Some(names) => line::parse(&names.json(&record.bytes)?, settings)?.into_owned(),
-        };
-        Ok(CorpusDocument {
-            has_own_id: fields.key.is_some(),
-            key: match fields.key {
-                Some(key) => key,
-                None => self.made_key(source, Some(record.line)),
-            },
-            content: fields.content,
-            stamp: fields.stamp.unwrap_or(self.settings.stamp),
-            payload: fields.payload,
-            score: fields.score,
-            is_emptied: false,
-        })
+        let make_key = || self.made_key(source, Some(record.line));
+        match &record.names {
+            None => line::parse(&record.bytes, &self.settings, make_key),
+            Some(names) => {
+                let json = names.json(&record.bytes)?;
+                line::parse(&json, &self.settings, make_key).map(CorpusDocument::into_owned)
+            }
+        }
     }
 
     /// The record as it is to be written: without what is to be left out of its text. `None` if that is
@@ -207,10 +196,7 @@ impl Corpus {
             };
             trimmed_line(&record.bytes, field, |text| trims.trim(record, text))?
         };
-        Ok(bytes.map(|bytes| CorpusRecord {
-            bytes: Bytes::from(bytes),
-            ..record.clone()
-        }))
+        Ok(bytes.map(|bytes| record.clone().with_bytes(bytes)))
     }
 
     /// An id with the path of its source in front, for one that other sources have too.

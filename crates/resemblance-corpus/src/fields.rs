@@ -66,10 +66,7 @@ pub(crate) fn find<'a>(
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let values = NamedValues(&names).deserialize(&mut deserializer)?;
     deserializer.end()?;
-    let named = |name: &str| {
-        let index = names.iter().position(|known| *known == name);
-        index.and_then(|index| values.get(index).copied().flatten())
-    };
+    let named = |name: &str| *values.get(names.iter().position(|known| *known == name)?)?;
     let nested = |path: &str| -> serde_json::Result<Option<&'a RawValue>> {
         let Some((value, rest)) = path
             .split_once('.')
@@ -124,21 +121,20 @@ pub(crate) fn kind(value: &RawValue) -> &'static str {
     }
 }
 
-/// The text of a JSON string, borrowed where it has no escapes. `None` for another value; an error
-/// for escapes that are not Unicode.
-pub(crate) fn string(value: &RawValue) -> Result<Option<Cow<'_, str>>, &'static str> {
+/// What [`string`] calls a string whose escapes are not Unicode.
+pub(crate) const NOT_UNICODE: &str = "not valid Unicode";
+
+/// Returns the text of a JSON string, borrowed where it has no escapes; an error names what is there in its place.
+pub(crate) fn string(value: &RawValue) -> Result<Cow<'_, str>, &'static str> {
     let json = value.get();
-    let Some(inner) = json
+    let quoted = json
         .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'))
-    else {
-        return Ok(None);
-    };
+        .and_then(|rest| rest.strip_suffix('"'));
+    let inner = quoted.ok_or_else(|| kind(value))?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-        return Ok(Some(inner.into()));
+        return Ok(inner.into());
     }
-    let text = unescaped(inner).ok_or("not valid Unicode")?;
-    Ok(Some(text.into()))
+    Ok(unescaped(inner).ok_or(NOT_UNICODE)?.into())
 }
 
 /// The text of a string in which the parser has found no fault; `None` for half of a surrogate pair, which
@@ -149,22 +145,22 @@ fn unescaped(inner: &str) -> Option<String> {
     while let Some(position) = memchr::memchr(b'\\', rest.as_bytes()) {
         let (before, escape) = rest.split_at_checked(position)?;
         text.push_str(before);
-        let mut escape = escape.chars();
-        let character = match escape.by_ref().nth(1)? {
+        let mut characters = escape.chars();
+        let character = match characters.by_ref().nth(1)? {
             'b' => '\u{8}',
             'f' => '\u{c}',
             'n' => '\n',
             'r' => '\r',
             't' => '\t',
             'u' => {
-                let (character, after) = utf16_character(escape.as_str())?;
-                escape = after.chars();
+                let (character, after) = utf16_character(characters.as_str())?;
+                characters = after.chars();
                 character
             }
             itself => itself,
         };
         text.push(character);
-        rest = escape.as_str();
+        rest = characters.as_str();
     }
     text.push_str(rest);
     Some(text)
@@ -177,9 +173,9 @@ fn utf16_character(escape: &str) -> Option<(char, &str)> {
     if let Some(character) = char::from_u32(first.into()) {
         return Some((character, rest));
     }
-    let rest = rest.strip_prefix("\\u")?;
-    let character = char::decode_utf16([first, unit(rest)?]).next()?.ok()?;
-    Some((character, rest.get(4..)?))
+    let second = rest.strip_prefix("\\u")?;
+    let character = char::decode_utf16([first, unit(second)?]).next()?.ok()?;
+    Some((character, second.get(4..)?))
 }
 
 struct NamedValues<'n>(&'n [&'n str]);
@@ -290,7 +286,7 @@ mod tests {
             let json = format!(r#"{{"a": "{a}{b}{c}"}}"#);
             let found = find(&json, &["a"]).unwrap().pop().flatten().unwrap();
             let expected = serde_json::from_str::<String>(found.get());
-            let text = string(found).map(|text| text.unwrap().into_owned());
+            let text = string(found).map(Cow::into_owned);
             assert_eq!(text.ok(), expected.ok(), "{json}");
         }
     }

@@ -6,6 +6,7 @@
     reason = "a broken promise should stop the fuzzer"
 )]
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::sync::Arc;
@@ -169,7 +170,7 @@ fn expected(bytes: &[u8]) -> Vec<CorpusRecord> {
 /// A line against a parser that keeps everything.
 fn any_line(bytes: &[u8]) {
     let settings = CorpusSettings::default();
-    let parsed = line::parse(bytes, &settings);
+    let parsed = line::parse(bytes, &settings, Cow::default);
     let value: Option<Value> = serde_json::from_slice(bytes).ok();
     let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
     match parsed {
@@ -182,10 +183,10 @@ fn any_line(bytes: &[u8]) {
             };
             let text = field("text").map(|text| text.as_str().unwrap());
             assert_eq!(text, document.content.text());
-            match (field("id"), document.key) {
-                (None | Some(Value::Null), None) => {}
-                (Some(Value::String(id)), Some(key)) => assert_eq!(id.as_bytes(), &*key),
-                (Some(Value::Number(_)), Some(key)) => {
+            match (field("id"), (document.has_own_id, document.key)) {
+                (None | Some(Value::Null), (false, _)) => {}
+                (Some(Value::String(id)), (true, key)) => assert_eq!(id.as_bytes(), &*key),
+                (Some(Value::Number(_)), (true, key)) => {
                     let key = std::str::from_utf8(&key).unwrap();
                     assert!(key.parse::<f64>().is_ok(), "{key}");
                 }

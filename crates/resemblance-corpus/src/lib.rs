@@ -18,6 +18,7 @@ mod form;
 pub mod fuzzing;
 mod html;
 mod input;
+mod json_line;
 mod line;
 mod line_source;
 mod reader;

@@ -72,12 +72,10 @@ pub(crate) fn open(
         let Some(text) = text else {
             return Ok(problem(BadDocument::too_long("text", max_line_bytes)));
         };
-        let record = CorpusRecord {
-            source: number,
-            bytes: text.into(),
-            ..CorpusRecord::default()
-        };
-        return Ok(OneRecord::source(record, compression));
+        return Ok(OneRecord::source(
+            CorpusRecord::new(number, 0, text),
+            compression,
+        ));
     }
     let mut reader = LineReader {
         input,
@@ -227,11 +225,8 @@ impl LineReader {
             bytes.advance(mark_bytes);
         }
         Ok(Some(CorpusRecord {
-            source: self.source,
-            line: self.line,
             has_mark,
-            bytes,
-            ..CorpusRecord::default()
+            ..CorpusRecord::new(self.source, self.line, bytes)
         }))
     }
 }

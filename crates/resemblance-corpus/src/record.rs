@@ -34,6 +34,24 @@ pub struct CorpusRecord {
 }
 
 impl CorpusRecord {
+    /// Returns a line or row as it was read.
+    pub(crate) fn new(source: usize, line: u64, bytes: impl Into<Bytes>) -> Self {
+        Self {
+            source,
+            line,
+            bytes: bytes.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the same record with other bytes.
+    pub(crate) fn with_bytes(self, bytes: impl Into<Bytes>) -> Self {
+        Self {
+            bytes: bytes.into(),
+            ..self
+        }
+    }
+
     pub(crate) fn problem(source: usize, line: u64, problem: BadDocument) -> Self {
         Self {
             source,

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::bad_document::BadDocument;
 use super::columns;
 use super::content::CONTENT_FIELDS;
+use super::json_line::{push, push_name};
 use super::line;
 use super::settings::CorpusSettings;
 
@@ -87,15 +88,11 @@ impl ColumnNames {
             else {
                 continue;
             };
-            if json.len() > 1 {
-                json.push(b',');
-            }
-            push_string(&mut json, name)?;
-            json.push(b':');
+            push_name(&mut json, name);
             if is_json(role, value) {
                 json.extend_from_slice(value.as_bytes());
             } else {
-                push_string(&mut json, value)?;
+                push(&mut json, &**value);
             }
         }
         json.push(b'}');
@@ -104,9 +101,11 @@ impl ColumnNames {
 }
 
 fn role(name: &str, settings: &CorpusSettings) -> ColumnRole {
-    let rule = &settings.content;
-    let mut texts = settings.text_fields.iter();
-    if rule.takes_texts && texts.any(|path| path.name() == name) {
+    if settings
+        .taken_texts()
+        .iter()
+        .any(|path| path.name() == name)
+    {
         ColumnRole::Text
     } else if CONTENT_FIELDS.contains(&name) {
         ColumnRole::Content
@@ -124,11 +123,6 @@ fn is_json(role: ColumnRole, value: &str) -> bool {
     };
     let parsed = serde_json::from_str::<&RawValue>(value);
     value.starts_with(begins) && parsed.is_ok_and(|raw| raw.get().len() == value.len())
-}
-
-fn push_string(json: &mut Vec<u8>, text: &str) -> Result<(), BadDocument> {
-    let written = serde_json::to_writer(json, text);
-    written.map_err(|error| BadDocument::new(error.to_string()))
 }
 
 /// A value as it stands in a row.

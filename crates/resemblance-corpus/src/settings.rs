@@ -149,6 +149,15 @@ impl CorpusSettings {
     /// Bytes of a decompressor's window, unless another limit is set.
     pub const WINDOW_BYTES: u64 = 128 << 20;
 
+    /// Returns the fields whose texts are taken: none where the schema has no rule for texts.
+    pub(crate) fn taken_texts(&self) -> &[FieldPath] {
+        if self.content.takes_texts {
+            &self.text_fields
+        } else {
+            &[]
+        }
+    }
+
     /// True if a document with this key is in the sample, which is the same each time. A larger sample has
     /// all documents of a smaller one.
     pub fn is_sampled(&self, key: &[u8]) -> bool {

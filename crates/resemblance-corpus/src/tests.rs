@@ -10,9 +10,11 @@ fn settings() -> CorpusSettings {
 }
 
 fn parse(line: &[u8]) -> Result<(Vec<u8>, String), String> {
-    let fields = line::parse(line, &settings()).map_err(|bad| bad.reason)?;
-    let text = fields.content.text().unwrap().to_owned();
-    Ok((fields.key.unwrap().into_owned(), text))
+    let settings = settings();
+    let make_key = || unreachable!("the line has an id");
+    let document = line::parse(line, &settings, make_key).map_err(|bad| bad.reason)?;
+    let text = document.content.text().unwrap().to_owned();
+    Ok((document.key.into_owned(), text))
 }
 
 fn corpus(paths: &[&Path]) -> Arc<Corpus> {

@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::bad_document::BadDocument;
@@ -96,10 +95,7 @@ pub fn record_with(
             }
             line.push('}');
             line += end;
-            Ok(CorpusRecord {
-                bytes: Bytes::from(line),
-                ..record.clone()
-            })
+            Ok(record.clone().with_bytes(line))
         }
     }
 }
@@ -141,10 +137,7 @@ fn with_cells(
         bytes.extend_from_slice(cell.as_bytes());
     }
     bytes.extend_from_slice(end);
-    CorpusRecord {
-        bytes: Bytes::from(bytes),
-        ..record.clone()
-    }
+    record.clone().with_bytes(bytes)
 }
 
 /// An error if a line of JSON has a field with one of these names.

@@ -84,16 +84,14 @@ pub(crate) fn trimmed_line(
     let json = line::utf8(line)?;
     let found = fields::find(json, &[field.name()]).map_err(|_| wrong())?;
     let value = found.first().copied().flatten().ok_or_else(wrong)?;
-    let text = fields::string(value).ok().flatten().ok_or_else(wrong)?;
+    let text = fields::string(value).map_err(|_| wrong())?;
     let Some(trimmed) = trim(&text) else {
         return Ok(None);
     };
-    let value = value.get();
     // The value is a part of the line.
-    let start = value.as_ptr().addr() - json.as_ptr().addr();
-    let parts = json.split_at_checked(start);
-    let (before, rest) = parts.ok_or_else(wrong)?;
-    let after = rest.strip_prefix(value).ok_or_else(wrong)?;
+    let start = value.get().as_ptr().addr() - json.as_ptr().addr();
+    let (before, rest) = json.split_at_checked(start).ok_or_else(wrong)?;
+    let after = rest.strip_prefix(value.get()).ok_or_else(wrong)?;
     let trimmed = serde_json::Value::from(trimmed).to_string();
     Ok(Some([before, &trimmed, after].concat().into_bytes()))
 }

@@ -63,30 +63,20 @@ impl RowForm {
     ) -> rusqlite::Result<SqliteRow> {
         let rowid: Option<i64> = row.get(0)?;
         let line = rowid.unwrap_or(number).cast_unsigned();
-        let lines = json::lines(row, selection, self.is_whole)?;
-        let whole = lines.whole.transpose();
-        let lines = lines
-            .asked
-            .and_then(|asked| Ok((asked, whole?)))
-            .and_then(|(asked, whole)| {
-                if asked.len() as u64 > self.max_bytes {
-                    return Err(BadDocument::too_long("row", self.max_bytes));
-                }
-                Ok((asked, whole))
-            });
-        Ok(match lines {
-            Ok((asked, whole)) => SqliteRow {
-                record: CorpusRecord {
-                    source: self.source,
-                    line,
-                    bytes: asked.into(),
-                    ..CorpusRecord::default()
-                },
+        let asked = json::line(row, selection, false)?;
+        let whole = self.is_whole.then(|| json::line(row, selection, true));
+        let problem = |problem| SqliteRow {
+            record: CorpusRecord::problem(self.source, line, problem),
+            whole: None,
+        };
+        Ok(match (asked, whole.transpose()?.transpose()) {
+            (Err(bad), _) | (_, Err(bad)) => problem(bad),
+            (Ok(asked), _) if asked.len() as u64 > self.max_bytes => {
+                problem(BadDocument::too_long("row", self.max_bytes))
+            }
+            (Ok(asked), Ok(whole)) => SqliteRow {
+                record: CorpusRecord::new(self.source, line, asked),
                 whole: whole.map(Bytes::from),
-            },
-            Err(problem) => SqliteRow {
-                record: CorpusRecord::problem(self.source, line, problem),
-                whole: None,
             },
         })
     }
@@ -130,13 +120,9 @@ pub(crate) fn open(
         Err(bad) => return Ok(opening.problem(bad)),
     };
     reading.count_file(source.kind);
-    let extent = match (settings.rows_from, selection.table.rowid) {
-        (None, _) => RowExtent::All,
-        (Some(from), Some(rowid)) => RowExtent::From(from, rowid),
-        (Some(_), None) => {
-            return Err(database.bad(format!("{} has no rowid", selection.table.name)));
-        }
-    };
+    if settings.rows_from.is_some() && selection.table.rowid.is_none() {
+        return Err(database.bad(format!("{} has no rowid", selection.table.name)));
+    }
     let name = database.name.clone();
     let metadata = source.path().and_then(|path| std::fs::metadata(path).ok());
     let interrupt = database.connection.get_interrupt_handle();
@@ -149,11 +135,12 @@ pub(crate) fn open(
             max_bytes: settings.max_line_bytes,
             is_whole,
         },
+        rows_from: settings.rows_from,
         sender,
     };
     let reader = thread::Builder::new()
         .name("rsm-sqlite".into())
-        .spawn(move || thread.run(extent))
+        .spawn(move || thread.run())
         .map_err(|e| CorpusError::read(&name, false, &e))?;
     Ok(Box::new(SqliteRows {
         name,
@@ -173,10 +160,7 @@ impl Source for SqliteRows {
             // What is asked for is checked, whatever else is given.
             reading.count_document(SourceKind::Sqlite, &row.record);
             match row.whole {
-                Some(bytes) => CorpusRecord {
-                    bytes,
-                    ..row.record
-                },
+                Some(bytes) => row.record.with_bytes(bytes),
                 None => row.record,
             }
         }))
@@ -230,27 +214,21 @@ impl Drop for SqliteRows {
     }
 }
 
-/// Which rows are read.
-#[derive(Clone, Copy)]
-enum RowExtent {
-    All,
-    /// From a number on, which has this name.
-    From(i64, &'static str),
-}
-
-/// What the thread has.
+/// The thread that reads a table.
 struct RowReading {
     database: Database,
     selection: SqliteSelection,
     form: RowForm,
+    /// The first row that is read, of a table whose rows have numbers; otherwise all are.
+    rows_from: Option<i64>,
     sender: SyncSender<RowBatch>,
 }
 
 impl RowReading {
-    fn run(self, extent: RowExtent) {
-        let read = match extent {
-            RowExtent::All => self.read_all(),
-            RowExtent::From(first, rowid) => self.read_from(first, rowid),
+    fn run(self) {
+        let read = match (self.rows_from, self.selection.table.rowid) {
+            (Some(first), Some(rowid)) => self.read_from(first, rowid),
+            _ => self.read_all(),
         };
         // Nobody listens once the caller has stopped.
         let _ = self.sender.send(read.map(|()| Vec::new()));

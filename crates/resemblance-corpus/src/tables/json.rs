@@ -5,13 +5,14 @@ use std::io::Write as _;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, Float16Type,
-    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    Float32Type, Float64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
-use arrow_schema::{ArrowError, DataType, TimeUnit};
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, downcast_integer};
+use arrow_schema::{ArrowError, DataType, Fields, TimeUnit};
 use jiff::Timestamp;
+
+use crate::json_line::{push, push_digits, push_name};
 
 type ArrowResult<T> = Result<T, ArrowError>;
 
@@ -70,8 +71,7 @@ pub(super) fn lines(batch: &RecordBatch) -> ArrowResult<Vec<u8>> {
     let schema = batch.schema();
     let mut json = Vec::new();
     for row in 0..batch.num_rows() {
-        let names = schema.fields().iter().map(|field| field.name().as_str());
-        push_object(&mut json, names.zip(&columns), row)?;
+        push_object(&mut json, schema.fields(), &columns, row)?;
         json.push(b'\n');
     }
     Ok(json)
@@ -85,96 +85,65 @@ fn without_dictionary(column: &ArrayRef) -> ArrowResult<ArrayRef> {
     }
 }
 
-fn push_object<'a>(
+fn push_object(
     json: &mut Vec<u8>,
-    fields: impl Iterator<Item = (&'a str, &'a ArrayRef)>,
+    fields: &Fields,
+    columns: &[ArrayRef],
     row: usize,
 ) -> ArrowResult<()> {
     json.push(b'{');
-    let mut is_first = true;
-    for (name, column) in fields.filter(|(_, column)| !column.is_null(row)) {
-        if !is_first {
-            json.push(b',');
+    for (field, column) in fields.iter().zip(columns) {
+        if !column.is_null(row) {
+            push_name(json, field.name());
+            push_value(json, column, row)?;
         }
-        is_first = false;
-        push_string(json, name)?;
-        json.push(b':');
-        push_value(json, column, row)?;
     }
     json.push(b'}');
     Ok(())
 }
 
 fn push_value(json: &mut Vec<u8>, column: &dyn Array, row: usize) -> ArrowResult<()> {
+    macro_rules! push_integer {
+        ($integer:ty) => {
+            push(json, &number::<$integer>(column, row))
+        };
+    }
     if column.is_null(row) {
         json.extend_from_slice(b"null");
         return Ok(());
     }
-    match column.data_type() {
+    downcast_integer! {
+        column.data_type() => (push_integer),
         DataType::Null => json.extend_from_slice(b"null"),
-        DataType::Utf8 => push_string(json, column.as_string::<i32>().value(row))?,
-        DataType::LargeUtf8 => push_string(json, column.as_string::<i64>().value(row))?,
-        DataType::Utf8View => push_string(json, column.as_string_view().value(row))?,
-        DataType::Binary => push_bytes(json, column.as_binary::<i32>().value(row))?,
-        DataType::LargeBinary => push_bytes(json, column.as_binary::<i64>().value(row))?,
-        DataType::BinaryView => push_bytes(json, column.as_binary_view().value(row))?,
-        DataType::FixedSizeBinary(_) => {
-            push_bytes(json, column.as_fixed_size_binary().value(row))?;
-        }
-        DataType::List(_) => push_list(json, &*column.as_list::<i32>().value(row))?,
-        DataType::LargeList(_) => push_list(json, &*column.as_list::<i64>().value(row))?,
-        DataType::FixedSizeList(..) => {
-            push_list(json, &*column.as_fixed_size_list().value(row))?;
-        }
-        DataType::Struct(_) => {
-            let fields = column.as_struct();
-            let names = fields.fields().iter().map(|field| field.name().as_str());
-            push_object(json, names.zip(fields.columns()), row)?;
-        }
+        DataType::Utf8 => push(json, column.as_string::<i32>().value(row)),
+        DataType::LargeUtf8 => push(json, column.as_string::<i64>().value(row)),
+        DataType::Utf8View => push(json, column.as_string_view().value(row)),
+        DataType::Binary => push_digits(json, column.as_binary::<i32>().value(row)),
+        DataType::LargeBinary => push_digits(json, column.as_binary::<i64>().value(row)),
+        DataType::BinaryView => push_digits(json, column.as_binary_view().value(row)),
+        DataType::FixedSizeBinary(_) => push_digits(json, column.as_fixed_size_binary().value(row)),
+        DataType::List(_) => push_list(json, &column.as_list::<i32>().value(row))?,
+        DataType::LargeList(_) => push_list(json, &column.as_list::<i64>().value(row))?,
+        DataType::FixedSizeList(..) => push_list(json, &column.as_fixed_size_list().value(row))?,
+        DataType::Struct(fields) => push_object(json, fields, column.as_struct().columns(), row)?,
         DataType::Map(..) => push_map(json, &column.as_map().value(row))?,
-        DataType::Dictionary(..) => {
-            let one = without_dictionary(&column.slice(row, 1))?;
-            push_value(json, &one, 0)?;
-        }
-        _ => push_scalar(json, column, row)?,
-    }
-    Ok(())
-}
-
-/// A number, a truth value or a time.
-fn push_scalar(json: &mut Vec<u8>, column: &dyn Array, row: usize) -> ArrowResult<()> {
-    match column.data_type() {
-        DataType::Boolean => write!(json, "{}", column.as_boolean().value(row))?,
-        DataType::Int8 => write!(json, "{}", number::<Int8Type>(column, row))?,
-        DataType::Int16 => write!(json, "{}", number::<Int16Type>(column, row))?,
-        DataType::Int32 => write!(json, "{}", number::<Int32Type>(column, row))?,
-        DataType::Int64 => write!(json, "{}", number::<Int64Type>(column, row))?,
-        DataType::UInt8 => write!(json, "{}", number::<UInt8Type>(column, row))?,
-        DataType::UInt16 => write!(json, "{}", number::<UInt16Type>(column, row))?,
-        DataType::UInt32 => write!(json, "{}", number::<UInt32Type>(column, row))?,
-        DataType::UInt64 => write!(json, "{}", number::<UInt64Type>(column, row))?,
-        DataType::Float16 => push_float(json, number::<Float16Type>(column, row).to_f64())?,
-        DataType::Float32 => {
-            let value = number::<Float32Type>(column, row);
-            serde_json::to_writer(json, &value).map_err(not_written)?;
-        }
-        DataType::Float64 => push_float(json, number::<Float64Type>(column, row))?,
+        DataType::Dictionary(..) => push_value(json, &without_dictionary(&column.slice(row, 1))?, 0)?,
+        DataType::Boolean => push(json, &column.as_boolean().value(row)),
+        DataType::Float16 => push(json, &number::<Float16Type>(column, row).to_f64()),
+        DataType::Float32 => push(json, &number::<Float32Type>(column, row)),
+        DataType::Float64 => push(json, &number::<Float64Type>(column, row)),
         DataType::Decimal128(..) => {
-            let numbers = column.as_primitive::<Decimal128Type>();
-            json.extend_from_slice(numbers.value_as_string(row).as_bytes());
+            json.extend(column.as_primitive::<Decimal128Type>().value_as_string(row).bytes());
         }
         DataType::Decimal256(..) => {
-            let numbers = column.as_primitive::<Decimal256Type>();
-            json.extend_from_slice(numbers.value_as_string(row).as_bytes());
+            json.extend(column.as_primitive::<Decimal256Type>().value_as_string(row).bytes());
         }
         DataType::Timestamp(unit, _) => push_time(json, nanoseconds(column, *unit, row))?,
         DataType::Date32 => {
-            let days = i128::from(number::<Date32Type>(column, row));
-            push_time(json, days * NANOSECONDS_PER_DAY)?;
+            push_time(json, i128::from(number::<Date32Type>(column, row)) * NANOSECONDS_PER_DAY)?;
         }
         DataType::Date64 => {
-            let milliseconds = i128::from(number::<Date64Type>(column, row));
-            push_time(json, milliseconds * 1_000_000)?;
+            push_time(json, i128::from(number::<Date64Type>(column, row)) * 1_000_000)?;
         }
         other => {
             let message = format!("values of the type {other} are not read");
@@ -204,25 +173,6 @@ fn push_time(json: &mut Vec<u8>, nanoseconds: i128) -> ArrowResult<()> {
     let time = Timestamp::from_nanosecond(nanoseconds)
         .map_err(|e| ArrowError::ParseError(e.to_string()))?;
     Ok(write!(json, "\"{time}\"")?)
-}
-
-/// A number as JSON has it; null for those that it does not have.
-fn push_float(json: &mut Vec<u8>, value: f64) -> ArrowResult<()> {
-    serde_json::to_writer(json, &value).map_err(not_written)
-}
-
-fn push_string(json: &mut Vec<u8>, text: &str) -> ArrowResult<()> {
-    serde_json::to_writer(json, text).map_err(not_written)
-}
-
-/// Two hexadecimal digits a byte.
-fn push_bytes(json: &mut Vec<u8>, bytes: &[u8]) -> ArrowResult<()> {
-    json.push(b'"');
-    for byte in bytes {
-        write!(json, "{byte:02x}")?;
-    }
-    json.push(b'"');
-    Ok(())
 }
 
 fn push_list(json: &mut Vec<u8>, elements: &dyn Array) -> ArrowResult<()> {
@@ -255,10 +205,6 @@ fn push_map(json: &mut Vec<u8>, entries: &StructArray) -> ArrowResult<()> {
     }
     json.push(b'}');
     Ok(())
-}
-
-fn not_written(error: serde_json::Error) -> ArrowError {
-    ArrowError::JsonError(error.to_string())
 }
 
 #[cfg(test)]

@@ -32,13 +32,9 @@ pub(super) fn check(schema: &Schema, settings: &CorpusSettings) -> Result<(), Ba
             return Err(BadDocument::new(reason).with_advice("cast it to strings or numbers"));
         }
     }
-    if !settings.content.takes_texts {
-        return Ok(());
-    }
-    for path in &settings.text_fields {
-        match find(schema.fields(), path.name()) {
-            Some(field) => must_be_text(path.name(), field)?,
-            None => continue,
+    for path in settings.taken_texts() {
+        if let Some(field) = find(schema.fields(), path.name()) {
+            must_be_text(path.name(), field)?;
         }
     }
     Ok(())

@@ -114,12 +114,7 @@ impl Source for TableRows {
             let problem = BadDocument::too_long("row", self.max_row_bytes);
             return Ok(Some(CorpusRecord::problem(self.source, self.row, problem)));
         }
-        Ok(Some(CorpusRecord {
-            source: self.source,
-            line: self.row,
-            bytes,
-            ..CorpusRecord::default()
-        }))
+        Ok(Some(CorpusRecord::new(self.source, self.row, bytes)))
     }
 }
 

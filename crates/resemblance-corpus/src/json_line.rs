@@ -1,0 +1,30 @@
+//! Lines of JSON that are made of the values of rows.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+
+/// Appends a string or a number; one that JSON does not have, such as infinity, becomes null.
+pub(crate) fn push(json: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    let written = serde_json::to_writer(json, value);
+    debug_assert!(written.is_ok(), "memory takes any string and number");
+}
+
+/// Appends the name of a field, and what separates it from the field before and from its value.
+pub(crate) fn push_name(json: &mut Vec<u8>, name: &str) {
+    if json.last() != Some(&b'{') {
+        json.push(b',');
+    }
+    push(json, name);
+    json.push(b':');
+}
+
+/// Appends a string of two hexadecimal digits a byte.
+pub(crate) fn push_digits(json: &mut Vec<u8>, bytes: &[u8]) {
+    json.push(b'"');
+    for byte in bytes {
+        let written = write!(json, "{byte:02x}");
+        debug_assert!(written.is_ok(), "memory takes any bytes");
+    }
+    json.push(b'"');
+}
