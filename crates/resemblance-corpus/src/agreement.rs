@@ -36,8 +36,13 @@ pub fn not_for_one_file(corpus: &Corpus) -> Result<Option<String>, CorpusError> 
     }
     match first.kind {
         #[cfg(feature = "tables")]
-        SourceKind::Parquet | SourceKind::Arrow => same_tables(corpus),
-        SourceKind::Csv | SourceKind::Tsv => same_headers(corpus),
+        SourceKind::Parquet | SourceKind::Arrow => {
+            different_columns(corpus, |source| table_columns(source).map(Some))
+        }
+        SourceKind::Csv | SourceKind::Tsv => different_columns(corpus, |source| {
+            let (records, _) = first_record(corpus, source)?;
+            Ok(records.header(0).and_then(|header| header.names.clone()))
+        }),
         _ => Ok(None),
     }
 }
@@ -63,35 +68,31 @@ pub fn not_for_more_columns(
             }
             #[cfg(feature = "tables")]
             SourceKind::Parquet | SourceKind::Arrow => {
-                let columns = TableColumns::of(&TableFile::open(source)?)?;
+                let columns = table_columns(source)?;
                 let found = names.iter().find(|name| columns.has(name));
                 found.map(|name| taken(name))
             }
             #[cfg(feature = "sqlite")]
             SourceKind::Sqlite => {
                 let columns = super::sqlite::column_names(source, &corpus.settings)?;
-                let mut found = names
-                    .iter()
-                    .filter(|name| columns.iter().any(|column| column == *name));
-                found.next().map(|name| taken(name))
+                let is_there = |name: &&&str| columns.iter().any(|column| column == **name);
+                names.iter().find(is_there).map(|name| taken(name))
             }
             // What this build does not read is an error as it is opened.
             _ => {
                 let (records, first) = first_record(corpus, source)?;
-                match records.header(0).and_then(|header| header.names.clone()) {
-                    Some(header) => {
+                let header = records.header(0).and_then(|header| header.names.as_ref());
+                match (header, &first) {
+                    (Some(header), _) => {
                         let found = names.iter().find(|name| header.has(name));
                         found.map(|name| taken(name))
                     }
-                    None => {
-                        // What is wrong with it otherwise is told when it is read.
-                        let json = first
-                            .as_ref()
-                            .map(|record| line::utf8(&record.bytes))
-                            .and_then(Result::ok)
-                            .filter(|json| line_must_not_have(json, &[]).is_ok());
-                        json.and_then(|json| line_must_not_have(json, names).err())
-                    }
+                    // What is wrong with it otherwise is reported when it is read.
+                    (None, Some(record)) => line::utf8(&record.bytes)
+                        .ok()
+                        .filter(|json| line_must_not_have(json, &[]).is_ok())
+                        .and_then(|json| line_must_not_have(json, names).err()),
+                    (None, None) => None,
                 }
             }
         };
@@ -115,31 +116,23 @@ fn at_hand(corpus: &Corpus) -> impl Iterator<Item = &CorpusSource> {
 }
 
 #[cfg(feature = "tables")]
-fn same_tables(corpus: &Corpus) -> Result<Option<String>, CorpusError> {
-    let mut first: Option<(&CorpusSource, TableColumns)> = None;
-    for source in at_hand(corpus) {
-        let columns = TableColumns::of(&TableFile::open(source)?)?;
-        match &first {
-            None => first = Some((source, columns)),
-            Some((known, expected)) if *expected != columns => {
-                return Ok(Some(apart(known, source, "have different columns")));
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(None)
+fn table_columns(source: &CorpusSource) -> Result<TableColumns, CorpusError> {
+    TableColumns::of(&TableFile::open(source)?)
 }
 
-fn same_headers(corpus: &Corpus) -> Result<Option<String>, CorpusError> {
+/// Names two sources that have different columns.
+fn different_columns<T: PartialEq>(
+    corpus: &Corpus,
+    columns_of: impl Fn(&CorpusSource) -> Result<Option<T>, CorpusError>,
+) -> Result<Option<String>, CorpusError> {
     let mut first = None;
     for source in at_hand(corpus) {
-        let (records, _) = first_record(corpus, source)?;
-        let Some(names) = records.header(0).and_then(|header| header.names.clone()) else {
+        let Some(columns) = columns_of(source)? else {
             continue;
         };
         match &first {
-            None => first = Some((source, names)),
-            Some((known, expected)) if !names.agree_with(expected) => {
+            None => first = Some((source, columns)),
+            Some((known, expected)) if *expected != columns => {
                 return Ok(Some(apart(known, source, "have different columns")));
             }
             Some(_) => {}

@@ -38,16 +38,15 @@ impl SourceReading {
         self.count(record);
     }
 
-    /// Counts rows of a table whose identity tells whether a second reading sees the same.
-    #[cfg(feature = "tables")]
-    pub(crate) fn count_rows(&mut self, kind: SourceKind, rows: u64) {
-        self.totals.records += rows;
-        self.totals.form(kind).documents += rows;
-    }
-
     fn count(&mut self, record: &CorpusRecord) {
-        self.totals.records += 1;
-        record.check_with(|bytes| self.check(bytes));
+        match record.table_rows {
+            // The identity of a table tells whether a second reading sees the same.
+            Some(rows) => self.totals.records += rows,
+            None => {
+                self.totals.records += 1;
+                record.check_with(|bytes| self.check(bytes));
+            }
+        }
     }
 }
 

@@ -66,11 +66,6 @@ impl ColumnNames {
         self.names.iter().any(|known| known == name)
     }
 
-    /// True if the other file has the same columns.
-    pub(crate) fn agree_with(&self, other: &Self) -> bool {
-        self.names == other.names && self.separator == other.separator
-    }
-
     /// The line of JSON that a row stands for, of the columns that are asked for. An empty value is as
     /// good as none, but for a text.
     pub(crate) fn json(&self, row: &[u8]) -> Result<Vec<u8>, BadDocument> {

@@ -3,17 +3,22 @@
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchReader, StringArray, UInt64Array,
+};
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_ipc::{CompressionType, MessageHeader, MetadataVersion};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
+use super::table_file::TableFile;
 use super::table_input::TableInput;
+use super::table_writer::TableError;
 use crate::changes::{AddedColumn, ColumnValues};
+use crate::error::CorpusError;
 
 /// The bytes at the beginning of a file; a stream has none of its own.
-pub(super) const FILE_MAGIC: &[u8] = b"ARROW1";
+const FILE_MAGIC: &[u8] = b"ARROW1";
 
 /// With the padding that every file has.
 const PADDED_MAGIC_BYTES: u64 = 8;
@@ -27,10 +32,14 @@ pub(super) struct IpcOutline {
 
 impl IpcOutline {
     /// Reads the head of each message, and no columns.
-    pub(super) fn read(file: TableInput, is_file: bool) -> Result<Self, ArrowError> {
+    pub(super) fn read(file: &TableFile) -> Result<Self, CorpusError> {
+        let is_file = file.begins_with(FILE_MAGIC)?;
+        let input = BufReader::new(file.rewound()?);
+        file.decode(|| Self::read_heads(input, is_file))
+    }
+
+    fn read_heads(mut input: BufReader<TableInput>, is_file: bool) -> Result<Self, ArrowError> {
         let mut outline = Self::default();
-        let mut input = BufReader::new(file);
-        input.rewind()?;
         if is_file {
             skip_start(&mut input)?;
         }
@@ -80,53 +89,20 @@ fn next_head(input: &mut impl Read) -> Result<Option<u64>, ArrowError> {
         .filter(|length| *length > 0))
 }
 
-/// The batches of a file or stream.
-pub(super) enum IpcBatches {
-    File(FileReader<BufReader<TableInput>>),
-    Stream(StreamReader<BufReader<TableInput>>),
-}
-
-impl IpcBatches {
-    /// Those of the columns that `is_wanted`, by their names; a stream's last message must be there.
-    pub(super) fn open(
-        file: &TableInput,
-        is_file: bool,
-        is_wanted: impl Fn(&str) -> bool,
-    ) -> Result<Self, ArrowError> {
-        let open = |projection| {
-            let input = BufReader::new(file.rewound()?);
-            Ok::<_, ArrowError>(if is_file {
-                Self::File(FileReader::try_new(input, projection)?)
-            } else {
-                Self::Stream(StreamReader::try_new(input, projection)?)
-            })
-        };
-        let schema = open(None)?.schema();
-        let fields = schema.fields().iter().enumerate();
-        let wanted: Vec<usize> = fields
-            .filter(|(_, field)| is_wanted(field.name()))
-            .map(|(index, _)| index)
-            .collect();
-        open((wanted.len() < schema.fields().len()).then_some(wanted))
-    }
-
-    pub(super) fn schema(&self) -> Arc<Schema> {
-        match self {
-            Self::File(reader) => reader.schema(),
-            Self::Stream(reader) => reader.schema(),
-        }
-    }
-}
-
-impl Iterator for IpcBatches {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            Self::File(reader) => reader.next(),
-            Self::Stream(reader) => reader.next(),
-        }
-    }
+/// Opens the batches of a file or stream, of all columns or those with these numbers.
+pub(super) fn batches(
+    file: &TableFile,
+    columns: Option<Vec<usize>>,
+) -> Result<Box<dyn RecordBatchReader + Send>, CorpusError> {
+    let is_file = file.begins_with(FILE_MAGIC)?;
+    file.decode(|| {
+        let input = BufReader::new(file.file.rewound()?);
+        Ok::<Box<dyn RecordBatchReader + Send>, ArrowError>(if is_file {
+            Box::new(FileReader::try_new(input, columns)?)
+        } else {
+            Box::new(StreamReader::try_new(input, columns)?)
+        })
+    })
 }
 
 /// A file or stream that is written.
@@ -136,33 +112,28 @@ pub(super) enum IpcWriter<W: Write> {
 }
 
 impl<W: Write> IpcWriter<W> {
-    /// One like the input: a file or a stream, with its schema, more columns if there are any, metadata and
+    /// Begins one like the input: a file or a stream, with its schema, more columns if there are any, metadata and
     /// compression.
-    pub(super) fn create(
-        input: &IpcBatches,
-        compression: Option<CompressionType>,
+    pub(super) fn create<E>(
+        input: &TableFile,
         output: W,
-        added: Option<&[AddedColumn]>,
-    ) -> Result<Self, ArrowError> {
+        added: &[AddedColumn],
+    ) -> Result<Self, TableError<E>> {
+        let compression = IpcOutline::read(input)?.compression;
+        let schema = schema_with(&batches(input, None)?.schema(), added);
         let options = IpcWriteOptions::try_new(64, false, MetadataVersion::V5)?
             .try_with_compression(compression)?;
-        let schema = match added {
-            Some(added) => Arc::new(schema_with(&input.schema(), added)),
-            None => input.schema(),
-        };
-        Ok(match input {
-            IpcBatches::File(reader) => {
-                let mut writer = FileWriter::try_new_with_options(output, &schema, options)?;
-                for (key, value) in reader.custom_metadata() {
-                    writer.write_metadata(key, value);
-                }
-                Self::File(Box::new(writer))
-            }
-            IpcBatches::Stream(_) => {
-                let writer = StreamWriter::try_new_with_options(output, &schema, options)?;
-                Self::Stream(Box::new(writer))
-            }
-        })
+        if !input.begins_with(FILE_MAGIC)? {
+            let writer = StreamWriter::try_new_with_options(output, &schema, options)?;
+            return Ok(Self::Stream(Box::new(writer)));
+        }
+        let mut writer = FileWriter::try_new_with_options(output, &schema, options)?;
+        let rewound = input.rewound()?;
+        let reader = input.decode(|| FileReader::try_new(BufReader::new(rewound), None))?;
+        for (key, value) in reader.custom_metadata() {
+            writer.write_metadata(key, value);
+        }
+        Ok(Self::File(Box::new(writer)))
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
@@ -195,20 +166,21 @@ pub(super) fn schema_with(schema: &Schema, added: &[AddedColumn]) -> Schema {
     Schema::new_with_metadata(fields, schema.metadata().clone())
 }
 
-/// Rows with more columns; `numbers` are theirs in the corpus.
+/// Rows with more columns; the number of the first in the corpus is `first`.
 pub(super) fn with_more(
     rows: &RecordBatch,
     added: &[AddedColumn],
-    numbers: impl Iterator<Item = u64> + Clone,
+    first: u64,
 ) -> Result<RecordBatch, ArrowError> {
     let mut columns = rows.columns().to_vec();
+    let numbers = first..first + rows.num_rows() as u64;
     columns.extend(added.iter().map(|column| -> ArrayRef {
-        let numbers = numbers.clone();
+        let all = numbers.clone();
         match &column.values {
-            ColumnValues::Truth(value) => Arc::new(numbers.map(value).collect::<BooleanArray>()),
-            ColumnValues::Integer(value) => Arc::new(numbers.map(value).collect::<UInt64Array>()),
-            ColumnValues::Number(value) => Arc::new(numbers.map(value).collect::<Float64Array>()),
-            ColumnValues::Text(value) => Arc::new(numbers.map(value).collect::<StringArray>()),
+            ColumnValues::Truth(value) => Arc::new(all.map(value).collect::<BooleanArray>()),
+            ColumnValues::Integer(value) => Arc::new(all.map(value).collect::<UInt64Array>()),
+            ColumnValues::Number(value) => Arc::new(all.map(value).collect::<Float64Array>()),
+            ColumnValues::Text(value) => Arc::new(all.map(value).collect::<StringArray>()),
         }
     }));
     RecordBatch::try_new(Arc::new(schema_with(&rows.schema(), added)), columns)

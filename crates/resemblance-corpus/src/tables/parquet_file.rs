@@ -10,30 +10,31 @@ use parquet::arrow::arrow_reader::{
     ParquetRecordBatchReaderBuilder,
 };
 use parquet::arrow::{
-    ARROW_SCHEMA_META_KEY, ProjectionMask, encode_arrow_schema, parquet_to_arrow_schema,
+    ARROW_SCHEMA_META_KEY, ArrowSchemaConverter, ProjectionMask, encode_arrow_schema,
+    parquet_to_arrow_schema,
 };
-use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
+use parquet::basic::Encoding;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriterImpl;
-use parquet::data_type::{
-    BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type,
-    Int64Type, Int96Type,
-};
+use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{
     ColumnChunkMetaData, FileMetaData, KeyValue, ParquetMetaData, RowGroupMetaData,
 };
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{
     SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter,
 };
 use parquet::schema::types::{Type, TypePtr};
 
-use super::arrow_ipc;
+use super::arrow_ipc::schema_with;
 use super::projection::{self, rows_together};
+use super::table_file::TableFile;
 use super::table_input::TableInput;
+use super::table_writer::TableError;
 use crate::changes::{AddedColumn, ColumnValues};
+use crate::error::CorpusError;
 
 /// Values of an added column that are made together.
 const ADDED_TOGETHER: usize = 1024;
@@ -55,11 +56,16 @@ pub(super) fn rows(metadata: &ParquetMetaData) -> u64 {
     })
 }
 
-/// A file whose columns can be copied.
-pub(super) fn open(file: TableInput) -> Result<SerializedFileReader<TableInput>> {
-    let input = SerializedFileReader::new(file)?;
-    check_counts(input.metadata())?;
-    Ok(input)
+/// Opens a file whose columns can be copied.
+pub(super) fn open(
+    file: &TableFile,
+) -> std::result::Result<SerializedFileReader<TableInput>, CorpusError> {
+    let rewound = file.rewound()?;
+    file.decode(|| {
+        let input = SerializedFileReader::new(rewound)?;
+        check_counts(input.metadata())?;
+        Ok::<_, ParquetError>(input)
+    })
 }
 
 /// An error if a number of rows or bytes is negative.
@@ -93,7 +99,7 @@ pub(super) fn batches(
     });
     let columns: Vec<usize> = columns.map(|(index, _)| index).collect();
     let groups = metadata.metadata().row_groups().iter();
-    let batch_rows = groups.map(|group| {
+    let rows_of_groups = groups.map(|group| {
         let chunks = columns
             .iter()
             .filter_map(|index| group.columns().get(*index));
@@ -102,7 +108,8 @@ pub(super) fn batches(
         });
         rows_together(bytes, count(group.num_rows()))
     });
-    let batch_rows = batch_rows.min().unwrap_or(1);
+    // A file without row groups has no rows.
+    let batch_rows = rows_of_groups.min().unwrap_or(1);
     let mask = ProjectionMask::leaves(schema, columns);
     ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
         .with_projection(mask)
@@ -115,15 +122,14 @@ pub(super) fn batches(
 pub(super) fn writer<W: Write + Send>(
     input: &ParquetMetaData,
     output: W,
-    added: Option<&[AddedColumn]>,
+    added: &[AddedColumn],
 ) -> Result<SerializedFileWriter<W>> {
     let file = input.file_metadata();
-    let (schema, key_values) = match added {
-        Some(added) => with_more(file, added)?,
-        None => {
-            let schema = file.schema_descr().root_schema_ptr();
-            (schema, file.key_value_metadata().cloned())
-        }
+    let (schema, key_values) = if added.is_empty() {
+        let schema = file.schema_descr().root_schema_ptr();
+        (schema, file.key_value_metadata().cloned())
+    } else {
+        with_more(file, added)?
     };
     let mut properties = WriterProperties::builder()
         .set_max_row_group_row_count(None)
@@ -151,27 +157,14 @@ fn with_more(
 ) -> Result<(TypePtr, Option<Vec<KeyValue>>)> {
     let own = file.schema_descr();
     let mut fields = own.root_schema().get_fields().to_vec();
-    for column in added {
-        let (physical, logical) = match column.values {
-            ColumnValues::Truth(_) => (PhysicalType::BOOLEAN, None),
-            ColumnValues::Integer(_) => {
-                let unsigned = LogicalType::integer(64, false);
-                (PhysicalType::INT64, Some(unsigned))
-            }
-            ColumnValues::Number(_) => (PhysicalType::DOUBLE, None),
-            ColumnValues::Text(_) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-        };
-        let field = Type::primitive_type_builder(&column.name, physical)
-            .with_repetition(Repetition::OPTIONAL)
-            .with_logical_type(logical);
-        fields.push(Arc::new(field.build()?));
-    }
+    let more = ArrowSchemaConverter::new().convert(&schema_with(&Schema::empty(), added))?;
+    fields.extend_from_slice(more.root_schema().get_fields());
     let root = Type::group_type_builder(own.name()).with_fields(fields);
     let mut key_values = file.key_value_metadata().cloned();
     let of_arrow = key_values.iter_mut().flatten();
     for entry in of_arrow.filter(|entry| entry.key == ARROW_SCHEMA_META_KEY) {
         let schema = parquet_to_arrow_schema(own, file.key_value_metadata())?;
-        entry.value = Some(encode_arrow_schema(&arrow_ipc::schema_with(&schema, added)));
+        entry.value = Some(encode_arrow_schema(&schema_with(&schema, added)));
     }
     Ok((Arc::new(root.build()?), key_values))
 }
@@ -208,62 +201,58 @@ fn like(
     }
 }
 
-/// Why rows were not copied.
-pub(super) enum CopyError<E> {
-    Input(ParquetError),
-    Output(ParquetError),
-    Choice(E),
-}
-
 /// Copies the rows that are chosen, by their numbers from 0. A row group stays one; it goes if none of its rows stays.
 /// Rows get what is added, if anything; the number of the first one in the corpus comes with it.
 pub(super) fn copy<W: Write + Send, E>(
-    input: &SerializedFileReader<TableInput>,
+    file: &TableFile,
     output: &mut SerializedFileWriter<W>,
-    added: Option<&[AddedColumn]>,
+    added: &[AddedColumn],
     first_number: u64,
     mut is_kept: impl FnMut(u64) -> std::result::Result<bool, E>,
-) -> std::result::Result<(), CopyError<E>> {
+) -> std::result::Result<(), TableError<E>> {
+    let input = open(file)?;
     let mut first = 0;
     for number in 0..input.num_row_groups() {
-        let group = input.get_row_group(number).map_err(CopyError::Input)?;
+        let group = input.get_row_group(number).map_err(|e| file.damaged(&e))?;
         let rows = count(group.metadata().num_rows());
         let mut kept = Vec::new();
         for row in first..first + rows {
-            kept.push(is_kept(row).map_err(CopyError::Choice)?);
+            kept.push(is_kept(row).map_err(TableError::Choice)?);
         }
         if kept.contains(&true) {
-            let mut copied = output.next_row_group().map_err(CopyError::Output)?;
-            copy_group(&*group, &mut copied, &kept)?;
-            for column in added.into_iter().flatten() {
+            let mut copied = output.next_row_group()?;
+            for index in 0..group.num_columns() {
+                let reader = group
+                    .get_column_reader(index)
+                    .map_err(|e| file.damaged(&e))?;
+                let mut writer = next_column(&mut copied)?;
+                let bytes = count(group.metadata().column(index).uncompressed_size());
+                let copy = ColumnCopy {
+                    file,
+                    kept: &kept,
+                    together: rows_together(bytes, kept.len() as u64),
+                };
+                copy.column(reader, &mut writer)?;
+                writer.close()?;
+            }
+            for column in added {
                 let numbers = (first_number + first..)
                     .zip(&kept)
                     .filter_map(|(number, is_kept)| is_kept.then_some(number));
-                add_column(&mut copied, column, numbers).map_err(CopyError::Output)?;
+                add_column(&mut copied, column, numbers)?;
             }
-            copied.close().map_err(CopyError::Output)?;
+            copied.close()?;
         }
         first += rows;
     }
     Ok(())
 }
 
-fn copy_group<W: Write + Send, E>(
-    group: &dyn RowGroupReader,
-    copied: &mut SerializedRowGroupWriter<'_, W>,
-    kept: &[bool],
-) -> std::result::Result<(), CopyError<E>> {
-    for index in 0..group.num_columns() {
-        let reader = group.get_column_reader(index).map_err(CopyError::Input)?;
-        let writer = copied.next_column().map_err(CopyError::Output)?;
-        let missing = || ParquetError::General("a column is missing".into());
-        let mut writer = writer.ok_or_else(|| CopyError::Output(missing()))?;
-        let chunk = group.metadata().column(index);
-        let together = rows_together(count(chunk.uncompressed_size()), kept.len() as u64);
-        copy_column(reader, &mut writer, kept, together)?;
-        writer.close().map_err(CopyError::Output)?;
-    }
-    Ok(())
+fn next_column<'g, W: Write + Send>(
+    group: &'g mut SerializedRowGroupWriter<'_, W>,
+) -> Result<SerializedColumnWriter<'g>> {
+    let missing = || ParquetError::General("a column is missing".into());
+    group.next_column()?.ok_or_else(missing)
 }
 
 /// Writes a column that is not in the input; `numbers` are those of the rows in the corpus.
@@ -272,9 +261,7 @@ fn add_column<W: Write + Send>(
     column: &AddedColumn,
     numbers: impl Iterator<Item = u64>,
 ) -> Result<()> {
-    let writer = group.next_column()?;
-    let missing = || ParquetError::General("a column is missing".into());
-    let mut writer = writer.ok_or_else(missing)?;
+    let mut writer = next_column(group)?;
     match &column.values {
         ColumnValues::Truth(value) => {
             add_values(writer.typed::<BoolType>(), numbers.map(value))?;
@@ -309,101 +296,91 @@ fn add_values<T: DataType>(
     Ok(())
 }
 
-fn copy_column<E>(
-    reader: ColumnReader,
-    writer: &mut SerializedColumnWriter<'_>,
-    kept: &[bool],
+/// The rows that are copied of a column of a row group.
+struct ColumnCopy<'a> {
+    file: &'a TableFile,
+    /// Whether each row of the group is.
+    kept: &'a [bool],
+    /// The number of rows that are read together.
     together: usize,
-) -> std::result::Result<(), CopyError<E>> {
-    match reader {
-        ColumnReader::BoolColumnReader(reader) => {
-            copy_values::<BoolType, E>(reader, writer.typed(), kept, together)
-        }
-        ColumnReader::Int32ColumnReader(reader) => {
-            copy_values::<Int32Type, E>(reader, writer.typed(), kept, together)
-        }
-        ColumnReader::Int64ColumnReader(reader) => {
-            copy_values::<Int64Type, E>(reader, writer.typed(), kept, together)
-        }
-        ColumnReader::Int96ColumnReader(reader) => {
-            copy_values::<Int96Type, E>(reader, writer.typed(), kept, together)
-        }
-        ColumnReader::FloatColumnReader(reader) => {
-            copy_values::<FloatType, E>(reader, writer.typed(), kept, together)
-        }
-        ColumnReader::DoubleColumnReader(reader) => {
-            copy_values::<DoubleType, E>(reader, writer.typed(), kept, together)
-        }
-        ColumnReader::ByteArrayColumnReader(reader) => {
-            copy_values::<ByteArrayType, E>(reader, writer.typed(), kept, together)
-        }
-        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
-            copy_values::<FixedLenByteArrayType, E>(reader, writer.typed(), kept, together)
-        }
-    }
 }
 
-/// Copies the values of kept rows. A row has one level, or several if it holds a list; of the levels those
-/// have a value that are as high as they can be.
-fn copy_values<T: DataType, E>(
-    mut reader: ColumnReaderImpl<T>,
-    writer: &mut ColumnWriterImpl<'_, T>,
-    kept: &[bool],
-    together: usize,
-) -> std::result::Result<(), CopyError<E>> {
-    let column = writer.get_descriptor();
-    let (max_definition, max_repetition) = (column.max_def_level(), column.max_rep_level());
-    let (mut values, mut definitions, mut repetitions) = (Vec::new(), Vec::new(), Vec::new());
-    let mut rows = kept;
-    loop {
-        values.clear();
-        definitions.clear();
-        repetitions.clear();
-        let found = reader.read_records(
-            together,
-            Some(&mut definitions),
-            Some(&mut repetitions),
-            &mut values,
-        );
-        let (records, _, levels) = found.map_err(CopyError::Input)?;
-        if records == 0 {
-            break;
+impl ColumnCopy<'_> {
+    fn column<E>(
+        &self,
+        reader: ColumnReader,
+        writer: &mut SerializedColumnWriter<'_>,
+    ) -> std::result::Result<(), TableError<E>> {
+        match reader {
+            ColumnReader::BoolColumnReader(reader) => self.values(reader, writer.typed()),
+            ColumnReader::Int32ColumnReader(reader) => self.values(reader, writer.typed()),
+            ColumnReader::Int64ColumnReader(reader) => self.values(reader, writer.typed()),
+            ColumnReader::Int96ColumnReader(reader) => self.values(reader, writer.typed()),
+            ColumnReader::FloatColumnReader(reader) => self.values(reader, writer.typed()),
+            ColumnReader::DoubleColumnReader(reader) => self.values(reader, writer.typed()),
+            ColumnReader::ByteArrayColumnReader(reader) => self.values(reader, writer.typed()),
+            ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+                self.values(reader, writer.typed())
+            }
         }
-        let Some((now, later)) = rows.split_at_checked(records) else {
-            return Err(too_many());
+    }
+
+    /// Copies the values of kept rows. A row has one level, or several if it holds a list; of the levels those
+    /// have a value that are as high as they can be.
+    fn values<T: DataType, E>(
+        &self,
+        mut reader: ColumnReaderImpl<T>,
+        writer: &mut ColumnWriterImpl<'_, T>,
+    ) -> std::result::Result<(), TableError<E>> {
+        let column = writer.get_descriptor();
+        let (max_definition, max_repetition) = (column.max_def_level(), column.max_rep_level());
+        let (mut values, mut definitions, mut repetitions) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rows = self.kept;
+        let too_many = || {
+            let message = "a column has more rows than its row group";
+            self.file.damaged(&ParquetError::General(message.into()))
         };
-        rows = later;
-        let mut of_rows = now.iter();
-        let (mut of_values, mut is_row_kept) = (Vec::with_capacity(values.len()), false);
-        let mut of_levels = Vec::with_capacity(levels);
-        for level in 0..levels {
-            if max_repetition == 0 || repetitions.get(level) == Some(&0) {
-                is_row_kept = *of_rows.next().ok_or_else(too_many)?;
+        loop {
+            values.clear();
+            definitions.clear();
+            repetitions.clear();
+            let found = reader.read_records(
+                self.together,
+                Some(&mut definitions),
+                Some(&mut repetitions),
+                &mut values,
+            );
+            let (records, _, levels) = found.map_err(|e| self.file.damaged(&e))?;
+            if records == 0 {
+                break;
             }
-            of_levels.push(is_row_kept);
-            if max_definition == 0 || definitions.get(level) == Some(&max_definition) {
-                of_values.push(is_row_kept);
+            let (now, later) = rows.split_at_checked(records).ok_or_else(too_many)?;
+            rows = later;
+            let mut of_rows = now.iter();
+            let (mut of_values, mut is_row_kept) = (Vec::with_capacity(values.len()), false);
+            let mut of_levels = Vec::with_capacity(levels);
+            for level in 0..levels {
+                if max_repetition == 0 || repetitions.get(level) == Some(&0) {
+                    is_row_kept = *of_rows.next().ok_or_else(too_many)?;
+                }
+                of_levels.push(is_row_kept);
+                if max_definition == 0 || definitions.get(level) == Some(&max_definition) {
+                    of_values.push(is_row_kept);
+                }
             }
+            retain(&mut values, &of_values);
+            retain(&mut definitions, &of_levels);
+            retain(&mut repetitions, &of_levels);
+            let definitions = (max_definition > 0).then_some(&*definitions);
+            let repetitions = (max_repetition > 0).then_some(&*repetitions);
+            writer.write_batch(&values, definitions, repetitions)?;
         }
-        retain(&mut values, &of_values);
-        retain(&mut definitions, &of_levels);
-        retain(&mut repetitions, &of_levels);
-        let definitions = (max_definition > 0).then_some(&*definitions);
-        let repetitions = (max_repetition > 0).then_some(&*repetitions);
-        let written = writer.write_batch(&values, definitions, repetitions);
-        written.map_err(CopyError::Output)?;
+        if !rows.is_empty() {
+            let message = "a column has fewer rows than its row group";
+            return Err(self.file.damaged(&ParquetError::EOF(message.into())).into());
+        }
+        Ok(())
     }
-    match rows {
-        [] => Ok(()),
-        _ => Err(CopyError::Input(ParquetError::EOF(
-            "a column has fewer rows than its row group".into(),
-        ))),
-    }
-}
-
-fn too_many<E>() -> CopyError<E> {
-    let message = "a column has more rows than its row group";
-    CopyError::Input(ParquetError::General(message.into()))
 }
 
 /// Keeps the elements whose flag is set.

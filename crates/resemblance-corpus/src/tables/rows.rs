@@ -3,23 +3,25 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, Schema};
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::Field;
 use bytes::Bytes;
+use itertools::Itertools;
 
-use super::arrow_ipc::{self, IpcBatches, IpcOutline};
+use super::arrow_ipc::{self, IpcOutline};
 use super::json;
 use super::parquet_file;
 use super::projection::{self, rows_together};
 use super::table_file::TableFile;
 use crate::bad_document::BadDocument;
 use crate::error::CorpusError;
+use crate::input::Compression;
 use crate::line;
-use crate::reading::{Opening, Source, SourceReading};
+use crate::reading::{OneRecord, Opening, Source, SourceReading};
 use crate::record::CorpusRecord;
 use crate::settings::{CorpusSettings, SourceKind};
 
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+type Batches = Box<dyn RecordBatchReader + Send>;
 
 /// The rows of one table, in their order.
 struct TableRows {
@@ -41,13 +43,6 @@ struct TableRows {
     bytes_read: Arc<AtomicU64>,
 }
 
-/// A table that is one record, whose rows are copied.
-struct WholeTable {
-    kind: SourceKind,
-    source: usize,
-    rows: Option<u64>,
-}
-
 /// Opens a table of columns. Its length and its version tell whether a second reading sees the same.
 pub(crate) fn open(
     opening: &Opening<'_>,
@@ -60,19 +55,21 @@ pub(crate) fn open(
     reading.check(&file.identity());
     reading.count_file(file.kind);
     let opened = match file.kind {
-        SourceKind::Parquet => TableRows::open_parquet(&file, settings)?,
-        _ => TableRows::open_ipc(&file, settings)?,
+        SourceKind::Parquet => open_parquet(&file, settings)?,
+        _ => open_ipc(&file, settings)?,
     };
     let (batches, rows) = match opened {
         Ok(opened) => opened,
         Err(bad) => return Ok(opening.problem(bad)),
     };
     if opening.is_whole {
-        return Ok(Box::new(WholeTable {
-            kind: file.kind,
+        reading.totals.form(file.kind).documents += rows;
+        let record = CorpusRecord {
             source: number,
-            rows: Some(rows),
-        }));
+            table_rows: Some(rows),
+            ..CorpusRecord::default()
+        };
+        return Ok(OneRecord::source(record, Compression::None));
     }
     Ok(Box::new(TableRows {
         file,
@@ -89,26 +86,13 @@ pub(crate) fn open(
     }))
 }
 
-impl Source for WholeTable {
-    fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError> {
-        let Some(rows) = self.rows.take() else {
-            return Ok(None);
-        };
-        reading.count_rows(self.kind, rows);
-        Ok(Some(CorpusRecord {
-            source: self.source,
-            table_rows: Some(rows),
-            ..CorpusRecord::default()
-        }))
-    }
-}
-
 impl Source for TableRows {
     fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError> {
         let Some(bytes) = self.next_line()? else {
             return Ok(None);
         };
-        reading.count_rows(self.file.kind, 1);
+        reading.totals.records += 1;
+        reading.totals.form(self.file.kind).documents += 1;
         self.row += 1;
         if bytes.len() as u64 > self.max_row_bytes {
             let problem = BadDocument::too_long("row", self.max_row_bytes);
@@ -121,41 +105,40 @@ impl Source for TableRows {
 /// The batches of the columns that are asked for, and the number of rows.
 type OpenedTable = Result<(Batches, u64), BadDocument>;
 
+fn open_parquet(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTable, CorpusError> {
+    let (metadata, schema) = file.decode(|| parquet_file::load(&file.file))?;
+    if let Err(bad) = projection::check(&schema, settings) {
+        return Ok(Err(bad));
+    }
+    let rows = parquet_file::rows(metadata.metadata());
+    let input = file.rewound()?;
+    let paths = line::paths(settings);
+    let batches = file.decode(|| parquet_file::batches(input, metadata, &paths))?;
+    Ok(Ok((Box::new(batches), rows)))
+}
+
+fn open_ipc(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTable, CorpusError> {
+    let rows = IpcOutline::read(file)?.rows;
+    let all = arrow_ipc::batches(file, None)?;
+    let schema = all.schema();
+    if let Err(bad) = projection::check(&schema, settings) {
+        return Ok(Err(bad));
+    }
+    let paths = line::paths(settings);
+    let is_wanted = |field: &Arc<Field>| {
+        let first = |path: &str| path.split_once('.').is_some_and(|(n, _)| n == field.name());
+        paths
+            .iter()
+            .any(|path| *path == field.name() || first(path))
+    };
+    let wanted: Vec<usize> = schema.fields().iter().positions(is_wanted).collect();
+    if wanted.len() == schema.fields().len() {
+        return Ok(Ok((all, rows)));
+    }
+    Ok(Ok((arrow_ipc::batches(file, Some(wanted))?, rows)))
+}
+
 impl TableRows {
-    fn open_parquet(
-        file: &TableFile,
-        settings: &CorpusSettings,
-    ) -> Result<OpenedTable, CorpusError> {
-        let (metadata, schema) = file.decode(|| parquet_file::load(&file.file))?;
-        if let Err(bad) = projection::check(&schema, settings) {
-            return Ok(Err(bad));
-        }
-        let rows = parquet_file::rows(metadata.metadata());
-        let input = file.rewound()?;
-        let paths = line::paths(settings);
-        let batches = file.decode(|| parquet_file::batches(input, metadata, &paths))?;
-        Ok(Ok((Box::new(batches), rows)))
-    }
-
-    fn open_ipc(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTable, CorpusError> {
-        let is_file = file.begins_with(arrow_ipc::FILE_MAGIC)?;
-        let input = file.rewound()?;
-        let outline = file.decode(|| IpcOutline::read(input, is_file))?;
-        let all = file.decode(|| IpcBatches::open(&file.file, is_file, |_| true))?;
-        let schema: Arc<Schema> = all.schema();
-        if let Err(bad) = projection::check(&schema, settings) {
-            return Ok(Err(bad));
-        }
-        let paths = line::paths(settings);
-        let is_wanted = |name: &str| {
-            let is_of =
-                |path: &&str| *path == name || path.split_once('.').is_some_and(|(n, _)| n == name);
-            paths.iter().any(is_of)
-        };
-        let batches = file.decode(|| IpcBatches::open(&file.file, is_file, is_wanted))?;
-        Ok(Ok((Box::new(batches), outline.rows)))
-    }
-
     /// The line of the next row, or nothing after the last.
     fn next_line(&mut self) -> Result<Option<Bytes>, CorpusError> {
         loop {
@@ -200,12 +183,11 @@ impl TableRows {
     /// Counts as read what share of the file the rows have been.
     fn count(&mut self, rows: usize) {
         self.decoded_rows += rows as u64;
-        let share = u128::from(self.decoded_rows) * u128::from(self.file.length);
-        let bytes = share / u128::from(self.rows.max(1));
         // A file may hold more rows than its head says, until that is found at its end.
-        let bytes = u64::try_from(bytes)
-            .unwrap_or(u64::MAX)
-            .min(self.file.length);
+        let counted = self.decoded_rows.min(self.rows);
+        let share = u128::from(counted) * u128::from(self.file.length);
+        // No more than the length.
+        let bytes = (share / u128::from(self.rows.max(1))) as u64;
         self.bytes_read
             .fetch_add(bytes - self.counted_bytes, Ordering::Relaxed);
         self.counted_bytes = bytes;

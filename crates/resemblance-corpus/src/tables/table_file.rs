@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::Read;
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
-#[cfg(feature = "remote")]
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
+
+use parquet::file::reader::Length;
 
 use super::table_input::TableInput;
 use crate::error::CorpusError;
@@ -32,26 +32,38 @@ impl TableFile {
     pub(crate) fn open(source: &CorpusSource) -> Result<Self, CorpusError> {
         let name = source.name().into_owned();
         let kind = source.kind;
-        let (file, length, version) = match &source.origin {
+        let failed = |error| CorpusError::open(&name, error);
+        let input = match &source.origin {
             #[cfg(feature = "remote")]
-            SourceOrigin::Remote(object) => {
-                let reader = TableInput::Remote(RangeReader::new(Arc::clone(object)));
-                // What has no version is copied before it is read twice.
-                let version = object.version().map_or_else(Vec::new, String::into_bytes);
-                (reader, object.bytes(), version)
-            }
-            SourceOrigin::Spool(file, _) => {
-                let file = file.try_clone().map_err(|e| CorpusError::open(&name, e))?;
-                Self::local(file, &name, kind)?
-            }
+            SourceOrigin::Remote(object) => TableInput::Remote(RangeReader::new(object.clone())),
+            SourceOrigin::Spool(file, _) => TableInput::File(file.try_clone().map_err(failed)?),
             SourceOrigin::Path(_) | SourceOrigin::Folder(_) => {
-                let file = File::open(&name).map_err(|e| CorpusError::open(&name, e))?;
-                Self::local(file, &name, kind)?
+                TableInput::File(File::open(&name).map_err(failed)?)
             }
-            _ => return Err(CorpusError::not_from_the_end(&name, kind.name())),
+            SourceOrigin::StandardInput => {
+                return Err(CorpusError::not_from_the_end(&name, kind.name()));
+            }
         };
+        let version = match &input {
+            TableInput::File(file) => {
+                let metadata = file.metadata().map_err(failed)?;
+                if !metadata.is_file() {
+                    return Err(CorpusError::not_from_the_end(&name, kind.name()));
+                }
+                let modified = metadata.modified().ok();
+                let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+                since.map_or(0, |time| time.as_nanos()).to_le_bytes().into()
+            }
+            // What has no version is copied before it is read twice.
+            #[cfg(feature = "remote")]
+            TableInput::Remote(reader) => reader
+                .object()
+                .version()
+                .map_or_else(Vec::new, String::into_bytes),
+        };
+        let length = Length::len(&input);
         let file = Self {
-            file,
+            file: input,
             name,
             kind,
             length,
@@ -65,26 +77,6 @@ impl TableFile {
             return Err(CorpusError::bad(message));
         }
         Ok(file)
-    }
-
-    /// A file of this machine, its length and the time of its last change.
-    fn local(
-        file: File,
-        name: &Path,
-        kind: SourceKind,
-    ) -> Result<(TableInput, u64, Vec<u8>), CorpusError> {
-        let metadata = file.metadata().map_err(|e| CorpusError::open(name, e))?;
-        if !metadata.is_file() {
-            return Err(CorpusError::not_from_the_end(name, kind.name()));
-        }
-        let since_1970 = |time| std::time::SystemTime::duration_since(&time, UNIX_EPOCH).ok();
-        let modified = metadata
-            .modified()
-            .ok()
-            .and_then(since_1970)
-            .map_or(0, |time| time.as_nanos());
-        let version = modified.to_le_bytes().to_vec();
-        Ok((TableInput::File(file), metadata.len(), version))
     }
 
     /// What changes when the file is written to: its length and when that was done, or what its server calls the

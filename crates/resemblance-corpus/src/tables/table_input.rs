@@ -26,9 +26,9 @@ impl TableInput {
     fn at(&self, position: u64) -> io::Result<Self> {
         Ok(match self {
             Self::File(file) => {
-                let mut file = file.try_clone()?;
-                file.seek(SeekFrom::Start(position))?;
-                Self::File(file)
+                let mut clone = file.try_clone()?;
+                clone.seek(SeekFrom::Start(position))?;
+                Self::File(clone)
             }
             #[cfg(feature = "remote")]
             Self::Remote(reader) => Self::Remote(reader.at(position)),
@@ -85,7 +85,7 @@ impl ChunkReader for TableInput {
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         let rest = Length::len(self).saturating_sub(start);
         // A damaged file asks for more than there is, or than there can be in memory.
-        let mut bytes = Vec::with_capacity(length.min(usize::try_from(rest).unwrap_or(usize::MAX)));
+        let mut bytes = Vec::with_capacity(rest.min(length as u64) as usize);
         let read = self
             .at(start)?
             .take(length as u64)

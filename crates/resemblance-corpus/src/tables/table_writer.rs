@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use arrow_array::BooleanArray;
 use arrow_schema::{ArrowError, Schema};
+use arrow_select::filter::filter_record_batch;
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::FileReader;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::TypePtr;
 
-use super::arrow_ipc::{self, IpcBatches, IpcOutline, IpcWriter};
-use super::parquet_file::{self, CopyError};
+use super::arrow_ipc::{self, IpcWriter};
+use super::parquet_file;
 use super::table_file::TableFile;
-use super::table_input::TableInput;
 use crate::changes::AddedColumn;
 use crate::error::CorpusError;
 use crate::settings::SourceKind;
@@ -36,11 +36,23 @@ impl<E> From<CorpusError> for TableError<E> {
     }
 }
 
+impl<E> From<ParquetError> for TableError<E> {
+    fn from(error: ParquetError) -> Self {
+        Self::Output(of_parquet(error))
+    }
+}
+
+impl<E> From<ArrowError> for TableError<E> {
+    fn from(error: ArrowError) -> Self {
+        Self::Output(of_arrow(error))
+    }
+}
+
 /// A table to which rows of tables with the same columns go.
 pub struct TableWriter<W: Write + Send> {
     columns: TableColumns,
-    /// What rows get beside them.
-    added: Option<Arc<Vec<AddedColumn>>>,
+    /// The columns that rows get beside their own.
+    added: Arc<Vec<AddedColumn>>,
     inner: Inner<W>,
 }
 
@@ -60,15 +72,11 @@ impl TableColumns {
     pub(crate) fn of(file: &TableFile) -> Result<Self, CorpusError> {
         Ok(match file.kind {
             SourceKind::Parquet => {
-                let input = open_parquet(file)?;
+                let input = parquet_file::open(file)?;
                 let schema = input.metadata().file_metadata().schema_descr();
                 Self::Parquet(schema.root_schema().get_fields().to_vec())
             }
-            _ => {
-                let is_file = file.begins_with(arrow_ipc::FILE_MAGIC)?;
-                let input = file.decode(|| IpcBatches::open(&file.file, is_file, |_| true))?;
-                Self::Arrow(input.schema())
-            }
+            _ => Self::Arrow(arrow_ipc::batches(file, None)?.schema()),
         })
     }
 
@@ -93,25 +101,16 @@ impl<W: Write + Send> TableWriter<W> {
         added: Option<Arc<Vec<AddedColumn>>>,
     ) -> Result<Self, TableError<E>> {
         let file = TableFile::open(source)?;
-        let more = added.as_deref().map(Vec::as_slice);
+        let added = added.unwrap_or_default();
         let inner = match file.kind {
             SourceKind::Parquet => {
-                let input = open_parquet(&file)?;
-                let writer = parquet_file::writer(input.metadata(), output, more);
-                Inner::Parquet(writer.map_err(|e| TableError::Output(of_parquet(e)))?)
+                let input = parquet_file::open(&file)?;
+                Inner::Parquet(parquet_file::writer(input.metadata(), output, &added)?)
             }
-            _ => {
-                let is_file = file.begins_with(arrow_ipc::FILE_MAGIC)?;
-                let rewound = file.rewound()?;
-                let outline = file.decode(|| IpcOutline::read(rewound, is_file))?;
-                let input = file.decode(|| IpcBatches::open(&file.file, is_file, |_| true))?;
-                let writer = IpcWriter::create(&input, outline.compression, output, more);
-                Inner::Arrow(writer.map_err(|e| TableError::Output(of_arrow(e)))?)
-            }
+            _ => Inner::Arrow(IpcWriter::create(&file, output, &added)?),
         };
-        let columns = TableColumns::of(&file)?;
         Ok(Self {
-            columns,
+            columns: TableColumns::of(&file)?,
             added,
             inner,
         })
@@ -135,48 +134,30 @@ impl<W: Write + Send> TableWriter<W> {
             let message = format!("{name} has other columns than the table that it is to go into");
             return Err(CorpusError::bad(message).into());
         }
-        let added = self.added.as_deref().map(Vec::as_slice);
-        match &mut self.inner {
+        let output = match &mut self.inner {
             Inner::Parquet(output) => {
-                let input = open_parquet(&file)?;
-                let copied = parquet_file::copy(&input, output, added, first, is_kept);
-                copied.map_err(|error| match error {
-                    CopyError::Input(error) => TableError::Input(file.damaged(&error)),
-                    CopyError::Output(error) => TableError::Output(of_parquet(error)),
-                    CopyError::Choice(error) => TableError::Choice(error),
-                })
+                return parquet_file::copy(&file, output, &self.added, first, is_kept);
             }
-            Inner::Arrow(output) => {
-                let is_file = file.begins_with(arrow_ipc::FILE_MAGIC)?;
-                let input = file.decode(|| IpcBatches::open(&file.file, is_file, |_| true))?;
-                let mut row = 0;
-                for batch in input {
-                    let batch = file.decode(|| batch)?;
-                    let rows = row..row + batch.num_rows() as u64;
-                    row = rows.end;
-                    let numbers = rows.clone().map(|row| first + row);
-                    let batch = match added {
-                        Some(added) => {
-                            file.decode(|| arrow_ipc::with_more(&batch, added, numbers))?
-                        }
-                        None => batch,
-                    };
-                    let mut kept = Vec::new();
-                    for row in rows {
-                        kept.push(is_kept(row).map_err(TableError::Choice)?);
-                    }
-                    if kept.contains(&true) {
-                        let kept = BooleanArray::from(kept);
-                        let filter = || arrow_select::filter::filter_record_batch(&batch, &kept);
-                        let rows = file.decode(filter)?;
-                        output
-                            .write(&rows)
-                            .map_err(|e| TableError::Output(of_arrow(e)))?;
-                    }
-                }
-                Ok(())
+            Inner::Arrow(output) => output,
+        };
+        let mut row = 0;
+        for batch in arrow_ipc::batches(&file, None)? {
+            let decoded = file.decode(|| batch)?;
+            let mut kept = Vec::with_capacity(decoded.num_rows());
+            let more = match self.added.as_slice() {
+                [] => decoded,
+                added => file.decode(|| arrow_ipc::with_more(&decoded, added, first + row))?,
+            };
+            for _ in 0..more.num_rows() {
+                kept.push(is_kept(row).map_err(TableError::Choice)?);
+                row += 1;
+            }
+            if kept.contains(&true) {
+                let mask = BooleanArray::from(kept);
+                output.write(&file.decode(|| filter_record_batch(&more, &mask))?)?;
             }
         }
+        Ok(())
     }
 
     /// Completes the table, and gives the inner writer back.
@@ -190,11 +171,6 @@ impl<W: Write + Send> TableWriter<W> {
             Inner::Arrow(writer) => writer.finish().map_err(of_arrow),
         }
     }
-}
-
-fn open_parquet(file: &TableFile) -> Result<SerializedFileReader<TableInput>, CorpusError> {
-    let input = file.rewound()?;
-    file.decode(|| parquet_file::open(input))
 }
 
 /// The error of the writer below.
