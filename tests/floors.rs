@@ -45,7 +45,6 @@ const LIBRARY_FLOORS: &[&str] = &[
     "maintain",
     "join",
     "memory",
-    "corpus",
     "snapshot",
     "store",
     "fuzzing",
