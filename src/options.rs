@@ -133,11 +133,9 @@ impl StoreOptions {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("pages.rsm");
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// // The other processors are for others.
-    /// let store = StoreOptions::new().merge_in_parallel(false).create(path, schema)?;
+    /// let store = StoreOptions::new().merge_in_parallel(false).create_in_memory(schema)?;
     /// assert_eq!(store.close()?, resemblance::Closed::File);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
@@ -153,10 +151,8 @@ impl StoreOptions {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("pages.rsm");
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let alone = StoreOptions::new().group_calls(1).create(path, schema)?;
+    /// let alone = StoreOptions::new().group_calls(1).create_in_memory(schema)?;
     /// alone.insert("a", &alone.sketch_text("some text or other")?)?;
     /// assert_eq!(alone.metrics().largest_group, 1);
     /// # Ok::<(), resemblance::Error>(())
@@ -173,13 +169,11 @@ impl StoreOptions {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("pages.rsm");
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// use std::time::Duration;
     /// // More calls to a sync, for a disk that takes long to sync.
     /// let options = StoreOptions::new().group_wait(Duration::from_millis(5));
-    /// assert_eq!(options.create(path, schema)?.close()?, resemblance::Closed::File);
+    /// assert_eq!(options.create_in_memory(schema)?.close()?, resemblance::Closed::File);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
@@ -194,10 +188,8 @@ impl StoreOptions {
     ///
     /// ```
     /// # use resemblance::{Error, MinHash, Schema, StoreOptions, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("pages.rsm");
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = StoreOptions::new().queue_bytes(256 << 20).create(path, schema)?;
+    /// let store = StoreOptions::new().queue_bytes(256 << 20).create_in_memory(schema)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// match store.queue().insert("a", &page) {
     ///     Ok(ticket) => assert_eq!(ticket.wait()?.get(), 0),
@@ -222,13 +214,11 @@ impl StoreOptions {
     /// their own.
     ///
     /// ```
-    /// # use resemblance::{MinHash, Novelty, Schema, Signature, Store, StoreOptions};
-    /// # let folder = tempfile::tempdir().unwrap();
+    /// # use resemblance::{MinHash, Novelty, Schema, Signature, StoreOptions};
     /// # let minhash = MinHash::new(16).banding(4, 2).threshold(0.9);
     /// # let schema = Schema::builder().minhash(minhash).build()?;
-    /// # let path = folder.path().join("pages.rsm");
     /// let options = StoreOptions::new().probe_budget(2);
-    /// let store = options.create(path, schema)?;
+    /// let store = options.create_in_memory(schema)?;
     /// // All share a band; no two are near.
     /// let page = |number| Signature::from_minhash([vec![7; 2], vec![number; 14]].concat());
     /// assert!(matches!(store.insert_if_new("1", &page(1))?, Novelty::New { .. }));

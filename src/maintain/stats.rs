@@ -93,10 +93,8 @@ pub struct Stats {
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("pages.rsm");
 /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-/// let store = StoreOptions::new().flush_after(1).create(path, schema)?;
+/// let store = StoreOptions::new().flush_after(1).create_in_memory(schema)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// # store.insert("a", &page)?;
 /// let stats = store.snapshot()?.stats().run()?;

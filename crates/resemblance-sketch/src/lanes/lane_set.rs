@@ -185,7 +185,7 @@ impl LaneSet {
     }
 
     /// The radii by which a search finds every fingerprint within a distance among so many documents: see
-    /// [`TableDesign::probe_radii`]. Without tables there are none.
+    /// `TableDesign::probe_radii`. Without tables there are none.
     pub fn probe_radii(&self, distance: u32, documents: u64) -> Option<ProbeRadii> {
         match &self.design {
             Some(design) => design.probe_radii(distance, documents),

@@ -180,7 +180,7 @@ impl TableDesign {
     /// The probability, in [0, 1], that a fingerprint at this distance shares the prefix of a table, if its
     /// differing bits are anywhere with equal probability: 1 up to the
     /// [distance](Self::complete_distance) that whole buckets prove, and 0 beyond the width. The prefixes are
-    /// those [without their last `dropped` blocks](PermutedTable::shorter_prefix_bits).
+    /// those without their last `dropped` blocks.
     pub fn shortened_probability_at(&self, distance: u32, dropped: u8) -> f64 {
         if distance > u32::from(self.bits) {
             return 0.0;
