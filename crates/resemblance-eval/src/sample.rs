@@ -184,7 +184,7 @@ impl Sampler {
     }
 
     /// Takes a document with its number, which orders the sample: the hashes of its features, ascending and
-    /// distinct, as [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) returns them, and its
+    /// distinct, as [`Sketcher::feature_hashes`](resemblance::Sketcher::feature_hashes) returns them, and its
     /// signature, if the sample is to have signatures.
     ///
     /// # Errors

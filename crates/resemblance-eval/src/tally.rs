@@ -356,7 +356,7 @@ impl MinHashTally {
     }
 
     /// Iterates over the most similar of the pairs that were not returned, as many as
-    /// [`Evaluation::new`](Evaluation::new) was asked to keep. There are
+    /// [`Evaluation::new`](crate::Evaluation::new) was asked to keep. There are
     /// `near.pairs - near.returned` of them in all.
     pub fn missed(&self) -> impl Iterator<Item = MissedPair> {
         self.missed.iter().map(

@@ -144,7 +144,7 @@ impl FeatureSets {
     ///
     /// # Errors
     ///
-    /// As [`InsertMany::run`](resemblance::InsertMany::run), and [`Error::Io`] if the features cannot be read or written: then the transaction
+    /// As [`InsertMany::run`](resemblance::InsertMany::run), and [`Error::Io`](resemblance::Error::Io) if the features cannot be read or written: then the transaction
     /// can only be rolled back.
     ///
     /// ```
