@@ -1,6 +1,6 @@
-//! What goes wrong between texts and codes.
+//! Errors between texts and codes.
 
-/// What went wrong, told apart by what the caller can do about it.
+/// An error, by what the caller can do about it.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema, SketchError};
@@ -13,7 +13,7 @@ pub enum SketchError {
     /// An invariant of this crate is broken: a fault of ours, and not the caller's. Please report it.
     #[error("internal error: {what} ({file}:{line}); please report this as a bug")]
     Bug {
-        /// What does not hold.
+        /// The condition that is broken.
         what: String,
         /// The source file of the check.
         file: &'static str,
@@ -27,7 +27,7 @@ pub enum SketchError {
         parameter: &'static str,
         /// The value that was given.
         found: String,
-        /// What would have been accepted.
+        /// The values that are accepted.
         expected: String,
     },
     /// A signature does not fit the schema, or two signatures cannot be compared.
@@ -37,9 +37,9 @@ pub enum SketchError {
         /// "SimHash fingerprint", "band codes"; "text", "seed", "MinHash", "SimHash", "empty documents",
         /// "weights"; "recipe" where it cannot be told.
         part: &'static str,
-        /// What the signature is.
+        /// The signature's own value.
         found: String,
-        /// What the schema, or the other signature, asks for.
+        /// The value that the schema, or the other signature, requires.
         expected: String,
     },
     /// The schema bytes were written by a newer release in a version that this one cannot read.
@@ -57,7 +57,7 @@ pub enum SketchError {
     Corrupt {
         /// The part that is damaged.
         place: String,
-        /// What was found there and what was expected.
+        /// The value that was found there and the one that was expected.
         detail: String,
     },
     /// This build hashes differently from the one that made the schema: its matches would be wrong.
@@ -83,7 +83,7 @@ pub enum SketchError {
     /// A reader or a writer that the caller passed failed.
     #[error("{action}: {source}")]
     Io {
-        /// What was being done.
+        /// The action that failed.
         action: String,
         /// Its error.
         #[source]

@@ -156,10 +156,10 @@ impl FromStr for Fingerprint {
             let shown: String = text.chars().take(80).collect();
             SketchError::invalid("fingerprint", shown, "8, 16, 32 or 64 hexadecimal digits")
         };
-        let mut width = WIDTHS.into_iter();
-        let bits = width.find(|bits| usize::from(bits / 4) == text.len());
-        let bits = bits.filter(|_| text.bytes().all(|b| b.is_ascii_hexdigit()));
-        let bits = bits.ok_or_else(refused)?;
+        let are_digits = text.bytes().all(|b| b.is_ascii_hexdigit());
+        let mut widths = WIDTHS.into_iter().filter(|_| are_digits);
+        let width = widths.find(|bits| usize::from(bits / 4) == text.len());
+        let bits = width.ok_or_else(refused)?;
         let padded = format!("{text:0>64}");
         let mut words = [0; 4];
         for (word, start) in words.iter_mut().zip((0..64).step_by(16)) {

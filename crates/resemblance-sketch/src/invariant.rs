@@ -1,8 +1,8 @@
-//! What cannot happen is [`SketchError::Bug`], never a value.
+//! A case that cannot happen is [`SketchError::Bug`], never a value.
 
 use std::panic::Location;
 
-use crate::error::{Result, SketchError};
+use crate::error::SketchError;
 
 /// Returns [`SketchError::Bug`] from the function unless the condition holds.
 macro_rules! invariant {
@@ -25,26 +25,10 @@ pub(crate) fn bug(what: impl Into<String>) -> SketchError {
     }
 }
 
-/// Turns a value that must be there into a result.
-pub(crate) trait OrBug<T> {
-    /// Returns the value, or [`SketchError::Bug`] with what should have been there.
-    #[track_caller]
-    fn or_bug(self, what: &str) -> Result<T>;
-}
-
-impl<T> OrBug<T> for Option<T> {
-    #[track_caller]
-    fn or_bug(self, what: &str) -> Result<T> {
-        match self {
-            Some(value) => Ok(value),
-            None => Err(bug(what)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Result;
 
     fn checked(value: u32) -> Result<u32> {
         invariant!(value < 3, "found {value}, expected less than 3");
@@ -58,6 +42,5 @@ mod tests {
         let text = broken.to_string();
         assert!(text.contains("found 3, expected less than 3"), "{text}");
         assert!(matches!(broken, SketchError::Bug { file, .. } if file.ends_with("invariant.rs")));
-        assert!(None::<u8>.or_bug("a value").is_err());
     }
 }

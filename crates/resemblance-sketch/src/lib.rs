@@ -59,4 +59,4 @@ pub use text::{Language, ShingleUnit, Text, UNICODE_VERSION};
 /// The examples of the README, held to be true.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}

@@ -193,7 +193,7 @@ impl LaneSet {
         }
     }
 
-    /// What to combine a code with by exclusive or, to be in each bucket whose prefix is within the radius of
+    /// The numbers to combine a code with by exclusive or, to be in each bucket whose prefix is within the radius of
     /// its own, but for its own bucket. None in lanes that are no tables.
     pub fn flips(&self, lane: u16, radius: u8) -> impl Iterator<Item = u64> + Clone + use<> {
         let prefix_bits = self.table(lane).map_or(0, |table| table.prefix_bits());

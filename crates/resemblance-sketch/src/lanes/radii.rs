@@ -48,7 +48,7 @@ pub struct ProbeRadii {
 }
 
 impl ProbeRadii {
-    /// Those of whole buckets alone.
+    /// The radii of whole buckets alone.
     pub fn zero(tables: usize) -> Self {
         Self {
             by_table: vec![0; tables],
@@ -69,21 +69,14 @@ impl ProbeRadii {
     }
 }
 
-/// What a group of tables can be searched by.
+/// A radius by which a group of tables can be searched.
 struct GroupRadius {
+    tables: usize,
     radius: u8,
     /// The least number of differing bits that hides a fingerprint from all tables of the group.
     hiding: u32,
     buckets: u64,
     nanoseconds: f64,
-}
-
-/// The cheapest radii of the groups so far that a fingerprint must differ from in so many bits to be hidden.
-#[derive(Clone)]
-struct Chosen {
-    nanoseconds: f64,
-    radii: Vec<u8>,
-    buckets: u64,
 }
 
 impl TableDesign {
@@ -117,36 +110,27 @@ impl TableDesign {
     /// [`SketchError::InvalidParameter`] if it would take more than 65,536 buckets.
     pub(super) fn check_buckets(&self) -> Result<()> {
         let radii = self.probe_radii(self.max_distance().into(), 0);
-        if radii.is_some_and(|radii| radii.buckets <= MAX_OWN_BUCKETS) {
-            return Ok(());
-        }
-        let expected = format!(
+        let is_enough = radii.is_some_and(|radii| radii.buckets <= MAX_OWN_BUCKETS);
+        let expected = format_args!(
             "tables that find all within max_distance {} by at most {MAX_OWN_BUCKETS} buckets: whole buckets of \
              these find all within distance {}; take more tables, or more leading blocks",
             self.max_distance(),
             self.bucket_distance()
         );
-        Err(SketchError::invalid(
-            "groups",
-            format!("{:?}", self.groups()),
-            expected,
-        ))
+        let found = format_args!("{:?}", self.groups());
+        SketchError::require(is_enough, "groups", found, expected)
     }
 
     fn cheapest_radii(&self, distance: u32, documents: u64) -> Option<ProbeRadii> {
         // More than all bits never differ.
         let needed = distance.min(self.bits().into()) as usize + 1;
-        let mut chosen: Vec<Option<Chosen>> = vec![None; needed + 1];
-        let none = Chosen {
-            nanoseconds: 0.0,
-            radii: Vec::new(),
-            buckets: 0,
-        };
+        // The cheapest radii of the groups so far, by the number of bits that they hide.
+        let mut chosen = vec![None; needed + 1];
         if let Some(start) = chosen.first_mut() {
-            *start = Some(none);
+            *start = Some(ProbeRadii::zero(0));
         }
         for options in self.group_radii(distance, documents) {
-            let mut next: Vec<Option<Chosen>> = vec![None; needed + 1];
+            let mut next: Vec<Option<ProbeRadii>> = vec![None; needed + 1];
             for (hidden, so_far) in chosen.iter().enumerate() {
                 let Some(so_far) = so_far else { continue };
                 for option in &options {
@@ -155,32 +139,22 @@ impl TableDesign {
                     let Some(best) = next.get_mut(hidden) else {
                         continue;
                     };
-                    if best
-                        .as_ref()
-                        .is_none_or(|best| nanoseconds < best.nanoseconds)
-                    {
-                        let mut radii = so_far.radii.clone();
-                        radii.push(option.radius);
-                        *best = Some(Chosen {
-                            nanoseconds,
-                            radii,
+                    let is_better = |best: &ProbeRadii| nanoseconds < best.nanoseconds;
+                    if best.as_ref().is_none_or(is_better) {
+                        let tables = so_far.by_table.len() + option.tables;
+                        let mut by_table = so_far.by_table.clone();
+                        by_table.resize(tables, option.radius);
+                        *best = Some(ProbeRadii {
+                            by_table,
                             buckets: so_far.buckets.saturating_add(option.buckets),
+                            nanoseconds,
                         });
                     }
                 }
             }
             chosen = next;
         }
-        let best = chosen.pop().flatten()?;
-        let of_group = self.groups().iter().zip(&best.radii);
-        let by_table = of_group
-            .flat_map(|(&(s, r), radius)| (0..binomial(s, r)).map(|_| *radius))
-            .collect();
-        Some(ProbeRadii {
-            by_table,
-            buckets: best.buckets,
-            nanoseconds: best.nanoseconds,
-        })
+        chosen.pop().flatten()
     }
 
     /// For each group, its radii from 0 to the first that does not have to be greater.
@@ -191,7 +165,7 @@ impl TableDesign {
             let tables = binomial(s, r) as usize;
             let prefixes: Vec<u8> = prefixes.by_ref().take(tables).collect();
             let mut options: Vec<GroupRadius> = Vec::new();
-            let option = |radius| self.group_radius((s, r), radius, &prefixes, distance, documents);
+            let option = |radius| self.group_radius(s, r, radius, &prefixes, distance, documents);
             for option in (0..=u8::MAX).map(option) {
                 let is_last = option.hiding > distance;
                 if option.buckets > MAX_BUCKETS {
@@ -209,7 +183,8 @@ impl TableDesign {
 
     fn group_radius(
         &self,
-        (s, r): (u8, u8),
+        s: u8,
+        r: u8,
         radius: u8,
         prefixes: &[u8],
         distance: u32,
@@ -235,6 +210,7 @@ impl TableDesign {
             nanoseconds += of_table as f64 * of_bucket;
         }
         GroupRadius {
+            tables: prefixes.len(),
             radius,
             hiding: match reads_all {
                 true => u32::MAX,
@@ -258,8 +234,7 @@ pub(super) fn row_bytes(bits: u16) -> f64 {
 
 /// The number of prefixes in which at most `radius` bits differ from one.
 pub(super) fn near_prefixes(prefix_bits: u8, radius: u8) -> u64 {
-    let radius = radius.min(prefix_bits);
-    (0..=radius).fold(0, |sum: u64, flipped| match flipped {
+    (0..=radius.min(prefix_bits)).fold(0, |sum: u64, flipped| match flipped {
         0 => sum + 1,
         _ => sum.saturating_add(binomial(prefix_bits, flipped)),
     })

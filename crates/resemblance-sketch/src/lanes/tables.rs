@@ -134,7 +134,7 @@ impl TableDesign {
     #[must_use]
     pub fn complete_distance(groups: &[(u8, u8)]) -> u8 {
         let spoiling = total(groups, |s, r| u64::from(s.saturating_sub(r)) + 1);
-        u8::try_from(spoiling.saturating_sub(1)).unwrap_or(u8::MAX)
+        spoiling.saturating_sub(1).min(u8::MAX.into()) as u8
     }
 
     /// The width of a fingerprint in bits.
@@ -196,13 +196,12 @@ impl TableDesign {
         let mut blocks = cut(self.bits, count);
         for &(s, r) in &self.groups {
             // Tables of fewer leading blocks lead with those that are not among the last.
-            let dropped = dropped.min(r - 1);
+            let last = dropped.min(r - 1);
             let sizes: Vec<u32> = blocks.by_ref().take(s.into()).map(|b| b.bits).collect();
-            let (asked, others) = sizes.split_at(usize::from(s - dropped));
-            let mut of_group = ways_to_spoil(asked, usize::from(r - dropped));
-            let other_bits = others.iter().sum();
-            of_group = product(&of_group, &choices_of(other_bits));
-            missed = product(&missed, &of_group);
+            let (asked, others) = sizes.split_at(usize::from(s - last));
+            let spoiled = ways_to_spoil(asked, usize::from(r - last));
+            let of_others = choices_of(others.iter().sum());
+            missed = product(&missed, &product(&spoiled, &of_others));
         }
         let all = choices_of(self.bits.into());
         let share = missed.get(distance).zip(all.get(distance));
@@ -211,7 +210,7 @@ impl TableDesign {
 
     /// The number of times that prefixes can be shortened by a block.
     pub fn max_dropped(&self) -> u8 {
-        self.groups.iter().map(|&(_, r)| r - 1).max().unwrap_or(0)
+        self.groups.iter().fold(0, |most, &(_, r)| most.max(r - 1))
     }
 
     /// The number of the first table in which two fingerprints share the prefix. `None` if there is no
@@ -257,7 +256,7 @@ pub struct PermutedTable {
     words: Box<[WordMoves]>,
 }
 
-/// What becomes of 64 bits of a fingerprint.
+/// The moves of 64 bits of a fingerprint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct WordMoves {
     /// The bits that become a part of the prefix.
@@ -368,7 +367,7 @@ pub(super) fn binomial(s: u8, r: u8) -> u64 {
         // Exact: the product so far is the number of choices of i + 1 out of s.
         choices = choices.saturating_mul(s - i) / (i + 1);
     }
-    u64::try_from(choices).unwrap_or(u64::MAX)
+    choices.min(u64::MAX.into()) as u64
 }
 
 /// The number of choices of 0, 1, 2, … of so many bits.

@@ -22,7 +22,7 @@
 use super::radii::{POSTING_BYTES, ProbeRadii, near_prefixes, row_bytes};
 use super::tables::{TableDesign, binomial, choices, cut};
 use crate::error::{Result, SketchError};
-use crate::invariant::OrBug;
+use crate::invariant::bug;
 
 const LEAF_READ: u128 = 256;
 const LEAF_STORED: u128 = 64;
@@ -68,7 +68,7 @@ pub fn choose_design(bits: u16, max_distance: u8, expected_documents: u64) -> Re
         design.search_nanoseconds(expected_documents) * (row_bytes(bits) + postings)
     };
     let cheapest = few.chain(whole).min_by(|a, b| cost(a).total_cmp(&cost(b)));
-    cheapest.or_bug("there is a design for every distance up to the limit")
+    cheapest.ok_or_else(|| bug("there is a design for every distance up to the limit"))
 }
 
 /// The cheapest design of which whole buckets find everything; of equally cheap ones the one with the fewest
@@ -115,9 +115,9 @@ impl TableDesign {
     /// ```
     #[must_use]
     pub fn candidates(&self, documents: u64) -> f64 {
-        let radii = self.probe_radii(self.max_distance().into(), documents);
+        let found = self.probe_radii(self.max_distance().into(), documents);
         // A design is refused where this takes too many buckets.
-        let radii = radii.unwrap_or_else(|| ProbeRadii::zero(self.table_count()));
+        let radii = found.unwrap_or_else(|| ProbeRadii::zero(self.table_count()));
         let tables = self.table_prefix_bits().zip(radii.by_table());
         let share = tables.map(|(bits, radius)| {
             near_prefixes(bits, *radius) as f64 * 2_f64.powi(-i32::from(bits))
@@ -190,9 +190,9 @@ struct DesignOption {
 impl DesignOption {
     /// `None` if a prefix is longer than a code of 64 bits.
     fn new(bits: u16, groups: &[(u8, u8)]) -> Option<Self> {
-        let mut groups = groups.to_vec();
-        groups.sort_unstable_by(|a, b| b.cmp(a));
-        let blocks = groups.iter().map(|&(s, _)| s).sum();
+        let mut descending = groups.to_vec();
+        descending.sort_unstable_by(|a, b| b.cmp(a));
+        let blocks = descending.iter().map(|&(s, _)| s).sum();
         let sizes: Vec<u32> = cut(bits, u32::from(blocks))
             .map(|block| block.bits)
             .collect();
@@ -204,7 +204,7 @@ impl DesignOption {
                 .sum()
         };
         let (mut tables, mut candidates, mut first) = (0, 0_u128, 0);
-        for &(s, r) in &groups {
+        for &(s, r) in &descending {
             for chosen in choices(first, s, r) {
                 tables += 1;
                 candidates += 1 << 64_u32.checked_sub(prefix_bits(chosen))?;
@@ -215,7 +215,7 @@ impl DesignOption {
             tables,
             candidates,
             blocks,
-            groups,
+            groups: descending,
         })
     }
 
@@ -279,7 +279,7 @@ struct RemainingLimits {
 
 impl RemainingLimits {
     /// The limits after one more group; `None` if it exceeds them.
-    fn after(self, (s, r): (u8, u8)) -> Option<Self> {
+    fn after(self, s: u8, r: u8) -> Option<Self> {
         Some(Self {
             spoiling: self.spoiling.checked_sub(s - r + 1)?,
             tables: self.tables.checked_sub(binomial(s, r))?,
@@ -299,9 +299,9 @@ fn extend(
         return;
     }
     let mut kinds = kinds;
-    while let Some((&kind, others)) = kinds.split_first() {
-        if let Some(remaining) = remaining.after(kind) {
-            groups.push(kind);
+    while let Some((&(s, r), others)) = kinds.split_first() {
+        if let Some(remaining) = remaining.after(s, r) {
+            groups.push((s, r));
             extend(kinds, remaining, groups, visit);
             groups.pop();
         }
@@ -315,8 +315,8 @@ fn extend(
 /// The cosine of the sets is 2J / (1 + J); a bit differs with probability acos(cosine) / pi
 /// (Charikar, STOC 2002), the bits independently.
 pub fn simhash_probability(bits: u16, max_distance: u8, jaccard: f64) -> f64 {
-    let jaccard = jaccard.clamp(0.0, 1.0);
-    let cosine = 2.0 * jaccard / (1.0 + jaccard);
+    let similarity = jaccard.clamp(0.0, 1.0);
+    let cosine = 2.0 * similarity / (1.0 + similarity);
     let differs = cosine.clamp(0.0, 1.0).acos() / std::f64::consts::PI;
     let agrees = 1.0 - differs;
     let (mut sum, mut ways) = (0.0, 1.0);

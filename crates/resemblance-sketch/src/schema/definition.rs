@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, SketchError};
-use crate::invariant::OrBug;
+use crate::invariant::bug;
 use crate::lanes::{Banding, LaneSet, TableDesign};
 use crate::sketch::{
     Containment, DocumentFrequencies, EmptyDocuments, KEPT_HASH_BITS, MinHashKind, Recipe,
     Sketcher, ValueLayout,
 };
-use crate::text::Text;
+use crate::text::{Text, UnicodeVersion};
 
 /// The rule by which two documents are near, if a schema has both families.
 ///
@@ -218,7 +218,7 @@ pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> Va
 pub struct Schema {
     pub(super) recipe: Recipe,
     /// The version of the Unicode data by which texts are normalised.
-    pub(super) unicode_version: (u8, u8, u8),
+    pub(super) unicode_version: UnicodeVersion,
     pub(super) minhash: Option<MinHashSchema>,
     pub(super) simhash: Option<TableDesign>,
     pub(super) near: Combine,
@@ -238,7 +238,7 @@ impl Schema {
 
     /// Makes the MinHash values of a schema that differs from this one in its seed alone.
     pub fn minhash_sketcher(&self, seed: u64) -> Result<Sketcher> {
-        let minhash = self.minhash.or_bug("the schema has MinHash")?;
+        let minhash = self.minhash.ok_or_else(|| bug("the schema has MinHash"))?;
         let recipe = Recipe {
             seed,
             simhash_bits: None,

@@ -9,9 +9,9 @@ use super::definition::Schema;
 pub struct RecipeDifference {
     /// The name of the part.
     pub part: &'static str,
-    /// What it is in the other schema.
+    /// Its value in the other schema.
     pub found: String,
-    /// What it is in this one.
+    /// Its value in this one.
     pub expected: String,
 }
 

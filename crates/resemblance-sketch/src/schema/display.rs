@@ -12,36 +12,29 @@ const SHOWN_FAMILIES: u64 = 100;
 impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.recipe.text {
-            Some(text) => write!(f, "text: {text}; seed {}", self.recipe.seed)?,
-            None => write!(
-                f,
-                "text: none, ready-made features; seed {}",
-                self.recipe.seed
-            )?,
+            Some(text) => write!(f, "text: {text}")?,
+            None => write!(f, "text: none, ready-made features")?,
         }
+        write!(f, "; seed {}", self.recipe.seed)?;
         if let Some(minhash) = &self.minhash {
             write_minhash(f, minhash)?;
         }
         if let Some(s) = &self.simhash {
             let (bits, distance) = (s.bits(), s.max_distance());
+            let is_external = self.has_external_fingerprints();
+            let made = if is_external { ", external" } else { "" };
             write!(
                 f,
-                "\nSimHash: {bits} bits{}, distance up to {distance}: {}",
-                if self.has_external_fingerprints() {
-                    ", external"
-                } else {
-                    ""
-                },
-                s
+                "\nSimHash: {bits} bits{made}, distance up to {distance}: {s}"
             )?;
-            let candidates = s.candidates(self.expected_documents);
+            let documents = self.expected_documents;
+            let (candidates, buckets) = (s.candidates(documents), s.buckets(documents));
             write!(
                 f,
-                "\n  {} documents expected: {candidates:.1} candidates a probe in {} buckets if uniform",
-                self.expected_documents,
-                s.buckets(self.expected_documents)
+                "\n  {documents} documents expected: {candidates:.1} candidates a probe in {buckets} buckets if \
+                 uniform"
             )?;
-            if !self.has_external_fingerprints() {
+            if !is_external {
                 write!(f, "\n  unweighted sets come that near with probability")?;
                 for (index, similarity) in [0.8, 0.9, 0.95, 0.99].into_iter().enumerate() {
                     let comma = if index == 0 { "" } else { "," };
@@ -82,15 +75,14 @@ fn write_containment(f: &mut fmt::Formatter<'_>, containment: &Containment) -> f
 }
 
 fn write_minhash(f: &mut fmt::Formatter<'_>, m: &MinHashSchema) -> fmt::Result {
+    let values = match m.kind {
+        MinHashKind::BottomK => "hashes",
+        _ => "values",
+    };
     write!(
         f,
-        "\nMinHash: {} {} of {} bits, {}, {} bands of {} rows, threshold {}",
+        "\nMinHash: {} {values} of {} bits, {}, {} bands of {} rows, threshold {}",
         m.values,
-        if m.kind == MinHashKind::BottomK {
-            "hashes"
-        } else {
-            "values"
-        },
         m.value_bits(),
         m.kind,
         m.bands(),

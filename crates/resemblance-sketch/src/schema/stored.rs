@@ -9,7 +9,7 @@ use super::definition::{Combine, MinHashSchema, Schema};
 use crate::error::{Result, SketchError};
 use crate::lanes::TableDesign;
 use crate::sketch::{DocumentFrequencies, Recipe};
-use crate::text::UNICODE_VERSION;
+use crate::text::{UNICODE_VERSION, UnicodeVersion};
 
 impl MinHashSchema {
     /// The builder that would build this part again.
@@ -68,7 +68,7 @@ impl Schema {
 #[serde(remote = "Schema")]
 struct StoredSchema {
     recipe: Recipe,
-    unicode_version: (u8, u8, u8),
+    unicode_version: UnicodeVersion,
     minhash: Option<MinHashSchema>,
     simhash: Option<TableDesign>,
     near: Combine,

@@ -57,7 +57,6 @@ fn low_mask(bits: u8) -> u64 {
 /// Appends cut values of `bits` bits, 1, 2, 4, 8 or 16, one after another from the lowest bit of the
 /// first byte on. Bits that are left in the last byte are 0.
 pub(super) fn pack(values: impl IntoIterator<Item = u32>, bits: u8, bytes: &mut Vec<u8>) {
-    let values = values.into_iter();
     if bits == 16 {
         for value in values {
             bytes.extend_from_slice(&(value as u16).to_le_bytes());
@@ -87,11 +86,11 @@ pub(super) fn unpack(bytes: &[u8], count: usize, bits: u8) -> Vec<u32> {
             .map(|bytes| u16::from_le_bytes(*bytes).into())
             .collect();
     }
-    let mut bytes = bytes.iter();
+    let mut unread = bytes.iter();
     let (mut pending, mut filled) = (0_u64, 0_u32);
     let mut next = || {
         while filled < u32::from(bits) {
-            pending |= u64::from(*bytes.next()?) << filled;
+            pending |= u64::from(*unread.next()?) << filled;
             filled += u8::BITS;
         }
         let value = (pending & low_mask(bits)) as u32;
@@ -118,9 +117,9 @@ pub(super) fn count_equal(a: &[u8], b: &[u8], count: usize, bits: u8) -> usize {
         .map(|(a, b)| differing(u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b), bits))
         .sum();
     let rest = a_rest.iter().zip(b_rest).rev();
-    let rest = rest.fold(0, |word, (a, b)| word << u8::BITS | u64::from(a ^ b));
+    let last_word = rest.fold(0, |word, (a, b)| word << u8::BITS | u64::from(a ^ b));
     // Packed bytes of a damaged file may differ after the last value, too: no count is below 0.
-    count.saturating_sub(in_words + differing(rest, bits))
+    count.saturating_sub(in_words + differing(last_word, bits))
 }
 
 /// The number of values in a word that are not 0.

@@ -283,7 +283,7 @@ pub(super) struct ShingleSelector {
     key: u64,
     selection: Selection,
     has_positions: bool,
-    /// Those that can still be the least of a window, ascending by hash: positions and hashes.
+    /// The shingles that can still be the least of a window, ascending by hash: positions and hashes.
     candidates: VecDeque<(u64, u64)>,
     /// The number of shingles so far.
     count: u64,

@@ -11,7 +11,7 @@ const MAX_SPARSE_SLOTS: usize = 1 << 16;
 
 /// A set of hashes: an open-addressing table beside a list. Large sets take 19 to 30 bytes a hash.
 pub(super) struct DistinctHashes {
-    /// As many as a power of two. 0 marks an empty slot.
+    /// A power of two of slots. 0 marks an empty one.
     slots: Vec<u64>,
     /// All hashes, in the order of their first occurrences.
     list: Vec<u64>,
@@ -23,8 +23,8 @@ impl DistinctHashes {
     /// A set that is expected to hold about `hashes` hashes.
     pub(super) fn with_capacity(hashes: usize) -> Self {
         // The number is a hint of the caller: it must not make us reserve much memory.
-        let slots = 4 * hashes.min(MAX_SPARSE_SLOTS / 4);
-        let slots = slots.next_power_of_two().max(MIN_SLOTS);
+        let enough = (4 * hashes.min(MAX_SPARSE_SLOTS / 4)).next_power_of_two();
+        let slots = enough.max(MIN_SLOTS);
         Self {
             slots: vec![0; slots],
             list: Vec::with_capacity(slots / 4),
@@ -59,9 +59,8 @@ impl DistinctHashes {
     }
 
     fn grow(&mut self) {
-        let slots = (4 * self.slots.len()).min(MAX_SPARSE_SLOTS);
-        let slots = slots.max(2 * self.slots.len());
-        self.slots = vec![0; slots];
+        let sparse = (4 * self.slots.len()).min(MAX_SPARSE_SLOTS);
+        self.slots = vec![0; sparse.max(2 * self.slots.len())];
         for hash in self.list.iter().filter(|hash| **hash != 0) {
             if let Some(slot) = free_slot(&mut self.slots, *hash) {
                 *slot = *hash;

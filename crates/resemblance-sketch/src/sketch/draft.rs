@@ -50,27 +50,11 @@ pub(super) struct SignatureDraft<'a> {
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
 pub struct StreamedText<'a> {
-    shingler: Shingler,
-    draft: SignatureDraft<'a>,
+    pub(super) shingler: Shingler,
+    pub(super) draft: SignatureDraft<'a>,
     /// The shingles of which some are kept, where these are others.
-    kept_shingler: Option<Shingler>,
-    selector: Option<ShingleSelector>,
-}
-
-impl<'a> StreamedText<'a> {
-    pub(super) fn new(
-        shingler: Shingler,
-        draft: SignatureDraft<'a>,
-        kept_shingler: Option<Shingler>,
-        selector: Option<ShingleSelector>,
-    ) -> Self {
-        Self {
-            shingler,
-            draft,
-            kept_shingler,
-            selector,
-        }
-    }
+    pub(super) kept_shingler: Option<Shingler>,
+    pub(super) selector: Option<ShingleSelector>,
 }
 
 impl StreamedText<'_> {
@@ -79,11 +63,11 @@ impl StreamedText<'_> {
         let (draft, selector) = (&mut self.draft, &mut self.selector);
         match (&mut self.kept_shingler, selector) {
             (Some(shingler), Some(selector)) => {
-                shingler.push_bytes(piece, |shingle| selector.push(feature_hash(shingle)));
+                shingler.push(piece, |shingle: &[u8]| selector.push(feature_hash(shingle)));
                 self.shingler
-                    .push_bytes(piece, |shingle| draft.feature(shingle));
+                    .push(piece, |shingle: &[u8]| draft.feature(shingle));
             }
-            (_, selector) => self.shingler.push_bytes(piece, |shingle| {
+            (_, selector) => self.shingler.push(piece, |shingle: &[u8]| {
                 take(draft, selector, feature_hash(shingle));
             }),
         }
@@ -95,10 +79,11 @@ impl StreamedText<'_> {
         let (draft, selector) = (&mut self.draft, &mut self.selector);
         match (self.kept_shingler, selector) {
             (Some(shingler), Some(selector)) => {
-                shingler.finish_bytes(|shingle| selector.push(feature_hash(shingle)));
-                self.shingler.finish_bytes(|shingle| draft.feature(shingle));
+                shingler.finish(|shingle: &[u8]| selector.push(feature_hash(shingle)));
+                self.shingler
+                    .finish(|shingle: &[u8]| draft.feature(shingle));
             }
-            (_, selector) => self.shingler.finish_bytes(|shingle| {
+            (_, selector) => self.shingler.finish(|shingle: &[u8]| {
                 take(draft, selector, feature_hash(shingle));
             }),
         }

@@ -85,7 +85,7 @@ thread_local! {
     static SPARE: Cell<Buffers> = const { Cell::new(Buffers::new()) };
 }
 
-/// What hashes are collected and sorted in.
+/// The memory in which hashes are collected and sorted.
 struct Buffers {
     hashes: Vec<u64>,
     sorted: Vec<u64>,

@@ -243,7 +243,7 @@ impl DocumentFrequencies {
     /// ```
     #[must_use]
     pub fn count(&self, hash: u64) -> u64 {
-        self.counts.get(&hash).copied().unwrap_or(0)
+        self.counts.get(&hash).map_or(0, |count| *count)
     }
 
     /// The weight of one occurrence of the feature with this hash, at least 1.

@@ -58,8 +58,8 @@ fn hash_17_to_64(bytes: &[u8]) -> u64 {
     let (second, before_last) = inner.unwrap_or((&[0; 16], &[0; 16]));
     let inner = fold(second, e, f).wrapping_add(fold(before_last, g, h));
     let kept = if length > 32 { inner } else { 0 };
-    let sum = (length as u64).wrapping_mul(0x9e37_79b1_85eb_ca87);
-    let sum = sum.wrapping_add(outer).wrapping_add(kept);
+    let start = (length as u64).wrapping_mul(0x9e37_79b1_85eb_ca87);
+    let sum = start.wrapping_add(outer).wrapping_add(kept);
     let mixed = (sum ^ (sum >> 37)).wrapping_mul(0x1656_6791_9e37_79f9);
     mixed ^ (mixed >> 32)
 }

@@ -227,11 +227,11 @@ impl Signature {
     /// as `None`.
     #[must_use]
     pub fn from_parts(minhash: Option<Vec<u32>>, simhash: Option<u64>) -> Self {
-        let minhash = minhash.filter(|values| !values.is_empty());
+        let values = minhash.filter(|values| !values.is_empty());
         let has_no_features = |values: &Vec<u32>| values.iter().all(|value| *value == u32::MAX);
-        let is_empty = minhash.as_ref().is_some_and(has_no_features);
-        let simhash = simhash.map(Fingerprint::from);
-        Self::new(minhash.map(MinHashValues::Minima), simhash, is_empty, None)
+        let is_empty = values.as_ref().is_some_and(has_no_features);
+        let minima = values.map(MinHashValues::Minima);
+        Self::new(minima, simhash.map(Fingerprint::from), is_empty, None)
     }
 
     /// This signature with the fingerprint of another.
@@ -497,14 +497,7 @@ impl Signature {
     /// ```
     pub fn jaccard_unclamped(&self, other: &Self) -> Result<f64> {
         self.check_recipe(other)?;
-        let (Some(a), Some(b)) = (&self.values, &other.values) else {
-            return Err(SketchError::signature(
-                "MinHash values",
-                "none",
-                "MinHash values in both signatures",
-            ));
-        };
-        let estimate = a.estimate(b)?;
+        let estimate = self.values()?.estimate(other.values()?)?;
         Ok(match (self.is_empty, other.is_empty) {
             (true, true) => 1.0,
             (true, false) | (false, true) => 0.0,
@@ -533,24 +526,17 @@ impl Signature {
     pub fn merge(&self, other: &Self) -> Result<Self> {
         self.check_recipe(other)?;
         if self.simhash.is_some() || other.simhash.is_some() {
-            let expected = "none: fingerprints cannot be merged";
-            return Err(SketchError::signature(
-                "SimHash fingerprint",
-                "one",
-                expected,
-            ));
+            let (part, expected) = ("SimHash fingerprint", "none: fingerprints cannot be merged");
+            return Err(SketchError::signature(part, "one", expected));
         }
         if self.kept.is_some() || other.kept.is_some() {
             let expected = "none: those of a union do not follow from those of its parts";
             return Err(SketchError::signature("kept hashes", "some", expected));
         }
-        let (Some(a), Some(b)) = (&self.values, &other.values) else {
-            let expected = "MinHash values in both signatures";
-            return Err(SketchError::signature("MinHash values", "none", expected));
-        };
+        let merged = self.values()?.merge(other.values()?)?;
         let is_empty = self.is_empty && other.is_empty;
         let recipe = self.recipe.or(other.recipe);
-        Ok(Self::new(Some(a.merge(b)?), None, is_empty, recipe))
+        Ok(Self::new(Some(merged), None, is_empty, recipe))
     }
 
     /// This signature with its MinHash values cut to `bits` bits, 1, 2, 4, 8 or 16, as a schema with
@@ -644,6 +630,13 @@ impl Signature {
                 "one of as many bits in both signatures",
             )),
         }
+    }
+
+    /// The MinHash values, for a comparison that needs those of both signatures.
+    fn values(&self) -> Result<&MinHashValues> {
+        let expected = "MinHash values in both signatures";
+        let missing = || SketchError::signature("MinHash values", "none", expected);
+        self.values.as_ref().ok_or_else(missing)
     }
 
     fn check_recipe(&self, other: &Self) -> Result<()> {

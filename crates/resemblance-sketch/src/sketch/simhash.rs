@@ -1,5 +1,7 @@
 //! SimHash (Charikar 2002): 32, 64 or 128 signs of random projections of the weighted feature vector.
 
+use std::ops::AddAssign;
+
 use super::hash::{GOLDEN_GAMMA, derive, mix64, stream, unmix64};
 use crate::error::{Result, SketchError};
 use crate::fingerprint::Fingerprint;
@@ -236,18 +238,11 @@ pub fn is_present(weight: f64) -> bool {
 ///
 /// [`SketchError::InvalidParameter`] if the sum is 2^47 or more.
 pub(super) fn merge(features: &mut Vec<WeightedHash>) -> Result<u64> {
+    let (found, expected) = ("a sum of at least 2^47", "a sum below 2^47 a document");
     let mut total = 0_u64;
     for &(_, weight) in features.iter() {
-        total = total
-            .checked_add(weight)
-            .filter(|&total| total <= MAX_TOTAL)
-            .ok_or_else(|| {
-                SketchError::invalid(
-                    "weights",
-                    "a sum of at least 2^47",
-                    "a sum below 2^47 a document",
-                )
-            })?;
+        total = total.saturating_add(weight);
+        SketchError::require(total <= MAX_TOTAL, "weights", found, expected)?;
     }
     add_up(features);
     Ok(total)
@@ -256,6 +251,11 @@ pub(super) fn merge(features: &mut Vec<WeightedHash>) -> Result<u64> {
 /// Sorts features by hash, and adds up the weights of repeated ones, whose sum fits 64 bits.
 pub(super) fn add_up(features: &mut Vec<WeightedHash>) {
     features.sort_unstable();
+    add_up_equal(features);
+}
+
+/// Adds up the weights of equal features, which follow each other.
+pub(super) fn add_up_equal<T: PartialEq, W: AddAssign + Copy>(features: &mut Vec<(T, W)>) {
     features.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {

@@ -158,15 +158,12 @@ impl Sketcher {
         let expected = "a whole text: the schema has weights";
         SketchError::require(self.functions.weights.is_none(), "text", "pieces", expected)?;
         let (features, kept) = self.texts()?;
-        let kept = kept.map(|kept| kept.shingler()).transpose()?;
-        let draft = self.draft(0)?;
-        let selector = self.functions.selector();
-        Ok(StreamedText::new(
-            features.shingler()?,
-            draft,
-            kept,
-            selector,
-        ))
+        Ok(StreamedText {
+            shingler: features.shingler()?,
+            draft: self.draft(0)?,
+            kept_shingler: kept.map(|kept| kept.shingler()).transpose()?,
+            selector: self.functions.selector(),
+        })
     }
 
     /// Returns how texts become features, and kept shingles where these are others.
@@ -232,21 +229,22 @@ impl Sketcher {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     pub fn hashes(&self, hashes: impl IntoIterator<Item = u64>) -> Result<Signature> {
-        let hashes = hashes.into_iter();
+        let each = hashes.into_iter();
         if let Some(weights) = &self.functions.weights {
-            let hashes: Vec<u64> = hashes.collect();
-            let kept = self.kept_of_features(hashes.iter().copied());
-            return Ok(self.weigh(hashes, weights)?.with_kept(kept));
+            let all: Vec<u64> = each.collect();
+            let kept = self.kept_of_features(all.iter().copied());
+            return Ok(self.weigh(all, weights)?.with_kept(kept));
         }
-        let mut draft = self.draft(hashes.size_hint().0)?;
-        let kept = match self.functions.selector() {
-            None => {
-                hashes.for_each(|hash| draft.hash(hash));
-                None
-            }
-            Some(_) => self.kept_of_features(hashes.inspect(|hash| draft.hash(*hash))),
+        let mut draft = self.draft(each.size_hint().0)?;
+        let Some(mut selector) = self.functions.selector() else {
+            each.for_each(|hash| draft.hash(hash));
+            return Ok(draft.finish());
         };
-        Ok(draft.finish().with_kept(kept))
+        for hash in each {
+            draft.hash(hash);
+            selector.push(hash);
+        }
+        Ok(draft.finish().with_kept(Some(selector.finish())))
     }
 
     /// The signature of weighted features, each any bytes with a weight of 0 to 65,536.
@@ -348,8 +346,8 @@ impl Sketcher {
 /// Calls `visit` with the bytes of each shingle of a text, in order and with repeats.
 fn each_shingle_of(recipe: &Text, text: &str, mut visit: impl FnMut(&[u8])) -> Result<()> {
     let mut shingler = recipe.shingler()?;
-    shingler.push_bytes(text, &mut visit);
-    shingler.finish_bytes(visit);
+    shingler.push(text, &mut visit);
+    shingler.finish(visit);
     Ok(())
 }
 
@@ -366,7 +364,7 @@ pub fn values_by_every_kernel(
     permutations: super::minhash::Permutations,
     hashes: &[u64],
 ) -> Vec<Vec<u32>> {
-    let kernels = super::minhash::Kernel::available().into_iter();
+    let kernels = super::minhash::Kernel::available();
     let values = kernels.map(|(_, kernel)| {
         let hasher = super::minhash::MinHasher::with_kernel(seed, values, permutations, kernel);
         let mut minima = hasher.minima();

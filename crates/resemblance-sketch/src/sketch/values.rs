@@ -432,9 +432,10 @@ impl MinHashValues {
             let expected = format!("{count} of {bits} bits, as the other signature has");
             return Err(SketchError::signature("MinHash values", found, expected));
         }
-        let bits = bits.min(other_bits);
+        let least_bits = bits.min(other_bits);
         let is_mixed = mixed.0.or(mixed.1) == Some(true);
-        Ok(unclamped(self.equal_of(other, bits, is_mixed), count, bits))
+        let equal = self.equal_of(other, least_bits, is_mixed);
+        Ok(unclamped(equal, count, least_bits))
     }
 
     /// The values of the union of the two documents' features.

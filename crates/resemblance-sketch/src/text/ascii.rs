@@ -83,8 +83,7 @@ fn gather_bits(flags: &[u8; BLOCK_BYTES]) -> u64 {
     // Moves the bit 8 i of a number to 56 + i, for each i below 8.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let (groups, _) = flags.as_chunks::<8>();
-    let groups = groups.iter().enumerate();
-    groups.fold(0, |bits, (number, group)| {
+    groups.iter().enumerate().fold(0, |bits, (number, group)| {
         let gathered = u64::from_le_bytes(*group).wrapping_mul(GATHER) >> 56;
         bits | gathered << (8 * number)
     })

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use frostem::Stemmer;
 
 use super::language::Language;
-use super::language_data::{LanguageCells, stemmer, stop_words};
+use super::language_data::{LanguageCells, stop_words};
 use super::recipe::Text;
 use super::unit_buffer::UnitBuffer;
 use super::unit_reader::UnitReader;
@@ -31,7 +31,7 @@ impl WordFilter {
         let stem = text.stem_language();
         (stop_words.is_some() || stem.is_some()).then(|| Self {
             stop_words: stop_words.map(|language| normalised_stop_words(language, text)),
-            stemmer: stem.map(stemmer),
+            stemmer: stem.map(Language::stemmer),
             units: UnitBuffer::new(),
         })
     }

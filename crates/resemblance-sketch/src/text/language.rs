@@ -51,6 +51,14 @@ macro_rules! languages {
                 }
             }
 
+            /// The stemmer, which has the same name.
+            #[cfg(feature = "languages")]
+            pub(super) fn stemmer(self) -> frostem::Stemmer {
+                frostem::Stemmer::new(match self {
+                    $(Self::$name => frostem::Algorithm::$name,)*
+                })
+            }
+
             /// The checksum of the stems that stores are made with.
             pub(super) const fn stem_checksum(self) -> u64 {
                 match self {
@@ -83,9 +91,8 @@ languages! {
 
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
 const fn two_letters(code: &str) -> [u8; 2] {
-    let code = code.as_bytes();
     assert!(code.len() == 2);
-    [code[0], code[1]]
+    [code.as_bytes()[0], code.as_bytes()[1]]
 }
 
 impl fmt::Display for Language {

@@ -2,34 +2,11 @@
 
 use std::sync::OnceLock;
 
-use frostem::{Algorithm, Stemmer};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::language::Language;
 
 pub(super) const LANGUAGES: usize = Language::ALL.len();
-
-pub(super) fn stemmer(language: Language) -> Stemmer {
-    Stemmer::new(match language {
-        Language::Arabic => Algorithm::Arabic,
-        Language::Danish => Algorithm::Danish,
-        Language::Dutch => Algorithm::Dutch,
-        Language::English => Algorithm::English,
-        Language::Finnish => Algorithm::Finnish,
-        Language::French => Algorithm::French,
-        Language::German => Algorithm::German,
-        Language::Greek => Algorithm::Greek,
-        Language::Hungarian => Algorithm::Hungarian,
-        Language::Italian => Algorithm::Italian,
-        Language::Norwegian => Algorithm::Norwegian,
-        Language::Portuguese => Algorithm::Portuguese,
-        Language::Romanian => Algorithm::Romanian,
-        Language::Russian => Algorithm::Russian,
-        Language::Spanish => Algorithm::Spanish,
-        Language::Swedish => Algorithm::Swedish,
-        Language::Turkish => Algorithm::Turkish,
-    })
-}
 
 /// The stop words of a language as the package lists them, ascending and without repeats. Empty if the
 /// package has no list: no checksum that a store records is that of an empty list.
@@ -52,7 +29,7 @@ pub(super) fn stop_words_checksum(language: Language) -> u64 {
 pub(super) fn stem_checksum(language: Language) -> u64 {
     static CHECKSUMS: LanguageCells<u64> = LanguageCells::new();
     *CHECKSUMS.get_or_init(language, || {
-        let stemmer = stemmer(language);
+        let stemmer = language.stemmer();
         let list = stop_words(language);
         let pairs = list.iter().zip(list.iter().skip(1));
         let long = pairs.map(|(word, next)| format!("{word}{next}"));

@@ -7,7 +7,7 @@ use super::ascii::SEPARATOR;
 use super::recipe::{ShingleUnit, Text};
 use super::shingler::Shingler;
 use crate::error::Result;
-use crate::invariant::OrBug;
+use crate::invariant::bug;
 
 /// A shingle of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,9 +61,9 @@ struct UnitPlaces {
     size: usize,
     /// That of a unit that may still grow.
     open: Option<Range<usize>>,
-    /// Those of complete units that a filter has not seen.
+    /// The places of complete units that a filter has not seen.
     read: VecDeque<Range<usize>>,
-    /// Those of units of shingles.
+    /// The places of the units of shingles.
     kept: VecDeque<Range<usize>>,
 }
 
@@ -91,9 +91,11 @@ impl UnitPlaces {
             self.size.min(self.kept.len())
         };
         let last = units.checked_sub(1).and_then(|last| self.kept.get(last));
-        let end = last.or_bug("a shingle of units that were not read")?.end;
+        let end = last
+            .ok_or_else(|| bug("a shingle of units that were not read"))?
+            .end;
         let first = self.kept.pop_front();
-        let start = first.or_bug("a shingle without a unit")?.start;
+        let start = first.ok_or_else(|| bug("a shingle without a unit"))?.start;
         let place = start..end;
         Ok(LocatedShingle { utf8, place })
     }
@@ -117,25 +119,26 @@ struct LocatedShingler<V> {
 
 impl<V: FnMut(LocatedShingle<'_>)> LocatedShingler<V> {
     fn read(&mut self, document: &str, place: Range<usize>) -> Result<()> {
-        let sequence = document.get(place.clone());
-        let sequence = sequence.or_bug("a sequence that begins within a scalar value")?;
+        let broken = || bug("a sequence that begins within a scalar value");
+        let sequence = document.get(place.clone()).ok_or_else(broken)?;
         let added = self.shingler.read_sequence(sequence);
-        self.places.add(added.or_bug(RELEASED)?, &place);
+        self.places.add(added.ok_or_else(|| bug(RELEASED))?, &place);
         self.keep()?;
         let (places, visit, outcome) = (&mut self.places, &mut self.visit, &mut self.outcome);
         self.shingler
-            .visit_bytes(|utf8| pass_on(places.locate(utf8), visit, outcome));
+            .visit(|utf8: &[u8]| pass_on(places.locate(utf8), visit, outcome));
         std::mem::replace(&mut self.outcome, Ok(()))
     }
 
     fn finish(mut self) -> Result<()> {
         // A separator may complete the last unit, and has no place of its own.
         let added = self.shingler.read_end();
-        self.places.add(added.or_bug(RELEASED)?, &(0..0));
+        self.places
+            .add(added.ok_or_else(|| bug(RELEASED))?, &(0..0));
         self.keep()?;
         let (mut places, mut visit, mut outcome) = (self.places, self.visit, self.outcome);
         self.shingler
-            .finish_bytes(|utf8| pass_on(places.locate(utf8), &mut visit, &mut outcome));
+            .finish(|utf8: &[u8]| pass_on(places.locate(utf8), &mut visit, &mut outcome));
         outcome
     }
 
@@ -153,7 +156,7 @@ impl<V: FnMut(LocatedShingle<'_>)> LocatedShingler<V> {
         }
         are_all_read
             .then_some(())
-            .or_bug("a unit that was not read")
+            .ok_or_else(|| bug("a unit that was not read"))
     }
 }
 

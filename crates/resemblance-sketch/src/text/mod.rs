@@ -26,5 +26,5 @@ pub use language::Language;
 pub use located::LocatedShingle;
 pub use recipe::{ShingleUnit, Text};
 pub use shingler::Shingler;
-pub use unicode::UNICODE_VERSION;
+pub use unicode::{UNICODE_VERSION, UnicodeVersion};
 pub use utf8::for_each_piece;

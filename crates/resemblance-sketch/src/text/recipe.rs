@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use super::language::Language;
 #[cfg(feature = "languages")]
 use super::language_data;
-use super::unicode::UNICODE_VERSION;
+use super::unicode::{UNICODE_VERSION, UnicodeVersion};
 use crate::error::{Result, SketchError};
 
 /// The lengths of shingle that a schema accepts, in units.
@@ -118,7 +118,7 @@ pub struct Text {
     pub(super) stop_words: Option<FrozenLanguage>,
     pub(super) stem: Option<FrozenLanguage>,
     /// The Unicode version of the data behind `nfkc` and `strip_accents`.
-    pub(super) normal_version: (u8, u8, u8),
+    pub(super) normal_version: UnicodeVersion,
 }
 
 /// A language, and the checksum that its data had when the schema was made.
@@ -486,17 +486,14 @@ impl fmt::Display for Text {
             ShingleUnit::CodeTokens => "code tokens",
         };
         write!(f, "{unit} {}", self.length)?;
-        if self.nfkc {
-            write!(f, ", NFKC")?;
-        }
-        if self.keeps_case {
-            write!(f, ", with their case")?;
-        }
-        if self.strip_accents {
-            write!(f, ", without accents")?;
-        }
-        if self.removes_spaces {
-            write!(f, ", without spaces")?;
+        let steps = [
+            (self.nfkc, ", NFKC"),
+            (self.keeps_case, ", with their case"),
+            (self.strip_accents, ", without accents"),
+            (self.removes_spaces, ", without spaces"),
+        ];
+        for (_, step) in steps.into_iter().filter(|(has_step, _)| *has_step) {
+            f.write_str(step)?;
         }
         if let Some(frozen) = self.stop_words {
             write!(f, ", without stop words of {}", frozen.language)?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::language::Language;
 use super::recipe::{FrozenLanguage, ShingleUnit, Text, step};
-use super::unicode::UNICODE_VERSION;
+use super::unicode::{UNICODE_VERSION, UnicodeVersion};
 
 /// A text in a file. Texts without optional steps are the first three variants, which are older than
 /// the steps.
@@ -18,7 +18,7 @@ enum RecordedText {
         /// 1 words, 2 characters, 3 code tokens; with the bits of the steps.
         kind: u8,
         length: u16,
-        normal_version: (u8, u8, u8),
+        normal_version: UnicodeVersion,
         stop_words: RecordedLanguage,
         stem: RecordedLanguage,
     },

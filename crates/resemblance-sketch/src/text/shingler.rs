@@ -44,26 +44,6 @@ impl Shingler {
         }
     }
 
-    /// Reads the next piece and calls `visit` with each shingle that is complete with it.
-    pub(super) fn push(&mut self, piece: &str, visit: impl FnMut(&str)) {
-        self.read(piece, visit);
-    }
-
-    /// Ends the text and calls `visit` with the shingles that are left.
-    pub(super) fn finish(self, visit: impl FnMut(&str)) {
-        self.end(visit);
-    }
-
-    /// Does the same as [`push`](Self::push), with the bytes of the shingles.
-    pub(crate) fn push_bytes(&mut self, piece: &str, visit: impl FnMut(&[u8])) {
-        self.read(piece, visit);
-    }
-
-    /// Does the same as [`finish`](Self::finish), with the bytes of the shingles.
-    pub(crate) fn finish_bytes(self, visit: impl FnMut(&[u8])) {
-        self.end(visit);
-    }
-
     /// Returns true if `c` is never normalised together with the character before it.
     pub(super) fn begins_sequence(&self, c: char) -> bool {
         self.reader.begins_sequence(c)
@@ -78,7 +58,7 @@ impl Shingler {
         self.reader.units().since(before)
     }
 
-    /// Ends the text before [`finish_bytes`](Self::finish_bytes) does, and returns what became of it.
+    /// Ends the text before [`finish`](Self::finish) does, and returns what became of it.
     pub(super) fn read_end(&mut self) -> Option<&[u8]> {
         let before = self.reader.units().length();
         self.reader.finish();
@@ -97,12 +77,8 @@ impl Shingler {
         false
     }
 
-    /// Calls `visit` with each shingle that is complete.
-    pub(super) fn visit_bytes(&mut self, visit: impl FnMut(&[u8])) {
-        self.visit(visit);
-    }
-
-    fn read<V: ShingleView + ?Sized>(&mut self, piece: &str, mut visit: impl FnMut(&V)) {
+    /// Reads the next piece and calls `visit` with each shingle that is complete with it.
+    pub(crate) fn push<V: ShingleView + ?Sized>(&mut self, piece: &str, mut visit: impl FnMut(&V)) {
         let mut rest = piece;
         while !rest.is_empty() {
             let (stride, after) = rest.split_at(rest.floor_char_boundary(STRIDE_BYTES));
@@ -112,7 +88,8 @@ impl Shingler {
         }
     }
 
-    fn end<V: ShingleView + ?Sized>(mut self, mut visit: impl FnMut(&V)) {
+    /// Ends the text and calls `visit` with the shingles that are left.
+    pub(crate) fn finish<V: ShingleView + ?Sized>(mut self, mut visit: impl FnMut(&V)) {
         self.reader.finish();
         self.visit(&mut visit);
         // A text shorter than a shingle is one shingle. Where some shingle has been visited, what
@@ -124,7 +101,8 @@ impl Shingler {
         }
     }
 
-    fn visit<V: ShingleView + ?Sized>(&mut self, mut visit: impl FnMut(&V)) {
+    /// Calls `visit` with each shingle that is complete.
+    pub(super) fn visit<V: ShingleView + ?Sized>(&mut self, mut visit: impl FnMut(&V)) {
         match self.sorter.take() {
             None => self.visit_ordered(visit),
             Some(mut sorter) => {

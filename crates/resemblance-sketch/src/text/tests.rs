@@ -129,10 +129,10 @@ fn in_pieces(random: &mut SplitMix, text: Text, document: &str) -> Vec<String> {
     let mut rest = document;
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(rest.ceil_char_boundary(random.next(most + 1)));
-        shingler.push(piece, |shingle| shingles.push(shingle.to_owned()));
+        shingler.push(piece, |shingle: &str| shingles.push(shingle.to_owned()));
         rest = after;
     }
-    shingler.finish(|shingle| shingles.push(shingle.to_owned()));
+    shingler.finish(|shingle: &str| shingles.push(shingle.to_owned()));
     shingles
 }
 

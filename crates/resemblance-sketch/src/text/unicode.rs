@@ -9,7 +9,10 @@ use super::data::{ALPHANUMERIC, LOWER_CASE, UNSETTLED, WHITE_SPACE};
 /// println!("texts are read by Unicode {major}.{minor}.{update}");
 /// # assert!(major > 16);
 /// ```
-pub const UNICODE_VERSION: (u8, u8, u8) = (17, 0, 0);
+pub const UNICODE_VERSION: UnicodeVersion = (17, 0, 0);
+
+/// A version of Unicode: major, minor, update.
+pub type UnicodeVersion = (u8, u8, u8);
 
 /// One bit for each scalar value of the basic plane, to which nearly all characters of texts belong.
 /// For the others the ranges are searched.

@@ -30,13 +30,12 @@ pub(super) struct UnitBuffer {
     is_open: bool,
 }
 
-/// What a visitor sees of a buffer: text, or bytes where nobody needs to know that they are text.
-pub(super) trait ShingleView {
+/// A visitor's view of a buffer: text, or bytes where nobody needs to know that they are text.
+pub(crate) trait ShingleView {
     /// Views bytes that are UTF-8.
     fn new(utf8: &[u8]) -> &Self;
 
-    /// The part from `start` to `end`, both between two characters. Empty where the buffer ends with
-    /// a released separator, and `start` is after it.
+    /// The part from `start` to `end`, both between two characters.
     fn slice(&self, start: usize, end: usize) -> &Self;
 
     /// Its bytes.
@@ -51,11 +50,7 @@ impl ShingleView for [u8] {
 
     #[inline]
     fn slice(&self, start: usize, end: usize) -> &Self {
-        debug_assert!(
-            start <= end || start == self.len(),
-            "found {start} to {end}"
-        );
-        self.get(start..end).unwrap_or_default()
+        known(self.get(start..end))
     }
 
     fn bytes(&self) -> &[u8] {
@@ -65,23 +60,31 @@ impl ShingleView for [u8] {
 
 impl ShingleView for str {
     fn new(utf8: &[u8]) -> &Self {
-        let text = from_utf8(utf8);
-        debug_assert!(text.is_ok(), "only whole characters are pushed");
-        text.unwrap_or_default()
+        known(from_utf8(utf8).ok())
     }
 
     #[inline]
     fn slice(&self, start: usize, end: usize) -> &Self {
-        debug_assert!(
-            start <= end || start == self.len(),
-            "found {start} to {end}"
-        );
-        self.get(start..end).unwrap_or_default()
+        known(self.get(start..end))
     }
 
     fn bytes(&self) -> &[u8] {
         self.as_bytes()
     }
+}
+
+/// A part of the text, which is there because only whole characters are pushed and released. The inner
+/// loops have no room for an error.
+#[inline]
+fn known<V: ?Sized>(part: Option<&V>) -> &V
+where
+    for<'a> &'a V: Default,
+{
+    debug_assert!(
+        part.is_some(),
+        "the bounds of a unit are not within the text"
+    );
+    part.unwrap_or_default()
 }
 
 impl UnitBuffer {
@@ -114,8 +117,7 @@ impl UnitBuffer {
     /// Appends a complete unit.
     #[cfg(feature = "languages")]
     pub(super) fn push_unit(&mut self, unit: &str) {
-        self.text.extend_from_slice(unit.as_bytes());
-        self.is_open = true;
+        self.push_str(unit);
         self.separate();
     }
 
@@ -202,7 +204,7 @@ impl UnitBuffer {
         self.text.len()
     }
 
-    /// What was appended since the buffer had this length, if nothing was visited since then.
+    /// Returns the bytes appended since the buffer had this length, if nothing was visited since then.
     pub(super) fn since(&self, length: usize) -> Option<&[u8]> {
         self.text.get(length..)
     }
@@ -220,7 +222,7 @@ impl UnitBuffer {
         mut visit: impl FnMut(&V),
     ) -> bool {
         debug_assert!(size > 0);
-        let text = V::new(self.text.get(self.first..).unwrap_or_default());
+        let text = V::new(known(self.text.get(self.first..)));
         let mut start = 0;
         let mut visited = 0;
         for (&first_end, &last_end) in self.ends.iter().zip(self.ends.iter().skip(size - 1)) {
@@ -276,7 +278,8 @@ impl UnitBuffer {
     }
 
     fn rest_bytes(&self) -> &[u8] {
-        <[u8]>::slice(&self.text, self.first, self.end())
+        // Where the buffer ends with a released separator, `first` is after it.
+        <[u8]>::slice(&self.text, self.first.min(self.end()), self.end())
     }
 
     /// Releases the text before `first`.

@@ -122,13 +122,15 @@ impl UnitReader {
             } else if last.is_some() && mark.is_none() && !composes(c) {
                 mark = Some(c);
             } else {
-                let last = last.take().map(|(last, _)| last);
-                let before = [last, mark.take()].into_iter().flatten();
-                before.chain([c]).for_each(|c| self.hold(c));
+                let before = [last.take().map(|(last, _)| last), mark.take()];
+                before
+                    .into_iter()
+                    .flatten()
+                    .chain([c])
+                    .for_each(|c| self.hold(c));
             }
         }
-        let last = last.map(|(last, _)| last);
-        let held = [last, mark].into_iter().flatten();
+        let held = [last.map(|(last, _)| last), mark].into_iter().flatten();
         if is_end {
             held.for_each(|c| self.hold(c));
         } else {

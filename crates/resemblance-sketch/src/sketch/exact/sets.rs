@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::error::{Result, SketchError};
+use crate::sketch::simhash::add_up_equal;
 
 /// Distinct features, of any type that has an order: strings, hashes, numbers.
 ///
@@ -221,13 +222,7 @@ impl<T: Ord> WeightedSet<T> {
         // Repeated features are sorted by weight, so that sums of floats do not depend on the order of the
         // input.
         distinct.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        distinct.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
-            if same {
-                kept.1 += next.1;
-            }
-            same
-        });
+        add_up_equal(&mut distinct);
         Ok(Self(distinct))
     }
 
@@ -298,11 +293,7 @@ pub fn weighted_cosine<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
 #[must_use]
 pub fn probability_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
     if a.0.is_empty() || b.0.is_empty() {
-        return if a.0.is_empty() && b.0.is_empty() {
-            1.0
-        } else {
-            0.0
-        };
+        return f64::from(u8::from(a.0.is_empty() && b.0.is_empty()));
     }
     let weight = |feature: Option<&(T, f64)>| feature.map_or(0.0, |&(_, weight)| weight);
     let pairs = merge(&a.0, &b.0, |a, b| a.0.cmp(&b.0));

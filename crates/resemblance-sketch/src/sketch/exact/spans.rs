@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use super::sets::{FeatureSet, containment, cosine, dice, jaccard, overlap};
 use crate::error::Result;
-use crate::invariant::OrBug;
+use crate::invariant::bug;
 use crate::sketch::hash::feature_hash;
 use crate::text::{LocatedShingle, Text};
 
-/// What two texts share, as [`shared_spans`] finds it.
+/// The passages that two texts share, as [`shared_spans`] finds them.
 ///
 /// ```
 /// use resemblance_sketch::Text;
@@ -25,7 +25,7 @@ pub struct SharedSpans {
     /// The spans of the first text that are covered by shared shingles: byte ranges of the text as it was
     /// given, each between two scalar values, ascending, without overlap.
     pub spans_a: Vec<Range<usize>>,
-    /// Those of the second text.
+    /// The spans of the second text.
     pub spans_b: Vec<Range<usize>>,
     /// The number of distinct shingles of the first text.
     pub shingles_a: usize,
@@ -185,8 +185,8 @@ pub fn longest_shared_passage(text: &Text, a: &str, b: &str) -> Result<Option<Sh
         return Ok(None);
     };
     Ok(Some(SharedPassage {
-        a: place_of_run(text, a, in_a, shingles)?.or_bug(READ_BEFORE)?,
-        b: place_of_run(text, b, in_b, shingles)?.or_bug(READ_BEFORE)?,
+        a: place_of_run(text, a, in_a, shingles)?.ok_or_else(|| bug(READ_BEFORE))?,
+        b: place_of_run(text, b, in_b, shingles)?.ok_or_else(|| bug(READ_BEFORE))?,
         shingles,
     }))
 }

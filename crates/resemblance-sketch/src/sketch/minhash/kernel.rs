@@ -28,41 +28,26 @@ enum Instructions {
 impl Kernel {
     /// The fastest kernel that this processor can run.
     pub(super) fn detect() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if let Some(avx512) = Avx512::detect() {
-                return Self(Instructions::Avx512(avx512));
-            }
-            if let Some(avx2) = Avx2::detect() {
-                return Self(Instructions::Avx2(avx2));
-            }
-        }
-        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-        return Self(Instructions::Neon);
-        #[cfg(not(all(target_arch = "aarch64", target_feature = "neon")))]
-        Self(Instructions::Portable)
+        let portable = Self(Instructions::Portable);
+        Self::available()
+            .last()
+            .map_or(portable, |(_, kernel)| kernel)
     }
 
-    /// All kernels that this processor can run, each with its name; the portable one first.
-    #[allow(
-        dead_code,
-        unused_mut,
-        reason = "for tests and measurements, where there is more than one"
-    )]
-    pub(crate) fn available() -> Vec<(&'static str, Self)> {
-        let mut kernels = vec![("portable", Self(Instructions::Portable))];
-        #[cfg(target_arch = "x86_64")]
-        {
-            if let Some(avx2) = Avx2::detect() {
-                kernels.push(("avx2", Self(Instructions::Avx2(avx2))));
-            }
-            if let Some(avx512) = Avx512::detect() {
-                kernels.push(("avx512", Self(Instructions::Avx512(avx512))));
-            }
-        }
-        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-        kernels.push(("neon", Self(Instructions::Neon)));
-        kernels
+    /// All kernels that this processor can run, each with its name; the portable one first, and the
+    /// fastest one last.
+    pub(crate) fn available() -> impl Iterator<Item = (&'static str, Self)> {
+        let kernels = [
+            Some(("portable", Instructions::Portable)),
+            #[cfg(target_arch = "x86_64")]
+            Avx2::detect().map(|avx2| ("avx2", Instructions::Avx2(avx2))),
+            #[cfg(target_arch = "x86_64")]
+            Avx512::detect().map(|avx512| ("avx512", Instructions::Avx512(avx512))),
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Some(("neon", Instructions::Neon)),
+        ];
+        let found = kernels.into_iter().flatten();
+        found.map(|(name, instructions)| (name, Self(instructions)))
     }
 
     /// Mixes the hashes of a batch with `key`, and lowers the minima to the values of its features.

@@ -26,7 +26,6 @@ fn all_instructions_give_the_same_values() {
     for family in FAMILIES {
         for k in (16..=80).chain([127, 128, 200, 255, 256, 257, 400, 511, 777, 1023, 1024]) {
             let hashers: Vec<MinHasher> = Kernel::available()
-                .into_iter()
                 .map(|(_, kernel)| MinHasher::with_kernel(7, k, family, kernel))
                 .collect();
             let counts = if family == Permutations::PairMultiply {
