@@ -144,8 +144,8 @@ impl Failure {
     }
 
     /// A library error about a store that the message should name.
-    pub(crate) fn store(name: impl fmt::Display, error: Error) -> Self {
-        let name = name.to_string();
+    pub(crate) fn store(store: impl fmt::Display, error: Error) -> Self {
+        let name = store.to_string();
         let mut failure = Self::from(error).in_store(&name);
         if failure.kind == FailureKind::Io && !failure.cause.contains(&name) {
             failure.cause = format!("{name}: {}", failure.cause);

@@ -18,7 +18,7 @@ pub(crate) use bounds::{BoundOptions, ByOptions, JoinLimits, PassageOptions};
 pub(crate) use common::{CommonOptions, parse_key};
 pub(crate) use corpus::CorpusOptions;
 pub(crate) use difference::differing_options;
-pub(crate) use format::{FormatOptions, TypedFormatOptions};
+pub(crate) use format::FormatOptions;
 pub(crate) use join::{JoinOptions, ReadOptions, parse_share};
 pub(crate) use keep::{KeepRule, PolicyName, SurvivorOptions};
 pub(crate) use schema::{SchemaOptions, TableGroups, parse_bits, simhash_of};

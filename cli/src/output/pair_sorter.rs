@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -64,59 +64,31 @@ impl LabelledPair {
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        for label in [&self.a, &self.b] {
-            out.write_all(&[u8::from(label.is_without_key)])?;
-            out.write_all(&label.id.to_le_bytes())?;
-            out.write_all(&(label.key.len() as u64).to_le_bytes())?;
-            out.write_all(&label.key)?;
-        }
-        out.write_all(&[
-            u8::from(self.similarity.is_some()),
-            u8::from(self.distance.is_some()),
-        ])?;
-        out.write_all(&self.similarity.unwrap_or_default().to_le_bytes())?;
-        out.write_all(&self.distance.unwrap_or_default().to_le_bytes())
+        let [a, b] = [&self.a, &self.b].map(|label| (label.is_without_key, &*label.key, label.id));
+        let row = (a, b, self.similarity, self.distance);
+        let written = bincode::encode_into_std_write(row, out, bincode::config::legacy());
+        written.map(drop).map_err(io::Error::other)
     }
 
     /// `None` at the end of the file.
-    fn read(input: &mut impl Read) -> io::Result<Option<Self>> {
-        let mut first = [0];
-        if input.read(&mut first)? == 0 {
+    fn read(input: &mut impl BufRead) -> io::Result<Option<Self>> {
+        if input.fill_buf()?.is_empty() {
             return Ok(None);
         }
-        let a = read_label(first != [0], input)?;
-        let is_without_key = array::<1>(input)? != [0];
-        let b = read_label(is_without_key, input)?;
-        let [has_similarity, has_distance] = array(input)?;
-        let similarity = f64::from_le_bytes(array(input)?);
-        let distance = u32::from_le_bytes(array(input)?);
+        let read = bincode::decode_from_std_read(input, bincode::config::legacy());
+        let (a, b, similarity, distance) = read.map_err(io::Error::other)?;
+        let [a, b] = [a, b].map(|(is_without_key, key, id)| DocumentLabel {
+            is_without_key,
+            key,
+            id,
+        });
         Ok(Some(Self {
             a,
             b,
-            similarity: (has_similarity != 0).then_some(similarity),
-            distance: (has_distance != 0).then_some(distance),
+            similarity,
+            distance,
         }))
     }
-}
-
-fn array<const N: usize>(input: &mut impl Read) -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    input.read_exact(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn read_label(is_without_key: bool, input: &mut impl Read) -> io::Result<DocumentLabel> {
-    let id = u64::from_le_bytes(array(input)?);
-    let length = u64::from_le_bytes(array(input)?);
-    let mut key = Vec::new();
-    if input.take(length).read_to_end(&mut key)? as u64 != length {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(DocumentLabel {
-        is_without_key,
-        key: key.into(),
-        id,
-    })
 }
 
 /// Two documents before they are sorted.

@@ -32,8 +32,7 @@ pub(crate) enum Format {
     Jsonl,
     /// One JSON array of objects
     Json,
-    /// Parquet, with the fields of jsonl: for verbs whose columns have types
-    #[value(skip)]
+    /// A Parquet file with the fields of jsonl
     Parquet,
 }
 

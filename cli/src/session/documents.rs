@@ -275,9 +275,9 @@ impl<T: Send + 'static> CorpusDocuments<T> {
 fn within_memory(context: &Context, limits: BatchLimits) -> BatchLimits {
     let batches = (4 * context.threads as u64 + 1).max(MIN_BATCHES);
     let share = context.memory_bytes / BATCHES_SHARE / batches;
-    let bytes = usize::try_from(share.max(MIN_BATCH_BYTES)).unwrap_or(usize::MAX);
+    let bytes = usize::try_from(share.max(MIN_BATCH_BYTES));
     BatchLimits {
-        bytes: limits.bytes.min(bytes),
+        bytes: bytes.map_or(limits.bytes, |bytes| bytes.min(limits.bytes)),
         ..limits
     }
 }
@@ -488,10 +488,10 @@ pub(crate) fn resolve(
     if !inputs.iter().any(|input| is_remote(input)) {
         return Ok(Corpus::resolve(inputs, settings)?);
     }
-    let inputs = inputs.to_vec();
+    let looked_at = inputs.to_vec();
     let mut progress = context.progress("looking");
     context.interrupt.while_working(&mut progress, move || {
-        Ok(Corpus::resolve(&inputs, settings)?)
+        Ok(Corpus::resolve(&looked_at, settings)?)
     })
 }
 

@@ -67,9 +67,9 @@ impl<T: Send + 'static> Pipeline<T> {
         limits: BatchLimits,
         work: impl Fn(Vec<R>) -> Result<Vec<T>> + Send + Sync + 'static,
     ) -> Self {
-        let threads = threads.max(1);
+        let workers = threads.max(1);
         let (free, slots) = mpsc::channel();
-        let batches = threads.saturating_mul(BATCHES_PER_THREAD).saturating_add(1);
+        let batches = workers.saturating_mul(BATCHES_PER_THREAD).saturating_add(1);
         for _ in 0..batches.max(MIN_BATCHES) {
             // The receiver is at hand, so this cannot fail.
             let _ = free.send(());
@@ -86,7 +86,7 @@ impl<T: Send + 'static> Pipeline<T> {
         });
         let queue = Arc::new(Mutex::new(queue));
         let work = Arc::new(work);
-        for _ in 0..threads {
+        for _ in 0..workers {
             let (queue, results, work) = (Arc::clone(&queue), results.clone(), Arc::clone(&work));
             let _ = named("rsm-work").spawn(move || run_worker(&queue, &results, &*work));
         }

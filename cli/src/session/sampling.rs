@@ -109,8 +109,8 @@ pub(crate) fn with_tf_idf(
     options: &CorpusOptions,
 ) -> Result<Schema> {
     // An error now, and not once the corpus has been read.
-    let schema = schema.with_weights(DocumentFrequencies::new())?;
-    let content = ContentRule::new(&schema, true);
+    let unweighed = schema.with_weights(DocumentFrequencies::new())?;
+    let content = ContentRule::new(&unweighed, true);
     let corpus = Arc::new(resolve_corpus(context, inputs, options, content)?);
     if let Some(source) = corpus.sources.iter().find(|source| !source.is_rereadable()) {
         return Err(Failure::usage(format!(
@@ -118,7 +118,7 @@ pub(crate) fn with_tf_idf(
             source.name().display()
         )));
     }
-    let sketcher = schema.sketcher();
+    let sketcher = unweighed.sketcher();
     let mut documents = CorpusDocuments::start(context, "counting", &corpus, 0, move |document| {
         Ok(document.content.features(&sketcher)?)
     });
@@ -132,5 +132,5 @@ pub(crate) fn with_tf_idf(
     context.note(format!(
         "tf-idf by {features} features of {counted} documents"
     ));
-    Ok(schema.with_weights(frequencies)?)
+    Ok(unweighed.with_weights(frequencies)?)
 }

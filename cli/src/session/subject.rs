@@ -21,12 +21,12 @@ use resemblance_corpus::{ContentRule, is_store, only_store};
 
 /// The documents that are joined.
 #[derive(Clone)]
-pub(crate) enum JoinedDocuments {
+pub(crate) enum SubjectDocuments {
     OfStore(Snapshot),
     OfCorpus(Collected),
 }
 
-impl JoinedDocuments {
+impl SubjectDocuments {
     pub(crate) fn pairs<'a>(&self) -> Join<'a, Pairs> {
         match self {
             Self::OfStore(snapshot) => snapshot.pairs(),
@@ -65,7 +65,7 @@ impl JoinedDocuments {
 
 /// What a join is of, and within which bounds.
 pub(crate) struct Subject {
-    pub(crate) documents: JoinedDocuments,
+    pub(crate) documents: SubjectDocuments,
     /// What the options ask for; the schema's own bounds where a corpus was read.
     pub(crate) bounds: Bounds,
     /// Of all documents, if similarities are to be exact.
@@ -113,7 +113,7 @@ impl Subject {
         options.schema.must_agree(store.schema())?;
         options.bounds.must_be_found(store.schema())?;
         Ok(Self {
-            documents: JoinedDocuments::OfStore(store.snapshot()?),
+            documents: SubjectDocuments::OfStore(store.snapshot()?),
             bounds: options.by.apply(options.bounds.bounds()),
             features: None,
         })
@@ -138,7 +138,7 @@ impl Subject {
         let (collected, features) =
             Self::collect(context, inputs, corpus, reading, &schema, is_exact)?;
         Ok(Self {
-            documents: JoinedDocuments::OfCorpus(collected),
+            documents: SubjectDocuments::OfCorpus(collected),
             bounds,
             features,
         })

@@ -8,7 +8,7 @@ use resemblance_corpus::verification::verify_exact;
 
 use crate::bug::bug;
 use crate::failure::{Outcome, Result};
-use crate::options::{JoinOptions, ReadOptions, TypedFormatOptions};
+use crate::options::{FormatOptions, JoinOptions, ReadOptions};
 use crate::output::{Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair};
 use crate::session::{
     Context, JoinProduct, Subject, announce_join, limited, tell_left_out, tell_suspicious,
@@ -35,7 +35,7 @@ pub(crate) struct ClustersArguments {
     #[command(flatten)]
     reading: ReadOptions,
     #[command(flatten)]
-    format: TypedFormatOptions,
+    format: FormatOptions<true>,
 }
 
 struct FoundClusters {

@@ -184,9 +184,9 @@ fn reported_pairs(
     };
     let has_header = |line: &str| HEADERS.iter().any(|header| line.starts_with(header));
     let (mut pairs, mut others) = (Vec::new(), 0_u64);
-    for (number, line) in (1_u64..).zip(report.lines()) {
+    for (number, read) in (1_u64..).zip(report.lines()) {
         context.interrupt.check()?;
-        let line = line.map_err(cannot_read)?;
+        let line = read.map_err(cannot_read)?;
         if line.is_empty() || number == 1 && has_header(&line) {
             continue;
         }

@@ -78,15 +78,15 @@ pub(crate) fn list(context: &Context, arguments: &ListArguments) -> Result<Outco
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let first_id = DocumentId::new(arguments.from_id.unwrap_or(0));
     let records = snapshot.iter().from_id(first_id).key_prefix(prefix);
-    let mut left = arguments.limit.unwrap_or(usize::MAX);
+    let mut listed = 0;
     for record in records {
         context.interrupt.check()?;
         let record = record?;
-        if left == 0 {
+        if arguments.limit == Some(listed) {
             break;
         }
         if arguments.wants(&record) {
-            left -= 1;
+            listed += 1;
             // The last of them has a column only if it was asked for.
             results.row(&[
                 Value::Document {

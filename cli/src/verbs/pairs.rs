@@ -7,7 +7,7 @@ use resemblance::{LeftOut, Pairs};
 use resemblance_corpus::verification::verify_exact;
 
 use crate::failure::{Outcome, Result};
-use crate::options::{JoinOptions, ReadOptions, TypedFormatOptions, similarity_name};
+use crate::options::{FormatOptions, JoinOptions, ReadOptions, similarity_name};
 use crate::output::{
     Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, nearness_columns,
 };
@@ -39,7 +39,7 @@ pub(crate) struct PairsArguments {
     #[command(flatten)]
     reading: ReadOptions,
     #[command(flatten)]
-    format: TypedFormatOptions,
+    format: FormatOptions<true>,
 }
 
 pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Outcome> {

@@ -16,7 +16,7 @@ use resemblance_corpus::verification::{FeatureSets, SketchedText};
 use crate::bug::{at, bug};
 use crate::failure::{Outcome, Result};
 use crate::options::{
-    BoundOptions, ByOptions, CorpusOptions, TypedFormatOptions, must_have_similarities, parse_key,
+    BoundOptions, ByOptions, CorpusOptions, FormatOptions, must_have_similarities, parse_key,
     similarity_name,
 };
 use crate::output::escape::{self, PrintedKey, printed};
@@ -118,7 +118,7 @@ pub(crate) struct QueryArguments {
     #[command(flatten)]
     options: CorpusOptions,
     #[command(flatten)]
-    format: TypedFormatOptions,
+    format: FormatOptions<true>,
 }
 
 /// The options that bounds go with, and the nearest do not.

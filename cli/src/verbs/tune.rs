@@ -521,10 +521,12 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
     let distance = design.max_distance();
     let is_table = arguments.format.layout().is_table();
     if is_table {
+        // With many bits and a large distance there are more than a number holds.
+        let probes =
+            fingerprints_within(distance.into(), design.bits().into()).unwrap_or(u128::MAX);
         arguments.say(&format!(
             "SimHash: every fingerprint of {bits} bits within distance {distance} is found; without \
-             tables that takes {} probes",
-            fingerprints_within(distance.into(), design.bits().into()).unwrap_or(u128::MAX)
+             tables that takes {probes} probes"
         ))?;
     }
     simhash_rows(arguments, &choices, is_table)?;

@@ -7,7 +7,7 @@ use resemblance::{Document, Error, Match, Novelty, Signature};
 use resemblance_corpus::dedup::{DedupPolicy, Deduplicator, Duplicate, duplicates};
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
-use super::choices::{DedupBasis, DedupChoices};
+use super::arguments::{DedupBasis, DedupChoices};
 use crate::bug::{at, bug};
 use crate::failure::{Failure, Result};
 use crate::options::{KeepRule, PolicyName};

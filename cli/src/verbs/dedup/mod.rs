@@ -2,11 +2,8 @@
 
 mod annotations;
 mod arguments;
-mod choices;
 mod decide;
 mod sample;
-#[cfg(feature = "sqlite")]
-mod verdicts;
 mod write;
 
 use std::sync::Arc;
@@ -15,7 +12,7 @@ use resemblance::Schema;
 use resemblance_corpus::dedup::TextPart;
 
 pub(crate) use self::arguments::DedupArguments;
-pub(in crate::verbs) use self::choices::{DedupBasis, DedupChoices};
+pub(in crate::verbs) use self::arguments::{DedupBasis, DedupChoices};
 pub(in crate::verbs) use self::decide::{DroppedRecord, decide};
 use self::write::DedupOutputs;
 use crate::failure::{Failure, Outcome, Result};

@@ -7,18 +7,22 @@ use resemblance::Schema;
 
 use super::annotations::{Annotations, column_names};
 use super::arguments::DedupArguments;
-use super::choices::DedupBasis;
+use super::arguments::DedupBasis;
 use super::decide::{DecidedDocuments, DroppedRecord};
 use super::sample::SampledClusters;
-#[cfg(feature = "sqlite")]
-use super::verdicts::DedupVerdicts;
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use crate::options::similarity_name;
 use crate::output::{DropReport, OutputTarget, Sink};
+#[cfg(feature = "sqlite")]
+use crate::session::corpus_changed;
 use crate::session::{BitList, Context, CopiedRecords, copy_records};
 #[cfg(not(feature = "sqlite"))]
 use crate::verbs::verdicts::NoVerdicts as DedupVerdicts;
+#[cfg(feature = "sqlite")]
+use crate::verbs::verdicts::only_database;
+#[cfg(feature = "sqlite")]
+use resemblance_corpus::VerdictTable;
 use resemblance_corpus::{AddedColumn, Corpus, ReadTotals, not_for_more_columns};
 
 /// All that is written, opened.
@@ -228,5 +232,49 @@ impl Sinks {
         add(self.kept, kept, true);
         add(self.dropped, dropped, false);
         copy_records(context, corpus, totals, outputs)
+    }
+}
+
+#[cfg(feature = "sqlite")]
+/// The table that `--verdicts` asks for.
+struct DedupVerdicts(VerdictTable);
+
+#[cfg(feature = "sqlite")]
+impl DedupVerdicts {
+    /// `None` if none is asked for; an error if it could not be written in the end.
+    fn new(name: Option<&str>, force: bool, corpus: &Corpus) -> Result<Option<Self>> {
+        let Some(name) = name else {
+            return Ok(None);
+        };
+        let source = only_database(corpus)?;
+        let table = VerdictTable::new(source, &corpus.settings, name, force)?;
+        Ok(Some(Self(table)))
+    }
+
+    /// Reads the database once more, and writes the verdicts on its rows.
+    fn write(
+        &self,
+        context: &Context,
+        corpus: &Corpus,
+        decided: &DecidedDocuments,
+        columns: &[AddedColumn],
+    ) -> Result<()> {
+        let (kept, dropped) = (&decided.kept, &decided.dropped);
+        let mut progress = context.progress("writing verdicts");
+        let is_same = self.0.write(corpus, columns, decided.totals, |number| {
+            context.interrupt.check()?;
+            progress.update(number, 0);
+            // A database that has grown since is told below.
+            if number >= kept.len() {
+                return Ok::<_, Failure>(false);
+            }
+            Ok(kept.get(number)? || dropped.get(number)?)
+        })?;
+        progress.clear();
+        if is_same {
+            Ok(())
+        } else {
+            Err(corpus_changed())
+        }
     }
 }

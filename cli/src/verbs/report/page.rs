@@ -178,16 +178,18 @@ impl ReportPage<'_> {
             .iter()
             .position(|count| *count > 0)
             .unwrap_or(counts.len());
-        let counts = counts.iter().enumerate().skip(first);
         let rows: Vec<(String, u64)> = match self.bands.are_by_similarity() {
             false => counts
+                .iter()
+                .enumerate()
+                .skip(first)
                 .map(|(distance, count)| (distance.to_string(), *count))
                 .collect(),
-            true => similarity_rows(first, &self.bands.counts),
+            true => similarity_rows(first, counts),
         };
-        let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0);
+        let most = rows.iter().map(|(_, count)| *count).fold(1, u64::max);
         for (name, count) in &rows {
-            let bar = *count as f64 / most.max(1) as f64;
+            let bar = *count as f64 / most as f64;
             table.row([
                 HtmlCell::Text(name),
                 HtmlCell::Number(count.to_string()),
@@ -211,7 +213,7 @@ impl ReportPage<'_> {
                 None => rows.push((from, to, clusters, members)),
             }
         }
-        let most = rows.iter().map(|(.., members)| *members).max().unwrap_or(0);
+        let most = rows.iter().map(|(.., members)| *members).fold(1, u64::max);
         let mut table = HtmlTable::new(&["documents in a cluster", "clusters", "documents", ""]);
         for (from, to, clusters, members) in rows {
             let name = if from == to {
@@ -223,7 +225,7 @@ impl ReportPage<'_> {
                 HtmlCell::Text(&name),
                 HtmlCell::Number(clusters.to_string()),
                 HtmlCell::Number(members.to_string()),
-                HtmlCell::Bar(members as f64 / most.max(1) as f64),
+                HtmlCell::Bar(members as f64 / most as f64),
             ]);
         }
         out.push_str(&table.finish());
