@@ -18,7 +18,7 @@ use crate::types::{DocumentId, Phase, Watch};
 /// The pairs of a snapshot. Made by [`Snapshot::pairs`](crate::Snapshot::pairs).
 ///
 /// ```
-/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # use resemblance::{MinHash, Schema, Store, Text, key_text};
 /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// for key in ["a", "b"] {
 ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
@@ -27,7 +27,8 @@ use crate::types::{DocumentId, Phase, Watch};
 /// let mut pairs = snapshot.pairs().run()?;
 /// for pair in &mut pairs {
 ///     let pair = pair?; // the file is read on the way
-///     println!("{:?} {:?}", snapshot.key(pair.a)?, snapshot.key(pair.b)?);
+///     let [a, b] = [snapshot.key(pair.a)?, snapshot.key(pair.b)?].map(Option::unwrap_or_default);
+///     println!("{} {}", key_text(&a), key_text(&b));
 /// }
 /// assert!(pairs.left_out().is_empty());
 /// # Ok::<(), resemblance::Error>(())

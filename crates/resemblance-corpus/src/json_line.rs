@@ -20,6 +20,7 @@ pub(crate) fn push_name(json: &mut Vec<u8>, name: &str) {
 }
 
 /// Appends a string of two hexadecimal digits a byte.
+#[cfg(any(feature = "sqlite", feature = "tables"))]
 pub(crate) fn push_digits(json: &mut Vec<u8>, bytes: &[u8]) {
     json.push(b'"');
     for byte in bytes {
