@@ -1,7 +1,5 @@
 //! Lines of JSON that are made of the values of rows.
 
-use std::io::Write as _;
-
 use serde::Serialize;
 
 /// Appends a string or a number; one that JSON does not have, such as infinity, becomes null.
@@ -22,6 +20,8 @@ pub(crate) fn push_name(json: &mut Vec<u8>, name: &str) {
 /// Appends a string of two hexadecimal digits a byte.
 #[cfg(any(feature = "sqlite", feature = "tables"))]
 pub(crate) fn push_digits(json: &mut Vec<u8>, bytes: &[u8]) {
+    use std::io::Write as _;
+
     json.push(b'"');
     for byte in bytes {
         let written = write!(json, "{byte:02x}");
