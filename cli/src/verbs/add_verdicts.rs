@@ -33,7 +33,7 @@ impl AdditionVerdicts {
     ) -> Result<Self> {
         let source = only_database(corpus)?;
         let shown = source.name().display().to_string();
-        let mut log = VerdictLog::open(source, &corpus.settings, name)?;
+        let log = VerdictLog::open(source, &corpus.settings, name)?;
         if let Some(kept) = log.waiting()?
             && has_all(&store.snapshot()?, &kept)?
         {

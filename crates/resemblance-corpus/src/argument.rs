@@ -39,10 +39,8 @@ pub(crate) fn matching(argument: &Path, missing: io::Error) -> Result<Vec<PathBu
         return Err(CorpusError::Io(message));
     }
     let is_pattern = |part: &Path| {
-        part.as_os_str()
-            .as_encoded_bytes()
-            .iter()
-            .any(|b| b"*?[{".contains(b))
+        let mut bytes = part.as_os_str().as_encoded_bytes().iter();
+        bytes.any(|byte| b"*?[{".contains(byte))
     };
     if missing.kind() != io::ErrorKind::NotFound || !is_pattern(argument) {
         return Err(CorpusError::open(argument, missing));
@@ -57,31 +55,22 @@ pub(crate) fn matching(argument: &Path, missing: io::Error) -> Result<Vec<PathBu
         .take_while(|part| !is_pattern(part.as_ref()))
         .collect();
     let below = argument.components().count() - root.components().count();
-    let depth = if text.contains("**") {
-        usize::MAX
-    } else {
-        below
-    };
+    let any_depth = text.contains("**").then_some(usize::MAX);
     let is_here = root.as_os_str().is_empty();
     let start = if is_here { Path::new(".") } else { &root };
     let is_shown = |entry: &DirEntry| {
         entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
     };
     let mut found = Vec::new();
-    for entry in WalkDir::new(start)
-        .max_depth(depth)
-        .into_iter()
-        .filter_entry(is_shown)
-    {
-        let entry = entry.map_err(|error| {
-            let path = error.path().unwrap_or(start).to_path_buf();
-            CorpusError::open(&path, error.into())
-        })?;
-        let path = entry.path();
-        let path = if is_here {
-            path.strip_prefix(".").unwrap_or(path)
-        } else {
-            path
+    let walk = WalkDir::new(start)
+        .max_depth(any_depth.unwrap_or(below))
+        .into_iter();
+    for walked in walk.filter_entry(is_shown) {
+        let entry = walked.map_err(|error| CorpusError::walk(start, error))?;
+        let walked_path = entry.path();
+        let path = match walked_path.strip_prefix(".") {
+            Ok(plain) if is_here => plain,
+            _ => walked_path,
         };
         if glob.is_match(path) && std::fs::metadata(path).is_ok_and(|m| m.is_file()) {
             found.push(path.to_path_buf());

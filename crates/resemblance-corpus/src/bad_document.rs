@@ -5,12 +5,12 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// What is wrong with a record, and what can be done about it.
+/// A fault of a record, and advice on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadDocument {
-    /// What is wrong.
+    /// The fault.
     pub reason: String,
-    /// What to do about it, if there is anything to say.
+    /// Advice on it, if there is any.
     pub advice: Option<String>,
     /// The system refused to read it; else its content is not what it should be.
     pub is_unreadable: bool,

@@ -1,4 +1,4 @@
-//! What a line of JSON has of a document: a text, features, or a signature that was made elsewhere.
+//! The content of a document: a text, features, or a signature that was made elsewhere.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ pub(crate) const CONTENT_FIELDS: [&str; 4] = ["features", "hashes", "weights", "
 /// The greatest weight of a feature.
 const MAX_WEIGHT: f64 = 65_536.0;
 
-/// What a document's signature is made of, or the signature itself.
+/// The source of a document's signature, or the signature itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content<'a> {
     /// A text.
@@ -48,7 +48,7 @@ impl Content<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Sketcher::text`] and [`Sketcher::weighted_hashes`].
+    /// Returns the errors of [`Sketcher::text`] and [`Sketcher::weighted_hashes`].
     pub fn sketch(
         &self,
         sketcher: &Sketcher,
@@ -71,7 +71,7 @@ impl Content<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Sketcher::feature_hashes`].
+    /// Returns the errors of [`Sketcher::feature_hashes`].
     pub fn features(&self, sketcher: &Sketcher) -> resemblance::Result<Vec<u64>> {
         match self {
             Self::Text(text) => Ok(sketcher.feature_hashes(text)?),
@@ -122,7 +122,7 @@ impl Content<'_> {
     }
 }
 
-/// What documents may have by the schema that they are for.
+/// The kinds of content that documents may have, as their schema requires.
 #[derive(Clone, Debug)]
 pub struct ContentRule {
     /// Texts.
@@ -131,7 +131,7 @@ pub struct ContentRule {
     pub takes_features: bool,
     /// Ready-made signatures.
     pub takes_signatures: bool,
-    /// What takes texts out of HTML, if they are that.
+    /// The extractor of texts from HTML, if documents are HTML.
     pub html: Option<HtmlExtractor>,
     schema: Option<Schema>,
 }
@@ -208,10 +208,10 @@ pub(crate) fn parse(
 ) -> Result<Option<Content<'static>>, BadDocument> {
     let is_given = |value: &&RawValue| value.get() != "null";
     let [features, hashes, weights, signature] = values.map(|value| value.filter(is_given));
+    let mut named = CONTENT_FIELDS.iter().zip([features, hashes, weights]);
+    let first_given = named.find_map(|(name, value)| value.and(Some(name)));
     if let Some(value) = signature {
-        let others = [features, hashes, weights];
-        let other = CONTENT_FIELDS.iter().zip(others).find(|(_, o)| o.is_some());
-        if let Some((name, _)) = other {
+        if let Some(name) = first_given {
             return Err(both("signature", name));
         }
         if !rule.takes_signatures {
@@ -222,8 +222,7 @@ pub(crate) fn parse(
         }
         return parse_signature(rule, value).map(Some);
     }
-    let given = [features, hashes, weights];
-    let Some((name, _)) = CONTENT_FIELDS.iter().zip(given).find(|(_, v)| v.is_some()) else {
+    let Some(name) = first_given else {
         return Ok(None);
     };
     if !rule.takes_features {
@@ -260,11 +259,11 @@ fn elements<'a>(
     value: &'a RawValue,
     expected: &str,
 ) -> Result<Vec<&'a RawValue>, BadDocument> {
-    let wrong = |found: &str| BadDocument::field(name, found, expected);
     if !value.get().starts_with('[') {
-        return Err(wrong(fields::kind(value)));
+        return Err(BadDocument::field(name, fields::kind(value), expected));
     }
-    serde_json::from_str(value.get()).map_err(|e| wrong(&format!("no JSON ({e})")))
+    let no_json = |e| BadDocument::field(name, format!("no JSON ({e})"), expected);
+    serde_json::from_str(value.get()).map_err(no_json)
 }
 
 /// Returns what each element of an array is; `parse` says of a wrong one what it is instead.
@@ -274,29 +273,23 @@ fn parse_elements<T>(
     expected: &str,
     parse: impl Fn(&RawValue) -> Result<T, String>,
 ) -> Result<Vec<T>, BadDocument> {
-    let parse_at = |(place, element): (usize, &RawValue)| {
-        let wrong = |found| BadDocument::field(name, format!("{found} at place {place}"), expected);
-        parse(element).map_err(wrong)
-    };
-    (1..)
-        .zip(elements(name, value, expected)?)
-        .map(parse_at)
-        .collect()
+    let elements = elements(name, value, expected)?.into_iter().zip(1..);
+    let parsed = elements.map(|(element, place)| {
+        parse(element).map_err(|found| {
+            BadDocument::field(name, format!("{found} at place {place}"), expected)
+        })
+    });
+    parsed.collect()
 }
 
 /// Strings are their bytes, numbers their decimal text as written.
 fn parse_features(value: &RawValue) -> Result<Vec<u64>, BadDocument> {
-    let expected = "an array of strings and numbers";
-    parse_elements(
-        "features",
-        value,
-        expected,
-        |element| match fields::string(element) {
-            Ok(text) => Ok(feature_hash(text.as_bytes())),
-            Err("a number") => Ok(feature_hash(element.get().as_bytes())),
-            Err(found) => Err(found.into()),
-        },
-    )
+    let hash = |element: &RawValue| match fields::string(element) {
+        Ok(text) => Ok(feature_hash(text.as_bytes())),
+        Err("a number") => Ok(feature_hash(element.get().as_bytes())),
+        Err(found) => Err(found.into()),
+    };
+    parse_elements("features", value, "an array of strings and numbers", hash)
 }
 
 /// Integers from 0 up to a greatest one.
@@ -369,71 +362,55 @@ impl<'de> Visitor<'de> for NamedWeights {
     }
 }
 
+fn wrong_signature(found: impl fmt::Display, expected: impl fmt::Display) -> BadDocument {
+    BadDocument::field("signature", found, expected)
+}
+
 /// A signature: an array of MinHash values (of bottom-k the smallest hashes), a fingerprint, or an object
 /// of both.
 fn parse_signature(rule: &ContentRule, value: &RawValue) -> Result<Content<'static>, BadDocument> {
-    let (minhash, simhash) = match value.get().as_bytes() {
+    let mut parts = (None, None);
+    match value.get().as_bytes() {
         [b'{', ..] => {
             let found = fields::find(value.get(), &["minhash", "simhash"])
-                .map_err(|e| BadDocument::field("signature", format!("no JSON ({e})"), "JSON"))?;
-            match found[..] {
-                [minhash, simhash] => (minhash, simhash),
-                _ => (None, None),
+                .map_err(|e| wrong_signature(format!("no JSON ({e})"), "JSON"))?;
+            if let [minhash, simhash] = found[..] {
+                parts = (minhash, simhash);
             }
         }
-        [b'[', ..] => (Some(value), None),
-        _ => (None, Some(value)),
-    };
+        [b'[', ..] => parts.0 = Some(value),
+        _ => parts.1 = Some(value),
+    }
     let schema = rule.schema.as_ref();
-    let values = schema.and_then(Schema::minhash);
-    let values = match (values, minhash) {
+    let values = match (schema.and_then(Schema::minhash), parts.0) {
         (None, None) => None,
         (Some(own), Some(found)) => Some(parse_values(&own, found)?),
         (Some(own), None) => {
             let expected = format!("an array of the {} values of MinHash", own.values());
-            return Err(BadDocument::field("signature", "without MinHash", expected));
+            return Err(wrong_signature("without MinHash", expected));
         }
         (None, Some(_)) => {
-            return Err(BadDocument::field(
-                "signature",
-                "of MinHash",
-                "a fingerprint alone: the schema has no MinHash",
-            ));
+            let expected = "a fingerprint alone: the schema has no MinHash";
+            return Err(wrong_signature("of MinHash", expected));
         }
     };
-    let bits = schema
-        .and_then(Schema::simhash)
-        .map(|simhash| simhash.bits());
-    let fingerprint = match (bits, simhash) {
+    let fingerprint = match (schema.and_then(Schema::simhash), parts.1) {
         (None, None) => None,
-        (Some(bits), Some(found)) => Some(parse_fingerprint(bits, found)?),
-        (Some(bits), None) => {
+        (Some(own), Some(found)) => Some(parse_fingerprint(own.bits(), found)?),
+        (Some(own), None) => {
+            let bits = own.bits();
             let expected = format!("a fingerprint of {bits} bits as well, in \"simhash\"");
-            return Err(BadDocument::field(
-                "signature",
-                "without a fingerprint",
-                expected,
-            ));
+            return Err(wrong_signature("without a fingerprint", expected));
         }
         (None, Some(found)) => {
             let expected = "an array of MinHash values: the schema has no SimHash";
-            return Err(BadDocument::field(
-                "signature",
-                fields::kind(found),
-                expected,
-            ));
+            return Err(wrong_signature(fields::kind(found), expected));
         }
     };
     let signature = match (values, fingerprint) {
         (Some(values), Some(fingerprint)) => values.with_simhash_of(&fingerprint),
         (Some(one), None) | (None, Some(one)) => one,
-        (None, None) => {
-            return Err(BadDocument::field(
-                "signature",
-                fields::kind(value),
-                "a signature",
-            ));
-        }
+        (None, None) => return Err(wrong_signature(fields::kind(value), "a signature")),
     };
     Ok(Content::Signature(Box::new(signature)))
 }
@@ -443,30 +420,23 @@ fn parse_values(
     value: &RawValue,
 ) -> Result<Signature, BadDocument> {
     let count = usize::from(own.values());
-    let is_bottom_k = own.kind() == MinHashKind::BottomK;
-    let max = if is_bottom_k {
-        u64::MAX
-    } else {
-        u32::MAX.into()
-    };
-    let values = parse_integers("signature", value, max)?;
-    if is_bottom_k {
-        if values.len() > count {
-            let expected = format!("at most the {count} smallest hashes");
-            return Err(BadDocument::field(
-                "signature",
-                format!("{} hashes", values.len()),
-                expected,
+    if own.kind() == MinHashKind::BottomK {
+        let hashes = parse_integers("signature", value, u64::MAX)?;
+        if hashes.len() > count {
+            let found = format!("{} hashes", hashes.len());
+            return Err(wrong_signature(
+                found,
+                format!("at most the {count} smallest hashes"),
             ));
         }
-        return Ok(Signature::from_bottom_k(own.values(), values));
+        return Ok(Signature::from_bottom_k(own.values(), hashes));
     }
+    let values = parse_integers("signature", value, u32::MAX.into())?;
     if values.len() != count {
-        let expected = format!("{count} values, as the schema says");
-        return Err(BadDocument::field(
-            "signature",
-            format!("an array of {}", values.len()),
-            expected,
+        let found = format!("an array of {}", values.len());
+        return Err(wrong_signature(
+            found,
+            format!("{count} values, as the schema says"),
         ));
     }
     // Each is at most `u32::MAX`.
@@ -492,7 +462,7 @@ fn parse_fingerprint(bits: u16, value: &RawValue) -> Result<Signature, BadDocume
             256 => format!("{digits} hexadecimal digits"),
             bits => format!("{digits} hexadecimal digits, or an integer of {bits} bits"),
         };
-        return Err(BadDocument::field("signature", shown, expected));
+        return Err(wrong_signature(shown, expected));
     };
     Ok(Signature::from_fingerprint(fingerprint))
 }

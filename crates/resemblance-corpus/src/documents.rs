@@ -26,9 +26,9 @@ pub struct Corpus {
     pub sources: Vec<CorpusSource>,
     /// How documents are found in them.
     pub settings: CorpusSettings,
-    /// What the user should know of what is left out.
+    /// Notes for the user on files that are left out.
     pub notes: Vec<String>,
-    /// What is left out of its texts, if anything.
+    /// The parts that are left out of its texts, if there are any.
     pub trims: Option<TextTrims>,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong while reading a corpus.
+//! Errors that end the reading of a corpus.
 
 use std::fmt;
 use std::io;
@@ -42,11 +42,11 @@ impl CorpusError {
 
     /// A file that could not be opened or looked at.
     pub fn open(path: &Path, error: io::Error) -> Self {
-        let path = path.display();
-        match error.kind() {
-            io::ErrorKind::NotFound => Self::Io(format!("{path} does not exist")),
-            _ => Self::Io(format!("cannot read {path}: {error}")),
-        }
+        let shown = path.display();
+        Self::Io(match error.kind() {
+            io::ErrorKind::NotFound => format!("{shown} does not exist"),
+            _ => format!("cannot read {shown}: {error}"),
+        })
     }
 
     /// Refuses a file that a feature reads which is not part of this build.
@@ -58,32 +58,36 @@ impl CorpusError {
         ))
     }
 
+    /// Reports why a walk through a folder ended.
+    pub(crate) fn walk(root: &Path, error: walkdir::Error) -> Self {
+        let path = error.path().unwrap_or(root).to_path_buf();
+        Self::open(&path, error.into())
+    }
+
     /// A table that is not read from its beginning to its end, where there is only a pipe.
     pub(crate) fn not_from_the_end(path: &Path, kind: &str) -> Self {
-        let path = path.display();
+        let shown = path.display();
         Self::Bad(format!(
-            "{path} is {kind}, which is not read from a pipe or a compressed file, because it is not read \
+            "{shown} is {kind}, which is not read from a pipe or a compressed file, because it is not read \
              from the beginning to the end; write it to a file as it is and name that"
         ))
     }
 
     /// A failure in the middle of a file: a decoder's own errors carry no system error number.
     pub fn read(path: &Path, is_compressed: bool, error: &io::Error) -> Self {
-        let remote = error
-            .get_ref()
-            .and_then(|e| e.downcast_ref::<RemoteError>());
-        if let Some(remote) = remote {
+        let inner = error.get_ref();
+        if let Some(remote) = inner.and_then(|e| e.downcast_ref::<RemoteError>()) {
             return Self::Io(remote.to_string());
         }
-        let path = path.display();
+        let shown = path.display();
         if is_compressed && Compression::is_window_error(error) {
             Self::Bad(format!(
-                "{path} was compressed with a window that takes more than half of --memory; raise that"
+                "{shown} was compressed with a window that takes more than half of --memory; raise that"
             ))
         } else if is_compressed && error.raw_os_error().is_none() {
-            Self::Bad(format!("{path} is damaged or cut short: {error}"))
+            Self::Bad(format!("{shown} is damaged or cut short: {error}"))
         } else {
-            Self::Io(format!("cannot read {path}: {error}"))
+            Self::Io(format!("cannot read {shown}: {error}"))
         }
     }
 }

@@ -109,7 +109,7 @@ pub(crate) fn names(json: &str) -> Vec<String> {
     texts
 }
 
-/// What a JSON value is, in a message.
+/// Returns the name of a JSON value's type for a message.
 pub(crate) fn kind(value: &RawValue) -> &'static str {
     match value.get().as_bytes() {
         [b'"', ..] => "a string",
@@ -121,7 +121,7 @@ pub(crate) fn kind(value: &RawValue) -> &'static str {
     }
 }
 
-/// What [`string`] calls a string whose escapes are not Unicode.
+/// The error of [`string`] for escapes that are not Unicode.
 pub(crate) const NOT_UNICODE: &str = "not valid Unicode";
 
 /// Returns the text of a JSON string, borrowed where it has no escapes; an error names what is there in its place.

@@ -10,7 +10,7 @@ use walkdir::{DirEntry, WalkDir};
 use super::bad_document::BadDocument;
 use super::error::CorpusError;
 use super::form;
-use super::settings::{CorpusSettings, SourceKind};
+use super::settings::CorpusSettings;
 use super::source::{CorpusSource, SourceOrigin};
 
 /// The file that says with what a job was begun.
@@ -35,11 +35,8 @@ pub(crate) fn list(
         jobs += usize::from(is_job);
         !is_job && (settings.hidden || !is_hidden(entry))
     };
-    for entry in WalkDir::new(root).into_iter().filter_entry(wanted) {
-        let entry = entry.map_err(|error| {
-            let path = error.path().unwrap_or(root).to_path_buf();
-            CorpusError::open(&path, error.into())
-        })?;
+    for walked in WalkDir::new(root).into_iter().filter_entry(wanted) {
+        let entry = walked.map_err(|error| CorpusError::walk(root, error))?;
         let relative = entry.path().strip_prefix(root).map_err(|_| {
             let (path, root) = (entry.path().display(), root.display());
             CorpusError::bad(format!("{path} was listed, which is not in {root}"))
@@ -82,19 +79,16 @@ fn look_into(
     relative: PathBuf,
     settings: &CorpusSettings,
 ) -> Result<CorpusSource, CorpusError> {
+    let path = root.join(&relative);
+    let found = match std::fs::metadata(&path) {
+        Err(error) => Err(BadDocument::of_link(&error)),
+        Ok(_) => {
+            let file = File::open(&path).map_err(|e| CorpusError::open(&path, e))?;
+            form::look_into(Box::new(file), &path, settings)?
+        }
+    };
     let origin = SourceOrigin::Folder(Arc::clone(root));
-    let mut source = CorpusSource::new(SourceKind::Text, origin, relative);
-    let path = root.join(&source.relative);
-    if let Err(error) = std::fs::metadata(&path) {
-        source.problem = Some(Arc::new(BadDocument::of_link(&error)));
-        return Ok(source);
-    }
-    let file = File::open(&path).map_err(|e| CorpusError::open(&path, e))?;
-    match form::look_into(Box::new(file), &path, settings)? {
-        Ok(kind) => source.kind = kind,
-        Err(problem) => source.problem = Some(Arc::new(problem)),
-    }
-    Ok(source)
+    Ok(CorpusSource::found(found, origin, relative))
 }
 
 fn is_hidden(entry: &DirEntry) -> bool {

@@ -1,8 +1,8 @@
-//! What a file is, by its first bytes and its name: JSON Lines, one text, or nothing that is read.
+//! Detects the form of a file by its first bytes and its name.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::bad_document::BadDocument;
 use super::content::CONTENT_FIELDS;
@@ -16,12 +16,6 @@ const START_BYTES: u64 = 64 << 10;
 
 /// Bytes that are looked at in a file that may be JSON Lines: two lines, as a rule.
 const LINES_START_BYTES: u64 = 1 << 20;
-
-/// Names of JSON Lines, whatever stands in the file.
-const LINES_NAMES: [&str; 3] = [".jsonl", ".ndjson", ".jl"];
-
-/// The ends of names of compressed files.
-const COMPRESSED_NAMES: [&str; 4] = [".gz", ".zst", ".bz2", ".xz"];
 
 /// The length of the longest mark by which a format is told.
 const MAGIC_BYTES: u64 = 16;
@@ -67,7 +61,7 @@ impl FileStart {
         Ok(start)
     }
 
-    /// What the next read of a file gives: no more is waited for.
+    /// Returns the bytes that the next read of a file gives, and waits for no others.
     pub(crate) fn buffered(input: &mut Decoded) -> io::Result<Self> {
         Ok(Self {
             bytes: input.fill_buf()?.to_vec(),
@@ -82,7 +76,7 @@ impl FileStart {
         Ok(())
     }
 
-    /// What the file is. `may_be_text`: a file of a folder is one text where it is not JSON Lines;
+    /// Returns the form of the file. With `may_be_text`, a file of a folder is one text unless it is JSON Lines;
     /// a file that is named alone is JSON Lines.
     pub(crate) fn kind(
         &self,
@@ -116,16 +110,15 @@ impl FileStart {
         if let Some(bad) = refused_name(name) {
             return Err(bad);
         }
-        let is_json_name = is_lines_name(name) || plain_name(name).ends_with(".json");
+        let is_lines_name = named_kind(name) == Some(SourceKind::Lines);
+        let is_json_name = is_lines_name || plain_name(name).ends_with(".json");
         if is_array(&self.bytes, is_json_name) {
             return Err(json_array());
         }
-        let is_lines = !may_be_text || is_lines_name(name) || self.looks_like_lines(settings);
-        Ok(if is_lines {
-            SourceKind::Lines
-        } else {
-            SourceKind::Text
-        })
+        if !may_be_text || is_lines_name || self.looks_like_lines(settings) {
+            return Ok(SourceKind::Lines);
+        }
+        Ok(SourceKind::Text)
     }
 
     /// True if the first two lines that are not blank are JSON objects, or the only one is an object
@@ -156,7 +149,7 @@ impl FileStart {
     }
 }
 
-/// What a file argument is, as far as a look at its name or its first bytes tells.
+/// Returns the form of a file argument, as far as its name or its first bytes show it.
 pub(crate) fn of_argument(path: &Path, settings: &CorpusSettings) -> SourceKind {
     let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let file = is_file.then(|| File::open(path).ok()).flatten();
@@ -165,7 +158,7 @@ pub(crate) fn of_argument(path: &Path, settings: &CorpusSettings) -> SourceKind 
     of_named(path, content, settings)
 }
 
-/// What a file is that is named by itself, by the mark that its content has, and its name.
+/// Returns the form of a file that is named by itself, by the mark of its content and its name.
 pub(crate) fn of_named(
     name: &Path,
     content: Option<SourceKind>,
@@ -193,7 +186,7 @@ fn told_content(bytes: &[u8]) -> Option<SourceKind> {
     told.map(|(_, kind)| *kind)
 }
 
-/// What a file is by its name alone, the end of which tells.
+/// Returns the form that the end of a file name stands for.
 pub fn named_kind(name: &Path) -> Option<SourceKind> {
     let name = plain_name(name);
     let (_, end) = name.rsplit_once('.')?;
@@ -229,19 +222,20 @@ pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
 }
 
-/// What is wrong with a line that is no object, and what it may be instead.
+/// Refuses a line that is not an object, and guesses its format.
 pub(crate) fn not_an_object(line: &str) -> BadDocument {
-    let line = line.trim_ascii();
-    if line.starts_with('[') {
+    let trimmed = line.trim_ascii();
+    if trimmed.starts_with('[') {
         return json_array();
     }
     let bad = BadDocument::new("not a JSON object");
     let separators = [('\t', "tab-separated values", "tsv"), (',', "CSV", "csv")];
-    let of_table = separators
-        .into_iter()
-        .find(|(separator, ..)| line.len() < 1000 && line.matches(*separator).count() > 1);
-    match of_table {
-        _ if line.starts_with('<') => {
+    let is_short = trimmed.len() < 1000;
+    let mut of_table = separators
+        .iter()
+        .filter(|(separator, ..)| is_short && trimmed.matches(*separator).count() > 1);
+    match of_table.next() {
+        _ if trimmed.starts_with('<') => {
             bad.with_advice(format!("it looks like XML or HTML: {AS_FILES}"))
         }
         Some((_, name, option)) => bad.with_advice(format!(
@@ -259,22 +253,13 @@ fn json_array() -> BadDocument {
 
 /// The name without the end that tells the compression, in lower case.
 fn plain_name(name: &Path) -> String {
-    let name = name
-        .file_name()
-        .unwrap_or(name.as_os_str())
-        .to_string_lossy()
-        .to_lowercase();
-    let mut ends = COMPRESSED_NAMES.iter();
-    match ends.find_map(|end| name.strip_suffix(end)) {
-        Some(plain) => plain.to_owned(),
-        None => name,
-    }
-}
-
-/// True if the name says JSON Lines.
-pub(crate) fn is_lines_name(name: &Path) -> bool {
-    let name = plain_name(name);
-    LINES_NAMES.iter().any(|end| name.ends_with(end))
+    let file_name = name.file_name().unwrap_or(name.as_os_str());
+    let lower = PathBuf::from(file_name.to_string_lossy().to_lowercase());
+    let plain = match Compression::from_name(&lower) {
+        Compression::None => lower,
+        _ => lower.with_extension(""),
+    };
+    plain.to_string_lossy().into_owned()
 }
 
 /// True if a line is an object that has a field of the text or what may stand in its place, false if it is one without; `None` if it

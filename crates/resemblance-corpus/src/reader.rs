@@ -21,10 +21,10 @@ pub struct CorpusRecords {
     next_source: usize,
     current: Option<Box<dyn Source>>,
     gives_whole_tables: bool,
-    /// Of the sources that were read to their end.
+    /// The totals of the sources that were read to their end.
     totals: ReadTotals,
     hasher: crc32fast::Hasher,
-    /// Of the one that is being read.
+    /// The progress in the source that is being read.
     reading: SourceReading,
     /// Sources that are not read, and what they would add to the totals.
     known: BTreeMap<usize, SourceTotals>,
@@ -95,7 +95,7 @@ impl CorpusRecords {
         self.headers.get(&source)
     }
 
-    /// What was read so far.
+    /// Returns the totals so far.
     pub fn totals(&self) -> ReadTotals {
         let mut totals = self.totals;
         totals.add(&self.reading.totals);

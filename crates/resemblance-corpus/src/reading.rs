@@ -10,7 +10,7 @@ use super::record::{CorpusRecord, ReadTotals};
 use super::settings::{CorpusSettings, SourceKind};
 use super::source::CorpusSource;
 
-/// What was read of a source so far.
+/// The progress in one source.
 #[derive(Default)]
 pub(crate) struct SourceReading {
     /// `None` before the first.
@@ -66,7 +66,7 @@ pub(crate) trait Source: Send {
     }
 }
 
-/// What a source is opened with.
+/// The arguments with which a source is opened.
 pub(crate) struct Opening<'a> {
     pub(crate) source: &'a CorpusSource,
     /// Its number in the corpus.

@@ -1,4 +1,4 @@
-//! What is read from a corpus before it is parsed, and what becomes of it.
+//! Records as they are read, counts of them, and the documents that they become.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,9 +25,9 @@ pub struct CorpusRecord {
     pub has_mark: bool,
     /// The line with its end, or the whole text file.
     pub bytes: Bytes,
-    /// Of a row of CSV or TSV the names of the columns.
+    /// The names of the columns, of a row of CSV or TSV.
     pub names: Option<Arc<ColumnNames>>,
-    /// Of a table that is given as a whole the number of its rows: then it has no bytes.
+    /// The number of rows, of a table that is one record: it has no bytes.
     pub table_rows: Option<u64>,
     /// Why it was not read: then it has no bytes.
     pub problem: Option<BadDocument>,
@@ -77,7 +77,7 @@ impl CorpusRecord {
     }
 }
 
-/// What was read.
+/// Counts of the records that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadTotals {
     /// Non-blank lines, rows and text files.
@@ -86,14 +86,14 @@ pub struct ReadTotals {
     pub blank: u64,
     /// Files and their documents, by how they were read, in the order of [`SourceKind::ALL`].
     forms: [FormTotals; 7],
-    /// Of all records in order: tells whether a second reading saw the same.
+    /// The checksum of all records in order, by which a second reading is compared.
     pub checksum: u32,
 }
 
-/// What was read of one source.
+/// Counts of the records of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceTotals {
-    /// Of this source alone.
+    /// The counts of this source alone.
     pub totals: ReadTotals,
     /// The number of bytes that its checksum is of.
     pub checked_bytes: u64,
@@ -118,7 +118,7 @@ impl ReadTotals {
         }
     }
 
-    /// Those of files that are read so.
+    /// Returns the counts of files of this kind.
     pub(crate) fn form(&mut self, kind: SourceKind) -> &mut FormTotals {
         let [lines, csv, tsv, parquet, arrow, sqlite, texts] = &mut self.forms;
         match kind {

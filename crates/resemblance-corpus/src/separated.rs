@@ -159,7 +159,7 @@ pub(crate) fn ends_in_quotes(line: &[u8], separator: u8, is_quoted: bool) -> boo
     }
 }
 
-/// What stands before and behind the first such byte.
+/// Returns the bytes before and after the first such byte.
 fn split_at(bytes: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
     let position = memchr::memchr(byte, bytes)?;
     let (before, from) = bytes.split_at_checked(position)?;

@@ -33,7 +33,7 @@ impl IdRule {
     }
 }
 
-/// What the records of a source are.
+/// The form of the records of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceKind {
     /// One JSON object a line.
@@ -53,7 +53,7 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// All of them, in the order in which messages name them.
+    /// Lists all kinds in the order in which messages name them.
     pub(crate) const ALL: [Self; 7] = [
         Self::Lines,
         Self::Csv,
@@ -112,7 +112,7 @@ pub struct CorpusSettings {
     pub id: IdRule,
     /// The JSON fields that hold the text: of several, those that are there.
     pub text_fields: Vec<FieldPath>,
-    /// What documents may have in their place.
+    /// The content that documents may have in their place.
     pub content: ContentRule,
     /// The JSON field that holds the stamp, an integer or a time as RFC 3339 writes it.
     pub stamp_field: Option<FieldPath>,
@@ -124,12 +124,12 @@ pub struct CorpusSettings {
     pub payload_field: Option<FieldPath>,
     /// The JSON field that holds the score, a number.
     pub score_field: Option<FieldPath>,
-    /// Of SQLite databases the table or view that is read; else they have only one.
+    /// The table or view that is read of a SQLite database; without it, the only table is.
     pub table: Option<String>,
-    /// Of such a table only the rows with these numbers and greater ones. They are read some at a time, and not as they
+    /// The number of the first row that is read of such a table. Rows are then read some at a time, and not as they
     /// stand at one time.
     pub rows_from: Option<i64>,
-    /// What all files are; else they are looked into.
+    /// The form of all files; without it, their content decides.
     pub kind: Option<SourceKind>,
     /// In folders, only files whose relative path matches one of these patterns.
     pub include: Option<globset::GlobSet>,

@@ -58,6 +58,22 @@ impl CorpusSource {
         }
     }
 
+    /// Returns a source that was looked into: a text, if that failed.
+    pub(crate) fn found(
+        found: Result<SourceKind, BadDocument>,
+        origin: SourceOrigin,
+        relative: impl Into<PathBuf>,
+    ) -> Self {
+        let source = Self::new(SourceKind::Text, origin, relative);
+        match found {
+            Ok(kind) => Self { kind, ..source },
+            Err(problem) => Self {
+                problem: Some(Arc::new(problem)),
+                ..source
+            },
+        }
+    }
+
     /// The path to open, if it is read from one.
     pub fn path(&self) -> Option<Cow<'_, Path>> {
         match &self.origin {

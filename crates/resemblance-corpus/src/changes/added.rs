@@ -1,5 +1,5 @@
 //! Columns that rows get as they are written: more fields of a line of JSON, more values of a row of CSV or TSV.
-//! Those of Parquet and Arrow are written with the tables.
+//! The module `tables` writes such columns of Parquet and Arrow.
 
 use std::fmt;
 

@@ -52,7 +52,7 @@ impl TextTrims {
         trim.is_some_and(|trim| trim.is_emptied)
     }
 
-    /// What is left of a text in a record; `None` if that is all.
+    /// Returns the rest of a text in a record; `None` if nothing is left out of it.
     pub(crate) fn trim(&self, record: &CorpusRecord, text: &str) -> Option<String> {
         let trim = self.records.get(&(record.source, record.line))?;
         Some(self.part.without(text, &trim.dropped))

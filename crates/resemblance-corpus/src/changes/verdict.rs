@@ -1,6 +1,6 @@
-//! What became of a row that was to be added to a store.
+//! Verdicts on rows that were to be added to a store.
 
-/// What became of a row that was to be added to a store.
+/// The verdict on a row that was to be added to a store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The number of the row.

@@ -46,7 +46,7 @@ pub(super) fn text_of_html(html: &str) -> String {
 #[derive(Default)]
 struct TextSink {
     text: RefCell<String>,
-    /// What parts the words that come next from those before.
+    /// The gap before the next word.
     gap: Cell<TextGap>,
     /// The element of which nothing is taken before its end.
     skipped: RefCell<Option<html5ever::LocalName>>,
@@ -54,7 +54,7 @@ struct TextSink {
     templates: Cell<usize>,
 }
 
-/// What stands between two words.
+/// A gap between two words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum TextGap {
     #[default]

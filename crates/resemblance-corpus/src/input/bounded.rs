@@ -32,7 +32,7 @@ impl Lines {
         }
         if !line.ends_with(b"\n") {
             drop(line);
-            pass_over_line(input)?;
+            input.skip_until(b'\n')?;
         }
         Ok(None)
     }
@@ -107,22 +107,6 @@ fn reserve(bytes: &mut Vec<u8>, length: usize, limit: usize) -> io::Result<()> {
     let room = bytes.len().min(limit - bytes.len()).max(length);
     let reserved = bytes.try_reserve_exact(room);
     reserved.map_err(|_| io::ErrorKind::OutOfMemory.into())
-}
-
-fn pass_over_line(input: &mut impl BufRead) -> io::Result<()> {
-    loop {
-        let available = match input.fill_buf() {
-            Ok(available) => available,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        let found = memchr::memchr(b'\n', available);
-        let length = found.map_or(available.len(), |index| index + 1);
-        input.consume(length);
-        if length == 0 || found.is_some() {
-            return Ok(());
-        }
-    }
 }
 
 #[cfg(test)]

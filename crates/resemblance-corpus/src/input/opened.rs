@@ -10,7 +10,7 @@ use crate::store_file::STORE_MAGIC;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// What a file holds, after decompression.
+/// The decompressed bytes of a file.
 pub(crate) type Decoded = BufReader<Box<dyn Read + Send>>;
 
 /// Tells the compression of a file, and undoes it.

@@ -38,8 +38,7 @@ impl Address {
             let (bucket, key) = (bucket.to_owned(), key.to_owned());
             return Ok(Self::Bucket { bucket, key });
         }
-        let url = Url::parse(argument).map_err(|error| wrong(argument, &error.to_string()));
-        let mut url = url?;
+        let mut url = Url::parse(argument).map_err(|error| wrong(argument, &error.to_string()))?;
         url.set_fragment(None);
         let path = shown(&url);
         let name = path.to_string_lossy();
@@ -58,15 +57,16 @@ impl Address {
 /// The address in messages and keys: without a password and without what stands behind `?`, which may be as good
 /// as one.
 pub(super) fn shown(url: &Url) -> PathBuf {
-    let mut url = url.clone();
-    url.set_query(None);
+    let mut shown = url.clone();
+    shown.set_query(None);
     // Only addresses without a host refuse this, and those have none to show.
-    let _ = url.set_username("").and_then(|()| url.set_password(None));
-    url.as_str().into()
+    let _ = shown
+        .set_username("")
+        .and_then(|()| shown.set_password(None));
+    shown.as_str().into()
 }
 
-/// What of an address is shown nowhere: a name and a password as they stand before the host, and what stands
-/// behind `?`.
+/// Returns the parts of an address that are never shown: name and password before the host, and the query after `?`.
 pub(super) fn secrets(url: &Url) -> Vec<String> {
     let authority = url.authority().rsplit_once('@');
     let account = authority.map(|(account, _)| format!("{account}@"));

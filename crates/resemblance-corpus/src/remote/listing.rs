@@ -1,4 +1,4 @@
-//! What an address means: one object, those below a prefix, or those that a pattern matches.
+//! Resolves an address to one object, those below a prefix, or those that a pattern matches.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use globset::GlobBuilder;
 
 use super::address::{self, Address};
 use super::object::{RemoteObject, cause};
-use super::transfers::{ObjectServer, ObjectVersion, Refusal};
+use super::transfers::{ObjectServer, Refusal};
 use crate::error::CorpusError;
 use crate::form;
 use crate::settings::{CorpusSettings, SourceKind};
@@ -67,7 +67,7 @@ impl ListedBucket {
 
     /// One object.
     fn object(&self, key: &str, settings: &CorpusSettings) -> Result<CorpusSource, CorpusError> {
-        let file_name = key.rsplit('/').next().unwrap_or(key).to_owned();
+        let file_name = file_name(key).to_owned();
         let (server, name) = (self.server.clone(), self.name(key));
         one(server, key, name, Vec::new(), file_name, settings).map_err(|error| match error {
             CorpusError::Io(message) if message.ends_with("does not exist") => CorpusError::Io(
@@ -88,26 +88,18 @@ impl ListedBucket {
         } else {
             format!("{prefix}/")
         };
-        let mut sources = Vec::new();
-        for (key, version) in self.listed(prefix, false)? {
-            let Some(relative) = key.strip_prefix(&start) else {
-                // What stands for a folder has the name of the prefix.
-                continue;
-            };
-            let mut globs = settings.include.iter();
-            let is_wanted = globs.all(|globs| globs.is_match(relative))
-                && (settings.hidden || !relative.split('/').any(is_hidden_name));
-            if !is_wanted || relative.is_empty() {
-                continue;
-            }
-            let object = self.found(key.clone(), version);
-            if object.bytes() == 0 && !object.is_there()? {
-                // So does what stands for a folder below it.
-                continue;
-            }
-            sources.push(looked_into(object, relative, settings)?);
-        }
-        Ok(sources)
+        let is_wanted = |key: &str| {
+            // The key that represents the folder itself has the name of the prefix.
+            let relative = key.strip_prefix(&start).filter(|rest| !rest.is_empty());
+            relative.is_some_and(|relative| {
+                let mut globs = settings.include.iter();
+                globs.all(|globs| globs.is_match(relative))
+                    && (settings.hidden || !relative.split('/').any(is_hidden_name))
+            })
+        };
+        let objects = self.listed(prefix, false, is_wanted)?.into_iter();
+        let sources = objects.map(|object| looked_into(object, &start, settings));
+        sources.collect()
     }
 
     /// The objects whose keys a pattern matches.
@@ -117,34 +109,26 @@ impl ListedBucket {
         settings: &CorpusSettings,
     ) -> Result<Vec<CorpusSource>, CorpusError> {
         let name = self.name(key);
-        let glob = GlobBuilder::new(key)
-            .literal_separator(true)
-            .build()
-            .map_err(|error| {
-                CorpusError::Io(format!("{} is no pattern: {error}", name.display()))
-            })?;
-        let glob = glob.compile_matcher();
+        let pattern = GlobBuilder::new(key).literal_separator(true).build();
+        let no_pattern =
+            |error| CorpusError::Io(format!("{} is no pattern: {error}", name.display()));
+        let glob = pattern.map_err(no_pattern)?.compile_matcher();
         let is_pattern = |part: &&str| part.contains(['*', '?', '[', '{']);
         let before: Vec<&str> = key
             .split('/')
             .take_while(|part| !is_pattern(part))
             .collect();
         let is_flat = before.len() + 1 == key.split('/').count() && !key.contains("**");
+        let is_wanted = |key: &str| {
+            glob.is_match(key) && !key.split('/').skip(before.len()).any(is_hidden_name)
+        };
         let mut sources = Vec::new();
-        for (key, version) in self.listed(&before.join("/"), is_flat)? {
-            let is_hidden = key.split('/').skip(before.len()).any(is_hidden_name);
-            if !glob.is_match(&key) || is_hidden {
-                continue;
-            }
-            let object = self.found(key.clone(), version);
-            if object.bytes() == 0 && !object.is_there()? {
-                continue;
-            }
-            let file_name = key.rsplit('/').next().unwrap_or(&key);
+        for object in self.listed(&before.join("/"), is_flat, is_wanted)? {
             let kind = match settings.kind.or_else(|| form::named_kind(object.name())) {
                 Some(kind) => kind,
                 None => content(object.open()?, &object, settings)?,
             };
+            let file_name = file_name(object.key()).to_owned();
             let origin = SourceOrigin::Remote(object);
             sources.push(CorpusSource::new(kind, origin, file_name));
         }
@@ -155,22 +139,26 @@ impl ListedBucket {
         Ok(sources)
     }
 
+    /// The objects below a prefix whose keys are wanted, in the byte order of these.
     fn listed(
         &self,
         prefix: &str,
         is_flat: bool,
-    ) -> Result<Vec<(String, ObjectVersion)>, CorpusError> {
-        let mut listed = self
-            .server
-            .list(prefix, is_flat)
-            .map_err(|refusal| failed(self.name(prefix), &refusal))?;
-        listed.sort_by(|(a, _), (b, _)| a.as_bytes().cmp(b.as_bytes()));
-        Ok(listed)
-    }
-
-    fn found(&self, key: String, version: ObjectVersion) -> Arc<RemoteObject> {
-        let name = self.name(&key);
-        Arc::new(RemoteObject::new(self.server.clone(), key, name, version))
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Arc<RemoteObject>>, CorpusError> {
+        let listed = self.server.list(prefix, is_flat);
+        let mut keys = listed.map_err(|refusal| failed(self.name(prefix), &refusal))?;
+        keys.sort_by(|(a, _), (b, _)| a.as_bytes().cmp(b.as_bytes()));
+        let mut objects = Vec::new();
+        for (key, version) in keys.into_iter().filter(|(key, _)| is_wanted(key)) {
+            let name = self.name(&key);
+            let object = RemoteObject::new(self.server.clone(), key, name, version);
+            // A key that represents a folder may be listed without an object.
+            if object.bytes() > 0 || object.is_there()? {
+                objects.push(Arc::new(object));
+            }
+        }
+        Ok(objects)
     }
 }
 
@@ -192,7 +180,7 @@ fn one(
     ))
 }
 
-/// What an object that is named by itself is, by its first bytes and its name.
+/// Returns the form of an object that is named by itself, by its first bytes and its name.
 fn content(
     input: Box<dyn Read + Send>,
     object: &RemoteObject,
@@ -203,27 +191,27 @@ fn content(
     Ok(form::of_named(object.name(), told, settings))
 }
 
-/// An object below a prefix: what it is, its name tells, or its content.
+/// An object below a prefix: its name shows its form, or its content.
 fn looked_into(
     object: Arc<RemoteObject>,
-    relative: &str,
+    prefix: &str,
     settings: &CorpusSettings,
 ) -> Result<CorpusSource, CorpusError> {
-    let mut source = CorpusSource::new(
-        SourceKind::Text,
-        SourceOrigin::Remote(Arc::clone(&object)),
-        relative,
-    );
-    // Only names that tell spare a request each.
-    let told = form::named_kind(object.name()).filter(|_| settings.kind.is_none());
-    match told {
-        Some(kind) => source.kind = kind,
-        None => match form::look_into(object.open()?, object.name(), settings)? {
-            Ok(kind) => source.kind = kind,
-            Err(problem) => source.problem = Some(Arc::new(problem)),
-        },
-    }
-    Ok(source)
+    // Only names that show it spare a request each.
+    let named = form::named_kind(object.name()).filter(|_| settings.kind.is_none());
+    let found = match named {
+        Some(kind) => Ok(kind),
+        None => form::look_into(object.open()?, object.name(), settings)?,
+    };
+    // Each key begins with the prefix.
+    let relative = object.key().strip_prefix(prefix).unwrap_or(object.key());
+    let origin = SourceOrigin::Remote(Arc::clone(&object));
+    Ok(CorpusSource::found(found, origin, relative))
+}
+
+/// The part of a key after its last slash.
+fn file_name(key: &str) -> &str {
+    key.rsplit_once('/').map_or(key, |(_, name)| name)
 }
 
 fn is_hidden_name(part: &str) -> bool {

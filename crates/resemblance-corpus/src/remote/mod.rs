@@ -1,6 +1,6 @@
 //! Corpora that lie elsewhere: objects of S3 and files of web servers.
 //!
-//! What is to be read is noted when a corpus is resolved: its length, and the tag or the time by which its server
+//! Resolving a corpus notes the version of each object: its length, and the tag or the time by which its server
 //! tells versions apart. Each reading asks for that version. Lines and texts are streamed, and tables are read in
 //! ranges. Futures are known to `transfers` alone.
 

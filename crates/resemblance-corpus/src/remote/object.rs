@@ -20,7 +20,7 @@ pub struct RemoteObject {
     key: String,
     /// In messages.
     name: PathBuf,
-    /// What the name hides: it stands in no message.
+    /// The parts of the address that the name hides: no message shows them.
     secrets: Vec<String>,
     version: ObjectVersion,
 }
@@ -70,12 +70,16 @@ impl RemoteObject {
         &self.name
     }
 
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
     /// Its length.
     pub fn bytes(&self) -> u64 {
         self.version.bytes
     }
 
-    /// What tells its version, unless the server tells nothing.
+    /// Returns its version, if the server reports one.
     pub fn version(&self) -> Option<String> {
         let ObjectVersion { tag, modified, .. } = &self.version;
         let modified = || modified.map(|seconds| format!("modified {seconds}"));
@@ -88,16 +92,13 @@ impl RemoteObject {
     ///
     /// It is not there any more, or has changed; or the server does not answer.
     pub fn open(self: &Arc<Self>) -> Result<Box<dyn Read + Send>, CorpusError> {
-        let transfer = self
-            .begin()
-            .map_err(|error| CorpusError::Io(error.to_string()))?;
+        let begun = self.server.begin(&self.key, Some(&self.version));
+        let (_, transfer) = begun.map_err(|refusal| self.failed(&refusal))?;
         Ok(Box::new(RemoteStream::new(Arc::clone(self), transfer)))
     }
 
-    fn begin(&self) -> Result<Transfer, RemoteError> {
-        let begun = self.server.begin(&self.key, Some(&self.version));
-        let (_, transfer) = begun.map_err(|refusal| self.cause(&refusal))?;
-        Ok(transfer)
+    fn failed(&self, refusal: &Refusal) -> CorpusError {
+        CorpusError::Io(self.cause(refusal).to_string())
     }
 
     /// True if it is still there.
@@ -105,7 +106,7 @@ impl RemoteObject {
         match self.server.begin(&self.key, Some(&self.version)) {
             Ok(_) => Ok(true),
             Err(Refusal::Missing) => Ok(false),
-            Err(refusal) => Err(CorpusError::Io(self.cause(&refusal).to_string())),
+            Err(refusal) => Err(self.failed(&refusal)),
         }
     }
 
@@ -121,7 +122,7 @@ impl RemoteObject {
     }
 }
 
-/// What helps where no key is found and the machine has none either.
+/// The advice where neither the environment nor the machine has a key.
 const NO_KEY: &str =
     "; AWS_ACCESS_KEY_ID is not set, and neither is AWS_SKIP_SIGNATURE=true, for a public bucket";
 
@@ -142,14 +143,11 @@ pub(super) fn cause(refusal: &Refusal, name: &Path, secrets: &[String]) -> Remot
              and name the file"
         ),
         Refusal::Other(said) => {
-            let secrets = secrets.iter();
-            let said: String = secrets
-                .fold(said.clone(), |said, secret| said.replace(secret, ""))
-                .chars()
-                .take(MAX_SAID)
-                .collect();
+            let hide = |said: String, secret: &String| said.replace(secret, "");
+            let open = secrets.iter().fold(said.clone(), hide);
+            let start: String = open.chars().take(MAX_SAID).collect();
             let advice = if lacks_key(name) { NO_KEY } else { "" };
-            format!("cannot read {shown}: {said}{advice}")
+            format!("cannot read {shown}: {start}{advice}")
         }
     })
 }

@@ -62,7 +62,7 @@ impl RangeReader {
         &self.blocks.object
     }
 
-    /// What went wrong with a transfer, if anything did.
+    /// Returns the first error of a transfer, if there was one.
     pub(crate) fn failure(&self) -> Option<String> {
         let held = self
             .blocks

@@ -8,13 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{
-    ClientConfigKey, ClientOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore,
-    RetryConfig,
+    ClientConfigKey, ClientOptions, Error, GetOptions, GetRange, GetResult, ObjectMeta,
+    ObjectStore, RetryConfig,
 };
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::mpsc as pieces;
@@ -43,7 +43,7 @@ pub(super) enum Refusal {
     Other(String),
 }
 
-/// What a server tells of an object.
+/// The length and the version of an object, as its server reports them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ObjectVersion {
     pub(super) bytes: u64,
@@ -69,14 +69,6 @@ impl ObjectVersion {
         };
         are_same && self.bytes == other.bytes
     }
-
-    /// The options of a request for this version. A weak tag matches nothing, by the rules of HTTP.
-    fn options(&self, range: Option<Range<u64>>) -> GetOptions {
-        let tag = self.tag.clone().filter(|tag| !tag.starts_with("W/"));
-        GetOptions::new()
-            .with_if_match(tag)
-            .with_range(range.map(GetRange::Bounded))
-    }
 }
 
 /// A bucket, or the one file of a web server.
@@ -95,8 +87,7 @@ impl ObjectServer {
         if builder.get_config_value(&silence).is_none() {
             builder = builder.with_config(silence, SILENCE);
         }
-        let built = builder.with_retry(retries()).build();
-        Ok(Self(Arc::new(built.map_err(|error| refusal(&error))?)))
+        Ok(Self(Arc::new(builder.with_retry(retries()).build()?)))
     }
 
     /// A file of a web server, which is asked for by an empty key.
@@ -106,12 +97,11 @@ impl ObjectServer {
             .with_config(ClientConfigKey::Timeout, WHOLE_TRANSFER)
             .with_config(ClientConfigKey::ReadTimeout, SILENCE)
             .with_allow_http(url.starts_with("http://"));
-        let built = HttpBuilder::new()
+        let builder = HttpBuilder::new()
             .with_url(url)
             .with_client_options(options)
-            .with_retry(retries())
-            .build();
-        Ok(Self(Arc::new(built.map_err(|error| refusal(&error))?)))
+            .with_retry(retries());
+        Ok(Self(Arc::new(builder.build()?)))
     }
 
     /// The objects whose keys begin with `prefix` and a slash, or all where it is empty. `is_flat`: only those
@@ -122,20 +112,18 @@ impl ObjectServer {
         is_flat: bool,
     ) -> Result<Vec<(String, ObjectVersion)>, Refusal> {
         let (store, prefix) = (Arc::clone(&self.0), path(prefix)?);
-        let found = wait(async move {
+        wait(async move {
             let found = |meta: ObjectMeta| (meta.location.to_string(), ObjectVersion::of(&meta));
             if is_flat {
                 let listed = store.list_with_delimiter(Some(&prefix)).await?;
                 return Ok(listed.objects.into_iter().map(found).collect());
             }
-            let mut listed = store.list(Some(&prefix));
-            let mut all = Vec::new();
-            while let Some(meta) = listed.next().await {
-                all.push(found(meta?));
-            }
-            Ok(all)
-        })?;
-        found.map_err(|error: Error| refusal(&error))
+            Ok(store
+                .list(Some(&prefix))
+                .map_ok(found)
+                .try_collect()
+                .await?)
+        })?
     }
 
     /// Begins to send an object, of a version if one is given, from its beginning.
@@ -145,24 +133,15 @@ impl ObjectServer {
         version: Option<&ObjectVersion>,
     ) -> Result<(ObjectVersion, Transfer), Refusal> {
         let (store, path) = (Arc::clone(&self.0), path(key)?);
-        let options = version.map_or_else(GetOptions::new, |version| version.options(None));
         let expected = version.cloned();
         wait(async move {
-            let got = store
-                .get_opts(&path, options)
-                .await
-                .map_err(|error| refusal(&error))?;
-            let version = ObjectVersion::of(&got.meta);
-            if expected.is_some_and(|expected| !version.may_be(&expected)) {
-                return Err(Refusal::Changed);
-            }
+            let (version, got) = get(&*store, &path, expected.as_ref(), None).await?;
             let (sender, receiver) = pieces::channel(PIECES_AHEAD);
             tokio::spawn(async move {
                 let mut stream = got.into_stream();
                 while let Some(piece) = stream.next().await {
-                    let piece = piece.map_err(|error| refusal(&error));
                     // Nobody reads on.
-                    if sender.send(piece).await.is_err() {
+                    if sender.send(piece.map_err(Refusal::from)).await.is_err() {
                         return;
                     }
                 }
@@ -179,19 +158,33 @@ impl ObjectServer {
         range: Range<u64>,
     ) -> Result<PendingBytes, Refusal> {
         let (store, path) = (Arc::clone(&self.0), path(key)?);
-        let (options, expected) = (version.options(Some(range)), version.clone());
+        let expected = version.clone();
         let started = start(async move {
-            let got = store
-                .get_opts(&path, options)
-                .await
-                .map_err(|error| refusal(&error))?;
-            if !ObjectVersion::of(&got.meta).may_be(&expected) {
-                return Err(Refusal::Changed);
-            }
-            got.bytes().await.map_err(|error| refusal(&error))
+            let (_, got) = get(&*store, &path, Some(&expected), Some(range)).await?;
+            Ok(got.bytes().await?)
         })?;
         Ok(PendingBytes(started))
     }
+}
+
+/// Asks for an object, of a version if one is given, or for a part of it.
+async fn get(
+    store: &dyn ObjectStore,
+    path: &Path,
+    expected: Option<&ObjectVersion>,
+    range: Option<Range<u64>>,
+) -> Result<(ObjectVersion, GetResult), Refusal> {
+    // A weak tag matches nothing, by the rules of HTTP.
+    let tag = expected.and_then(|version| version.tag.clone());
+    let options = GetOptions::new()
+        .with_if_match(tag.filter(|tag| !tag.starts_with("W/")))
+        .with_range(range.map(GetRange::Bounded));
+    let got = store.get_opts(path, options).await?;
+    let version = ObjectVersion::of(&got.meta);
+    if expected.is_some_and(|expected| !version.may_be(expected)) {
+        return Err(Refusal::Changed);
+    }
+    Ok((version, got))
 }
 
 /// The bytes of an object, which come piece by piece.
@@ -216,7 +209,7 @@ impl PendingBytes {
     }
 }
 
-/// What the thread of transfers makes of a future.
+/// Waits for the result of a future, which the thread of transfers runs.
 fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T, Refusal> {
     start(future)?.recv().map_err(|_| ended())
 }
@@ -267,24 +260,26 @@ fn path(key: &str) -> Result<Path, Refusal> {
     Path::parse(key).map_err(|error| Refusal::Other(error.to_string()))
 }
 
-fn refusal(error: &Error) -> Refusal {
-    match error {
-        Error::NotFound { .. } => Refusal::Missing,
-        Error::Precondition { .. } => Refusal::Changed,
-        Error::NotSupported { .. } => Refusal::NoRanges,
-        // A failure of the network has its cause several errors below.
-        error => {
-            let mut said = error.to_string();
-            let mut cause = std::error::Error::source(error);
-            while let Some(inner) = cause {
-                let text = inner.to_string();
-                if !said.contains(&text) {
-                    said = format!("{said}: {text}");
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NotFound { .. } => Self::Missing,
+            Error::Precondition { .. } => Self::Changed,
+            Error::NotSupported { .. } => Self::NoRanges,
+            // A failure of the network has its cause several errors below.
+            error => {
+                let mut said = error.to_string();
+                let mut cause = std::error::Error::source(&error);
+                while let Some(inner) = cause {
+                    let text = inner.to_string();
+                    if !said.contains(&text) {
+                        said = format!("{said}: {text}");
+                    }
+                    cause = inner.source();
                 }
-                cause = inner.source();
+                let words = said.split_whitespace();
+                Self::Other(words.collect::<Vec<_>>().join(" ").replace("; ", ", "))
             }
-            let words = said.split_whitespace();
-            Refusal::Other(words.collect::<Vec<_>>().join(" ").replace("; ", ", "))
         }
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// What SQLite says about a file.
+/// Reports an error of SQLite.
 pub(super) fn failed(name: &Path, error: &rusqlite::Error) -> CorpusError {
     let shown = name.display();
     let kind = SourceKind::Sqlite.name();

@@ -3,7 +3,6 @@
 use rusqlite::OptionalExtension;
 
 use super::database::{Database, quoted};
-use super::marker::{marker, source_of_verdicts};
 use super::table::SqliteTable;
 use crate::error::CorpusError;
 
@@ -11,17 +10,9 @@ use crate::error::CorpusError;
 const VERDICT_COLUMNS: &str = "kept INTEGER NOT NULL, cluster TEXT, size INTEGER, rank INTEGER, \
      survivor TEXT, similarity REAL, distance INTEGER, similarity_is TEXT";
 
-/// Their names.
-pub(super) const VERDICT_NAMES: [&str; 8] = [
-    "kept",
-    "cluster",
-    "size",
-    "rank",
-    "survivor",
-    "similarity",
-    "distance",
-    "similarity_is",
-];
+/// The names of all columns but that one.
+pub(super) const VERDICT_NAMES: &str =
+    "kept, cluster, size, rank, survivor, similarity, distance, similarity_is";
 
 /// The column that tells the row: by its number, or by its key where SQLite has no number for it.
 pub(super) fn row_column(table: &SqliteTable) -> &'static str {
@@ -31,62 +22,83 @@ pub(super) fn row_column(table: &SqliteTable) -> &'static str {
     }
 }
 
-/// The statement that makes a table of verdicts on another, with more columns if there are any.
-pub(super) fn create_sql(
-    table: &SqliteTable,
-    name: &str,
-    more: &str,
-) -> Result<String, serde_json::Error> {
-    let (name, marker) = (quoted(name), marker(&table.name)?);
+/// Returns the statement that makes a table of verdicts on another, with more columns if there are any.
+pub(super) fn create_sql(table: &SqliteTable, name: &str, more: &str) -> String {
+    let (name, marker) = (quoted(name), marker(&table.name));
     let row = match table.rowid {
         Some(_) => "row_id INTEGER PRIMARY KEY",
         None => "key TEXT PRIMARY KEY NOT NULL",
     };
-    Ok(format!(
-        "CREATE TABLE main.{name} ({marker} {row}, {VERDICT_COLUMNS}{more})"
-    ))
+    format!("CREATE TABLE main.{name} ({marker} {row}, {VERDICT_COLUMNS}{more})")
 }
 
-/// What has the name of a table of verdicts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NameHolder {
-    Nothing,
-    /// Verdicts on the same table.
-    Verdicts,
-}
-
-/// What has this name; an error for what is no table of verdicts on this table.
-pub(super) fn holder(
+/// Returns true if the name has verdicts on this table, false if it is free.
+///
+/// # Errors
+///
+/// The name has something else.
+pub(super) fn has_verdicts(
     database: &Database,
     table: &SqliteTable,
     name: &str,
-) -> Result<NameHolder, CorpusError> {
+) -> Result<bool, CorpusError> {
     if name.is_empty() || name.to_lowercase().starts_with("sqlite_") {
         let message = format!("SQLite takes no table {name:?}; give --verdicts another name");
         return Err(database.bad(message));
     }
     let sql = "SELECT sql FROM main.sqlite_schema WHERE lower(name) = lower(?1)";
-    let found: Option<Option<String>> = database
+    let found = database
         .connection
-        .query_row(sql, [name], |row| row.get(0))
-        .optional()
-        .map_err(|e| database.failed(&e))?;
-    let Some(sql) = found else {
-        return Ok(NameHolder::Nothing);
+        .query_row(sql, [name], |row| row.get::<_, Option<String>>(0));
+    let Some(sql) = found.optional().map_err(|e| database.failed(&e))? else {
+        return Ok(false);
     };
-    match sql.as_deref().and_then(source_of_verdicts) {
-        Some(source) if source == table.name => Ok(NameHolder::Verdicts),
-        Some(source) => Err(database.in_the_way(format!(
-            "{name:?} has verdicts on the rows of {source:?}, not of {:?}; give --verdicts another name",
-            table.name
-        ))),
-        None => Err(database.in_the_way(format!(
-            "{name:?} is there already, and has no verdicts; give --verdicts another name"
-        ))),
-    }
+    let reason = match sql.as_deref().and_then(source_of_verdicts) {
+        Some(source) if source == table.name => return Ok(true),
+        Some(source) => {
+            let table = &table.name;
+            format!("{name:?} has verdicts on the rows of {source:?}, not of {table:?}")
+        }
+        None => format!("{name:?} is there already, and has no verdicts"),
+    };
+    Err(database.in_the_way(format!("{reason}; give --verdicts another name")))
 }
 
 /// Where verdicts wait for the commit of the store that they tell of.
 pub(super) fn pending_name(name: &str) -> String {
     format!("{name}_pending")
+}
+
+/// The beginning and the end of the comment by which tables of verdicts are known: SQLite keeps a definition as it was
+/// written.
+const BEGIN: &str = "/* resemblance verdicts of ";
+const END: &str = " */";
+
+/// Returns the comment for verdicts on the rows of a table.
+fn marker(table: &str) -> String {
+    let name = serde_json::Value::from(table).to_string();
+    // The name of a table may have the end of a comment in it.
+    format!("{BEGIN}{}{END}", name.replace('/', "\\/"))
+}
+
+/// Returns the table on whose rows a table that was defined so has verdicts, if it has any.
+pub(super) fn source_of_verdicts(sql: &str) -> Option<String> {
+    let (_, rest) = sql.split_once(BEGIN)?;
+    let (name, _) = rest.split_once(END)?;
+    serde_json::from_str(name).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_is_found_again() {
+        for name in ["articles", "a */ b", "\"q\" \\ /* \n é", ""] {
+            let sql = format!("CREATE TABLE v ({} row_id)", marker(name));
+            assert_eq!(sql.matches("*/").count(), 1, "{sql}");
+            assert_eq!(source_of_verdicts(&sql).as_deref(), Some(name));
+        }
+        assert_eq!(source_of_verdicts("CREATE TABLE v (kept)"), None);
+    }
 }

@@ -6,7 +6,6 @@
 mod database;
 mod definition;
 mod json;
-mod marker;
 mod rows;
 mod table;
 mod verdict_log;

@@ -1,7 +1,9 @@
 //! Which table is read, which of its columns, and in which order.
 
+use itertools::Itertools;
+
 use super::database::{Database, quoted};
-use super::marker::source_of_verdicts;
+use super::definition::source_of_verdicts;
 use crate::bad_document::BadDocument;
 use crate::columns;
 use crate::error::CorpusError;
@@ -39,13 +41,11 @@ impl SqliteTable {
         settings: &CorpusSettings,
     ) -> Result<Self, CorpusError> {
         let all = list(database).map_err(|e| database.failed(&e))?;
-        let names = |wanted: &dyn Fn(&ListedTable) -> bool| {
-            let names: Vec<_> = all
+        let names = |has_verdicts: bool| {
+            let shown = all
                 .iter()
-                .filter(|table| wanted(table))
-                .map(|table| format!("{:?}", table.name))
-                .collect();
-            names.join(", ")
+                .filter(|table| has_verdicts || !table.is_of_verdicts);
+            format!("{:?}", shown.map(|table| &table.name).format(", "))
         };
         let Some(name) = &settings.table else {
             let is_ordinary = |table: &ListedTable| table.kind == "table" && !table.is_of_verdicts;
@@ -53,24 +53,22 @@ impl SqliteTable {
             return match (ordinary.next(), ordinary.next()) {
                 (Some(only), None) => Self::describe(database, only),
                 (None, _) if all.is_empty() => Err(database.bad("the database has no tables")),
-                _ => {
-                    let names = names(&|table| !table.is_of_verdicts);
-                    let message = format!("the database has {names}; name one with --table");
-                    Err(database.bad(message))
-                }
+                _ => Err(database.bad(format!(
+                    "the database has {}; name one with --table",
+                    names(false)
+                ))),
             };
         };
         // SQLite does not tell upper from lower case in names.
-        let found = all
+        let mut named = all
             .iter()
-            .find(|table| table.name.eq_ignore_ascii_case(name));
-        match found {
+            .filter(|table| table.name.eq_ignore_ascii_case(name));
+        match named.next() {
             Some(found) => Self::describe(database, found),
-            None => {
-                let names = names(&|_| true);
-                let message = format!("there is no table {name:?}; the database has {names}");
-                Err(database.bad(message))
-            }
+            None => Err(database.bad(format!(
+                "there is no table {name:?}; the database has {}",
+                names(true)
+            ))),
         }
     }
 
@@ -80,30 +78,27 @@ impl SqliteTable {
     }
 
     fn describe(database: &Database, listed: &ListedTable) -> Result<Self, CorpusError> {
-        let listed_columns = columns_of(database, &listed.name).map_err(|e| database.failed(&e))?;
-        let mut keys: Vec<(i64, String)> = listed_columns
-            .iter()
-            .filter_map(|column| Some((column.key_place?, column.name.clone())))
+        let all = columns_of(database, &listed.name).map_err(|e| database.failed(&e))?;
+        let in_key = all.iter().filter(|column| column.key_place > 0);
+        let primary_key = in_key
+            .sorted_by_key(|column| column.key_place)
+            .map(|column| column.name.clone())
             .collect();
-        keys.sort();
-        let columns: Vec<String> = listed_columns
-            .into_iter()
-            .filter(|column| !column.is_hidden)
-            .map(|column| column.name)
-            .collect();
+        let shown = all.into_iter().filter(|column| !column.is_hidden);
+        let columns: Vec<String> = shown.map(|column| column.name).collect();
         let is_free = |name: &&&str| !columns.iter().any(|c| c.eq_ignore_ascii_case(name));
         let rowid = ROWID_NAMES.iter().find(is_free).copied();
         Ok(Self {
             name: listed.name.clone(),
             rowid: rowid.filter(|_| listed.has_rowid),
-            primary_key: keys.into_iter().map(|(_, name)| name).collect(),
+            primary_key,
             is_view: listed.kind == "view",
             columns,
         })
     }
 }
 
-/// What is read of a table.
+/// The columns that are read of a table.
 pub(super) struct SqliteSelection {
     pub(super) table: SqliteTable,
     /// The columns in the order in which they are read, behind the number of the row.
@@ -128,15 +123,13 @@ impl SqliteSelection {
     ) -> Result<Self, BadDocument> {
         columns::must_be_there(&table.columns, settings)?;
         let paths = line::paths(settings);
-        let texts: Vec<&str> = settings
-            .text_fields
-            .iter()
-            .chain(settings.id.field())
-            .map(|path| path.name())
-            .collect();
+        let is_text = |name: &str| {
+            let mut texts = settings.text_fields.iter().chain(settings.id.field());
+            texts.any(|path| path.name() == name)
+        };
         let read = table.columns.iter().map(|name| ReadColumn {
             name: name.clone(),
-            is_text: texts.contains(&name.as_str()),
+            is_text: is_text(name),
             is_asked_for: paths.contains(&name.as_str()),
         });
         // The columns that are asked for may decide how a view is computed, and so the order of its rows.
@@ -160,17 +153,15 @@ impl SqliteSelection {
     }
 
     fn select(&self, condition: &str) -> String {
-        let columns = self.read.iter().map(|column| quoted(&column.name));
         let rowid = self.table.rowid.unwrap_or("NULL");
-        let columns: Vec<String> = std::iter::once(rowid.to_owned()).chain(columns).collect();
-        let (columns, table) = (columns.join(", "), quoted(&self.table.name));
+        let names = self.read.iter().map(|column| quoted(&column.name));
+        let columns = std::iter::once(rowid.to_owned()).chain(names).join(", ");
+        let table = quoted(&self.table.name);
+        let keys = self.table.primary_key.iter().map(|name| quoted(name));
         let order = match self.table.rowid {
             Some(rowid) => format!(" ORDER BY {rowid}"),
             None if self.table.primary_key.is_empty() => String::new(),
-            None => {
-                let keys = self.table.primary_key.iter().map(|name| quoted(name));
-                format!(" ORDER BY {}", keys.collect::<Vec<_>>().join(", "))
-            }
+            None => format!(" ORDER BY {}", keys.format(", ")),
         };
         format!("SELECT {columns} FROM main.{table}{condition}{order}")
     }
@@ -210,8 +201,8 @@ fn list(database: &Database) -> rusqlite::Result<Vec<ListedTable>> {
 /// A column of a table.
 struct ListedColumn {
     name: String,
-    /// Its place in the primary key, from 1.
-    key_place: Option<i64>,
+    /// Its place in the primary key, from 1; 0 if it is not part of it.
+    key_place: i64,
     /// It is an argument of a virtual table.
     is_hidden: bool,
 }
@@ -221,10 +212,9 @@ fn columns_of(database: &Database, table: &str) -> rusqlite::Result<Vec<ListedCo
     let sql = "SELECT name, hidden, pk FROM pragma_table_xinfo(?1, 'main') ORDER BY cid";
     let mut statement = database.connection.prepare(sql)?;
     let columns = statement.query_map([table], |row| {
-        let place: i64 = row.get(2)?;
         Ok(ListedColumn {
             name: row.get(0)?,
-            key_place: (place > 0).then_some(place),
+            key_place: row.get(2)?,
             is_hidden: row.get::<_, i64>(1)? == HIDDEN,
         })
     })?;

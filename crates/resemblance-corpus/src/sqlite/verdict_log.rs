@@ -4,10 +4,10 @@
 //! verdicts of a commit are written to a table of their own first; then comes the commit of the store; then they move to
 //! their table. Whoever finds some of them waiting asks the store whether its commit was made.
 
-use rusqlite::params;
+use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::database::{Database, quoted};
-use super::definition::{self, NameHolder, VERDICT_NAMES};
+use super::definition::{self, VERDICT_NAMES};
 use super::table::SqliteTable;
 use crate::changes::{Verdict, WaitingDocument};
 use crate::error::CorpusError;
@@ -19,10 +19,12 @@ pub struct VerdictLog {
     database: Database,
     table: SqliteTable,
     name: String,
+    /// The name of the table in which verdicts wait.
+    pending: String,
 }
 
 impl VerdictLog {
-    /// Those of this name beside the table that the settings choose.
+    /// Opens the verdicts of this name beside the table that the settings choose.
     ///
     /// # Errors
     ///
@@ -40,13 +42,15 @@ impl VerdictLog {
                 table.name
             )));
         }
-        definition::holder(&database, &table, name)?;
-        definition::holder(&database, &table, &definition::pending_name(name))?;
-        Ok(Self {
+        let log = Self {
             database,
             table,
             name: name.to_owned(),
-        })
+            pending: definition::pending_name(name),
+        };
+        log.has(&log.name)?;
+        log.has(&log.pending)?;
+        Ok(log)
     }
 
     /// The number of the first row that may have no verdict.
@@ -59,16 +63,14 @@ impl VerdictLog {
             return Ok(i64::MIN);
         }
         let sql = format!("SELECT max(row_id) FROM main.{}", quoted(&self.name));
-        let last: Option<i64> = self
+        let found = self
             .database
             .connection
-            .query_row(&sql, [], |r| r.get(0))
-            .map_err(|e| self.database.failed(&e))?;
+            .query_row(&sql, [], |row| row.get(0));
+        let last: Option<i64> = found.map_err(|e| self.database.failed(&e))?;
         let next = last.map_or(Some(i64::MIN), |last| last.checked_add(1));
-        next.ok_or_else(|| {
-            self.database
-                .bad("no row can come after the last that has a verdict")
-        })
+        let message = "no row can come after the last that has a verdict";
+        next.ok_or_else(|| self.database.bad(message))
     }
 
     /// The documents that the store has, as the verdicts that wait say; `None` if none waits.
@@ -77,24 +79,21 @@ impl VerdictLog {
     ///
     /// The database cannot be read.
     pub fn waiting(&self) -> Result<Option<Vec<WaitingDocument>>, CorpusError> {
-        let pending = definition::pending_name(&self.name);
-        if !self.has(&pending)? {
+        if !self.has(&self.pending)? {
             return Ok(None);
         }
+        let columns = "kept, document, document_key";
+        let sql = format!("SELECT {columns} FROM main.{}", quoted(&self.pending));
         let read = || -> rusqlite::Result<_> {
-            let sql = format!(
-                "SELECT kept, document, document_key FROM main.{}",
-                quoted(&pending)
-            );
             let mut statement = self.database.connection.prepare(&sql)?;
             let mut rows = statement.query([])?;
             let (mut is_any, mut kept) = (false, Vec::new());
             while let Some(row) = rows.next()? {
                 is_any = true;
                 if row.get(0)? {
-                    let document: i64 = row.get(1)?;
+                    let id = row.get::<_, i64>(1)?.cast_unsigned();
                     kept.push(WaitingDocument {
-                        id: document.cast_unsigned(),
+                        id,
                         key: row.get(2)?,
                     });
                 }
@@ -109,14 +108,14 @@ impl VerdictLog {
     /// # Errors
     ///
     /// The database cannot be written.
-    pub fn prepare(&mut self, verdicts: &[Verdict]) -> Result<(), CorpusError> {
-        let pending = quoted(&definition::pending_name(&self.name));
-        self.change(|log| {
-            log.create()?;
-            log.database
+    pub fn prepare(&self, verdicts: &[Verdict]) -> Result<(), CorpusError> {
+        self.change(|| {
+            let pending = quoted(&self.pending);
+            self.create()?;
+            self.database
                 .execute(&format!("DELETE FROM main.{pending}"))?;
-            let written = log.write_waiting(&pending, verdicts);
-            written.map_err(|e| log.database.failed(&e))
+            let written = self.write_waiting(&pending, verdicts);
+            written.map_err(|e| self.database.failed(&e))
         })
     }
 
@@ -125,15 +124,13 @@ impl VerdictLog {
     /// # Errors
     ///
     /// The database cannot be written.
-    pub fn settle(&mut self) -> Result<(), CorpusError> {
-        let name = quoted(&self.name);
-        let pending = quoted(&definition::pending_name(&self.name));
-        let columns = format!("row_id, {}", VERDICT_NAMES.join(", "));
-        self.change(|log| {
-            log.create()?;
-            log.database.execute(&format!(
-                "INSERT INTO main.{name} ({columns}) SELECT {columns} FROM main.{pending}; \
-                 DELETE FROM main.{pending}"
+    pub fn settle(&self) -> Result<(), CorpusError> {
+        let (name, pending) = (quoted(&self.name), quoted(&self.pending));
+        self.change(|| {
+            self.create()?;
+            self.database.execute(&format!(
+                "INSERT INTO main.{name} (row_id, {VERDICT_NAMES}) \
+                 SELECT row_id, {VERDICT_NAMES} FROM main.{pending}; DELETE FROM main.{pending}"
             ))
         })
     }
@@ -143,15 +140,14 @@ impl VerdictLog {
     /// # Errors
     ///
     /// The database cannot be written.
-    pub fn finish(mut self) -> Result<(), CorpusError> {
-        let pending = definition::pending_name(&self.name);
-        if self.has(&self.name)? && !self.has(&pending)? {
+    pub fn finish(self) -> Result<(), CorpusError> {
+        if self.has(&self.name)? && !self.has(&self.pending)? {
             return Ok(());
         }
-        let pending = quoted(&pending);
-        self.change(|log| {
-            log.create()?;
-            log.database.execute(&format!("DROP TABLE main.{pending}"))
+        self.change(|| {
+            self.create()?;
+            let pending = quoted(&self.pending);
+            self.database.execute(&format!("DROP TABLE main.{pending}"))
         })
     }
 
@@ -164,53 +160,40 @@ impl VerdictLog {
         if !self.has(&self.name)? {
             return Ok(false);
         }
-        let sql = format!(
-            "SELECT 1 FROM main.{} WHERE cluster = ?1 AND kept = 1",
-            quoted(&self.name)
-        );
-        let found = self
-            .database
-            .connection
-            .prepare_cached(&sql)
-            .and_then(|mut found| found.exists([cluster(document)]));
+        let name = quoted(&self.name);
+        let sql = format!("SELECT 1 FROM main.{name} WHERE cluster = ?1 AND kept = 1");
+        let prepared = self.database.connection.prepare_cached(&sql);
+        let found = prepared.and_then(|mut found| found.exists([cluster(document)]));
         found.map_err(|e| self.database.failed(&e))
     }
 
     fn has(&self, name: &str) -> Result<bool, CorpusError> {
-        let holder = definition::holder(&self.database, &self.table, name)?;
-        Ok(holder == NameHolder::Verdicts)
+        definition::has_verdicts(&self.database, &self.table, name)
     }
 
-    /// One transaction.
-    fn change(
-        &mut self,
-        change: impl FnOnce(&mut Self) -> Result<(), CorpusError>,
-    ) -> Result<(), CorpusError> {
-        self.database.execute("BEGIN IMMEDIATE")?;
-        let changed = change(self);
-        let ended = changed.and_then(|()| self.database.execute("COMMIT"));
-        if ended.is_err() && !self.database.connection.is_autocommit() {
-            // The first error tells more than a second one would.
-            let _ = self.database.execute("ROLLBACK");
-        }
-        ended
+    /// Makes a change in one transaction.
+    fn change(&self, change: impl FnOnce() -> Result<(), CorpusError>) -> Result<(), CorpusError> {
+        let connection = &self.database.connection;
+        let failed = |error| self.database.failed(&error);
+        // An error rolls it back as it is dropped.
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
+            .map_err(failed)?;
+        change()?;
+        transaction.commit().map_err(failed)
     }
 
     /// Makes the tables that are not there, and the index by which a document is found.
-    fn create(&mut self) -> Result<(), CorpusError> {
-        let pending = definition::pending_name(&self.name);
+    fn create(&self) -> Result<(), CorpusError> {
         let more = ", document INTEGER NOT NULL, document_key BLOB NOT NULL";
-        for (name, more) in [(&self.name, ""), (&pending, more)] {
+        for (name, more) in [(&self.name, ""), (&self.pending, more)] {
             if !self.has(name)? {
-                let created = definition::create_sql(&self.table, name, more)
-                    .map_err(|e| self.database.bad(e))?;
+                let created = definition::create_sql(&self.table, name, more);
                 self.database.execute(&created)?;
             }
         }
-        let (index, name) = (format!("{}_kept", self.name), quoted(&self.name));
+        let (index, name) = (quoted(&format!("{}_kept", self.name)), quoted(&self.name));
         self.database.execute(&format!(
-            "CREATE INDEX IF NOT EXISTS main.{} ON {name}(cluster) WHERE kept = 1",
-            quoted(&index)
+            "CREATE INDEX IF NOT EXISTS main.{index} ON {name}(cluster) WHERE kept = 1"
         ))
     }
 

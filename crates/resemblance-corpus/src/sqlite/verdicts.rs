@@ -1,10 +1,11 @@
 //! Tables of verdicts that are written whole: one row for each document of another table of the same database.
 
+use itertools::Itertools;
 use rusqlite::types::Value;
 use rusqlite::{ffi, params_from_iter};
 
 use super::database::{Database, quoted};
-use super::definition::{self, NameHolder, row_column};
+use super::definition::{self, row_column};
 use super::rows::RowForm;
 use super::table::{SqliteSelection, SqliteTable};
 use crate::changes::{AddedColumn, ColumnValues};
@@ -35,9 +36,9 @@ impl VerdictTable {
     ) -> Result<Self, CorpusError> {
         let database = Database::open(source, true)?;
         let table = SqliteTable::choose(&database, settings)?;
-        let holder = definition::holder(&database, &table, name)?;
-        definition::holder(&database, &table, &definition::pending_name(name))?;
-        if holder == NameHolder::Verdicts && !force {
+        let has_verdicts = definition::has_verdicts(&database, &table, name)?;
+        definition::has_verdicts(&database, &table, &definition::pending_name(name))?;
+        if has_verdicts && !force {
             let message = format!("{name:?} has verdicts already; --force overwrites them");
             return Err(database.in_the_way(message));
         }
@@ -67,12 +68,11 @@ impl VerdictTable {
         database.execute("BEGIN IMMEDIATE")?;
         let table = SqliteTable::choose(&database, &corpus.settings)?;
         for name in [&self.name, &definition::pending_name(&self.name)] {
-            if definition::holder(&database, &table, name)? == NameHolder::Verdicts {
+            if definition::has_verdicts(&database, &table, name)? {
                 database.execute(&format!("DROP TABLE main.{}", quoted(name)))?;
             }
         }
-        let created = definition::create_sql(&table, &self.name, "");
-        database.execute(&created.map_err(|e| database.bad(e))?)?;
+        database.execute(&definition::create_sql(&table, &self.name, ""))?;
         let selection = SqliteSelection::new(table, &corpus.settings, false)
             .map_err(|bad| database.bad(bad.reason))?;
         let filling = VerdictFilling {
@@ -133,23 +133,23 @@ impl VerdictFilling<'_> {
     }
 
     fn insert_sql(&self, name: &str) -> String {
-        let columns = self.columns.iter().map(|column| quoted(&column.name));
         let row = quoted(row_column(&self.selection.table));
-        let columns: Vec<String> = std::iter::once(row).chain(columns).collect();
-        let marks = vec!["?"; columns.len()].join(", ");
-        let (name, columns) = (quoted(name), columns.join(", "));
-        format!("INSERT INTO main.{name} ({columns}) VALUES ({marks})")
+        let names = self.columns.iter().map(|column| quoted(&column.name));
+        let columns = std::iter::once(row).chain(names).join(", ");
+        let marks = vec!["?"; 1 + self.columns.len()].join(", ");
+        format!(
+            "INSERT INTO main.{} ({columns}) VALUES ({marks})",
+            quoted(name)
+        )
     }
 
-    /// What tells the row, and the values of the columns.
+    /// Returns the number or key of the row, and the values of the columns.
     fn values(&self, record: &CorpusRecord, number: u64) -> Result<Vec<Value>, CorpusError> {
         let row = match self.selection.table.rowid {
             Some(_) => Value::Integer(record.line.cast_signed()),
             None => {
-                let document = self
-                    .corpus
-                    .parse(record)
-                    .map_err(|bad| self.database.bad(bad.reason))?;
+                let parsed = self.corpus.parse(record);
+                let document = parsed.map_err(|bad| self.database.bad(bad.reason))?;
                 let key = String::from_utf8(document.key.into_owned());
                 Value::Text(key.map_err(|_| self.database.bad("a key outside UTF-8"))?)
             }

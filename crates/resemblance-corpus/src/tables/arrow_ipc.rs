@@ -23,7 +23,7 @@ const FILE_MAGIC: &[u8] = b"ARROW1";
 /// With the padding that every file has.
 const PADDED_MAGIC_BYTES: u64 = 8;
 
-/// What the heads of the messages of a file tell.
+/// The facts that the heads of a file's messages contain.
 #[derive(Default)]
 pub(super) struct IpcOutline {
     pub(super) rows: u64,

@@ -31,7 +31,7 @@ struct TableRows {
     /// A longer line is a bad document.
     max_row_bytes: u64,
     batches: Batches,
-    /// What is left of the batch that was decoded last, and how many rows of it are taken together.
+    /// The rest of the batch that was decoded last, and the number of rows of it that are taken together.
     batch: Option<(RecordBatch, usize)>,
     /// Lines that were made and not taken.
     lines: Bytes,

@@ -23,7 +23,7 @@ pub(crate) struct TableFile {
     pub(super) name: PathBuf,
     pub(super) kind: SourceKind,
     pub(super) length: u64,
-    /// What tells versions of the same length apart.
+    /// Distinguishes versions of the same length.
     version: Vec<u8>,
 }
 
@@ -79,8 +79,8 @@ impl TableFile {
         Ok(file)
     }
 
-    /// What changes when the file is written to: its length and when that was done, or what its server calls the
-    /// version.
+    /// Returns bytes that change when the file is written to: its length, and the time of its last change or the
+    /// version that its server reports.
     pub(crate) fn identity(&self) -> Vec<u8> {
         [&self.length.to_le_bytes(), &*self.version].concat()
     }
@@ -96,7 +96,7 @@ impl TableFile {
         Ok(self.start(magic.len())? == magic)
     }
 
-    /// So many bytes of its beginning, fewer of a shorter one.
+    /// Returns this number of bytes from its beginning, fewer of a shorter file.
     fn start(&self, length: usize) -> Result<Vec<u8>, CorpusError> {
         let mut start = Vec::new();
         let read = self.rewound()?.take(length as u64).read_to_end(&mut start);
@@ -104,7 +104,7 @@ impl TableFile {
         Ok(start)
     }
 
-    /// What a decoder makes of the file. Decoders may panic on damaged ones.
+    /// Returns the result of a decoder, which may panic on a damaged file.
     pub(super) fn decode<T, E: std::fmt::Display>(
         &self,
         decode: impl FnOnce() -> Result<T, E>,
@@ -116,7 +116,7 @@ impl TableFile {
         }
     }
 
-    /// What a decoder says of the file.
+    /// Reports the error of a decoder.
     pub(super) fn damaged(&self, error: &dyn std::fmt::Display) -> CorpusError {
         if let Some(failure) = self.file.failure() {
             return CorpusError::Io(failure);

@@ -61,7 +61,7 @@ enum Inner<W: Write + Send> {
     Arrow(IpcWriter<W>),
 }
 
-/// What tables must have in common whose rows go into one.
+/// The columns that tables must share if their rows go into one table.
 #[derive(PartialEq)]
 pub(crate) enum TableColumns {
     Parquet(Vec<TypePtr>),
@@ -101,17 +101,18 @@ impl<W: Write + Send> TableWriter<W> {
         added: Option<Arc<Vec<AddedColumn>>>,
     ) -> Result<Self, TableError<E>> {
         let file = TableFile::open(source)?;
-        let added = added.unwrap_or_default();
+        // Without any, a table has the columns of its source.
+        let more = added.unwrap_or_default();
         let inner = match file.kind {
             SourceKind::Parquet => {
                 let input = parquet_file::open(&file)?;
-                Inner::Parquet(parquet_file::writer(input.metadata(), output, &added)?)
+                Inner::Parquet(parquet_file::writer(input.metadata(), output, &more)?)
             }
-            _ => Inner::Arrow(IpcWriter::create(&file, output, &added)?),
+            _ => Inner::Arrow(IpcWriter::create(&file, output, &more)?),
         };
         Ok(Self {
             columns: TableColumns::of(&file)?,
-            added,
+            added: more,
             inner,
         })
     }
@@ -164,7 +165,7 @@ impl<W: Write + Send> TableWriter<W> {
     ///
     /// # Errors
     ///
-    /// Those of the inner writer.
+    /// Returns the errors of the inner writer.
     pub fn finish(self) -> io::Result<W> {
         match self.inner {
             Inner::Parquet(writer) => writer.into_inner().map_err(of_parquet),
