@@ -117,6 +117,13 @@ impl SketchError {
         }
     }
 
+    pub(crate) fn io(action: &str, source: std::io::Error) -> Self {
+        Self::Io {
+            action: action.to_owned(),
+            source,
+        }
+    }
+
     pub(crate) fn corrupt(place: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::Corrupt {
             place: place.into(),

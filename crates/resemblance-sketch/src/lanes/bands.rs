@@ -83,9 +83,8 @@ impl Banding {
     pub fn explicit(bands: u16, rows: u16, values: u16) -> Result<Self> {
         let banding = Self::try_from((bands, rows))?;
         let expected = format_args!("bands x rows of at most the {values} values of a signature");
-        let found = format_args!("{banding}");
         let is_valid = banding.values() <= u32::from(values);
-        SketchError::require(is_valid, "banding", found, expected)?;
+        SketchError::require(is_valid, "banding", banding, expected)?;
         Ok(banding)
     }
 

@@ -232,23 +232,17 @@ impl LaneSet {
 
     /// The bits of a lane's codes that tell its buckets apart.
     pub fn bucket_bits(&self, lane: u16) -> BucketBits {
-        match (self.banding, self.kept_bits) {
-            (Some((banding, code_bits)), _) if (1..=banding.bands()).contains(&lane) => {
-                BucketBits {
-                    shift: 64 - u32::from(code_bits),
-                    length: code_bits,
-                }
+        let length = match (self.banding, self.kept_bits) {
+            (Some((banding, bits)), _) if (1..=banding.bands()).contains(&lane) => bits,
+            (_, Some(bits)) if lane == self.single_count() => bits,
+            _ => {
+                // Keys have codes of 64 bits, each a bucket of its own.
+                let length = self.table(lane).map_or(64, |table| table.prefix_bits());
+                return BucketBits { shift: 0, length };
             }
-            (_, Some(bits)) if lane == self.single_count() => BucketBits {
-                shift: 64 - u32::from(bits),
-                length: bits,
-            },
-            // Keys have codes of 64 bits, each a bucket of its own.
-            _ => BucketBits {
-                shift: 0,
-                length: self.table(lane).map_or(64, |table| table.prefix_bits()),
-            },
-        }
+        };
+        let shift = 64 - u32::from(length);
+        BucketBits { shift, length }
     }
 
     /// Appends the codes of a MinHash signature, given by its rows: one a band, none without bands.
@@ -279,12 +273,8 @@ impl LaneSet {
     /// Appends the codes of a SimHash fingerprint: one a table, none without tables.
     pub fn table_codes(&self, fingerprint: &Fingerprint, codes: &mut Vec<u64>) {
         if let Some(design) = &self.design {
-            codes.extend(
-                design
-                    .tables()
-                    .iter()
-                    .map(|table| table.permute(fingerprint)),
-            );
+            let tables = design.tables().iter();
+            codes.extend(tables.map(|table| table.permute(fingerprint)));
         }
     }
 }

@@ -141,26 +141,24 @@ impl Rebanding {
                         tables and expected_documents";
         SketchError::require(*self != Self::default(), REBANDING, "no change", expected)?;
         let banding = |(bands, rows)| format!("{bands} x {rows}");
-        let minhash_parts = [
-            ("threshold", self.threshold.map(|value| value.to_string())),
-            ("recall", self.recall.map(|value| value.to_string())),
-            ("banding", self.banding.map(banding)),
-            ("code_bits", self.code_bits.map(|value| value.to_string())),
+        let tables = self.tables.as_ref().map(|groups| format!("{groups:?}"));
+        let distance = self.max_distance.map(|value| value.to_string());
+        let code_bits = self.code_bits.map(|value| value.to_string());
+        let shown = |value: f64| value.to_string();
+        let minhash = ("MinHash", schema.minhash.is_some());
+        let simhash = ("SimHash", schema.simhash.is_some());
+        let parts = [
+            (minhash, "threshold", self.threshold.map(shown)),
+            (minhash, "recall", self.recall.map(shown)),
+            (minhash, "banding", self.banding.map(banding)),
+            (minhash, "code_bits", code_bits),
+            (simhash, "max_distance", distance),
+            (simhash, "tables", tables),
         ];
-        for (name, value) in minhash_parts {
+        for ((family, is_present), name, value) in parts {
             if let Some(found) = value {
-                let expected = "none: the schema has no MinHash";
-                SketchError::require(schema.minhash.is_some(), name, found, expected)?;
-            }
-        }
-        if schema.simhash.is_none() {
-            let expected = "none: the schema has no SimHash";
-            if let Some(distance) = self.max_distance {
-                return Err(SketchError::invalid("max_distance", distance, expected));
-            }
-            if let Some(groups) = &self.tables {
-                let found = format!("{groups:?}");
-                return Err(SketchError::invalid("tables", found, expected));
+                let expected = format_args!("none: the schema has no {family}");
+                SketchError::require(is_present, name, found, expected)?;
             }
         }
         if let (Some(recall), Some(_)) = (self.recall, self.banding) {

@@ -218,17 +218,14 @@ impl Containment {
         let is_valid = (1..=256).contains(&self.units);
         SketchError::require(is_valid, "containment", self.units, expected)?;
         match self.selection {
-            Selection::Window(window) if !WINDOWS.contains(&window) => Err(SketchError::invalid(
-                "containment window",
-                window,
-                "1 to 1,024",
-            )),
-            Selection::Scaled(scale) if !SCALES.contains(&scale) => Err(SketchError::invalid(
-                "containment scale",
-                scale,
-                "1 to 1,000,000",
-            )),
-            _ => Ok(()),
+            Selection::Window(w) => {
+                let is_within = WINDOWS.contains(&w);
+                SketchError::require(is_within, "containment window", w, "1 to 1,024")
+            }
+            Selection::Scaled(s) => {
+                let is_within = SCALES.contains(&s);
+                SketchError::require(is_within, "containment scale", s, "1 to 1,000,000")
+            }
         }
     }
 
@@ -247,18 +244,16 @@ impl Containment {
 
 impl fmt::Display for Containment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "shingles of {}, ", self.units)?;
         match self.selection {
-            Selection::Window(window) => {
-                write!(f, "shingles of {}, windows of {window}", self.units)?;
-            }
-            Selection::Scaled(scale) => {
-                write!(f, "shingles of {}, one in {scale}", self.units)?;
-            }
+            Selection::Window(window) => write!(f, "windows of {window}")?,
+            Selection::Scaled(scale) => write!(f, "one in {scale}")?,
         }
-        match self.has_positions {
-            true => f.write_str(", with positions"),
-            false => Ok(()),
-        }
+        f.write_str(if self.has_positions {
+            ", with positions"
+        } else {
+            ""
+        })
     }
 }
 

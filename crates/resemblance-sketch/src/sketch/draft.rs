@@ -23,7 +23,7 @@ const MIN_ADDED_UP: usize = 1 << 16;
 /// feature, with weighted MinHash 16 to 48: both need to know which features repeat.
 pub(super) struct SignatureDraft<'a> {
     functions: &'a HashFunctions,
-    state: Option<MinHashState>,
+    state: Option<MinHashState<'a>>,
     /// The first `pending_count` are pending.
     pending: [u64; PENDING_FEATURES],
     pending_count: usize,
@@ -189,8 +189,8 @@ impl<'a> SignatureDraft<'a> {
             return;
         }
         self.is_empty = false;
-        if let (Some(minhash), Some(state)) = (&self.functions.minhash, &mut self.state) {
-            minhash.update(state, pending);
+        if let Some(state) = &mut self.state {
+            state.update(pending);
         }
         self.gathered.extend(pending);
     }
@@ -218,7 +218,7 @@ impl<'a> SignatureDraft<'a> {
             if minhash.needs_weights() {
                 minhash.weighted(&weights)
             } else {
-                minhash.finish(state)
+                state.finish()
             }
         });
         let simhash = functions.simhash.as_ref();

@@ -123,10 +123,7 @@ impl DocumentFrequencies {
         let mut bytes = self.bytes();
         bytes.extend(self.fingerprint().to_le_bytes());
         let written = writer.write_all(&bytes).and_then(|()| writer.flush());
-        written.map_err(|source| SketchError::Io {
-            action: "writing document frequencies".into(),
-            source,
-        })
+        written.map_err(|source| SketchError::io("writing document frequencies", source))
     }
 
     /// Reads saved frequencies, up to their end. Memory grows with what is read, not with what the bytes
@@ -146,18 +143,18 @@ impl DocumentFrequencies {
     /// assert!(DocumentFrequencies::load(saved.as_slice()).is_err());
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
-    pub fn load(reader: impl Read) -> Result<Self> {
-        let mut reader = FrequencyReader(reader);
-        if reader.bytes()? != MAGIC {
+    pub fn load(mut reader: impl Read) -> Result<Self> {
+        let from = &mut reader;
+        if read_bytes(from)? != MAGIC {
             return Err(damaged("its first bytes are those of something else"));
         }
-        let (documents, features) = (reader.number()?, reader.number()?);
+        let (documents, features) = (read_number(from)?, read_number(from)?);
         let mut pairs = Vec::new();
         for _ in 0..features {
-            pairs.push((reader.number()?, reader.number()?));
+            pairs.push((read_number(from)?, read_number(from)?));
         }
         let found = Self::from_pairs(documents, pairs)?;
-        match reader.number()? == found.fingerprint() {
+        match read_number(from)? == found.fingerprint() {
             true => Ok(found),
             false => Err(damaged("its checksum is not the expected one")),
         }
@@ -269,27 +266,19 @@ impl DocumentFrequencies {
     }
 }
 
-/// Numbers of saved frequencies.
-struct FrequencyReader<R>(R);
-
-impl<R: Read> FrequencyReader<R> {
-    fn bytes(&mut self) -> Result<[u8; 8]> {
-        let mut bytes = [0; 8];
-        match self.0.read_exact(&mut bytes) {
-            Ok(()) => Ok(bytes),
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                Err(damaged("it ends before its end"))
-            }
-            Err(source) => Err(SketchError::Io {
-                action: "reading document frequencies".into(),
-                source,
-            }),
+fn read_bytes(reader: &mut impl Read) -> Result<[u8; 8]> {
+    let mut bytes = [0; 8];
+    match reader.read_exact(&mut bytes) {
+        Ok(()) => Ok(bytes),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            Err(damaged("it ends before its end"))
         }
+        Err(source) => Err(SketchError::io("reading document frequencies", source)),
     }
+}
 
-    fn number(&mut self) -> Result<u64> {
-        self.bytes().map(u64::from_le_bytes)
-    }
+fn read_number(reader: &mut impl Read) -> Result<u64> {
+    read_bytes(reader).map(u64::from_le_bytes)
 }
 
 fn damaged(detail: &str) -> SketchError {

@@ -18,18 +18,19 @@ pub(super) enum AnyMinHasher {
     External,
 }
 
-/// The state of a [`AnyMinHasher`] after some features. The variant is that of the hasher.
-pub(super) enum MinHashState {
-    Minima(Minima),
-    OnePass(OnePassState),
-    BottomK(BottomKState),
-    /// Nothing is computed before all features and their weights are known.
+/// The state of an [`AnyMinHasher`] after some features, beside its functions.
+pub(super) enum MinHashState<'a> {
+    Minima(&'a MinHasher, Minima),
+    OnePass(&'a OnePass, OnePassState),
+    BottomK(&'a BottomK, BottomKState, u16),
+    /// Nothing is computed before all features and their weights are known, or nothing at all.
     Deferred,
 }
 
 impl AnyMinHasher {
     pub(super) fn new(seed: u64, recipe: MinHashRecipe) -> Self {
         let values = recipe.values;
+        let weighted = |process| Self::Weighted(WeightedMinHasher::new(process, seed, values));
         match recipe.kind {
             MinHashKind::Functions(permutations) => {
                 Self::Functions(MinHasher::new(seed, values, permutations))
@@ -39,12 +40,8 @@ impl AnyMinHasher {
                 sketch: BottomK::new(seed, values),
                 max_values: values,
             },
-            MinHashKind::Weighted => {
-                Self::Weighted(WeightedMinHasher::new(WeightProcess::Steps, seed, values))
-            }
-            MinHashKind::Probability => {
-                Self::Weighted(WeightedMinHasher::new(WeightProcess::Rates, seed, values))
-            }
+            MinHashKind::Weighted => weighted(WeightProcess::Steps),
+            MinHashKind::Probability => weighted(WeightProcess::Rates),
             MinHashKind::External => Self::External,
         }
     }
@@ -55,52 +52,14 @@ impl AnyMinHasher {
     }
 
     /// The state of a document without features.
-    pub(super) fn state(&self) -> MinHashState {
+    pub(super) fn state(&self) -> MinHashState<'_> {
         match self {
-            Self::Functions(functions) => MinHashState::Minima(functions.minima()),
-            Self::OnePass(sketch) => MinHashState::OnePass(sketch.state()),
-            Self::BottomK { sketch, .. } => MinHashState::BottomK(sketch.state()),
+            Self::Functions(functions) => MinHashState::Minima(functions, functions.minima()),
+            Self::OnePass(sketch) => MinHashState::OnePass(sketch, sketch.state()),
+            Self::BottomK { sketch, max_values } => {
+                MinHashState::BottomK(sketch, sketch.state(), *max_values)
+            }
             Self::Weighted(_) | Self::External => MinHashState::Deferred,
-        }
-    }
-
-    /// Takes features in. Neither order nor repeats change the result.
-    pub(super) fn update(&self, state: &mut MinHashState, hashes: &[u64]) {
-        let each = hashes.iter().copied();
-        match (self, state) {
-            (Self::Functions(functions), MinHashState::Minima(minima)) => {
-                functions.update(minima, hashes);
-            }
-            (Self::OnePass(sketch), MinHashState::OnePass(state)) => sketch.update(state, each),
-            (Self::BottomK { sketch, .. }, MinHashState::BottomK(state)) => {
-                sketch.update(state, each);
-            }
-            (Self::Weighted(_) | Self::External, MinHashState::Deferred) => {}
-            _ => debug_assert!(false, "the state of another kind"),
-        }
-    }
-
-    /// The values of the features that were taken in.
-    pub(super) fn finish(&self, state: MinHashState) -> MinHashValues {
-        match (self, state) {
-            (Self::Functions(_), MinHashState::Minima(minima)) => {
-                MinHashValues::Minima(minima.values())
-            }
-            (Self::OnePass(sketch), MinHashState::OnePass(state)) => {
-                MinHashValues::Minima(sketch.values(state))
-            }
-            (Self::BottomK { sketch, max_values }, MinHashState::BottomK(state)) => {
-                MinHashValues::Smallest {
-                    max_count: *max_values,
-                    hashes: sketch.values(&state),
-                }
-            }
-            (Self::Weighted(sketch), _) => MinHashValues::Samples(sketch.values(&[])),
-            (Self::External, _) => MinHashValues::Minima(Vec::new()),
-            _ => {
-                debug_assert!(false, "the state of another kind");
-                MinHashValues::Minima(Vec::new())
-            }
         }
     }
 
@@ -112,7 +71,33 @@ impl AnyMinHasher {
         }
         let mut state = self.state();
         let hashes: Vec<u64> = features.iter().map(|&(hash, _)| hash).collect();
-        self.update(&mut state, &hashes);
-        self.finish(state)
+        state.update(&hashes);
+        state.finish()
+    }
+}
+
+impl MinHashState<'_> {
+    /// Takes features in. Neither order nor repeats change the result.
+    pub(super) fn update(&mut self, hashes: &[u64]) {
+        let each = hashes.iter().copied();
+        match self {
+            Self::Minima(functions, minima) => functions.update(minima, hashes),
+            Self::OnePass(sketch, state) => sketch.update(state, each),
+            Self::BottomK(sketch, state, _) => sketch.update(state, each),
+            Self::Deferred => {}
+        }
+    }
+
+    /// The values of the features that were taken in; none where they are deferred.
+    pub(super) fn finish(self) -> MinHashValues {
+        match self {
+            Self::Minima(_, minima) => MinHashValues::Minima(minima.values()),
+            Self::OnePass(sketch, state) => MinHashValues::Minima(sketch.values(state)),
+            Self::BottomK(sketch, state, max_count) => {
+                let hashes = sketch.values(&state);
+                MinHashValues::Smallest { max_count, hashes }
+            }
+            Self::Deferred => MinHashValues::Minima(Vec::new()),
+        }
     }
 }

@@ -28,47 +28,31 @@ impl Sketcher {
         }
         // Of whole values: the digest is that of the recipe, which does not have their bits.
         let whole = self.whole();
+        let mut add = |signature: Signature| append(&mut bytes, &signature);
         if whole.recipe().text.is_some() {
             for text in TEXTS {
-                append(&mut bytes, &whole.text(text)?);
+                add(whole.text(text)?);
             }
-            let long: String = (0..LONG_TEXT_WORDS)
-                .map(|word| format!("W{word} "))
-                .collect();
-            append(&mut bytes, &whole.text(&long)?);
+            let words = (0..LONG_TEXT_WORDS).map(|word| format!("W{word} "));
+            add(whole.text(&words.collect::<String>())?);
         }
-        append(
-            &mut bytes,
-            &whole.features(["", "a", "feature", "\0\u{ff}"])?,
-        );
-        append(&mut bytes, &whole.hashes([])?);
+        add(whole.features(["", "a", "feature", "\0\u{ff}"])?);
+        add(whole.hashes([])?);
         for count in [1, 2, 8, 1_000] {
-            append(&mut bytes, &whole.hashes(0..count)?);
+            add(whole.hashes(0..count)?);
         }
-        append(
-            &mut bytes,
-            &whole.hashes((0..300).map(|number: u64| number << 48))?,
-        );
-        let weights = (0..300_u32).map(|number| (format!("w{}", number % 200), number));
-        append(
-            &mut bytes,
-            &whole.weighted_features(weights.map(|(name, n)| (name, f64::from(n) / 7.0)))?,
-        );
+        add(whole.hashes((0..300).map(|number: u64| number << 48))?);
+        let weights = (0..300_u32).map(|n| (format!("w{}", n % 200), f64::from(n) / 7.0));
+        add(whole.weighted_features(weights)?);
         let edges = [0.0, 0.5, 1.0, 1.5, 2.5, 65_536.0 * 65_536.0];
-        let edges = (0..).zip(edges.map(|steps| steps / 65_536.0));
-        append(&mut bytes, &whole.weighted_hashes(edges)?);
+        add(whole.weighted_hashes((0..).zip(edges.map(|steps| steps / 65_536.0)))?);
         Ok(feature_hash(&bytes))
     }
 }
 
 fn append(bytes: &mut Vec<u8>, signature: &Signature) {
     bytes.push(u8::from(signature.is_empty()));
-    for value in signature.minhash().into_iter().flatten() {
-        bytes.extend_from_slice(&value.to_le_bytes());
-    }
-    for hash in signature.bottom_k().into_iter().flatten() {
-        bytes.extend_from_slice(&hash.to_le_bytes());
-    }
+    signature.append_values(bytes);
     for hash in signature.kept_hashes().into_iter().flatten() {
         bytes.extend_from_slice(&hash.to_le_bytes());
     }

@@ -71,19 +71,7 @@ impl fmt::Debug for Signature {
 /// made of parts.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
-        (
-            &self.values,
-            self.simhash,
-            self.is_empty,
-            self.kept_hashes(),
-            self.placed_shingles(),
-        ) == (
-            &other.values,
-            other.simhash,
-            other.is_empty,
-            other.kept_hashes(),
-            other.placed_shingles(),
-        )
+        self.compared() == other.compared()
     }
 }
 
@@ -91,8 +79,7 @@ impl Eq for Signature {}
 
 impl Hash for Signature {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.values, self.simhash, self.is_empty).hash(state);
-        (self.kept_hashes(), self.placed_shingles()).hash(state);
+        self.compared().hash(state);
     }
 }
 
@@ -116,12 +103,7 @@ impl Signature {
         // 256 bits are told from none by their bytes.
         let simhash_bits = self.simhash_bits().map_or(0, |bits| bits as u8);
         let mut bytes = vec![value_bits, simhash_bits, u8::from(self.is_empty())];
-        for value in self.minhash().into_iter().flatten() {
-            bytes.extend(value.to_le_bytes());
-        }
-        for hash in self.bottom_k().into_iter().flatten() {
-            bytes.extend(hash.to_le_bytes());
-        }
+        self.append_values(&mut bytes);
         if let Some(fingerprint) = self.fingerprint() {
             fingerprint.append_le_bytes(&mut bytes);
             let width = bytes.len() + 16_usize.saturating_sub(usize::from(fingerprint.bits() / 8));
@@ -630,6 +612,20 @@ impl Signature {
                 "one of as many bits in both signatures",
             )),
         }
+    }
+
+    /// The parts by which signatures are equal.
+    fn compared(&self) -> impl Hash + PartialEq {
+        let (kept, placed) = (self.kept_hashes(), self.placed_shingles());
+        (&self.values, self.simhash, self.is_empty, kept, placed)
+    }
+
+    /// Appends the MinHash values, each of 32 bits, and the hashes of bottom-k.
+    pub(super) fn append_values(&self, bytes: &mut Vec<u8>) {
+        let values = self.minhash().into_iter().flatten();
+        let hashes = self.bottom_k().into_iter().flatten();
+        bytes.extend(values.flat_map(|value| value.to_le_bytes()));
+        bytes.extend(hashes.flat_map(|hash| hash.to_le_bytes()));
     }
 
     /// The MinHash values, for a comparison that needs those of both signatures.

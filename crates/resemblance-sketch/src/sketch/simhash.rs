@@ -168,10 +168,8 @@ impl SimHasher {
         let value = halves.fold(0, |value, projection| {
             value | u128::from(signs(projection)) << projection.first_bit
         });
-        Fingerprint::from_number(
-            self.bits,
-            value & (u128::MAX >> (128 - self.bits.clamp(1, 128))),
-        )
+        let mask = u128::MAX >> (128 - self.bits.clamp(1, 128));
+        Fingerprint::from_number(self.bits, value & mask)
     }
 
     /// Sets bit j if the features with positive signs outweigh the others. A tie takes the sign of one
@@ -220,11 +218,8 @@ pub(super) fn quantise(weight: f64) -> Result<u64> {
         // Exact: the factor is a power of two, and the result is an integer of at most 2^32.
         return Ok((weight * WHOLE_WEIGHT as f64).round_ties_even() as u64);
     }
-    Err(SketchError::invalid(
-        "weight",
-        weight,
-        "a finite number of 0 to 65,536",
-    ))
+    let expected = "a finite number of 0 to 65,536";
+    Err(SketchError::invalid("weight", weight, expected))
 }
 
 /// Returns true if a feature of this weight, which is within range, is present after it was rounded.

@@ -206,11 +206,8 @@ impl Sketcher {
         I: IntoIterator<Item = F>,
         F: AsRef<[u8]>,
     {
-        self.hashes(
-            features
-                .into_iter()
-                .map(|feature| feature_hash(feature.as_ref())),
-        )
+        let hashed = |feature: F| feature_hash(feature.as_ref());
+        self.hashes(features.into_iter().map(hashed))
     }
 
     /// The signature of a set of features that are hashed already, or are numbers. They need not be

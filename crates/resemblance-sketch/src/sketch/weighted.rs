@@ -146,7 +146,7 @@ impl BlockEvents {
         let has_all_steps = self.weight - self.first_step >= size;
         let mut sum = 0.0;
         loop {
-            let share = unit(self.word(1));
+            let share = unit(word_at(self.state, 1));
             // -ln x ≥ 1 - x: most blocks have no event in time, and need no logarithm to say so.
             // The factor allows for rounding.
             if sum + (1.0 - share) * 0.999 > bound {
@@ -157,22 +157,16 @@ impl BlockEvents {
                 return;
             }
             if has_all_steps || self.step(size) < self.weight {
-                offer_event(sum / size as f64, self.word(3), firsts);
+                offer_event(sum / size as f64, word_at(self.state, 3), firsts);
             }
-            self.state = self
-                .state
-                .wrapping_add(STEP_EVENT_WORDS.wrapping_mul(GOLDEN_GAMMA));
+            let step = STEP_EVENT_WORDS.wrapping_mul(GOLDEN_GAMMA);
+            self.state = self.state.wrapping_add(step);
         }
-    }
-
-    #[inline]
-    fn word(&self, index: u64) -> u64 {
-        word_at(self.state, index)
     }
 
     /// The step of an event in a block of more than one: the leading bits of a word.
     fn step(&self, size: u64) -> u64 {
-        self.first_step + (self.word(2) >> (size.leading_zeros() + 1))
+        self.first_step + (word_at(self.state, 2) >> (size.leading_zeros() + 1))
     }
 }
 

@@ -45,16 +45,11 @@ impl Sketcher {
         text: &str,
         frequencies: &DocumentFrequencies,
     ) -> Result<Signature> {
-        if let Some(own) = &self.functions.weights
-            && own.fingerprint() != frequencies.fingerprint()
-        {
-            let found = format!("frequencies {:016x}", frequencies.fingerprint());
-            let expected = format!("those of the schema, {:016x}", own.fingerprint());
-            return Err(SketchError::invalid(
-                "document frequencies",
-                found,
-                expected,
-            ));
+        if let Some(weights) = &self.functions.weights {
+            let (own, given) = (weights.fingerprint(), frequencies.fingerprint());
+            let found = format_args!("frequencies {given:016x}");
+            let expected = format_args!("those of the schema, {own:016x}");
+            SketchError::require(own == given, "document frequencies", found, expected)?;
         }
         let signature = self.weigh(self.shingle_hashes(text)?, frequencies)?;
         Ok(signature.with_kept(self.kept_of_text(text)?))

@@ -11,15 +11,11 @@ pub(super) const COPY_BYTES: usize = 16;
 
 /// How ASCII is normalised.
 #[derive(Clone, Copy)]
-pub(super) enum AsciiForm {
-    /// Letters and digits in lower case; everything else separates.
-    Words,
-    /// Lower case; only White_Space separates.
-    Characters,
-    /// As [`Words`](Self::Words), with their case.
-    CasedWords,
-    /// As [`Characters`](Self::Characters), with their case.
-    CasedCharacters,
+pub(super) struct AsciiForm {
+    /// Letters and digits are kept, and all else separates; otherwise only White_Space separates.
+    pub(super) are_words: bool,
+    /// Letters are not turned into lower case.
+    pub(super) keeps_case: bool,
 }
 
 /// Up to [`BLOCK_BYTES`] of ASCII, normalised.
@@ -35,11 +31,11 @@ impl AsciiBlock {
         let is_of_word =
             |byte: u8, lower: u8| lower.wrapping_sub(b'a') < 26 || byte.wrapping_sub(b'0') < 10;
         let is_no_space = |byte: u8, _: u8| byte != b' ' && byte.wrapping_sub(0x09) >= 5;
-        match form {
-            AsciiForm::Words => Self::with::<false>(ascii, is_of_word),
-            AsciiForm::Characters => Self::with::<false>(ascii, is_no_space),
-            AsciiForm::CasedWords => Self::with::<true>(ascii, is_of_word),
-            AsciiForm::CasedCharacters => Self::with::<true>(ascii, is_no_space),
+        match (form.are_words, form.keeps_case) {
+            (true, false) => Self::with::<false>(ascii, is_of_word),
+            (false, false) => Self::with::<false>(ascii, is_no_space),
+            (true, true) => Self::with::<true>(ascii, is_of_word),
+            (false, true) => Self::with::<true>(ascii, is_no_space),
         }
     }
 

@@ -162,16 +162,13 @@ struct UnitSplitter {
 
 impl UnitSplitter {
     fn new(text: &Text) -> Self {
-        let ascii_form = match (text.unit, text.keeps_case) {
-            _ if text.removes_spaces => None,
-            (ShingleUnit::Words, false) => Some(AsciiForm::Words),
-            (ShingleUnit::Words, true) => Some(AsciiForm::CasedWords),
-            (ShingleUnit::Characters, false) => Some(AsciiForm::Characters),
-            (ShingleUnit::Characters, true) => Some(AsciiForm::CasedCharacters),
-            (ShingleUnit::CodeTokens, _) => None,
+        let is_simple = text.unit != ShingleUnit::CodeTokens && !text.removes_spaces;
+        let ascii_form = AsciiForm {
+            are_words: text.unit == ShingleUnit::Words,
+            keeps_case: text.keeps_case,
         };
         Self {
-            ascii_form,
+            ascii_form: is_simple.then_some(ascii_form),
             unit: text.unit,
             keeps_case: text.keeps_case || text.unit == ShingleUnit::CodeTokens,
             strips_accents: text.strip_accents,

@@ -47,10 +47,7 @@ pub fn for_each_piece(mut reader: impl Read, mut visit: impl FnMut(&str)) -> Res
 }
 
 fn cannot_read(source: std::io::Error) -> SketchError {
-    SketchError::Io {
-        action: "cannot read the text".to_owned(),
-        source,
-    }
+    SketchError::io("cannot read the text", source)
 }
 
 /// The longest valid text at the beginning of `bytes`, and the error that ends it.

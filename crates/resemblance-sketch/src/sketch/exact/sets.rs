@@ -246,10 +246,9 @@ impl<T: Ord> WeightedSet<T> {
 #[must_use]
 pub fn weighted_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
     let (mut sum_of_minima, mut sum_of_maxima) = (0.0, 0.0);
-    let weight = |feature: Option<&(T, f64)>| feature.map_or(0.0, |&(_, weight)| weight);
-    for (a, b) in merge(&a.0, &b.0, |a, b| a.0.cmp(&b.0)) {
-        sum_of_minima += weight(a).min(weight(b));
-        sum_of_maxima += weight(a).max(weight(b));
+    for (a, b) in weights_of(a, b) {
+        sum_of_minima += a.min(b);
+        sum_of_maxima += a.max(b);
     }
     ratio(sum_of_minima, sum_of_maxima)
 }
@@ -268,8 +267,8 @@ pub fn weighted_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
 #[must_use]
 pub fn weighted_cosine<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
     let squares = |set: &WeightedSet<T>| set.0.iter().map(|(_, w)| w * w).sum::<f64>();
-    let pairs = merge(&a.0, &b.0, |a, b| a.0.cmp(&b.0));
-    let products = pairs.filter_map(|(a, b)| Some(a?.1 * b?.1));
+    // A feature of one of them alone adds 0.
+    let products = weights_of(a, b).map(|(a, b)| a * b);
     let length = squares(a).sqrt() * squares(b).sqrt();
     let cosine = share_of(products.sum(), length, a == b);
     // Rounding may bring vectors of one direction just above 1.
@@ -295,9 +294,7 @@ pub fn probability_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f6
     if a.0.is_empty() || b.0.is_empty() {
         return f64::from(u8::from(a.0.is_empty() && b.0.is_empty()));
     }
-    let weight = |feature: Option<&(T, f64)>| feature.map_or(0.0, |&(_, weight)| weight);
-    let pairs = merge(&a.0, &b.0, |a, b| a.0.cmp(&b.0));
-    let mut weights: Vec<(f64, f64)> = pairs.map(|(a, b)| (weight(a), weight(b))).collect();
+    let mut weights: Vec<(f64, f64)> = weights_of(a, b).collect();
     // Where the ratio a / b of j is at least that of i, aⱼ / aᵢ is the greater one. At least one of each
     // pair is above 0, so that the ratio is a number or infinite.
     weights.sort_by(|x, y| (x.0 / x.1).total_cmp(&(y.0 / y.1)));
@@ -317,6 +314,16 @@ pub fn probability_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f6
         sum_of_b += b;
     }
     similarity.min(1.0)
+}
+
+/// The weights in both sets of each feature of any, ascending by feature; 0 where a set does not have it.
+fn weights_of<'a, T: Ord>(
+    a: &'a WeightedSet<T>,
+    b: &'a WeightedSet<T>,
+) -> impl Iterator<Item = (f64, f64)> + 'a {
+    let weight = |feature: Option<&(T, f64)>| feature.map_or(0.0, |&(_, weight)| weight);
+    let pairs = merge(&a.0, &b.0, |a, b| a.0.cmp(&b.0));
+    pairs.map(move |(a, b)| (weight(a), weight(b)))
 }
 
 /// A part of a whole that is 0 if a set is empty: then the similarity is 1 if the sets are equal, else 0.
@@ -344,16 +351,8 @@ fn merge<'a, T>(
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
         };
-        let left = if order.is_le() {
-            a.split_off_first()
-        } else {
-            None
-        };
-        let right = if order.is_ge() {
-            b.split_off_first()
-        } else {
-            None
-        };
+        let left = order.is_le().then(|| a.split_off_first()).flatten();
+        let right = order.is_ge().then(|| b.split_off_first()).flatten();
         Some((left, right))
     })
 }

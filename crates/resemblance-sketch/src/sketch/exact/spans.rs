@@ -184,9 +184,10 @@ pub fn longest_shared_passage(text: &Text, a: &str, b: &str) -> Result<Option<Sh
     let Some((in_a, in_b, shingles)) = longest_run(&hashes_a, &hashes_b) else {
         return Ok(None);
     };
+    let read_before = || bug("shingles that were read before");
     Ok(Some(SharedPassage {
-        a: place_of_run(text, a, in_a, shingles)?.ok_or_else(|| bug(READ_BEFORE))?,
-        b: place_of_run(text, b, in_b, shingles)?.ok_or_else(|| bug(READ_BEFORE))?,
+        a: span_of_shingles(text, a, in_a..in_a + shingles)?.ok_or_else(read_before)?,
+        b: span_of_shingles(text, b, in_b..in_b + shingles)?.ok_or_else(read_before)?,
         shingles,
     }))
 }
@@ -200,8 +201,6 @@ fn shingle_list(text: &Text, document: &str) -> Result<Vec<u64>> {
     });
     Ok(hashes)
 }
-
-const READ_BEFORE: &str = "shingles that were read before";
 
 /// Where consecutive shingles stand in a text: those with these numbers, from 0 on in the order of the text.
 /// Returns a byte range of the text as it was given, between two scalar values; `None` if there are not as
@@ -225,23 +224,13 @@ pub fn span_of_shingles(
     document: &str,
     shingles: Range<usize>,
 ) -> Result<Option<Range<usize>>> {
-    place_of_run(text, document, shingles.start, shingles.len())
-}
-
-/// The place of so many shingles, from one on; `None` if there are not as many.
-fn place_of_run(
-    text: &Text,
-    document: &str,
-    first: usize,
-    shingles: usize,
-) -> Result<Option<Range<usize>>> {
     let (mut start, mut end, mut number) = (None, None, 0);
     text.for_each_located_shingle(document, |LocatedShingle { place, .. }| {
-        if number == first {
+        if number == shingles.start {
             start = Some(place.start);
         }
         number += 1;
-        if shingles > 0 && number == first + shingles {
+        if !shingles.is_empty() && number == shingles.end {
             end = Some(place.end);
         }
     })?;
