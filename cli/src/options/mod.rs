@@ -10,19 +10,17 @@ mod format;
 mod join;
 mod keep;
 mod schema;
-mod stamp;
 mod text;
 mod verify;
 
 pub(crate) use bounds::{BoundOptions, ByOptions, JoinLimits, PassageOptions};
 pub(crate) use common::{CommonOptions, parse_key};
-pub(crate) use corpus::CorpusOptions;
+pub(crate) use corpus::{CorpusOptions, StoredOptions, parse_age, parse_stamp};
 pub(crate) use difference::differing_options;
 pub(crate) use format::FormatOptions;
 pub(crate) use join::{JoinOptions, ReadOptions, parse_share};
 pub(crate) use keep::{KeepRule, PolicyName, SurvivorOptions};
 pub(crate) use schema::{SchemaOptions, TableGroups, parse_bits, simhash_of};
-pub(crate) use stamp::{StoredOptions, parse_age, parse_stamp};
 pub(crate) use text::default_text;
 pub(crate) use verify::{
     VerifyOptions, must_compare_sets, must_have_similarities, similarity_name,

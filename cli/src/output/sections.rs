@@ -73,28 +73,26 @@ impl Section<'_> {
     }
 
     /// Writes a line for each measure of each item.
-    pub(crate) fn write_measures(&self, lines: &mut MeasureLines) -> Result<()> {
+    pub(crate) fn write_measures(&self, lines: &mut Results) -> Result<()> {
         for row in &self.rows {
             let value = row.item.value();
             let item = value.text();
             for (measure, value) in self.measures.split_whitespace().zip(&row.values) {
-                lines.line(self.name, &item, measure, *value)?;
+                lines.measure(self.name, &item, measure, *value)?;
             }
         }
         Ok(())
     }
 }
 
-/// Results of one measure a line.
-pub(crate) struct MeasureLines(Results);
-
-impl MeasureLines {
-    pub(crate) fn new(layout: Layout) -> Result<Self> {
-        let columns = Column::list("section item measure value");
-        Ok(Self(Results::new(layout, columns)?))
+impl Results {
+    /// Results of one measure a line.
+    pub(crate) fn of_measures(layout: Layout) -> Result<Self> {
+        Self::new(layout, Column::list("section item measure value"))
     }
 
-    pub(crate) fn line(
+    /// Writes a measure of an item.
+    pub(crate) fn measure(
         &mut self,
         section: &str,
         item: &str,
@@ -102,10 +100,6 @@ impl MeasureLines {
         value: Value<'_>,
     ) -> Result<()> {
         let [section, item, measure] = [section, item, measure].map(Value::Text);
-        self.0.row(&[section, item, measure, value])
-    }
-
-    pub(crate) fn finish(self) -> Result<()> {
-        self.0.finish()
+        self.row(&[section, item, measure, value])
     }
 }

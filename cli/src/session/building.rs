@@ -247,31 +247,29 @@ pub(crate) fn bulk_options(context: &Context) -> BulkOptions {
 }
 
 /// How a store in a folder is called whose own name the user does not know.
-pub(super) fn temporary_name(folder: &Path) -> String {
+pub(crate) fn temporary_name(folder: &Path) -> String {
     format!("temporary store in {}", folder.display())
 }
 
-/// What decides on documents one by one, and what failures call its store. With a budget a document is
+/// What decides on documents one by one, in a store whose name is [`temporary_name`]. With a budget a document is
 /// compared with so many candidates.
 pub(crate) fn deduplicator(
     context: &Context,
     schema: &Schema,
     budget: Option<NonZeroU64>,
-) -> Result<(Deduplicator, String)> {
+) -> Result<Deduplicator> {
     let mut options = context.store_options.clone();
     if let Some(budget) = budget {
         options = options.probe_budget(budget.get());
     }
     let folder = &context.temp_dir;
-    let name = temporary_name(folder);
     let begun = Deduplicator::create(folder, schema.clone(), &options)
-        .map_err(|error| Failure::store(&name, error))?
+        .map_err(|error| Failure::store(temporary_name(folder), error))?
         .memory_bytes(context.corpus_bytes());
-    let begun = match NonZeroUsize::new(context.threads) {
+    Ok(match NonZeroUsize::new(context.threads) {
         Some(threads) => begun.threads(threads),
         None => begun,
-    };
-    Ok((begun, name))
+    })
 }
 
 fn failure(name: &str, error: Error) -> Failure {

@@ -81,6 +81,20 @@ impl Context {
         ProgressDisplay::new(task, self.messages.quiet)
     }
 
+    /// Shows that work goes on; an error once a signal has arrived.
+    pub(crate) fn tick(&self, progress: &mut ProgressDisplay) -> Result<()> {
+        self.interrupt.check()?;
+        progress.tick();
+        Ok(())
+    }
+
+    /// The same, where the number of documents is known.
+    pub(crate) fn count(&self, progress: &mut ProgressDisplay, documents: u64) -> Result<()> {
+        self.interrupt.check()?;
+        progress.update(documents, 0);
+        Ok(())
+    }
+
     /// Shows the progress of a long operation of the library, and breaks it off at a signal.
     pub(crate) fn watch(&self) -> Watched<'_> {
         Watched::new(&self.interrupt, self.progress("beginning"))

@@ -20,7 +20,7 @@ mod tally;
 mod texts;
 
 pub(crate) use building::{
-    Building, ScratchStore, StoreBuilding, bulk_options, deduplicator, fill,
+    Building, ScratchStore, StoreBuilding, bulk_options, deduplicator, fill, temporary_name,
 };
 pub(crate) use context::Context;
 #[cfg(feature = "sqlite")]

@@ -1,7 +1,8 @@
 //! The records of a corpus after the work on them, and counts of what became of them.
 
-use std::fmt;
 use std::sync::Arc;
+
+use itertools::Itertools as _;
 
 use resemblance::Document;
 use resemblance_corpus::{BadDocument, Corpus, ReadTotals};
@@ -71,9 +72,7 @@ impl DocumentTally {
                 failure
             });
         }
-        self.skipped += 1;
-        let message = failure.brief();
-        context.detail(format!("skipped {message}"));
+        self.skip_over(context, &failure);
         self.first_bad.get_or_insert_with(|| Arc::new(failure));
         if self.bad == MAX_BAD_AT_FIRST && self.bad == self.read {
             return self.must_be_mostly_good();
@@ -107,59 +106,43 @@ impl DocumentTally {
     ) -> Result<()> {
         match failure.kind {
             FailureKind::BadInput if skip_bad => {
-                self.skipped += 1;
-                let message = failure.brief();
-                context.detail(format!("skipped {message}"));
+                self.skip_over(context, &failure);
                 Ok(())
             }
             _ => Err(failure),
         }
     }
 
-    /// The line for standard error; `kept` is the verb's word for what was kept.
-    pub(crate) fn summary(&self, kept: &'static str, totals: ReadTotals) -> TallySummary<'_> {
-        TallySummary {
-            tally: self,
-            kept,
-            totals,
-        }
+    fn skip_over(&mut self, context: &Context, failure: &Failure) {
+        self.skipped += 1;
+        context.detail(format!("skipped {}", failure.brief()));
     }
-}
 
-/// See [`DocumentTally::summary`].
-pub(crate) struct TallySummary<'a> {
-    tally: &'a DocumentTally,
-    kept: &'static str,
-    totals: ReadTotals,
-}
-
-impl fmt::Display for TallySummary<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DocumentTally { read, kept, .. } = self.tally;
-        write!(f, "read {read}, {} {kept}", self.kept)?;
-        write!(f, ", dropped {}", self.tally.dropped)?;
-        write!(
-            f,
-            ", skipped {}, empty {}",
-            self.tally.skipped, self.tally.empty
-        )?;
-        let others = [
-            ("dropped as equal", self.tally.equal),
-            ("dropped by estimate", self.tally.estimated),
-            ("known keys", self.tally.known),
-            ("replaced", self.tally.replaced),
-            ("unchanged", self.tally.unchanged),
-            ("emptied", self.tally.emptied),
-            ("repeated parts", self.tally.dropped_parts),
-            ("beyond the budget", self.tally.budget_exceeded),
-            ("blank lines", self.totals.blank),
+    /// The line for standard error; `kept` is the verb's word for what was kept.
+    pub(crate) fn summary(&self, kept: &str, totals: ReadTotals) -> String {
+        let always = [
+            ("read", self.read),
+            (kept, self.kept),
+            ("dropped", self.dropped),
+            ("skipped", self.skipped),
+            ("empty", self.empty),
         ];
-        for (name, count) in others {
-            if count > 0 {
-                write!(f, ", {name} {count}")?;
-            }
-        }
-        Ok(())
+        let others = [
+            ("dropped as equal", self.equal),
+            ("dropped by estimate", self.estimated),
+            ("known keys", self.known),
+            ("replaced", self.replaced),
+            ("unchanged", self.unchanged),
+            ("emptied", self.emptied),
+            ("repeated parts", self.dropped_parts),
+            ("beyond the budget", self.budget_exceeded),
+            ("blank lines", totals.blank),
+        ];
+        let told = others.into_iter().filter(|(_, count)| *count > 0);
+        let counts = always.into_iter().chain(told);
+        counts
+            .map(|(name, count)| format!("{name} {count}"))
+            .join(", ")
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 
 use crate::failure::{Outcome, Result};
 use crate::output::{
-    Column, Format, Layout, MeasureLines, Results, Section, SectionItem, SectionRow, Value, escape,
+    Column, Format, Layout, Results, Section, SectionItem, SectionRow, Value, escape,
 };
 use crate::session::{Context, open_to_read};
 
@@ -236,23 +236,23 @@ fn bucket_object(bucket: &BucketStats) -> serde_json::Value {
 
 /// Prints one line per measure.
 fn write_measures(layout: Layout, stats: &Stats) -> Result<()> {
-    let mut lines = MeasureLines::new(layout)?;
+    let mut lines = Results::of_measures(layout)?;
     for section in [summary(stats), runs(stats), merges(stats), tables(stats)] {
         section.write_measures(&mut lines)?;
     }
     for lane in &stats.lanes {
-        lines.line("lane", &lane.role, "postings", Value::Count(lane.postings))?;
-        lines.line("lane", &lane.role, "blocks", Value::Count(lane.blocks))?;
+        lines.measure("lane", &lane.role, "postings", Value::Count(lane.postings))?;
+        lines.measure("lane", &lane.role, "blocks", Value::Count(lane.blocks))?;
     }
     for (rank, bucket) in (1..).zip(&stats.buckets) {
         let item = format!("{rank}: {}", bucket.role);
         let documents = Value::Count(bucket.documents);
-        lines.line("bucket", &item, "documents", documents)?;
+        lines.measure("bucket", &item, "documents", documents)?;
         for sample in &bucket.samples {
             let id = Value::Count(sample.id.get());
-            lines.line("bucket", &item, "sample_id", id)?;
+            lines.measure("bucket", &item, "sample_id", id)?;
             if let Some(key) = &sample.key {
-                lines.line("bucket", &item, "sample_key", Value::Key(key))?;
+                lines.measure("bucket", &item, "sample_key", Value::Key(key))?;
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::{
     BitList, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, Job,
     JobContent, JobValue, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator,
-    limited, tell_left_out, tell_suspicious,
+    limited, tell_left_out, tell_suspicious, temporary_name,
 };
 use resemblance_corpus::{Corpus, CorpusDocument, ReadTotals};
 
@@ -274,11 +274,7 @@ impl Decision<'_> {
         &mut self,
         mut documents: CorpusDocuments<SketchedDocument>,
     ) -> Result<ReadTotals> {
-        let (deduplicator, name) = self.deduplicator()?;
-        let mut kept = KeptStore {
-            documents: deduplicator.verify_exact(self.features.take()),
-            name,
-        };
+        let mut kept = self.deduplicator()?.verify_exact(self.features.take());
         let (mut gathered, mut held_bytes) = (Vec::new(), 0);
         loop {
             match documents.next() {
@@ -305,7 +301,7 @@ impl Decision<'_> {
         documents.end(self.context, &self.tally)
     }
 
-    fn deduplicator(&self) -> Result<(Deduplicator, String)> {
+    fn deduplicator(&self) -> Result<Deduplicator> {
         deduplicator(
             self.context,
             &self.basis.schema,
@@ -316,7 +312,7 @@ impl Decision<'_> {
     /// Decides some documents in their order: together, or one by one where that cannot be.
     fn decide(
         &mut self,
-        kept: &mut KeptStore,
+        kept: &mut Deduplicator,
         gathered: Vec<ReadDocument<SketchedDocument>>,
     ) -> Result<()> {
         // Bounds that differ from the schema's come with another store only, or with another family.
@@ -325,7 +321,7 @@ impl Decision<'_> {
             has_store && self.choices.bounds.is_given() || self.choices.by.is_given();
         let together = match has_own_bounds {
             true => None,
-            false => kept.decide_together(&gathered)?,
+            false => self.decide_together(kept, &gathered)?,
         };
         let mut decided_together = together.map(Vec::into_iter);
         for read in gathered {
@@ -342,10 +338,10 @@ impl Decision<'_> {
                     let payload = document.payload(&key);
                     let stored = Document::without_key().payload(&payload).stamp(number);
                     let bounds = self.choices.join_bounds();
-                    let decided = kept.documents.decide(stored, &document.sketched, bounds);
+                    let decided = kept.decide(stored, &document.sketched, bounds);
                     decided.map_err(|error| {
                         let place = self.corpus.position(source, line);
-                        Failure::document(&kept.name, place, error)
+                        Failure::document(self.store_name(), place, error)
                     })?
                 }
             };
@@ -356,12 +352,49 @@ impl Decision<'_> {
             match decision.found() {
                 None => self.tally.kept += 1,
                 Some(found) => {
-                    let survivor = kept.survivor(found, document.digest)?;
+                    let survivor = kept_survivor(kept, found, document.digest)?;
                     self.drop(number, &key, &survivor)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Decides those documents that are good and that the other store does not have. `None` if one of
+    /// them is wrong: then none was decided.
+    fn decide_together(
+        &self,
+        kept: &mut Deduplicator,
+        gathered: &[ReadDocument<SketchedDocument>],
+    ) -> Result<Option<Vec<Novelty>>> {
+        let good = gathered
+            .iter()
+            .filter_map(|read| Some((read.number, read.document.as_ref().ok()?)));
+        let open = good
+            .filter(|(_, document)| document.value.known.is_none() && !document.value.is_emptied);
+        let payloads: Vec<_> = open
+            .map(|(number, document)| {
+                let payload = document.value.payload(&document.key);
+                (number, payload, &document.value.sketched)
+            })
+            .collect();
+        let stored: Vec<_> = payloads
+            .iter()
+            .map(|(number, payload, sketched)| {
+                let document = Document::without_key().payload(payload).stamp(*number);
+                (document, *sketched)
+            })
+            .collect();
+        match kept.decide_many(&stored) {
+            Ok(decisions) => Ok(Some(decisions)),
+            Err(Error::InvalidParameter { .. } | Error::SignatureMismatch { .. }) => Ok(None),
+            Err(error) => Err(Failure::store(self.store_name(), error)),
+        }
+    }
+
+    /// How failures call the temporary store.
+    fn store_name(&self) -> String {
+        temporary_name(&self.context.temp_dir)
     }
 
     /// Reads all documents before any is decided.
@@ -404,9 +437,8 @@ impl Decision<'_> {
 
     fn policy(&self) -> Result<DedupPolicy> {
         let decider = || -> Result<Box<Deduplicator>> {
-            let (deduplicator, _) = self.deduplicator()?;
             let features = self.context.features(self.features.is_some());
-            Ok(Box::new(deduplicator.verify_exact(features)))
+            Ok(Box::new(self.deduplicator()?.verify_exact(features)))
         };
         Ok(match self.choices.survivors.policy {
             PolicyName::First => DedupPolicy::First(decider()?),
@@ -457,59 +489,20 @@ impl Decision<'_> {
     }
 }
 
-/// The kept documents so far, and how failures call their store.
-struct KeptStore {
-    documents: Deduplicator,
-    name: String,
-}
-
-impl KeptStore {
-    /// Decides those documents that are good and that the other store does not have. `None` if one of
-    /// them is wrong: then none was decided.
-    fn decide_together(
-        &mut self,
-        gathered: &[ReadDocument<SketchedDocument>],
-    ) -> Result<Option<Vec<Novelty>>> {
-        let good = gathered
-            .iter()
-            .filter_map(|read| Some((read.number, read.document.as_ref().ok()?)));
-        let open = good
-            .filter(|(_, document)| document.value.known.is_none() && !document.value.is_emptied);
-        let payloads: Vec<_> = open
-            .map(|(number, document)| {
-                let payload = document.value.payload(&document.key);
-                (number, payload, &document.value.sketched)
-            })
-            .collect();
-        let stored: Vec<_> = payloads
-            .iter()
-            .map(|(number, payload, sketched)| {
-                let document = Document::without_key().payload(payload).stamp(*number);
-                (document, *sketched)
-            })
-            .collect();
-        match self.documents.decide_many(&stored) {
-            Ok(decisions) => Ok(Some(decisions)),
-            Err(Error::InvalidParameter { .. } | Error::SignatureMismatch { .. }) => Ok(None),
-            Err(error) => Err(Failure::store(&self.name, error)),
-        }
-    }
-
-    /// A kept document that was found for one whose content has this hash.
-    fn survivor(&self, found: &Match, digest: u64) -> Result<Survivor> {
-        let Some(record) = self.documents.get_id(found.id())? else {
-            return Err(bug("a document was found that was not kept").into());
-        };
-        let stored = StoredPayload::decode(record.payload())?;
-        let place = SurvivorPlace::Corpus(record.stamp());
-        let is_equal = stored.digest == digest;
-        Ok(Survivor::from_match(
-            found,
-            place,
-            Some(stored.key.to_vec()),
-            is_equal,
-        ))
-    }
+/// A kept document that was found for one whose content has this hash.
+fn kept_survivor(kept: &Deduplicator, found: &Match, digest: u64) -> Result<Survivor> {
+    let Some(record) = kept.get_id(found.id())? else {
+        return Err(bug("a document was found that was not kept").into());
+    };
+    let stored = StoredPayload::decode(record.payload())?;
+    let place = SurvivorPlace::Corpus(record.stamp());
+    let is_equal = stored.digest == digest;
+    Ok(Survivor::from_match(
+        found,
+        place,
+        Some(stored.key.to_vec()),
+        is_equal,
+    ))
 }
 
 /// The survivor of a document whose content has this hash.

@@ -262,8 +262,7 @@ impl DedupVerdicts {
         let (kept, dropped) = (&decided.kept, &decided.dropped);
         let mut progress = context.progress("writing verdicts");
         let is_same = self.0.write(corpus, columns, decided.totals, |number| {
-            context.interrupt.check()?;
-            progress.update(number, 0);
+            context.count(&mut progress, number)?;
             // A database that has grown since is told below.
             if number >= kept.len() {
                 return Ok::<_, Failure>(false);

@@ -125,8 +125,7 @@ pub(super) fn shingle_chart(
                 .sketcher();
             let mut features = BTreeMap::new();
             for (document, text) in &texts {
-                context.interrupt.check()?;
-                progress.tick();
+                context.tick(&mut progress)?;
                 features.insert(*document, cutter.feature_hashes(text)?);
             }
             for (group, means) in groups.iter().zip(&mut means) {

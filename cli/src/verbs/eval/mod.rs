@@ -19,7 +19,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, SchemaOptions, must_compare_sets,
 };
-use crate::output::{Chart, ProgressDisplay};
+use crate::output::Chart;
 use crate::session::{
     Context, SampleSource, ScratchStore, StoreBuilding, read_sample, with_tf_idf,
 };
@@ -158,18 +158,12 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
     let mut evaluation = Evaluation::new(&snapshot, sample, arguments.list)?;
     if schema.minhash().is_some() {
         let mut progress = context.progress("sketching");
-        evaluation.over_seeds(recall_seeds(arguments), || -> Result<()> {
-            context.interrupt.check()?;
-            progress.tick();
-            Ok(())
-        })?;
+        evaluation.over_seeds(recall_seeds(arguments), || context.tick(&mut progress))?;
         progress.clear();
     }
     let mut progress = context.progress("comparing");
-    evaluation.run(arguments.min, |document| -> Result<()> {
-        context.interrupt.check()?;
-        progress.update(document, 0);
-        Ok(())
+    evaluation.run(arguments.min, |document| {
+        context.count(&mut progress, document)
     })?;
     progress.clear();
     report(context, arguments, &evaluation, more)?;
@@ -292,13 +286,11 @@ fn compare(
     arguments: &EvalArguments,
     sample: &DocumentSample,
 ) -> Result<Option<Vec<ComparedKind>>> {
-    let (floor, quiet) = (arguments.min, context.messages.quiet);
+    let floor = arguments.min;
     let seeds = arguments.seeds.unwrap_or(4);
-    let mut progress = ProgressDisplay::new("comparing exactly", quiet);
-    let pairs = ComparedPairs::find(sample, floor, |documents| -> Result<()> {
-        context.interrupt.check()?;
-        progress.update(documents, 0);
-        Ok(())
+    let mut progress = context.progress("comparing exactly");
+    let pairs = ComparedPairs::find(sample, floor, |documents| {
+        context.count(&mut progress, documents)
     })?;
     progress.clear();
     if pairs.is_empty() {
@@ -308,12 +300,8 @@ fn compare(
     context.note(format!(
         "{kept} of {total} pairs of similarity {floor} up to below 1, {seeds} seeds"
     ));
-    let mut progress = ProgressDisplay::new("sketching", quiet);
-    let compared = compare_kinds(sample, &pairs, seeds, || -> Result<()> {
-        context.interrupt.check()?;
-        progress.tick();
-        Ok(())
-    })?;
+    let mut progress = context.progress("sketching");
+    let compared = compare_kinds(sample, &pairs, seeds, || context.tick(&mut progress))?;
     progress.clear();
     Ok(Some(compared))
 }

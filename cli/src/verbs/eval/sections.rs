@@ -7,14 +7,14 @@ use resemblance_eval::{
 
 use crate::bug::at;
 use crate::failure::Result;
-use crate::output::{Layout, MeasureLines, Section, SectionItem, SectionRow, Value};
+use crate::output::{Layout, Results, Section, SectionItem, SectionRow, Value};
 
 /// Writes sections: tables with titles, or one measure a line.
 pub(super) fn write(layout: Layout, sections: &[Section<'_>]) -> Result<()> {
     if layout.is_table() {
         return sections.iter().try_for_each(Section::print_table);
     }
-    let mut lines = MeasureLines::new(layout)?;
+    let mut lines = Results::of_measures(layout)?;
     for section in sections {
         section.write_measures(&mut lines)?;
     }
