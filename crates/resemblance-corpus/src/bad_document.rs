@@ -48,19 +48,18 @@ impl BadDocument {
 
     /// A link that leads to no file.
     pub(crate) fn of_link(error: &io::Error) -> Self {
-        let reason = match error.kind() {
-            io::ErrorKind::NotFound => "a link to what does not exist".to_owned(),
-            _ => format!("cannot be read: {error}"),
-        };
         Self {
             is_unreadable: true,
-            ..Self::new(reason)
+            ..Self::new(match error.kind() {
+                io::ErrorKind::NotFound => "a link to what does not exist".to_owned(),
+                _ => format!("cannot be read: {error}"),
+            })
         }
     }
 
     /// The same with something to do about it.
     #[must_use]
-    pub fn with_advice(self, advice: impl Into<String>) -> Self {
+    pub(crate) fn with_advice(self, advice: impl Into<String>) -> Self {
         Self {
             advice: Some(advice.into()),
             ..self

@@ -1,9 +1,10 @@
 //! A corpus: which files it has, in which order, and the documents in their records.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+
+use itertools::Itertools;
 
 use super::argument;
 use super::bad_document::BadDocument;
@@ -97,7 +98,7 @@ impl Corpus {
     /// The size of all sources as they lie on disk, unless one of them is not a regular file.
     pub fn size_bytes(&self) -> Option<u64> {
         let mut sources = self.sources.iter().filter(|s| s.problem.is_none());
-        sources.try_fold(0_u64, |total, source| {
+        sources.try_fold(0, |total: u64, source| {
             total.checked_add(source.size_bytes()?)
         })
     }
@@ -265,13 +266,9 @@ fn pass_over_texts(
 
 /// Sources of different folders with the same relative path get all of their path into their keys.
 fn name_alike_in_full(sources: &mut [CorpusSource]) {
-    let mut counts: BTreeMap<PathBuf, u32> = BTreeMap::new();
-    for source in sources.iter() {
-        *counts.entry(source.relative.clone()).or_default() += 1;
-    }
-    counts.retain(|_, count| *count > 1);
+    let counts = sources.iter().map(|s| s.relative.clone()).counts();
     for source in sources {
-        source.is_named_in_full = counts.contains_key(&source.relative);
+        source.is_named_in_full = counts.get(&source.relative) > Some(&1);
     }
 }
 

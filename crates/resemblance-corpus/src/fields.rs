@@ -67,19 +67,17 @@ pub(crate) fn find<'a>(
     let values = NamedValues(&names).deserialize(&mut deserializer)?;
     deserializer.end()?;
     let named = |name: &str| *values.get(names.iter().position(|known| *known == name)?)?;
-    let nested = |path: &str| -> serde_json::Result<Option<&'a RawValue>> {
-        let Some((value, rest)) = path
-            .split_once('.')
-            .and_then(|(first, rest)| Some((named(first)?.get(), rest)))
-            .filter(|(value, _)| value.starts_with('{'))
-        else {
-            return Ok(None);
-        };
-        Ok(find(value, &[rest])?.pop().flatten())
-    };
-    let value = |path: &&str| match named(path) {
-        Some(value) => Ok(Some(value)),
-        None => nested(path),
+    let value = |path: &&str| {
+        if let Some(value) = named(path) {
+            return Ok(Some(value));
+        }
+        let split = path.split_once('.');
+        match split.and_then(|(first, rest)| Some((named(first)?.get(), rest))) {
+            Some((value, rest)) if value.starts_with('{') => {
+                Ok(find(value, &[rest])?.pop().flatten())
+            }
+            _ => Ok(None),
+        }
     };
     paths.iter().map(value).collect()
 }

@@ -89,13 +89,12 @@ pub(crate) fn open(
         header: None,
     };
     if let Some(separator) = source.kind.separator() {
-        match reader.read_header(separator, settings)? {
-            Ok(header) => {
-                reading.check(&header.bytes);
-                reader.header = Some(header);
-            }
-            Err(problem) => return Ok(OneRecord::source(problem, compression)),
+        let header = reader.read_header(separator, settings)?;
+        if header.problem.is_some() {
+            return Ok(OneRecord::source(header, compression));
         }
+        reading.check(&header.bytes);
+        reader.header = Some(header);
     }
     Ok(Box::new(reader))
 }
@@ -130,14 +129,10 @@ impl Source for LineReader {
 impl LineReader {
     /// The next line with its end, and nothing at the end of the file; `None` for one that is too long.
     fn line(&mut self) -> Result<Option<Bytes>, CorpusError> {
-        let line = self
-            .lines
-            .next(&mut self.input, self.max_line_bytes)
-            .map_err(|e| {
-                CorpusError::read(&self.name, self.compression != Compression::None, &e)
-            })?;
         self.line += 1;
-        Ok(line)
+        let line = self.lines.next(&mut self.input, self.max_line_bytes);
+        let is_compressed = self.compression != Compression::None;
+        line.map_err(|e| CorpusError::read(&self.name, is_compressed, &e))
     }
 
     fn problem(&self, line: u64, problem: BadDocument) -> CorpusRecord {
@@ -149,23 +144,23 @@ impl LineReader {
         &mut self,
         separator: u8,
         settings: &CorpusSettings,
-    ) -> Result<Result<CorpusRecord, CorpusRecord>, CorpusError> {
+    ) -> Result<CorpusRecord, CorpusError> {
         while let Some(row) = self.row(separator)? {
-            if row.problem.is_some() {
-                return Ok(Err(row));
-            }
             // Its names are not known yet, so that tabs and spaces are no row.
-            if !row.is_blank() {
-                let names = ColumnNames::parse(&row.bytes, separator, settings);
-                let header = names.map(|names| CorpusRecord {
-                    names: Some(Arc::new(names)),
-                    ..row.clone()
+            if row.problem.is_some() {
+                return Ok(row);
+            } else if !row.is_blank() {
+                return Ok(match ColumnNames::parse(&row.bytes, separator, settings) {
+                    Ok(names) => CorpusRecord {
+                        names: Some(Arc::new(names)),
+                        ..row
+                    },
+                    Err(bad) => self.problem(row.line, bad),
                 });
-                return Ok(header.map_err(|bad| self.problem(row.line, bad)));
             }
         }
         let reason = "an empty file, expected a row with the names of columns";
-        Ok(Err(self.problem(0, BadDocument::new(reason))))
+        Ok(self.problem(0, BadDocument::new(reason)))
     }
 
     /// The next row, which goes over several lines if there are line ends within quotes.

@@ -21,7 +21,7 @@ pub struct CorpusRecords {
     next_source: usize,
     current: Option<Box<dyn Source>>,
     gives_whole_tables: bool,
-    /// The totals of the sources that were read to their end.
+    /// The totals of the sources that were read to their end, and the checksum of their records.
     totals: ReadTotals,
     hasher: crc32fast::Hasher,
     /// The progress in the source that is being read.
@@ -116,11 +116,13 @@ impl CorpusRecords {
         self.totals.add(&totals);
         self.hasher.combine(&reading.hasher);
         let checked_bytes = reading.checked_bytes;
-        let totals = SourceTotals {
-            totals,
-            checked_bytes,
-        };
-        self.finished.push((source, totals));
+        self.finished.push((
+            source,
+            SourceTotals {
+                totals,
+                checked_bytes,
+            },
+        ));
     }
 
     /// Passes over a source whose totals are known.

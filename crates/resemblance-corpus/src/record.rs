@@ -140,25 +140,20 @@ impl fmt::Display for ReadTotals {
             1 => format!("1 {what}"),
             _ => format!("{count} {what}s"),
         };
-        let read = SourceKind::ALL
-            .into_iter()
-            .zip(&self.forms)
-            .filter(|(_, totals)| totals.files > 0);
-        let form = |(kind, totals): (SourceKind, &FormTotals)| {
-            let (files, name) = (counted(totals.files, "file"), kind.name());
+        let mut forms = Vec::new();
+        for (kind, read) in SourceKind::ALL.into_iter().zip(&self.forms) {
+            let (files, name) = (counted(read.files, "file"), kind.name());
+            let documents = counted(read.documents, "document");
             match kind {
-                SourceKind::Text => format!("{files} as {name}"),
-                _ => format!(
-                    "{files} as {name} ({})",
-                    counted(totals.documents, "document")
-                ),
+                _ if read.files == 0 => {}
+                SourceKind::Text => forms.push(format!("{files} as {name}")),
+                _ => forms.push(format!("{files} as {name} ({documents})")),
             }
-        };
-        let forms: Vec<_> = read.map(form).collect();
-        match forms.as_slice() {
-            [] => f.write_str("0 files as JSON Lines (0 documents)"),
-            forms => f.write_str(&forms.join(", ")),
         }
+        if forms.is_empty() {
+            forms.push("0 files as JSON Lines (0 documents)".to_owned());
+        }
+        f.write_str(&forms.join(", "))
     }
 }
 

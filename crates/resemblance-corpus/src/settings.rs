@@ -28,7 +28,7 @@ impl IdRule {
     }
 
     /// True if a document without an id is a bad one.
-    pub fn is_required(&self) -> bool {
+    pub(crate) fn is_required(&self) -> bool {
         matches!(self, Self::Field(_))
     }
 }
@@ -87,7 +87,7 @@ impl SourceKind {
     }
 
     /// True if documents are in columns, which are read apart from each other.
-    pub fn is_columnar(self) -> bool {
+    pub(crate) fn is_columnar(self) -> bool {
         matches!(self, Self::Parquet | Self::Arrow)
     }
 

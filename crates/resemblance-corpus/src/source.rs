@@ -107,7 +107,7 @@ impl CorpusSource {
     }
 
     /// Its path in keys.
-    pub fn key_path(&self) -> Cow<'_, Path> {
+    pub(crate) fn key_path(&self) -> Cow<'_, Path> {
         if self.is_named_in_full {
             self.name()
         } else {

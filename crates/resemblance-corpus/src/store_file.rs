@@ -19,12 +19,6 @@ pub fn only_store(arguments: &[PathBuf]) -> Option<&Path> {
 pub fn is_store(path: &Path) -> bool {
     let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let mut start = Vec::new();
-    is_file
-        && File::open(path)
-            .and_then(|file| {
-                file.take(STORE_MAGIC.len() as u64)
-                    .read_to_end(&mut start)
-                    .map(|_| start == STORE_MAGIC)
-            })
-            .unwrap_or(false)
+    let begin = |file: File| file.take(STORE_MAGIC.len() as u64).read_to_end(&mut start);
+    is_file && File::open(path).and_then(begin).is_ok() && start == STORE_MAGIC
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
@@ -64,11 +64,7 @@ impl RangeReader {
 
     /// Returns the first error of a transfer, if there was one.
     pub(crate) fn failure(&self) -> Option<String> {
-        let held = self
-            .blocks
-            .held
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let held = self.blocks.held();
         held.failure.as_ref().map(RemoteError::to_string)
     }
 }
@@ -103,9 +99,13 @@ impl Seek for RangeReader {
 }
 
 impl Blocks {
+    fn held(&self) -> MutexGuard<'_, HeldBlocks> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A block, and what comes behind it is asked for where it comes behind one that was read.
     fn get(&self, number: u64) -> io::Result<Bytes> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held();
         let got = self.block(&mut held, number);
         got.map_err(|error| {
             held.failure.get_or_insert_with(|| error.clone());
@@ -138,21 +138,15 @@ impl Blocks {
 
     fn arrived(&self, number: u64, coming: PendingBytes) -> Result<Bytes, RemoteError> {
         let range = self.range(number);
-        let bytes = coming
-            .wait()
-            .map_err(|refusal| self.object.cause(&refusal))
-            .map_err(|error| {
-                RemoteError::new(format!(
-                    "{error}; its bytes from {} on were asked for",
-                    range.start
-                ))
-            })?;
-        if bytes.len() as u64 != range.end - range.start {
+        let (start, length) = (range.start, range.end - range.start);
+        let bytes = coming.wait().map_err(|refusal| {
+            let error = self.object.cause(&refusal);
+            RemoteError::new(format!("{error}; its bytes from {start} on were asked for"))
+        })?;
+        if bytes.len() as u64 != length {
             let (name, found) = (self.object.name().display(), bytes.len());
             return Err(RemoteError::new(format!(
-                "{name}: {found} bytes came, and {} from {} on were asked for",
-                range.end - range.start,
-                range.start
+                "{name}: {found} bytes came, and {length} from {start} on were asked for"
             )));
         }
         Ok(bytes)
