@@ -25,6 +25,10 @@ mod reader;
 mod reading;
 mod record;
 #[cfg(feature = "remote")]
+#[cfg_attr(
+    not(feature = "tables"),
+    expect(dead_code, unused_imports, reason = "only tables are read in ranges")
+)]
 mod remote;
 mod separated;
 mod settings;
