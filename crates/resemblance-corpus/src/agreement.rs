@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::changes::{line_must_not_have, taken};
+use super::columns;
 use super::documents::Corpus;
 use super::error::CorpusError;
-use super::line;
 use super::reader::CorpusRecords;
 use super::record::CorpusRecord;
 use super::settings::SourceKind;
@@ -88,7 +88,7 @@ pub fn not_for_more_columns(
                         found.map(|name| taken(name))
                     }
                     // What is wrong with it otherwise is reported when it is read.
-                    (None, Some(record)) => line::utf8(&record.bytes)
+                    (None, Some(record)) => columns::utf8(&record.bytes)
                         .ok()
                         .filter(|json| line_must_not_have(json, &[]).is_ok())
                         .and_then(|json| line_must_not_have(json, names).err()),

@@ -3,7 +3,32 @@
 use itertools::Itertools;
 
 use super::bad_document::BadDocument;
+use super::content::CONTENT_FIELDS;
+use super::fields::{Few, FieldPath};
 use super::settings::CorpusSettings;
+
+/// The bytes as UTF-8.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, BadDocument> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let position = error.valid_up_to() + 1;
+        BadDocument::new(format!("invalid UTF-8 at byte {position}"))
+    })
+}
+
+/// The fields that the settings ask for.
+pub(crate) fn paths(settings: &CorpusSettings) -> Few<&str> {
+    let others = [
+        settings.id.field(),
+        settings.stamp_field.as_ref(),
+        settings.payload_field.as_ref(),
+        settings.score_field.as_ref(),
+    ];
+    let wanted = settings.taken_texts().iter();
+    let named = wanted
+        .chain(others.into_iter().flatten())
+        .map(FieldPath::name);
+    named.chain(CONTENT_FIELDS).collect()
+}
 
 /// The most columns that a message names.
 const MAX_NAMED: usize = 40;

@@ -9,6 +9,7 @@ use itertools::Itertools;
 use super::argument;
 use super::bad_document::BadDocument;
 use super::changes::{TextTrims, trimmed_line};
+use super::columns;
 use super::content::Content;
 use super::error::CorpusError;
 use super::folder::{self, path_bytes};
@@ -155,7 +156,7 @@ impl Corpus {
             return Ok(CorpusDocument {
                 key: self.made_key(source, None),
                 has_own_id: false,
-                content: Content::Text(line::utf8(form::without_mark(&record.bytes))?.into()),
+                content: Content::Text(columns::utf8(form::without_mark(&record.bytes))?.into()),
                 stamp: self.settings.stamp,
                 payload: Cow::default(),
                 score: None,
@@ -189,7 +190,7 @@ impl Corpus {
         let bytes = if self.sources.get(record.source).is_some_and(is_text) {
             let text = form::without_mark(&record.bytes);
             let (mark, _) = record.bytes.split_at(record.bytes.len() - text.len());
-            let trimmed = trims.trim(record, line::utf8(text)?);
+            let trimmed = trims.trim(record, columns::utf8(text)?);
             trimmed.map(|text| [mark, text.as_bytes()].concat())
         } else {
             let [field] = self.settings.text_fields.as_slice() else {

@@ -7,34 +7,12 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use super::bad_document::BadDocument;
+use super::columns;
 use super::content::{self, CONTENT_FIELDS, Content};
-use super::fields::{self, Few, FieldPath};
+use super::fields::{self, FieldPath};
 use super::form;
 use super::record::CorpusDocument;
 use super::settings::{CorpusSettings, IdRule};
-
-/// The bytes as UTF-8.
-pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, BadDocument> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let position = error.valid_up_to() + 1;
-        BadDocument::new(format!("invalid UTF-8 at byte {position}"))
-    })
-}
-
-/// The fields that the settings ask for.
-pub(crate) fn paths(settings: &CorpusSettings) -> Few<&str> {
-    let others = [
-        settings.id.field(),
-        settings.stamp_field.as_ref(),
-        settings.payload_field.as_ref(),
-        settings.score_field.as_ref(),
-    ];
-    let wanted = settings.taken_texts().iter();
-    let named = wanted
-        .chain(others.into_iter().flatten())
-        .map(FieldPath::name);
-    named.chain(CONTENT_FIELDS).collect()
-}
 
 /// Returns the document in a line, with or without its line end; `make_key` is for one that has no id.
 pub(crate) fn parse<'a, 'k: 'a>(
@@ -42,11 +20,11 @@ pub(crate) fn parse<'a, 'k: 'a>(
     settings: &CorpusSettings,
     make_key: impl FnOnce() -> Cow<'k, [u8]>,
 ) -> Result<CorpusDocument<'a>, BadDocument> {
-    let json = utf8(line)?;
+    let json = columns::utf8(line)?;
     if !json.trim_ascii_start().starts_with('{') {
         return Err(form::not_an_object(json));
     }
-    let paths = paths(settings);
+    let paths = columns::paths(settings);
     let found = fields::find(json, &paths).map_err(|error| describe(&error))?;
     let named = |name: &str| *found.get(paths.iter().position(|known| *known == name)?)?;
     let given = |path: Option<&'_ FieldPath>| path.and_then(|path| named(path.name()));

@@ -11,7 +11,6 @@ use super::bad_document::BadDocument;
 use super::columns;
 use super::content::CONTENT_FIELDS;
 use super::json_line::{push, push_name};
-use super::line;
 use super::settings::CorpusSettings;
 
 /// How the values of a column are read.
@@ -41,10 +40,10 @@ impl ColumnNames {
         separator: u8,
         settings: &CorpusSettings,
     ) -> Result<Self, BadDocument> {
-        let values = values(line::utf8(row)?, separator)?;
+        let values = values(columns::utf8(row)?, separator)?;
         let names: Vec<String> = values.into_iter().map(Cow::into_owned).collect();
         columns::must_be_there(&names, settings)?;
-        let wanted = line::paths(settings);
+        let wanted = columns::paths(settings);
         let role = |name: &String| {
             let is_wanted = wanted.contains(&name.as_str());
             is_wanted.then(|| role(name, settings))
@@ -69,7 +68,7 @@ impl ColumnNames {
     /// The line of JSON that a row stands for, of the columns that are asked for. An empty value is as
     /// good as none, but for a text.
     pub(crate) fn json(&self, row: &[u8]) -> Result<Vec<u8>, BadDocument> {
-        let values = values(line::utf8(row)?, self.separator)?;
+        let values = values(columns::utf8(row)?, self.separator)?;
         if values.len() != self.names.len() {
             let (found, expected) = (values.len(), self.names.len());
             return Err(BadDocument::new(format!(

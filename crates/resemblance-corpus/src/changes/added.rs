@@ -6,8 +6,8 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use crate::bad_document::BadDocument;
+use crate::columns;
 use crate::fields;
-use crate::line;
 use crate::record::CorpusRecord;
 use crate::separated;
 
@@ -80,7 +80,7 @@ pub fn record_with(
             Ok(with_cells(record, separator, cells))
         }
         None => {
-            let json = line::utf8(&record.bytes)?;
+            let json = columns::utf8(&record.bytes)?;
             let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
             line_must_not_have(json, &names)?;
             let whole = json.trim_ascii_end();

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use crate::dedup::{TextPart, Trimmed};
 
 use crate::bad_document::BadDocument;
+use crate::columns;
 use crate::content::Content;
 use crate::fields::{self, FieldPath};
-use crate::line;
 use crate::record::CorpusRecord;
 
 /// The parts of texts that are left out as a corpus is read, and written.
@@ -81,7 +81,7 @@ pub(crate) fn trimmed_line(
     trim: impl FnOnce(&str) -> Option<String>,
 ) -> Result<Option<Vec<u8>>, BadDocument> {
     let wrong = || BadDocument::new(format!("field {:?} is no text any more", field.name()));
-    let json = line::utf8(line)?;
+    let json = columns::utf8(line)?;
     let found = fields::find(json, &[field.name()]).map_err(|_| wrong())?;
     let value = found.first().copied().flatten().ok_or_else(wrong)?;
     let text = fields::string(value).map_err(|_| wrong())?;

@@ -3,6 +3,7 @@
 use rusqlite::OptionalExtension;
 
 use super::database::{Database, quoted};
+use super::marker::{marker, source_of_verdicts};
 use super::table::SqliteTable;
 use crate::error::CorpusError;
 
@@ -67,38 +68,4 @@ pub(super) fn has_verdicts(
 /// Where verdicts wait for the commit of the store that they tell of.
 pub(super) fn pending_name(name: &str) -> String {
     format!("{name}_pending")
-}
-
-/// The beginning and the end of the comment by which tables of verdicts are known: SQLite keeps a definition as it was
-/// written.
-const BEGIN: &str = "/* resemblance verdicts of ";
-const END: &str = " */";
-
-/// Returns the comment for verdicts on the rows of a table.
-fn marker(table: &str) -> String {
-    let name = serde_json::Value::from(table).to_string();
-    // The name of a table may have the end of a comment in it.
-    format!("{BEGIN}{}{END}", name.replace('/', "\\/"))
-}
-
-/// Returns the table on whose rows a table that was defined so has verdicts, if it has any.
-pub(super) fn source_of_verdicts(sql: &str) -> Option<String> {
-    let (_, rest) = sql.split_once(BEGIN)?;
-    let (name, _) = rest.split_once(END)?;
-    serde_json::from_str(name).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn any_name_is_found_again() {
-        for name in ["articles", "a */ b", "\"q\" \\ /* \n é", ""] {
-            let sql = format!("CREATE TABLE v ({} row_id)", marker(name));
-            assert_eq!(sql.matches("*/").count(), 1, "{sql}");
-            assert_eq!(source_of_verdicts(&sql).as_deref(), Some(name));
-        }
-        assert_eq!(source_of_verdicts("CREATE TABLE v (kept)"), None);
-    }
 }

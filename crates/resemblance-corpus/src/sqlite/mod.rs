@@ -6,6 +6,7 @@
 mod database;
 mod definition;
 mod json;
+mod marker;
 mod rows;
 mod table;
 mod verdict_log;

@@ -3,11 +3,10 @@
 use itertools::Itertools;
 
 use super::database::{Database, quoted};
-use super::definition::source_of_verdicts;
+use super::marker::source_of_verdicts;
 use crate::bad_document::BadDocument;
 use crate::columns;
 use crate::error::CorpusError;
-use crate::line;
 use crate::settings::CorpusSettings;
 use crate::source::CorpusSource;
 
@@ -122,7 +121,7 @@ impl SqliteSelection {
         is_whole: bool,
     ) -> Result<Self, BadDocument> {
         columns::must_be_there(&table.columns, settings)?;
-        let paths = line::paths(settings);
+        let paths = columns::paths(settings);
         let is_text = |name: &str| {
             let mut texts = settings.text_fields.iter().chain(settings.id.field());
             texts.any(|path| path.name() == name)

@@ -11,9 +11,9 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_ipc::{CompressionType, MessageHeader, MetadataVersion};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
+use super::table_error::TableError;
 use super::table_file::TableFile;
 use super::table_input::TableInput;
-use super::table_writer::TableError;
 use crate::changes::{AddedColumn, ColumnValues};
 use crate::error::CorpusError;
 

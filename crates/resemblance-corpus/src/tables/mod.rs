@@ -8,11 +8,13 @@ mod json;
 mod parquet_file;
 mod projection;
 mod rows;
+mod table_error;
 mod table_file;
 mod table_input;
 mod table_writer;
 
 pub(super) use rows::open;
+pub use table_error::TableError;
 pub(super) use table_file::TableFile;
 pub(super) use table_writer::TableColumns;
-pub use table_writer::{TableError, TableWriter};
+pub use table_writer::TableWriter;

@@ -30,9 +30,9 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::arrow_ipc::schema_with;
 use super::projection::{self, rows_together};
+use super::table_error::TableError;
 use super::table_file::TableFile;
 use super::table_input::TableInput;
-use super::table_writer::TableError;
 use crate::changes::{AddedColumn, ColumnValues};
 use crate::error::CorpusError;
 

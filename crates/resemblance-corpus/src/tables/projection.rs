@@ -5,7 +5,6 @@ use arrow_schema::{DataType, Field, Fields, Schema};
 use super::json;
 use crate::bad_document::BadDocument;
 use crate::columns;
-use crate::line;
 use crate::settings::CorpusSettings;
 
 /// Rows that are decoded together take about so many bytes, and are at most so many.
@@ -24,7 +23,7 @@ pub(super) fn check(schema: &Schema, settings: &CorpusSettings) -> Result<(), Ba
     let mut names = Vec::new();
     list_names("", schema.fields(), &mut names);
     columns::must_be_there(&names, settings)?;
-    for path in line::paths(settings) {
+    for path in columns::paths(settings) {
         let field =
             find(schema.fields(), path).filter(|field| !json::is_written(field.data_type()));
         if let Some(data_type) = field.map(Field::data_type) {

@@ -14,9 +14,9 @@ use super::parquet_file;
 use super::projection::{self, rows_together};
 use super::table_file::TableFile;
 use crate::bad_document::BadDocument;
+use crate::columns;
 use crate::error::CorpusError;
 use crate::input::Compression;
-use crate::line;
 use crate::reading::{OneRecord, Opening, Source, SourceReading};
 use crate::record::CorpusRecord;
 use crate::settings::{CorpusSettings, SourceKind};
@@ -112,7 +112,7 @@ fn open_parquet(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTab
     }
     let rows = parquet_file::rows(metadata.metadata());
     let input = file.rewound()?;
-    let paths = line::paths(settings);
+    let paths = columns::paths(settings);
     let batches = file.decode(|| parquet_file::batches(input, metadata, &paths))?;
     Ok(Ok((Box::new(batches), rows)))
 }
@@ -124,7 +124,7 @@ fn open_ipc(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTable, 
     if let Err(bad) = projection::check(&schema, settings) {
         return Ok(Err(bad));
     }
-    let paths = line::paths(settings);
+    let paths = columns::paths(settings);
     let is_wanted = |field: &Arc<Field>| {
         let first = |path: &str| path.split_once('.').is_some_and(|(n, _)| n == field.name());
         paths

@@ -4,49 +4,20 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use arrow_array::BooleanArray;
-use arrow_schema::{ArrowError, Schema};
+use arrow_schema::Schema;
 use arrow_select::filter::filter_record_batch;
-use parquet::errors::ParquetError;
 use parquet::file::reader::FileReader;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::TypePtr;
 
 use super::arrow_ipc::{self, IpcWriter};
 use super::parquet_file;
+use super::table_error::{TableError, of_arrow, of_parquet};
 use super::table_file::TableFile;
 use crate::changes::AddedColumn;
 use crate::error::CorpusError;
 use crate::settings::SourceKind;
 use crate::source::CorpusSource;
-
-/// Why rows were not copied.
-#[derive(Debug)]
-pub enum TableError<E> {
-    /// The table is not what it should be.
-    Input(CorpusError),
-    /// They were not written.
-    Output(io::Error),
-    /// The caller did not say which.
-    Choice(E),
-}
-
-impl<E> From<CorpusError> for TableError<E> {
-    fn from(error: CorpusError) -> Self {
-        Self::Input(error)
-    }
-}
-
-impl<E> From<ParquetError> for TableError<E> {
-    fn from(error: ParquetError) -> Self {
-        Self::Output(of_parquet(error))
-    }
-}
-
-impl<E> From<ArrowError> for TableError<E> {
-    fn from(error: ArrowError) -> Self {
-        Self::Output(of_arrow(error))
-    }
-}
 
 /// A table to which rows of tables with the same columns go.
 pub struct TableWriter<W: Write + Send> {
@@ -171,23 +142,5 @@ impl<W: Write + Send> TableWriter<W> {
             Inner::Parquet(writer) => writer.into_inner().map_err(of_parquet),
             Inner::Arrow(writer) => writer.finish().map_err(of_arrow),
         }
-    }
-}
-
-/// The error of the writer below.
-fn of_parquet(error: ParquetError) -> io::Error {
-    match error {
-        ParquetError::External(error) => match error.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(error) => io::Error::other(error),
-        },
-        error => io::Error::other(error),
-    }
-}
-
-fn of_arrow(error: ArrowError) -> io::Error {
-    match error {
-        ArrowError::IoError(_, error) => error,
-        error => io::Error::other(error),
     }
 }

@@ -1,0 +1,35 @@
+//! The comment by which tables of verdicts are known.
+
+/// The beginning and the end of the comment by which tables of verdicts are known: SQLite keeps a definition as it was
+/// written.
+const BEGIN: &str = "/* resemblance verdicts of ";
+const END: &str = " */";
+
+/// Returns the comment for verdicts on the rows of a table.
+pub(super) fn marker(table: &str) -> String {
+    let name = serde_json::Value::from(table).to_string();
+    // The name of a table may have the end of a comment in it.
+    format!("{BEGIN}{}{END}", name.replace('/', "\\/"))
+}
+
+/// Returns the table on whose rows a table that was defined so has verdicts, if it has any.
+pub(super) fn source_of_verdicts(sql: &str) -> Option<String> {
+    let (_, rest) = sql.split_once(BEGIN)?;
+    let (name, _) = rest.split_once(END)?;
+    serde_json::from_str(name).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_is_found_again() {
+        for name in ["articles", "a */ b", "\"q\" \\ /* \n é", ""] {
+            let sql = format!("CREATE TABLE v ({} row_id)", marker(name));
+            assert_eq!(sql.matches("*/").count(), 1, "{sql}");
+            assert_eq!(source_of_verdicts(&sql).as_deref(), Some(name));
+        }
+        assert_eq!(source_of_verdicts("CREATE TABLE v (kept)"), None);
+    }
+}
