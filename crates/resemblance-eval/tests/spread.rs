@@ -1,5 +1,11 @@
 //! The recall of a corpus over seeds, against signatures that are made and compared here.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a broken test should stop"
+)]
+
 use resemblance::exact::jaccard_of_sorted;
 use resemblance::{Document, Error, MinHash, Schema, SchemaBuilder, Store, Text};
 use resemblance_eval::{DocumentSample, Evaluation, Sampler};
