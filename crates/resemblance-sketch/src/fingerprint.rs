@@ -33,12 +33,14 @@ pub struct Fingerprint {
 impl Fingerprint {
     /// The number of bits: 32, 64, 128 or 256.
     #[must_use]
+    #[inline]
     pub const fn bits(&self) -> u16 {
         self.bits
     }
 
     /// The number of bits in which two differ; `None` if they have different widths.
     #[must_use]
+    #[inline]
     pub fn hamming(&self, other: &Self) -> Option<u32> {
         (self.bits == other.bits).then(|| self.distance(other))
     }
@@ -51,6 +53,7 @@ impl Fingerprint {
     }
 
     /// The bits in which two differ.
+    #[inline]
     pub(crate) fn xor(&self, other: &Self) -> Self {
         let mut words = self.words;
         words.iter_mut().zip(other.words).for_each(|(a, b)| *a ^= b);
@@ -70,12 +73,14 @@ impl Fingerprint {
     }
 
     /// The fingerprint as an integer; `None` if it has 256 bits.
+    #[inline]
     pub(crate) fn number(&self) -> Option<u128> {
         let number = u128::from(self.word(1)) << 64 | u128::from(self.word(0));
         (self.bits <= 128).then_some(number)
     }
 
     /// The fingerprint of so many bits, one of [`WIDTHS`], that an integer below 2^`bits` has.
+    #[inline]
     pub(crate) fn from_number(bits: u16, number: u128) -> Self {
         Self {
             bits,
@@ -84,6 +89,7 @@ impl Fingerprint {
     }
 
     /// Appends its bytes, the lowest bits first.
+    #[inline]
     pub fn append_le_bytes(&self, bytes: &mut Vec<u8>) {
         let end = bytes.len() + usize::from(self.bits / 8);
         for word in self.words.iter().rev() {
@@ -93,6 +99,7 @@ impl Fingerprint {
     }
 
     /// The fingerprint of bytes, the lowest bits first; `None` for another number of them than a width has.
+    #[inline]
     pub fn from_le_bytes(bytes: &[u8]) -> Option<Self> {
         let bits = u16::try_from(bytes.len() * 8).ok()?;
         let mut padded = [0; 32];

@@ -80,6 +80,7 @@ impl Banding {
     /// assert!(Banding::explicit(20, 5, 100).is_ok());
     /// assert!(Banding::explicit(20, 6, 100).is_err());
     /// ```
+    #[inline]
     pub fn explicit(bands: u16, rows: u16, values: u16) -> Result<Self> {
         let banding = Self::try_from((bands, rows))?;
         let expected = format_args!("bands x rows of at most the {values} values of a signature");
@@ -104,6 +105,7 @@ impl Banding {
     /// assert_eq!((banding.bands(), banding.rows()), (16, 4));
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
+    #[inline]
     pub fn by_curve(values: u16, similarity: f64) -> Result<Self> {
         SketchError::require(values != 0, "values", values, "at least 1")?;
         check_threshold("similarity", similarity)?;
@@ -155,17 +157,20 @@ impl Banding {
 
     /// The number of bands, at least 1.
     #[must_use]
+    #[inline]
     pub const fn bands(self) -> u16 {
         self.bands
     }
 
     /// The number of rows of a band, at least 1.
     #[must_use]
+    #[inline]
     pub const fn rows(self) -> u16 {
         self.rows
     }
 
     /// The number of values that the bands take from a signature, `bands * rows`.
+    #[inline]
     pub(crate) fn values(self) -> u32 {
         u32::from(self.bands) * u32::from(self.rows)
     }
@@ -181,6 +186,7 @@ impl Banding {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn probability(self, similarity: f64) -> f64 {
         // Through logarithms, for 1 - s^r loses a small s^r to rounding.
         let band = similarity.clamp(0.0, 1.0).powf(f64::from(self.rows));
@@ -199,6 +205,7 @@ impl Banding {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn approximate_threshold(self) -> f64 {
         f64::from(self.bands)
             .recip()
@@ -218,17 +225,20 @@ impl Banding {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn candidates(self, documents: u64, background: f64) -> f64 {
         documents as f64 * self.probability(background)
     }
 }
 
+#[inline]
 pub(crate) fn check_threshold(parameter: &'static str, similarity: f64) -> Result<()> {
     let is_within = similarity > 0.0 && similarity <= 1.0;
     let expected = "a similarity above 0, at most 1";
     SketchError::require(is_within, parameter, similarity, expected)
 }
 
+#[inline]
 pub(crate) fn check_recall(recall: f64) -> Result<()> {
     let is_within = recall > 0.0 && recall < 1.0;
     let expected = "a probability above 0 and below 1";
@@ -298,6 +308,7 @@ pub(super) const LEADING_ROWS: u16 = 2;
 pub(super) const MIN_LEADING_BITS: u8 = 8;
 
 /// The number of bits of a code that the leading rows get.
+#[inline]
 pub(super) const fn leading_bits(code_bits: u8) -> u8 {
     code_bits * 3 / 5
 }
@@ -311,6 +322,7 @@ pub(super) const fn leading_bits(code_bits: u8) -> u8 {
 ///
 /// The band's number is not hashed: every band has its own lane, so equal codes of two bands are never
 /// compared.
+#[inline]
 pub(super) fn band_code(rows: &[u32], code_bits: u8, rows_lead: bool) -> u64 {
     debug_assert!((MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits));
     let top = |rows, bits: u8| hash_rows(rows) >> (MAX_CODE_BITS - bits);

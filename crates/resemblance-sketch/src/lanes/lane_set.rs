@@ -42,6 +42,7 @@ impl fmt::Display for LaneRole {
 const KEY_SEED: u64 = 0x6b65_7920_6c61_6e65;
 
 /// The code of a key: its XXH3-64 hash with the seed `KEY_SEED`. Frozen by the format.
+#[inline]
 pub fn hash_key(key: &[u8]) -> u64 {
     xxh3_64_with_seed(key, KEY_SEED)
 }
@@ -115,6 +116,7 @@ impl LaneSet {
     }
 
     /// These lanes with other tables.
+    #[inline]
     pub fn with_design(self, design: TableDesign) -> Self {
         Self {
             design: Some(design),
@@ -123,6 +125,7 @@ impl LaneSet {
     }
 
     /// The lanes of values of so many bits.
+    #[inline]
     pub fn of_value_bits(self, bits: u8) -> Self {
         Self {
             rows_lead: bits >= MIN_LEADING_BITS,
@@ -131,11 +134,13 @@ impl LaneSet {
     }
 
     /// The lanes with one for kept hashes of so many bits, or without.
+    #[inline]
     pub(crate) fn with_kept_hashes(self, kept_bits: Option<u8>) -> Self {
         Self { kept_bits, ..self }
     }
 
     /// The roles in the order of the lanes' numbers.
+    #[inline]
     pub fn roles(&self) -> impl Iterator<Item = LaneRole> + use<> {
         let bands = (0..self.band_count()).map(LaneRole::Band);
         let tables = (0..self.table_count()).map(LaneRole::Table);
@@ -145,26 +150,31 @@ impl LaneSet {
     }
 
     /// The number of lanes, the key's included.
+    #[inline]
     pub fn count(&self) -> u16 {
         self.single_count() + u16::from(self.kept_bits.is_some())
     }
 
     /// The number of lanes in which a document has at most one code: all but that of kept hashes.
+    #[inline]
     pub fn single_count(&self) -> u16 {
         1 + self.band_count() + self.table_count()
     }
 
     /// The lane of kept hashes, the last one, if there is one.
+    #[inline]
     pub fn kept_lane(&self) -> Option<u16> {
         self.kept_bits.map(|_| self.single_count())
     }
 
     /// The number of bands.
+    #[inline]
     pub fn band_count(&self) -> u16 {
         self.banding.map_or(0, |(banding, _)| banding.bands())
     }
 
     /// The number of permuted tables.
+    #[inline]
     pub fn table_count(&self) -> u16 {
         // A design has at most 256 tables.
         self.design
@@ -173,12 +183,14 @@ impl LaneSet {
     }
 
     /// The design of the permuted tables.
+    #[inline]
     pub fn design(&self) -> Option<&TableDesign> {
         self.design.as_ref()
     }
 
     /// The least and the greatest code in the bucket of `code`. In a permuted table a bucket has all codes
     /// with the same prefix, elsewhere one code.
+    #[inline]
     pub fn bucket_range(&self, lane: u16, code: u64) -> (u64, u64) {
         let table = self.table(lane);
         table.map_or((code, code), |table| table.prefix_range(code))
@@ -186,6 +198,7 @@ impl LaneSet {
 
     /// The radii by which a search finds every fingerprint within a distance among so many documents: see
     /// `TableDesign::probe_radii`. Without tables there are none.
+    #[inline]
     pub fn probe_radii(&self, distance: u32, documents: u64) -> Option<ProbeRadii> {
         match &self.design {
             Some(design) => design.probe_radii(distance, documents),
@@ -195,6 +208,7 @@ impl LaneSet {
 
     /// The numbers to combine a code with by exclusive or, to be in each bucket whose prefix is within the radius of
     /// its own, but for its own bucket. None in lanes that are no tables.
+    #[inline]
     pub fn flips(&self, lane: u16, radius: u8) -> impl Iterator<Item = u64> + Clone + use<> {
         let prefix_bits = self.table(lane).map_or(0, |table| table.prefix_bits());
         prefix_flips(prefix_bits, radius)
@@ -203,6 +217,7 @@ impl LaneSet {
     /// The range of codes that share less with `code` than a bucket does, or the bucket where there is
     /// no such range: those with the first rows of a band, and with a table's prefix without its last
     /// `dropped` blocks.
+    #[inline]
     pub fn shorter_range(&self, lane: u16, code: u64, dropped: u8) -> (u64, u64) {
         match (self.table(lane), self.banding) {
             (Some(table), _) => table.shorter_prefix_range(code, dropped),
@@ -216,6 +231,7 @@ impl LaneSet {
     }
 
     /// The bands as they are asked by their first rows; `None` where bands have no other rows.
+    #[inline]
     pub fn leading_banding(&self) -> Option<Banding> {
         let (banding, _) = self.banding.filter(|_| self.rows_lead)?;
         if banding.rows() <= LEADING_ROWS {
@@ -225,12 +241,14 @@ impl LaneSet {
     }
 
     /// The table of a lane; `None` for the lanes of keys, bands and kept hashes.
+    #[inline]
     pub fn table(&self, lane: u16) -> Option<&PermutedTable> {
         let number = lane.checked_sub(1 + self.band_count())?;
         self.design.as_ref()?.tables().get(usize::from(number))
     }
 
     /// The bits of a lane's codes that tell its buckets apart.
+    #[inline]
     pub fn bucket_bits(&self, lane: u16) -> BucketBits {
         let length = match (self.banding, self.kept_bits) {
             (Some((banding, bits)), _) if (1..=banding.bands()).contains(&lane) => bits,
@@ -271,6 +289,7 @@ impl LaneSet {
     }
 
     /// Appends the codes of a SimHash fingerprint: one a table, none without tables.
+    #[inline]
     pub fn table_codes(&self, fingerprint: &Fingerprint, codes: &mut Vec<u64>) {
         if let Some(design) = &self.design {
             let tables = design.tables().iter();

@@ -49,6 +49,7 @@ pub struct ProbeRadii {
 
 impl ProbeRadii {
     /// The radii of whole buckets alone.
+    #[inline]
     pub fn zero(tables: usize) -> Self {
         Self {
             by_table: vec![0; tables],
@@ -58,11 +59,13 @@ impl ProbeRadii {
     }
 
     /// One for each table.
+    #[inline]
     pub fn by_table(&self) -> &[u8] {
         &self.by_table
     }
 
     /// Returns true if comparing so many fingerprints with each of so many documents takes less time.
+    #[inline]
     pub fn cost_more_than_scan(&self, fingerprints: usize, documents: u64) -> bool {
         let of_row = SCANNED_NANOSECONDS / fingerprints.max(1) as f64 + COMPARED_NANOSECONDS;
         self.nanoseconds > documents as f64 * of_row
@@ -81,12 +84,14 @@ struct GroupRadius {
 
 impl TableDesign {
     /// The greatest distance within which whole buckets alone find every fingerprint.
+    #[inline]
     pub fn bucket_distance(&self) -> u8 {
         Self::complete_distance(self.groups())
     }
 
     /// Chooses the radii by which the tables find every fingerprint within a distance, at the least expected
     /// time among so many documents. `None` if that would take more than a million buckets.
+    #[inline]
     pub(crate) fn probe_radii(&self, distance: u32, documents: u64) -> Option<ProbeRadii> {
         if distance <= self.bucket_distance().into() {
             return Some(ProbeRadii::zero(self.table_count()));
@@ -99,6 +104,7 @@ impl TableDesign {
 
     /// The expected time of a search within the greatest distance among so many uniform fingerprints, on one core
     /// and with all in memory that the default cache holds.
+    #[inline]
     pub(super) fn search_nanoseconds(&self, documents: u64) -> f64 {
         let radii = self.cheapest_radii(self.max_distance().into(), documents);
         radii.map_or(f64::INFINITY, |radii| radii.nanoseconds)
@@ -108,6 +114,7 @@ impl TableDesign {
     ///
     /// # Errors
     /// [`SketchError::InvalidParameter`] if it would take more than 65,536 buckets.
+    #[inline]
     pub(super) fn check_buckets(&self) -> Result<()> {
         let radii = self.probe_radii(self.max_distance().into(), 0);
         let is_enough = radii.is_some_and(|radii| radii.buckets <= MAX_OWN_BUCKETS);
@@ -228,11 +235,13 @@ fn share_beyond(held_bytes: f64, bytes: f64) -> f64 {
 }
 
 /// Bytes of a document beside its postings, without key and payload.
+#[inline]
 pub(super) fn row_bytes(bits: u16) -> f64 {
     17.0 + f64::from(bits) / 8.0
 }
 
 /// The number of prefixes in which at most `radius` bits differ from one.
+#[inline]
 pub(super) fn near_prefixes(prefix_bits: u8, radius: u8) -> u64 {
     (0..=radius.min(prefix_bits)).fold(0, |sum: u64, flipped| match flipped {
         0 => sum + 1,
@@ -255,6 +264,7 @@ fn share_within(bits: u16, distance: u32) -> f64 {
 
 /// The ways to change 1 to `radius` of the first `prefix_bits` bits of a code: what to combine it with by
 /// exclusive or. Few changes come before many.
+#[inline]
 pub(crate) fn prefix_flips(prefix_bits: u8, radius: u8) -> impl Iterator<Item = u64> + Clone {
     let bits = u32::from(prefix_bits);
     (1..=radius.min(prefix_bits)).flat_map(move |count| {

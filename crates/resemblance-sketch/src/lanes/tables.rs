@@ -105,6 +105,7 @@ impl TableDesign {
     /// assert_eq!(design.prefix_bits(), 25..=26);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
+    #[inline]
     pub fn new(bits: u16, max_distance: u8, groups: &[(u8, u8)]) -> Result<Self> {
         check_groups(bits, max_distance, groups)?;
         let tables = build_tables(bits, groups);
@@ -132,6 +133,7 @@ impl TableDesign {
     /// assert_eq!(TableDesign::complete_distance(&[(3, 2), (2, 2), (2, 2)]), 3);
     /// ```
     #[must_use]
+    #[inline]
     pub fn complete_distance(groups: &[(u8, u8)]) -> u8 {
         let spoiling = total(groups, |s, r| u64::from(s.saturating_sub(r)) + 1);
         spoiling.saturating_sub(1).min(u8::MAX.into()) as u8
@@ -139,30 +141,35 @@ impl TableDesign {
 
     /// The width of a fingerprint in bits.
     #[must_use]
+    #[inline]
     pub const fn bits(&self) -> u16 {
         self.bits
     }
 
     /// The Hamming distance that the tables were made for.
     #[must_use]
+    #[inline]
     pub const fn max_distance(&self) -> u8 {
         self.max_distance
     }
 
     /// The groups, each `(blocks, leading blocks)`.
     #[must_use]
+    #[inline]
     pub fn groups(&self) -> &[(u8, u8)] {
         &self.groups
     }
 
     /// The number of tables. Each of them has every fingerprint once.
     #[must_use]
+    #[inline]
     pub const fn table_count(&self) -> usize {
         self.tables.len()
     }
 
     /// The lengths of the shortest and of the longest prefix by which a table is probed, in bits.
     #[must_use]
+    #[inline]
     pub fn prefix_bits(&self) -> RangeInclusive<u8> {
         // A design has at least one table: no groups would find nothing.
         let bits = self.tables.iter().map(|table| table.prefix_bits);
@@ -173,6 +180,7 @@ impl TableDesign {
     }
 
     /// The tables in the order of their lanes.
+    #[inline]
     pub fn tables(&self) -> &[PermutedTable] {
         &self.tables
     }
@@ -209,6 +217,7 @@ impl TableDesign {
     }
 
     /// The number of times that prefixes can be shortened by a block.
+    #[inline]
     pub fn max_dropped(&self) -> u8 {
         self.groups.iter().fold(0, |most, &(_, r)| most.max(r - 1))
     }
@@ -216,6 +225,7 @@ impl TableDesign {
     /// The number of the first table in which two fingerprints share the prefix. `None` if there is no
     /// such table; then they are further apart than `max_distance`. A join reads table after table, and
     /// emits a pair only from this table, hence once.
+    #[inline]
     pub fn first_shared_table(&self, a: &Fingerprint, b: &Fingerprint) -> Option<usize> {
         let differing = a.xor(b);
         let mut tables = self.tables.iter();
@@ -223,6 +233,7 @@ impl TableDesign {
     }
 
     /// Returns true if a code holds all bits of the fingerprint.
+    #[inline]
     pub const fn codes_are_exact(&self) -> bool {
         self.bits <= CODE_BITS as u16
     }
@@ -279,12 +290,14 @@ fn permute(word: u64, moves: &[BitMove]) -> u64 {
 
 impl PermutedTable {
     /// The length of the prefix, 1 to 64 bits.
+    #[inline]
     pub(super) const fn prefix_bits(&self) -> u8 {
         self.prefix_bits
     }
 
     /// The code of a fingerprint: its bits, those of the leading blocks first; of more than 64 bits the first
     /// 64.
+    #[inline]
     pub fn permute(&self, fingerprint: &Fingerprint) -> u64 {
         let words = self.words.iter().enumerate();
         words.fold(0, |code, (word, of_word)| {
@@ -299,6 +312,7 @@ impl PermutedTable {
     }
 
     /// The fingerprint of 64 or 32 bits that has this code.
+    #[inline]
     pub fn restore(&self, code: u64) -> u64 {
         let moves = self.words.first().map_or(&[][..], |word| &word.moves);
         moves.iter().fold(0, |fingerprint, bits| {
@@ -307,11 +321,13 @@ impl PermutedTable {
     }
 
     /// The least and the greatest code with the prefix of `code`.
+    #[inline]
     pub fn prefix_range(&self, code: u64) -> (u64, u64) {
         first_bits_range(code, self.prefix_bits)
     }
 
     /// The length of the prefix without its last `dropped` blocks, but for the first block.
+    #[inline]
     pub(super) fn shorter_prefix_bits(&self, dropped: u8) -> u8 {
         let kept = self.block_ends.len().saturating_sub(dropped.into()).max(1);
         let end = self.block_ends.get(kept - 1);
@@ -319,12 +335,14 @@ impl PermutedTable {
     }
 
     /// [`prefix_range`](Self::prefix_range) of a [shorter prefix](Self::shorter_prefix_bits).
+    #[inline]
     pub(super) fn shorter_prefix_range(&self, code: u64, dropped: u8) -> (u64, u64) {
         first_bits_range(code, self.shorter_prefix_bits(dropped))
     }
 }
 
 /// The least and the greatest number with the first `bits` bits of `code`.
+#[inline]
 pub(super) fn first_bits_range(code: u64, bits: u8) -> (u64, u64) {
     // All 64 bits leave no rest.
     let rest = u64::MAX.checked_shr(bits.into()).unwrap_or(0);
@@ -360,6 +378,7 @@ fn total(groups: &[(u8, u8)], count: impl Fn(u8, u8) -> u64) -> u64 {
 
 /// The number of choices of `r` out of `s`, which is at least `r`. Numbers that a `u64` cannot hold count
 /// as `u64::MAX`.
+#[inline]
 pub(super) fn binomial(s: u8, r: u8) -> u64 {
     let (s, r) = (u128::from(s), u128::from(r.min(s - r)));
     let mut choices = 1_u128;
@@ -432,6 +451,7 @@ pub(super) struct BitBlock {
 }
 
 /// Cuts `bits` bits into `count` blocks, block `i` from bit `ceil(i * bits / count)`.
+#[inline]
 pub(super) fn cut(bits: u16, count: u32) -> impl Iterator<Item = BitBlock> + Clone {
     let start = move |i: u32| (i * u32::from(bits)).div_ceil(count);
     (0..count).map(move |i| BitBlock {
@@ -442,6 +462,7 @@ pub(super) fn cut(bits: u16, count: u32) -> impl Iterator<Item = BitBlock> + Clo
 
 /// Every choice of `r` of the numbers from `first` to `first + s - 1`, as sets of bits, in
 /// lexicographic order.
+#[inline]
 pub(super) fn choices(first: u32, s: u8, r: u8) -> Vec<u64> {
     fn extend(chosen: u64, from: u32, end: u32, missing: u32, found: &mut Vec<u64>) {
         if missing == 0 {

@@ -33,12 +33,14 @@ pub(super) fn mix32(value: u32) -> u32 {
 
 /// The estimate of J where `equal` of `values` values of `bits` bits are: unbiased, hence below 0 for
 /// dissimilar sets at times. NaN for no values.
+#[inline]
 pub(super) fn unclamped(equal: usize, values: usize, bits: u8) -> f64 {
     let chance = chance(bits);
     (equal as f64 / values as f64 - chance) / (1.0 - chance)
 }
 
 /// The variance of the unclamped estimate of `similarity`, if values are independent.
+#[inline]
 pub(crate) fn variance(similarity: f64, values: usize, bits: u8) -> f64 {
     let chance = chance(bits);
     let agree = chance + (1.0 - chance) * similarity;
@@ -46,6 +48,7 @@ pub(crate) fn variance(similarity: f64, values: usize, bits: u8) -> f64 {
 }
 
 /// 2^-bits.
+#[inline]
 pub(super) fn chance(bits: u8) -> f64 {
     1.0 / (low_mask(bits) as f64 + 1.0)
 }
@@ -104,6 +107,7 @@ pub(super) fn unpack(bytes: &[u8], count: usize, bits: u8) -> Vec<u32> {
 /// The number of `count` packed values that are equal, position by position: 64 bits at a time, each
 /// difference of a value folded into its lowest bit. `bits` is 1, 2, 4, 8 or 16; both are packed as [`pack`]
 /// does, so that the unused bits of the last byte are equal. A shorter one's missing values are unequal.
+#[inline]
 pub(super) fn count_equal(a: &[u8], b: &[u8], count: usize, bits: u8) -> usize {
     let (a_words, a_rest) = a.as_chunks::<8>();
     let (b_words, b_rest) = b.as_chunks::<8>();

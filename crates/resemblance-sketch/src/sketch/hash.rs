@@ -91,6 +91,7 @@ pub(super) const fn unmix64(mixed: u64) -> u64 {
 
 /// The number at `index` of the splitmix64 stream of `seed`. The stream's start is mixed, so that
 /// neighbouring seeds do not share a shifted stream.
+#[inline]
 pub(super) const fn derive(seed: u64, index: u64) -> u64 {
     let start = mix64(seed.wrapping_add(GOLDEN_GAMMA));
     mix64(start.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN_GAMMA)))

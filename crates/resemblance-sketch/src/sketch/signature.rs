@@ -126,6 +126,7 @@ impl Signature {
     /// assert_eq!(signature.minhash().map(<[u32]>::len), Some(128));
     /// ```
     #[must_use]
+    #[inline]
     pub fn from_minhash(values: Vec<u32>) -> Self {
         Self::from_parts(Some(values), None)
     }
@@ -142,6 +143,7 @@ impl Signature {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn from_minhash64(values: &[u64]) -> Self {
         let cut = |value: &u64| (mix64(*value) >> 32) as u32;
         let values = MinHashValues::Samples(values.iter().map(cut).collect());
@@ -161,6 +163,7 @@ impl Signature {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn from_bottom_k(max_count: u16, mut hashes: Vec<u64>) -> Self {
         for hash in &mut hashes {
             *hash = (*hash).min(u64::MAX - 1);
@@ -184,6 +187,7 @@ impl Signature {
     /// assert_eq!(signature.simhash(), Some(0xdead_beef));
     /// ```
     #[must_use]
+    #[inline]
     pub fn from_simhash(fingerprint: u64) -> Self {
         Self::from_parts(None, Some(fingerprint))
     }
@@ -198,6 +202,7 @@ impl Signature {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn from_fingerprint(fingerprint: impl Into<Fingerprint>) -> Self {
         Self::new(None, Some(fingerprint.into()), false, None)
     }
@@ -208,6 +213,7 @@ impl Signature {
     /// without features, make the signature [empty](Self::is_empty). No values at all are the same
     /// as `None`.
     #[must_use]
+    #[inline]
     pub fn from_parts(minhash: Option<Vec<u32>>, simhash: Option<u64>) -> Self {
         let values = minhash.filter(|values| !values.is_empty());
         let has_no_features = |values: &Vec<u32>| values.iter().all(|value| *value == u32::MAX);
@@ -225,12 +231,14 @@ impl Signature {
     /// assert_eq!(both.simhash(), Some(7));
     /// ```
     #[must_use]
+    #[inline]
     pub fn with_simhash_of(mut self, other: &Self) -> Self {
         self.simhash = other.simhash;
         self
     }
 
     /// The signature of these parts, marked with the recipe that made them.
+    #[inline]
     pub(crate) fn new(
         values: Option<MinHashValues>,
         simhash: Option<Fingerprint>,
@@ -247,6 +255,7 @@ impl Signature {
     }
 
     /// This signature with these kept hashes.
+    #[inline]
     pub fn with_kept(self, kept: Option<KeptHashes>) -> Self {
         Self { kept, ..self }
     }
@@ -263,16 +272,19 @@ impl Signature {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn kept_hashes(&self) -> Option<&[u64]> {
         self.kept.as_ref().map(|kept| &*kept.hashes)
     }
 
     /// The kept shingles in the order of the document; empty if they are not known.
+    #[inline]
     pub fn kept_shingles(&self) -> &[KeptShingle] {
         self.kept.as_ref().map_or(&[], |kept| &kept.shingles)
     }
 
     /// The same if their positions are a part of the signature.
+    #[inline]
     pub fn placed_shingles(&self) -> Option<&[KeptShingle]> {
         let placed = self.kept.as_ref().filter(|kept| kept.are_placed);
         placed.map(|kept| &*kept.shingles)
@@ -281,6 +293,7 @@ impl Signature {
     /// Makes a signature of ready-made parts that may contradict each other, for tests.
     #[doc(hidden)]
     #[must_use]
+    #[inline]
     pub fn with_all(
         minhash: Option<Vec<u32>>,
         simhash: Option<u64>,
@@ -296,6 +309,7 @@ impl Signature {
 
     /// A stored signature: the layout and the bytes of its MinHash values with whether they are samples
     /// rather than minima.
+    #[inline]
     pub fn decode(
         values: Option<(ValueLayout, &[u8], bool)>,
         simhash: Option<Fingerprint>,
@@ -319,6 +333,7 @@ impl Signature {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn minhash(&self) -> Option<&[u32]> {
         self.values.as_ref().and_then(MinHashValues::words)
     }
@@ -331,6 +346,7 @@ impl Signature {
     /// assert_eq!(signature.bottom_k(), Some(&[3, 9][..]));
     /// ```
     #[must_use]
+    #[inline]
     pub fn bottom_k(&self) -> Option<&[u64]> {
         self.values.as_ref().and_then(MinHashValues::hashes)
     }
@@ -345,6 +361,7 @@ impl Signature {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn value_bits(&self) -> Option<u8> {
         self.values.as_ref().map(|values| values.shape().1)
     }
@@ -360,6 +377,7 @@ impl Signature {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn simhash(&self) -> Option<u128> {
         self.simhash.and_then(|fingerprint| fingerprint.number())
     }
@@ -372,11 +390,13 @@ impl Signature {
     /// assert_eq!(signature.fingerprint().map(|one| one.to_string()), Some("ab".repeat(32)));
     /// ```
     #[must_use]
+    #[inline]
     pub fn fingerprint(&self) -> Option<Fingerprint> {
         self.simhash
     }
 
     /// The bits of the fingerprint.
+    #[inline]
     pub fn simhash_bits(&self) -> Option<u16> {
         self.simhash.map(|fingerprint| fingerprint.bits())
     }
@@ -391,17 +411,20 @@ impl Signature {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.is_empty
     }
 
     /// The recipe that made it; `None` for ready-made parts.
+    #[inline]
     pub fn recipe_mark(&self) -> Option<RecipeMark> {
         self.recipe
     }
 
     /// The rows from which the codes of the bands are made, where values are kept in this layout. Empty
     /// without MinHash values.
+    #[inline]
     pub fn rows(&self, layout: Option<ValueLayout>) -> Cow<'_, [u32]> {
         let kept = |values| layout.and_then(|layout| MinHashValues::kept(values, layout));
         match &self.values {
@@ -415,16 +438,19 @@ impl Signature {
     }
 
     /// The number of MinHash values, or the greatest number of hashes, and the bits of each.
+    #[inline]
     pub fn value_shape(&self) -> Option<(usize, u8)> {
         self.values.as_ref().map(MinHashValues::shape)
     }
 
     /// The number of MinHash values, or of hashes.
+    #[inline]
     pub fn value_count(&self) -> usize {
         self.values.as_ref().map_or(0, MinHashValues::count)
     }
 
     /// Appends the bytes of the MinHash values, which fit the layout.
+    #[inline]
     pub fn encode_values(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
         if let Some(values) = &self.values {
             values.encode(layout, bytes);
@@ -433,6 +459,7 @@ impl Signature {
 
     /// How far the MinHash values agree with stored ones, which have the same layout; see
     /// [`ValueLayout::agreement`]. 0 without values.
+    #[inline]
     pub fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
         let values = self.values.as_ref();
         values.map_or(0, |values| values.agreement_with(layout, stored))
@@ -440,6 +467,7 @@ impl Signature {
 
     /// How far the MinHash values agree with those of another signature of the same layout. 0 without
     /// values.
+    #[inline]
     pub fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
         let values = self.values.as_ref().zip(other.values.as_ref());
         values.map_or(0, |(own, other)| own.agreement(layout, other))
@@ -460,6 +488,7 @@ impl Signature {
     /// [`SketchError::SignatureMismatch`] if one has no MinHash values, their numbers differ, only one was
     /// made and cut elsewhere, or both are marked with different recipes. Values with more bits than
     /// those of the other are cut for the comparison.
+    #[inline]
     pub fn jaccard(&self, other: &Self) -> Result<f64> {
         Ok(self.jaccard_unclamped(other)?.clamp(0.0, 1.0))
     }
@@ -477,6 +506,7 @@ impl Signature {
     /// assert_eq!(a.jaccard_unclamped(&b)?, 0.0);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
+    #[inline]
     pub fn jaccard_unclamped(&self, other: &Self) -> Result<f64> {
         self.check_recipe(other)?;
         let estimate = self.values()?.estimate(other.values()?)?;
@@ -505,6 +535,7 @@ impl Signature {
     /// assert_eq!(union, sketcher.features(["a", "b", "c"])?);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
+    #[inline]
     pub fn merge(&self, other: &Self) -> Result<Self> {
         self.check_recipe(other)?;
         if self.simhash.is_some() || other.simhash.is_some() {
@@ -538,6 +569,7 @@ impl Signature {
     /// assert_eq!(a.cut(1)?.jaccard(&b.cut(1)?)?, a.cut(1)?.jaccard(&b)?);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
+    #[inline]
     pub fn cut(&self, bits: u8) -> Result<Self> {
         let expected = "1, 2, 4, 8 or 16";
         SketchError::require([1, 2, 4, 8, 16].contains(&bits), "bits", bits, expected)?;
@@ -568,6 +600,7 @@ impl Signature {
     /// assert_eq!(signature.one_hot()?, expected.collect::<Vec<_>>());
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
+    #[inline]
     pub fn one_hot(&self) -> Result<Vec<u64>> {
         let (Some(values), Some(bits)) = (self.minhash(), self.value_bits()) else {
             let expected = "MinHash values other than the hashes of bottom-k";
@@ -584,6 +617,7 @@ impl Signature {
 
     /// This signature with its MinHash values cut to `bits` bits, if they have more. Those of bottom-k
     /// stay as they are.
+    #[inline]
     pub(super) fn into_cut(self, bits: u8) -> Self {
         Self {
             values: self.values.map(|values| values.into_cut(bits, true)),
@@ -602,6 +636,7 @@ impl Signature {
     ///
     /// [`SketchError::SignatureMismatch`] if one has no fingerprint, the two have different widths,
     /// or both are marked with different recipes.
+    #[inline]
     pub fn hamming(&self, other: &Self) -> Result<u32> {
         self.check_recipe(other)?;
         match (self.simhash, other.simhash) {
@@ -621,6 +656,7 @@ impl Signature {
     }
 
     /// Appends the MinHash values, each of 32 bits, and the hashes of bottom-k.
+    #[inline]
     pub(super) fn append_values(&self, bytes: &mut Vec<u8>) {
         let values = self.minhash().into_iter().flatten();
         let hashes = self.bottom_k().into_iter().flatten();

@@ -54,6 +54,7 @@ pub enum ValueLayout {
 
 impl ValueLayout {
     /// The number of values, or the greatest number of hashes.
+    #[inline]
     pub fn count(self) -> u16 {
         match self {
             Self::Packed { count, .. } => count,
@@ -62,6 +63,7 @@ impl ValueLayout {
     }
 
     /// Bits of a value.
+    #[inline]
     pub fn bits(self) -> u8 {
         match self {
             Self::Packed { bits, .. } => bits,
@@ -70,12 +72,14 @@ impl ValueLayout {
     }
 
     /// The probability that a value of two documents of this similarity is equal.
+    #[inline]
     pub fn agreement_probability(self, similarity: f64) -> f64 {
         similarity + (1.0 - similarity) * self.chance()
     }
 
     /// The probability that unequal values become equal when they are cut. Values of 32 bits, and the
     /// rows of bottom-k, are taken never to be equal by chance.
+    #[inline]
     pub(crate) fn chance(self) -> f64 {
         match self {
             Self::Packed { bits, .. } if bits < 32 => b_bit::chance(bits),
@@ -84,16 +88,19 @@ impl ValueLayout {
     }
 
     /// Bytes of a signature with all its values.
+    #[inline]
     pub fn size_bytes(self) -> usize {
         self.size_bytes_for(self.count())
     }
 
     /// Bytes of a signature with `count` values.
+    #[inline]
     pub fn size_bytes_for(self, count: u16) -> usize {
         (usize::from(count) * usize::from(self.bits())).div_ceil(8)
     }
 
     /// Returns true if a signature can have `count` values.
+    #[inline]
     pub fn allows(self, count: u16) -> bool {
         match self {
             Self::Packed { count: all, .. } => count == all,
@@ -103,6 +110,7 @@ impl ValueLayout {
 
     /// How far the stored values of two documents agree, both of which have features: a whole number
     /// that grows with the estimate, for packed values the number of equal ones.
+    #[inline]
     pub fn agreement(self, a: &[u8], b: &[u8]) -> usize {
         match self {
             Self::Packed { bits: 32, .. } => {
@@ -120,6 +128,7 @@ impl ValueLayout {
     }
 
     /// The agreement of equal signatures.
+    #[inline]
     pub fn max_agreement(self) -> usize {
         match self {
             Self::Packed { count, .. } => count.into(),
@@ -128,6 +137,7 @@ impl ValueLayout {
     }
 
     /// The estimate for an agreement, 0 to 1.
+    #[inline]
     pub fn similarity(self, agreement: usize) -> f64 {
         self.unclamped(agreement).clamp(0.0, 1.0)
     }
@@ -142,6 +152,7 @@ impl ValueLayout {
 
     /// The variance of the unbiased estimate if values are independent. Values of 32 bits are taken never
     /// to be equal by chance.
+    #[inline]
     pub(crate) fn variance(self, similarity: f64) -> f64 {
         match self.bits() {
             bits @ ..32 => b_bit::variance(similarity, self.count().into(), bits),
@@ -150,6 +161,7 @@ impl ValueLayout {
     }
 
     /// The smallest agreement whose estimate is at least `similarity`, which is at most 1.
+    #[inline]
     pub fn min_agreement(self, similarity: f64) -> usize {
         match self {
             // Equal signatures have the estimate 1.
@@ -223,6 +235,7 @@ fn bottom_k_agreement((shared, all): (usize, usize)) -> usize {
 
 impl MinHashValues {
     /// Names the kind of the values, and returns the first three.
+    #[inline]
     pub(super) fn first_values(&self) -> (&'static str, Vec<u64>) {
         let kind = match self {
             Self::Minima(_) => "minima",
@@ -237,6 +250,7 @@ impl MinHashValues {
     }
 
     /// The values; `None` for bottom-k.
+    #[inline]
     pub(super) fn words(&self) -> Option<&[u32]> {
         match self {
             Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => Some(values),
@@ -245,6 +259,7 @@ impl MinHashValues {
     }
 
     /// The hashes of bottom-k.
+    #[inline]
     pub(super) fn hashes(&self) -> Option<&[u64]> {
         match self {
             Self::Smallest { hashes, .. } => Some(hashes),
@@ -253,6 +268,7 @@ impl MinHashValues {
     }
 
     /// Number of values, or greatest number of hashes, and bits of each.
+    #[inline]
     pub(super) fn shape(&self) -> (usize, u8) {
         match self {
             Self::Minima(values) | Self::Samples(values) => (values.len(), 32),
@@ -262,6 +278,7 @@ impl MinHashValues {
     }
 
     /// The number of values, or of hashes.
+    #[inline]
     pub(crate) fn count(&self) -> usize {
         self.hashes().map_or(self.shape().0, <[u64]>::len)
     }
@@ -288,11 +305,13 @@ impl MinHashValues {
     }
 
     /// Returns true if the values have more bits than `bits`, to which they can be cut.
+    #[inline]
     pub(super) fn is_wider_than(&self, bits: u8) -> bool {
         !matches!(self, Self::Smallest { .. }) && self.shape().1 > bits
     }
 
     /// The values as the layout keeps them. `None` for bottom-k.
+    #[inline]
     pub(super) fn kept(&self, layout: ValueLayout) -> Option<Cow<'_, [u32]>> {
         match layout {
             ValueLayout::Packed { bits, is_mixed, .. } => self.kept_bits(bits, is_mixed),
@@ -372,6 +391,7 @@ impl MinHashValues {
     }
 
     /// [`ValueLayout::agreement`] with stored values of this layout, which these values fit.
+    #[inline]
     pub(crate) fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
         debug_assert!(self.has_kind_of(layout));
         match (layout, self.hashes(), self.kept(layout)) {
@@ -390,6 +410,7 @@ impl MinHashValues {
     }
 
     /// [`ValueLayout::agreement`] of the values as they would be stored in this layout, which both fit.
+    #[inline]
     pub(crate) fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
         debug_assert!(self.has_kind_of(layout) && other.has_kind_of(layout));
         match layout {
