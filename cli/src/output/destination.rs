@@ -322,13 +322,14 @@ impl<W: Write> Write for TerminalWriter<W> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn until_it_has_its_name_a_file_is_for_its_owner_alone() {
+        use std::fs;
+        use std::os::unix::fs::PermissionsExt;
+
         let folder = tempfile::tempdir().unwrap();
         let modes = || {
             let entries = fs::read_dir(folder.path()).unwrap();
