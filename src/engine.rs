@@ -1,6 +1,7 @@
 //! The storage engine: the tables of a store, and what rooms above name of redb with verified pages.
 //!
-//! The one room that knows `redb_verified`.
+//! Rooms name tables and pages through this one. Errors, locks of processes and counters of `redb_verified` are named where
+//! they are mapped or counted: `error`, `sync` and `observe`.
 
 #[cfg(test)]
 pub(crate) use redb_verified::Range;

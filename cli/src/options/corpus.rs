@@ -141,7 +141,7 @@ impl CorpusOptions {
     }
 }
 
-/// What is stored with each document of a corpus beside its key and signature.
+/// The stamp and payload that are stored with each document of a corpus.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Corpus")]
 pub(crate) struct StoredOptions {

@@ -104,7 +104,7 @@ impl KeepRule {
     }
 }
 
-/// Of which documents one is kept.
+/// The rule by which near-duplicates are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PolicyName {
     /// Drop a document that is a near-duplicate of an earlier one that was kept

@@ -10,7 +10,7 @@ use tempfile::{Builder, NamedTempFile, TempDir, TempPath};
 use super::escape;
 use crate::failure::{Failure, Result};
 
-/// What to do about a file that exists.
+/// The advice of messages about a file that exists.
 pub(crate) const FORCE: &str = "--force overwrites it";
 const PREFIX: &str = ".resemblance-";
 

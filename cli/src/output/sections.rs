@@ -22,7 +22,7 @@ pub(crate) struct SectionRow<'a> {
     pub(crate) values: Vec<Value<'a>>,
 }
 
-/// What a row is about.
+/// The subject of a row.
 pub(crate) enum SectionItem {
     Number(u64),
     Name(String),

@@ -307,7 +307,7 @@ impl OutputFolder {
 
 /// An output that is a file, or standard output.
 pub(super) struct OutputFile {
-    /// Of a table until its first source is known, and of lines.
+    /// The file of lines, or of a table until its first source is known.
     lines: Option<Destination>,
     #[cfg(feature = "tables")]
     table: Option<TableWriter<Destination>>,

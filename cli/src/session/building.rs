@@ -251,8 +251,8 @@ pub(crate) fn temporary_name(folder: &Path) -> String {
     format!("temporary store in {}", folder.display())
 }
 
-/// What decides on documents one by one, in a store whose name is [`temporary_name`]. With a budget a document is
-/// compared with so many candidates.
+/// Returns a deduplicator that decides on documents one by one, in a store named by [`temporary_name`]. `budget` is
+/// the number of candidates that a document is compared with, if it is limited.
 pub(crate) fn deduplicator(
     context: &Context,
     schema: &Schema,

@@ -517,7 +517,7 @@ pub(crate) fn sketch_documents(
     signatures.collect()
 }
 
-/// What an id takes, about.
+/// The approximate memory of an id, in bytes.
 const ENTRY_BYTES: u64 = 40;
 
 /// Which file had each id first, by a hash of the id.

@@ -219,7 +219,7 @@ impl<T> Drop for AnswerOnPanic<'_, T> {
     }
 }
 
-/// What a lock guards. Nothing panics while it holds one here: a poisoned one is as good as any.
+/// Locks a mutex, poisoned or not: nothing panics while it holds one here, so its value is whole.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
