@@ -1,19 +1,14 @@
 //! The open redb file: opening, creating and closing it, and its transactions.
 
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::{
-    BackendError, Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, StorageBackend,
-    WriteTransaction,
-};
+use redb::{Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, WriteTransaction};
 
 use crate::counters::FileCounters;
-use crate::error::{EngineError, Result, is_without_locks};
-use crate::files::{Access, FileOptions, open_lockable};
+use crate::error::{EngineError, Result};
+use crate::files::{Access, FileOptions, OpenFile};
 use crate::journaled_file::JournaledFile;
-use crate::layout_check::check_engine;
 use crate::page_finder::PageFinder;
 use crate::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
 use crate::panics::{PanicSafe, catch_engine_panic};
@@ -75,9 +70,7 @@ impl RedbFile {
     /// [`EngineError::AlreadyExists`], [`EngineError::UntriedEngine`], [`EngineError::LocksUnsupported`],
     /// [`EngineError::Io`].
     pub fn create(path: &Path, options: &FileOptions) -> Result<Self> {
-        check_engine()?;
-        let file = open_lockable(path, Access::Create, options)
-            .map_err(|error| EngineError::naming("creating", path, error))?;
+        let file = OpenFile::open(path, Access::Create, options)?;
         let file = VerifiedFile::new(JournaledFile::new(file, options.journal));
         let create = || {
             let mut created = Self::new(file, path, Access::Create, options)?;
@@ -223,7 +216,7 @@ pub fn verify_pages<E: From<EngineError>>(
 /// Opens a file that exists, and looks at its first bytes before the engine does, which would make a
 /// database of an empty file.
 fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<VerifiedFile> {
-    let file = open_bytes(path, access, options)?;
+    let file = OpenFile::open(path, access, options)?;
     let reading = |error| EngineError::io("reading", path, error);
     let mut head = [0; SEALED_HEAD_BYTES];
     let length = file.len().map_err(reading)?.min(SEALED_HEAD_BYTES as u64);
@@ -241,32 +234,6 @@ fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<Verif
         return foreign("it is a redb database that no store is in");
     }
     Ok(VerifiedFile::new(JournaledFile::new(file, options.journal)))
-}
-
-/// Opens a file that exists, whatever is in it.
-pub(crate) fn open_bytes(
-    path: &Path,
-    access: Access,
-    options: &FileOptions,
-) -> Result<Box<dyn StorageBackend>> {
-    check_engine()?;
-    open_lockable(path, access, options).map_err(|error| EngineError::opening(path, error))
-}
-
-/// Keeps writers away while the file is read, where files can be locked.
-pub(crate) fn lock_shared(file: &dyn StorageBackend, path: &Path) -> Result<()> {
-    // Writers lock this byte for themselves, readers share it.
-    let first = Bound::Included(0);
-    let locked = file
-        .try_lock_shared_range(first, first)
-        .or_else(|_| file.try_lock_shared_range(Bound::Unbounded, Bound::Unbounded));
-    match locked {
-        Ok(false) => Err(EngineError::Locked { path: path.into() }),
-        Err(BackendError::Io(error)) if is_without_locks(&error) => {
-            Err(EngineError::LocksUnsupported { path: path.into() })
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Returns true if a good part of a file was never written: the engine has doubled it to have room, and filled

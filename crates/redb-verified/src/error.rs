@@ -4,8 +4,6 @@ use std::io::ErrorKind;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 
-use crate::files::NoLocks;
-use crate::layout::UnknownLayout;
 use crate::page_layout::PAGE_BYTES;
 
 /// What went wrong with a file, told apart by what the caller can do about it.
@@ -168,6 +166,16 @@ impl EngineError {
         }
     }
 
+    /// Wraps an error for its way through redb, behind which it is taken out of [`std::io::Error`] again.
+    pub(crate) fn for_redb(self) -> std::io::Error {
+        let kind = match self {
+            Self::Corrupt { .. } | Self::UnknownLayout { .. } => ErrorKind::InvalidData,
+            Self::UntriedEngine { .. } => ErrorKind::Unsupported,
+            _ => ErrorKind::Other,
+        };
+        std::io::Error::new(kind, self)
+    }
+
     /// Returns an error of redb that came of opening a file.
     pub(crate) fn opening_in_redb(path: &Path, error: redb::DatabaseError) -> Self {
         match error {
@@ -177,16 +185,12 @@ impl EngineError {
                 Self::foreign(path, format!("its pages have the old layout {version}"))
             }
             redb::DatabaseError::Storage(redb::StorageError::Io(error)) => {
-                if is_without_locks(&error) {
-                    return Self::LocksUnsupported { path: path.into() };
-                }
-                if let Some(damage) = page_error(&error) {
-                    return damage;
-                }
-                if error.kind() == ErrorKind::InvalidData {
-                    return Self::corrupt(path.display().to_string(), error.to_string());
-                }
-                Self::io("opening", path, error)
+                error.downcast().unwrap_or_else(|error| match error.kind() {
+                    ErrorKind::InvalidData => {
+                        Self::corrupt(path.display().to_string(), error.to_string())
+                    }
+                    _ => Self::io("opening", path, error),
+                })
             }
             error => error.into(),
         }
@@ -197,7 +201,7 @@ impl From<redb::Error> for EngineError {
     fn from(error: redb::Error) -> Self {
         match error {
             redb::Error::Corrupted(detail) => Self::corrupt("storage engine", detail),
-            redb::Error::Io(source) => page_error(&source).unwrap_or(Self::Io {
+            redb::Error::Io(error) => error.downcast().unwrap_or_else(|source| Self::Io {
                 action: "reading or writing the store".into(),
                 source,
             }),
@@ -234,44 +238,9 @@ from_errors_of_redb!(
     CompactionError
 );
 
-impl From<UnknownLayout> for EngineError {
-    fn from(unknown: UnknownLayout) -> Self {
-        Self::UnknownLayout {
-            found: unknown.found,
-        }
-    }
-}
-
-impl From<UnknownLayout> for std::io::Error {
-    fn from(unknown: UnknownLayout) -> Self {
-        Self::new(ErrorKind::InvalidData, unknown)
-    }
-}
-
-/// A page, or the head of the file, that is not what it must be; inside of [`std::io::Error`].
-#[derive(Debug, thiserror::Error)]
-#[error("{PAGE_PLACE}{offset}: {detail}")]
-pub(crate) struct DamagedPage {
-    pub(crate) offset: u64,
-    pub(crate) detail: &'static str,
-}
-
 pub(crate) fn damaged(offset: u64, detail: &'static str) -> std::io::Error {
-    std::io::Error::new(ErrorKind::InvalidData, DamagedPage { offset, detail })
+    EngineError::corrupt(format!("{PAGE_PLACE}{offset}"), detail).for_redb()
 }
-
-/// An access to the file that known releases of the engine do not make; inside of [`std::io::Error`].
-#[derive(Debug, thiserror::Error)]
-#[error("{detail}")]
-struct UnknownAccess {
-    detail: &'static str,
-}
-
-/// An access to the file from another process than the one that opened it; inside of
-/// [`std::io::Error`].
-#[derive(Debug, thiserror::Error)]
-#[error("the file was opened in another process")]
-pub(crate) struct ForkedAccess;
 
 /// Refuses what is not whole pages behind the head, before anything is read or written: to verify it
 /// would be to find damage where there is none.
@@ -284,30 +253,6 @@ pub(crate) fn refuse_partial_pages(
     if offset >= page && offset.is_multiple_of(page) && length.is_multiple_of(PAGE_BYTES) {
         return Ok(());
     }
-    let access = UnknownAccess { detail };
-    Err(std::io::Error::new(ErrorKind::Unsupported, access))
-}
-
-/// Returns our error inside of one that the verification of pages gave the engine; `None` if it is
-/// another's.
-fn page_error(error: &std::io::Error) -> Option<EngineError> {
-    let inner = error.get_ref()?;
-    if let Some(unknown) = inner.downcast_ref::<UnknownLayout>() {
-        return Some(unknown.clone().into());
-    }
-    if let Some(access) = inner.downcast_ref::<UnknownAccess>() {
-        return Some(EngineError::UntriedEngine {
-            detail: access.detail.into(),
-        });
-    }
-    if inner.is::<ForkedAccess>() {
-        return Some(EngineError::Forked);
-    }
-    let page = inner.downcast_ref::<DamagedPage>()?;
-    let place = format!("{PAGE_PLACE}{}", page.offset);
-    Some(EngineError::corrupt(place, page.detail))
-}
-
-pub(crate) fn is_without_locks(error: &std::io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<NoLocks>())
+    let detail = detail.into();
+    Err(EngineError::UntriedEngine { detail }.for_redb())
 }

@@ -3,14 +3,17 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{BackendError, StorageBackend};
 
+use crate::error::EngineError;
+use crate::layout_check::check_engine;
 use crate::leftovers::probe_name;
+use crate::process::HomeProcess;
 
 /// The purpose for which a file is opened.
 #[doc(hidden)]
@@ -106,97 +109,118 @@ impl Default for FileOptions {
     }
 }
 
-/// Opens a file, which refuses to go on without a lock where it needs one.
-pub(crate) fn open_lockable(
-    path: &Path,
-    access: Access,
-    options: &FileOptions,
-) -> Result<Box<dyn StorageBackend>> {
-    let file = options.files.0.open(path, access)?;
-    if options.is_without_lock || !options.files.0.are_shared() {
-        return Ok(file);
-    }
-    Ok(Box::new(LockedFile { file }))
-}
-
-/// Says that the file system has no locks; inside of [`std::io::Error`].
+/// An open file, which refuses to go on without a lock where it needs one: redb does without where the system says
+/// that it has none.
 #[derive(Debug)]
-pub(crate) struct NoLocks;
-
-impl fmt::Display for NoLocks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the file system does not support locks")
-    }
-}
-
-impl std::error::Error for NoLocks {}
-
-/// A file that must be locked: redb goes on without a lock where the system says that it has none.
-#[derive(Debug)]
-struct LockedFile {
-    file: Box<dyn StorageBackend>,
+pub(crate) struct OpenFile {
+    backend: Box<dyn StorageBackend>,
+    /// The name of a file that must be locked.
+    locked_path: Option<PathBuf>,
+    /// The process that has locked the file for reading, and unlocks it when it drops it.
+    reader: Option<HomeProcess>,
 }
 
 /// What locking a range of bytes gives.
 pub(crate) type Locked<T> = std::result::Result<T, BackendError>;
 
-/// Refuses to do without a lock of the whole file, the last one that redb asks for.
-fn insist(start: Bound<u64>, end: Bound<u64>, locked: Locked<bool>) -> Locked<bool> {
-    let is_whole =
-        end == Bound::Unbounded && matches!(start, Bound::Unbounded | Bound::Included(0));
-    match locked {
-        Err(BackendError::Unsupported) if is_whole => Err(BackendError::Io(Error::other(NoLocks))),
-        locked => locked,
+impl OpenFile {
+    /// Opens a file that must be there, unless it is created.
+    ///
+    /// # Errors
+    /// [`EngineError::UntriedEngine`], and those of [`EngineError::opening`] or [`EngineError::naming`].
+    pub(crate) fn open(
+        path: &Path,
+        access: Access,
+        options: &FileOptions,
+    ) -> std::result::Result<Self, EngineError> {
+        check_engine()?;
+        let must_lock = !options.is_without_lock && options.files.0.are_shared();
+        let opened = options.files.0.open(path, access);
+        let backend = opened.map_err(|error| match access {
+            Access::Create => EngineError::naming("creating", path, error),
+            Access::Read | Access::Write => EngineError::opening(path, error),
+        })?;
+        Ok(Self {
+            backend,
+            locked_path: must_lock.then(|| path.into()),
+            reader: None,
+        })
+    }
+
+    /// Opens a file for reading, whatever is in it, and keeps writers away until it is dropped, where files can be
+    /// locked.
+    pub(crate) fn open_shared(
+        path: &Path,
+        options: &FileOptions,
+    ) -> std::result::Result<Self, EngineError> {
+        let mut file = Self::open(path, Access::Read, options)?;
+        // Writers lock this byte for themselves, readers share it.
+        let first = Bound::Included(0);
+        let locked = file
+            .try_lock_shared(first, first)
+            .or_else(|_| file.try_lock_shared(Bound::Unbounded, Bound::Unbounded));
+        match locked {
+            Ok(false) => return Err(EngineError::Locked { path: path.into() }),
+            // What the system itself says of locks is no reason not to read.
+            Err(BackendError::Io(error)) => {
+                if let Ok(refused) = error.downcast() {
+                    return Err(refused);
+                }
+            }
+            _ => {}
+        }
+        file.reader = Some(HomeProcess::current());
+        Ok(file)
+    }
+
+    /// Locks a range of bytes for a writer.
+    pub(crate) fn try_lock(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        self.insist(start, end, self.backend.try_lock_range(start, end))
+    }
+
+    /// Locks a range of bytes for a reader.
+    pub(crate) fn try_lock_shared(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        self.insist(start, end, self.backend.try_lock_shared_range(start, end))
+    }
+
+    /// Refuses to do without a lock of the whole file, the last one that redb asks for.
+    fn insist(&self, start: Bound<u64>, end: Bound<u64>, locked: Locked<bool>) -> Locked<bool> {
+        let is_whole =
+            end == Bound::Unbounded && matches!(start, Bound::Unbounded | Bound::Included(0));
+        match (locked, &self.locked_path) {
+            (Err(BackendError::Unsupported), Some(path)) if is_whole => {
+                let refused = EngineError::LocksUnsupported { path: path.clone() };
+                Err(BackendError::Io(refused.for_redb()))
+            }
+            (locked, _) => locked,
+        }
     }
 }
 
-impl StorageBackend for LockedFile {
-    fn len(&self) -> Result<u64> {
-        self.file.len()
+impl<B: StorageBackend> From<B> for OpenFile {
+    fn from(backend: B) -> Self {
+        Self {
+            backend: Box::new(backend),
+            locked_path: None,
+            reader: None,
+        }
     }
+}
 
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.file.read(offset, out)
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        // A child that was forked meanwhile shares the lock, and must not release it.
+        if self.reader.as_ref().is_some_and(HomeProcess::is_current) {
+            let _ = self.backend.close();
+        }
     }
+}
 
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
+impl Deref for OpenFile {
+    type Target = dyn StorageBackend;
 
-    fn sync_data(&self) -> Result<()> {
-        self.file.sync_data()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.file.write(offset, data)
-    }
-
-    fn close(&self) -> Result<()> {
-        self.file.close()
-    }
-
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        insist(start, end, self.file.try_lock_range(start, end))
-    }
-
-    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        insist(start, end, self.file.try_lock_shared_range(start, end))
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.file.lock_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.file.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.file.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        self.file.query_lock_range(start, end)
+    fn deref(&self) -> &Self::Target {
+        &*self.backend
     }
 }
 

@@ -13,16 +13,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Result};
-use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Instant;
 
-use redb::StorageBackend;
-
 use crate::counters::FileCounters;
 use crate::error::damaged;
-use crate::files::{JournalLimits, Locked};
+use crate::files::{JournalLimits, OpenFile};
 use crate::journal::{
     JournalRecords, JournaledPage, NOTE_BYTES, Note, encode_record, read_records, trimmed,
 };
@@ -76,9 +73,9 @@ fn is_full(error: &Error) -> bool {
     )
 }
 
-/// A bit for each page.
+/// A bit for each page of the file.
 #[derive(Debug, Default)]
-struct PageSet(Vec<u64>);
+pub(crate) struct PageSet(Vec<u64>);
 
 impl PageSet {
     fn has(&self, page: u64) -> bool {
@@ -86,7 +83,9 @@ impl PageSet {
         word.is_some_and(|word| word >> (page % 64) & 1 == 1)
     }
 
-    fn insert(&mut self, page: u64) {
+    /// Returns true if the page is new.
+    pub(crate) fn insert(&mut self, page: u64) -> bool {
+        let is_new = !self.has(page);
         let index = (page / 64) as usize;
         if self.0.len() <= index {
             self.0.resize(index + 1, 0);
@@ -94,6 +93,11 @@ impl PageSet {
         if let Some(word) = self.0.get_mut(index) {
             *word |= 1 << (page % 64);
         }
+        is_new
+    }
+
+    fn extend(&mut self, pages: impl IntoIterator<Item = u64>) {
+        pages.into_iter().for_each(|page| _ = self.insert(page));
     }
 }
 
@@ -121,7 +125,7 @@ struct Writing {
 /// The file. It is read and written in whole pages, but for the sealed head.
 #[derive(Debug)]
 pub(crate) struct JournaledFile {
-    file: Box<dyn StorageBackend>,
+    pub(super) file: OpenFile,
     limits: JournalLimits,
     pub(super) waiting: Arc<RwLock<WaitingPages>>,
     writing: Mutex<Writing>,
@@ -133,7 +137,7 @@ pub(crate) struct JournaledFile {
 
 impl JournaledFile {
     /// Nothing is read yet: the engine locks the file first.
-    pub(crate) fn new(file: Box<dyn StorageBackend>, limits: JournalLimits) -> Self {
+    pub(crate) fn new(file: OpenFile, limits: JournalLimits) -> Self {
         Self {
             file,
             limits,
@@ -147,7 +151,7 @@ impl JournaledFile {
 
     /// Opens a file that is locked already and may be damaged. Returns the byte at which the journal is damaged,
     /// too: the commits from there on cannot be told.
-    pub(crate) fn open_damaged(file: Box<dyn StorageBackend>) -> Result<(Self, Option<u64>)> {
+    pub(crate) fn open_damaged(file: OpenFile) -> Result<(Self, Option<u64>)> {
         let journaled = Self::new(file, JournalLimits::NONE);
         let damage = journaled.load(&mut journaled.writing.lock().ignore_poison())?;
         Ok((journaled, damage))
@@ -352,7 +356,7 @@ impl JournaledFile {
         let new = pages.iter().filter(|(page, _)| is_new(page));
         let new: BTreeMap<_, _> = new.map(|(page, bytes)| (*page, bytes.clone())).collect();
         self.write_places(&new, writing.note)?;
-        new.keys().for_each(|page| writing.placed.insert(*page));
+        writing.placed.extend(new.into_keys());
         Ok(())
     }
 
@@ -385,9 +389,7 @@ impl JournaledFile {
         let unsynced = std::mem::take(&mut self.waiting.write().ignore_poison().unsynced);
         writing.is_in_place = true;
         self.write_places(&unsynced, writing.note)?;
-        unsynced
-            .keys()
-            .for_each(|page| writing.placed.insert(*page));
+        writing.placed.extend(unsynced.into_keys());
         Ok(())
     }
 
@@ -418,8 +420,8 @@ impl JournaledFile {
             return self.write_head(data, writing.note);
         }
         self.write_file(offset, data)?;
-        let pages = offset / PAGE..(offset + data.len() as u64) / PAGE;
-        pages.for_each(|page| writing.placed.insert(page));
+        let end = offset + data.len() as u64;
+        writing.placed.extend(offset / PAGE..end / PAGE);
         Ok(())
     }
 
@@ -490,13 +492,13 @@ impl JournaledFile {
     }
 }
 
-impl StorageBackend for JournaledFile {
-    fn len(&self) -> Result<u64> {
+impl JournaledFile {
+    pub(crate) fn len(&self) -> Result<u64> {
         self.loaded()?;
         Ok(self.length_bytes.load(Ordering::Acquire))
     }
 
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+    pub(crate) fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.loaded()?;
         let end = offset.checked_add(out.len() as u64);
         if end.is_none_or(|end| end > self.length_bytes.load(Ordering::Acquire)) {
@@ -517,46 +519,22 @@ impl StorageBackend for JournaledFile {
         Ok(())
     }
 
-    fn set_len(&self, length: u64) -> Result<()> {
+    pub(crate) fn set_len(&self, length: u64) -> Result<()> {
         self.write_step(|writing| self.change_length(writing, length))
     }
 
-    fn sync_data(&self) -> Result<()> {
+    pub(crate) fn sync_data(&self) -> Result<()> {
         self.write_step(|writing| self.sync_pages(writing))
     }
 
-    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+    pub(crate) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
         self.write_step(|writing| self.write_pages(writing, offset, data))
     }
 
-    fn close(&self) -> Result<()> {
+    pub(crate) fn close(&self) -> Result<()> {
         let emptied = self.empty_journal();
         let closed = self.file.close();
         emptied.and(closed)
-    }
-
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        self.file.try_lock_range(start, end)
-    }
-
-    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        self.file.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.file.lock_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.file.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.file.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        self.file.query_lock_range(start, end)
     }
 }
 

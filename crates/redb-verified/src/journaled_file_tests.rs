@@ -1,6 +1,6 @@
 use std::sync::RwLock;
 
-use redb::backends::InMemoryBackend;
+use redb::{StorageBackend, backends::InMemoryBackend};
 
 use super::*;
 use crate::page_layout::{HEAD_BYTES, seal_head};
@@ -27,7 +27,7 @@ impl SmallDisk {
     }
 
     fn open(&self) -> JournaledFile {
-        JournaledFile::new(Box::new(self.clone()), LIMITS)
+        JournaledFile::new(self.clone().into(), LIMITS)
     }
 
     /// A page as it stands in the file, without a journal.

@@ -31,58 +31,33 @@ const UNUSED_IN_SLOT: [Range<usize>; 2] = [3..8, 72..104];
 
 const UNUSED: &str = "bytes of unknown use";
 
-/// A layout that this release does not know; inside of [`std::io::Error`] on its way through the engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnknownLayout {
-    pub(super) found: String,
+/// Returns what [`EngineError::UnknownLayout`](crate::EngineError::UnknownLayout) reports.
+fn unknown(what: &str, found: impl fmt::Display, expected: impl fmt::Display) -> String {
+    format!("found {what} {found}, expected {expected}")
 }
-
-impl UnknownLayout {
-    fn new(what: &str, found: impl fmt::Display, expected: impl fmt::Display) -> Self {
-        Self {
-            found: format!("found {what} {found}, expected {expected}"),
-        }
-    }
-
-    /// A page that the engine reads although nothing that is understood leads to it. Damage cannot
-    /// bring this about: a page that leads to others is verified before it is believed.
-    pub(crate) fn for_unreferenced(offset: u64) -> Self {
-        Self {
-            found: format!("nothing that can be read refers to the page at byte {offset}"),
-        }
-    }
-}
-
-impl fmt::Display for UnknownLayout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.found)
-    }
-}
-
-impl std::error::Error for UnknownLayout {}
 
 /// Reads a head whose seal is intact.
 ///
 /// # Errors
-/// [`UnknownLayout`] if anything in it has a meaning that is not known here.
-pub(crate) fn recognize(head: &[u8; HEAD_BYTES]) -> Result<Head, UnknownLayout> {
+/// What was found and what was expected, if anything in it has a meaning that is not known here.
+pub(crate) fn recognize(head: &[u8; HEAD_BYTES]) -> Result<Head, String> {
     if !head.starts_with(ENGINE_MAGIC) {
-        return Err(UnknownLayout::new("first bytes", "of no engine", "redb's"));
+        return Err(unknown("first bytes", "of no engine", "redb's"));
     }
     for slot in slots(head) {
         check_slot(slot)?;
     }
     if let Some(flags) = head.get(9).filter(|flags| *flags & !KNOWN_FLAGS != 0) {
         let expected = format!("none beyond {KNOWN_FLAGS:#x}");
-        return Err(UnknownLayout::new("flags", format!("{flags:#x}"), expected));
+        return Err(unknown("flags", format!("{flags:#x}"), expected));
     }
     if let Some(bytes) = u32_at(head, 12).filter(|bytes| *bytes as usize != PAGE_BYTES) {
-        return Err(UnknownLayout::new("pages of", bytes, PAGE_BYTES));
+        return Err(unknown("pages of", bytes, PAGE_BYTES));
     }
     if !are_zero(head, &UNUSED_IN_HEAD) {
-        return Err(UnknownLayout::new(UNUSED, "in the head", "zeros"));
+        return Err(unknown(UNUSED, "in the head", "zeros"));
     }
-    let regions = || UnknownLayout::new("regions", "of another size", "up to 2^20 pages");
+    let regions = || unknown("regions", "of another size", "up to 2^20 pages");
     Head::parse(head).ok_or_else(regions)
 }
 
@@ -94,16 +69,16 @@ fn slots(head: &[u8; HEAD_BYTES]) -> impl Iterator<Item = &SlotBytes> {
     SLOT_OFFSETS.into_iter().filter_map(slot)
 }
 
-fn check_slot(slot: &SlotBytes) -> Result<(), UnknownLayout> {
+fn check_slot(slot: &SlotBytes) -> Result<(), String> {
     let [version, ..] = slot;
     if *version != ENGINE_VERSION {
         let what = "redb's file format";
-        return Err(UnknownLayout::new(what, version, ENGINE_VERSION));
+        return Err(unknown(what, version, ENGINE_VERSION));
     }
     // The engine leaves a torn commit in its slot, noise included. Only a right checksum makes a byte there
     // a statement of the engine.
     if is_intact(slot) && !are_zero(slot, &UNUSED_IN_SLOT) {
-        return Err(UnknownLayout::new(UNUSED, "in a commit", "zeros"));
+        return Err(unknown(UNUSED, "in a commit", "zeros"));
     }
     Ok(())
 }
@@ -119,7 +94,7 @@ fn are_zero(bytes: &[u8], ranges: &[Range<usize>]) -> bool {
 }
 
 /// Returns the unknown part of the first bytes of a file; `None` if they are known, damaged, or foreign.
-pub(crate) fn unknown_layout(sealed: &[u8; SEALED_HEAD_BYTES]) -> Option<UnknownLayout> {
+pub(crate) fn unknown_layout(sealed: &[u8; SEALED_HEAD_BYTES]) -> Option<String> {
     let head = sealed.first_chunk()?;
     match check_head(sealed) {
         HeadSeal::Intact => recognize(head).err(),
@@ -135,12 +110,12 @@ pub(crate) fn unknown_layout(sealed: &[u8; SEALED_HEAD_BYTES]) -> Option<Unknown
 
 /// The seal of another layout has the same place and length. Its checksum is that of head and magic,
 /// so that no bit that flips in the magic of this layout makes it one.
-fn other_seal(sealed: &[u8; SEALED_HEAD_BYTES]) -> Option<UnknownLayout> {
+fn other_seal(sealed: &[u8; SEALED_HEAD_BYTES]) -> Option<String> {
     let (covered, checksum) = sealed.split_last_chunk::<8>()?;
     let (layout, family) = covered.get(HEAD_BYTES..)?.split_last()?;
     let is_other = SEAL_MAGIC.starts_with(family) && *layout != LAYOUT;
     (is_other && xxh3_64(covered).to_le_bytes() == *checksum)
-        .then(|| UnknownLayout::new("page layout", layout, LAYOUT))
+        .then(|| unknown("page layout", layout, LAYOUT))
 }
 
 #[cfg(test)]

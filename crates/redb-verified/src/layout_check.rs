@@ -63,7 +63,7 @@ pub(crate) fn check_engine() -> Result<()> {
 
 /// Opens a file in memory, whose pages are verified.
 fn verified(memory: &MemoryFile) -> (VerifiedFile, Arc<Verification>) {
-    let file = JournaledFile::new(Box::new(memory.clone()), JournalLimits::NONE);
+    let file = JournaledFile::new(memory.clone().into(), JournalLimits::NONE);
     let file = VerifiedFile::new(file);
     let verification = Arc::clone(&file.verification);
     (file, verification)

@@ -8,11 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::StorageBackend;
 
-use crate::database::{lock_shared, open_bytes};
 use crate::error::{self, EngineError};
-use crate::files::{Access, FileOptions, FileSource, Files, Locked};
+use crate::files::{Access, FileOptions, FileSource, Files, Locked, OpenFile};
 use crate::page_layout::PAGE_BYTES;
-use crate::process::{HomeProcess, IgnorePoison};
+use crate::process::IgnorePoison;
 
 /// Opens a file for reading, and keeps writers away from it until the files that this returns are dropped.
 /// In these it has its name, can be opened for writing any number of times, and takes all changes in
@@ -21,13 +20,11 @@ use crate::process::{HomeProcess, IgnorePoison};
 /// # Errors
 /// [`EngineError::NotFound`], [`EngineError::Locked`], [`EngineError::LocksUnsupported`], [`EngineError::Io`].
 pub fn overlay(path: &Path, options: &FileOptions) -> error::Result<Arc<dyn Files>> {
-    let base = open_bytes(path, Access::Read, options)?;
-    lock_shared(&*base, path)?;
+    let base = OpenFile::open_shared(path, options)?;
     let reading = |error| EngineError::io("reading", path, error);
     let base_bytes = base.len().map_err(reading)?;
     let pages = OverlayPages {
         base,
-        home: HomeProcess::current(),
         changes: Mutex::new(Changes {
             length_bytes: base_bytes,
             base_bytes,
@@ -78,18 +75,8 @@ impl Files for Overlay {
 /// The file below, and what was changed since.
 #[derive(Debug)]
 struct OverlayPages {
-    base: Box<dyn StorageBackend>,
-    home: HomeProcess,
+    base: OpenFile,
     changes: Mutex<Changes>,
-}
-
-impl Drop for OverlayPages {
-    fn drop(&mut self) {
-        // A child that was forked meanwhile would keep the lock for as long as it lives.
-        if self.home.is_current() {
-            let _ = self.base.close();
-        }
-    }
 }
 
 #[derive(Debug)]

@@ -13,7 +13,7 @@
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::files::FileOptions;
 use crate::page_layout::{Branch, Child, Geometry, PAGE_BYTES, Page, TablePages, Widths};
@@ -25,12 +25,6 @@ const MAX_DEPTH: usize = 64;
 
 /// Pages longer than this are neither asked for nor read.
 const MAX_PAGE_BYTES: usize = 1 << 20;
-
-/// The widths of the tree whose rows are definitions of tables.
-const TABLE_WIDTHS: Widths = Widths {
-    key: None,
-    value: None,
-};
 
 /// The row at or after a key, in the order of the bytes of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +126,7 @@ pub struct PageFinder {
 #[derive(Debug, Default)]
 struct KnownTrees {
     root: Option<Child>,
-    trees: Vec<KnownTree>,
+    trees: Vec<Arc<KnownTree>>,
 }
 
 #[derive(Debug)]
@@ -140,20 +134,14 @@ struct KnownTree {
     name: Vec<u8>,
     pages: TablePages,
     /// Number of pages above each of rows, once that is known: all are equally deep.
-    depth: Option<usize>,
-}
-
-/// A tree in which rows are looked for.
-struct SearchedTree {
-    pages: TablePages,
-    depth: Option<usize>,
+    depth: OnceLock<usize>,
 }
 
 /// A page on the way down to some rows.
 struct Step {
-    /// The index of its tree.
-    tree: usize,
+    tree: Arc<KnownTree>,
     page: Child,
+    /// As in [`LeafPlaces`].
     after: Option<Vec<u8>>,
     last: Option<Vec<u8>>,
     /// The indices of the rows.
@@ -173,7 +161,7 @@ impl Step {
         let below = rows.chunk_by(|a, b| a.0 == b.0).filter_map(|rows| {
             let (number, _) = *rows.first()?;
             Some(Self {
-                tree: self.tree,
+                tree: Arc::clone(&self.tree),
                 page: branch.children().nth(number)?,
                 after: match number.checked_sub(1) {
                     Some(before) => bound(before),
@@ -215,7 +203,7 @@ impl PageFinder {
     /// read.
     pub fn find(&self, wanted: &[WantedRow]) -> Vec<LeafPlaces> {
         let mut found = Vec::new();
-        let Some((geometry, mut trees, mut steps)) = self.roots(wanted) else {
+        let Some((geometry, mut steps)) = self.roots(wanted) else {
             return found;
         };
         let will_read = wanted.len() > 1;
@@ -224,10 +212,7 @@ impl PageFinder {
                 self.advise(geometry, &steps);
             }
             for step in std::mem::take(&mut steps) {
-                let Some(tree) = trees.get_mut(step.tree) else {
-                    continue;
-                };
-                let widths = tree.pages.widths;
+                let widths = step.tree.pages.widths;
                 let Some(page) = self.read(geometry, &step.page) else {
                     continue;
                 };
@@ -235,7 +220,7 @@ impl PageFinder {
                     continue;
                 };
                 let below = step.below(&branch, wanted);
-                if !self.are_leaves(geometry, tree, &below, depth) {
+                if !self.are_leaves(geometry, &step.tree, &below, depth) {
                     steps.extend(below);
                     continue;
                 }
@@ -255,30 +240,31 @@ impl PageFinder {
         found
     }
 
-    /// The trees that have the wanted rows, and their roots.
-    fn roots(&self, wanted: &[WantedRow]) -> Option<(Geometry, Vec<SearchedTree>, Vec<Step>)> {
-        let (geometry, known) = self.trees()?;
-        let (mut trees, mut steps) = (Vec::new(), Vec::new());
-        for tree in &known.trees {
-            let is_in = |(_, row): &(usize, &WantedRow)| tree.name == row.table.as_bytes();
-            let rows = wanted.iter().enumerate().filter(is_in);
-            let rows: Vec<usize> = rows.map(|(index, _)| index).collect();
-            let Some(page) = tree.pages.root.filter(|_| !rows.is_empty()) else {
-                continue;
+    /// The roots of the trees of the last commit that have the wanted rows.
+    fn roots(&self, wanted: &[WantedRow]) -> Option<(Geometry, Vec<Step>)> {
+        let (geometry, root) = self.verification.last_tables()?;
+        let mut known = self.trees.lock().ignore_poison();
+        if known.root != Some(root) {
+            *known = KnownTrees {
+                root: Some(root),
+                trees: self.tables(geometry, root),
             };
-            steps.push(Step {
-                tree: trees.len(),
-                page,
+        }
+        let steps = known.trees.iter().filter_map(|tree| {
+            let is_in = |row: &usize| {
+                let row = wanted.get(*row);
+                row.is_some_and(|row| tree.name == row.table.as_bytes())
+            };
+            let rows: Vec<usize> = (0..wanted.len()).filter(is_in).collect();
+            Some(Step {
+                tree: Arc::clone(tree),
+                page: tree.pages.root.filter(|_| !rows.is_empty())?,
                 after: None,
                 last: None,
                 rows,
-            });
-            trees.push(SearchedTree {
-                pages: tree.pages,
-                depth: tree.depth,
-            });
-        }
-        Some((geometry, trees, steps))
+            })
+        });
+        Some((geometry, steps.collect()))
     }
 
     /// Returns true if pages with so many above them have rows of a tree. One of them is read to tell that for the first
@@ -286,28 +272,19 @@ impl PageFinder {
     fn are_leaves(
         &self,
         geometry: Geometry,
-        tree: &mut SearchedTree,
+        tree: &KnownTree,
         pages: &[Step],
         depth: usize,
     ) -> bool {
-        if tree.depth.is_none()
+        if tree.depth.get().is_none()
             && let Some(page) = pages.first()
             && let Some(page) = self.read(geometry, &page.page)
             && let Some(Page::Leaf(_)) = Page::parse(&page, tree.pages.widths)
         {
-            tree.depth = Some(depth);
-            self.note_depth(tree, depth);
+            // Another thread can only have found the same.
+            let _ = tree.depth.set(depth);
         }
-        tree.depth == Some(depth)
-    }
-
-    /// Notes how many pages are above each of rows, unless another commit has changed the tree.
-    fn note_depth(&self, tree: &SearchedTree, depth: usize) {
-        let mut known = self.trees.lock().ignore_poison();
-        let mut trees = known.trees.iter_mut();
-        if let Some(same) = trees.find(|known| known.pages == tree.pages) {
-            same.depth = Some(depth);
-        }
+        tree.depth.get() == Some(&depth)
     }
 
     /// Reads the first row from a key on in a page of rows, if the page has one. The table has keys of this
@@ -334,20 +311,7 @@ impl PageFinder {
         }
     }
 
-    /// The trees of the last commit.
-    fn trees(&self) -> Option<(Geometry, MutexGuard<'_, KnownTrees>)> {
-        let (geometry, root) = self.verification.last_tables()?;
-        let mut known = self.trees.lock().ignore_poison();
-        if known.root != Some(root) {
-            *known = KnownTrees {
-                root: Some(root),
-                trees: self.tables(geometry, root),
-            };
-        }
-        Some((geometry, known))
-    }
-
-    fn tables(&self, geometry: Geometry, root: Child) -> Vec<KnownTree> {
+    fn tables(&self, geometry: Geometry, root: Child) -> Vec<Arc<KnownTree>> {
         let mut tables = Vec::new();
         let mut pages = vec![root];
         for _ in 0..MAX_DEPTH {
@@ -355,14 +319,14 @@ impl PageFinder {
             let Some(bytes) = self.read(geometry, &page) else {
                 continue;
             };
-            match Page::parse(&bytes, TABLE_WIDTHS) {
+            match Page::parse(&bytes, Widths::default()) {
                 Some(Page::Branch(branch)) => pages.extend(branch.children()),
                 Some(Page::Leaf(leaf)) => tables.extend((0..leaf.rows()).filter_map(|row| {
-                    Some(KnownTree {
+                    Some(Arc::new(KnownTree {
                         name: leaf.key(row)?.to_vec(),
                         pages: TablePages::parse(leaf.value(row)?)?,
-                        depth: None,
-                    })
+                        depth: OnceLock::new(),
+                    }))
                 })),
                 None => {}
             }
@@ -372,11 +336,8 @@ impl PageFinder {
 
     fn advise(&self, geometry: Geometry, steps: &[Step]) {
         let places = steps.iter().filter_map(|step| geometry.place(&step.page));
-        for (offset, length) in places {
-            if length <= MAX_PAGE_BYTES {
-                will_need(&self.file, offset, length);
-            }
-        }
+        let asked = places.filter(|(_, length)| *length <= MAX_PAGE_BYTES);
+        asked.for_each(|(offset, length)| will_need(&self.file, offset, length));
     }
 
     fn read(&self, geometry: Geometry, page: &Child) -> Option<Vec<u8>> {

@@ -213,7 +213,8 @@ fn slot(head: &[u8; HEAD_BYTES], number: usize) -> Option<Slot> {
     (*body.first()? == ENGINE_VERSION).then_some(slot)
 }
 
-/// Widths of keys and values in bytes, where all rows of a tree have the same.
+/// Widths of keys and values in bytes, where all rows of a tree have the same. The default is that of the tree whose
+/// rows are definitions of tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Widths {
     /// The width of keys; `None` if they differ.

@@ -8,7 +8,7 @@
 //! Nothing more is written for it, and a crash leaves nothing behind that does not agree, but for the
 //! head: it has no checksum as a whole, so one is written behind it, in the same sector.
 
-use std::io::{Error, ErrorKind, Result};
+use std::io::{ErrorKind, Result};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -17,10 +17,10 @@ use redb::StorageBackend;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::counters::FileCounters;
-use crate::error::{ForkedAccess, damaged, refuse_partial_pages};
+use crate::error::{EngineError, damaged, refuse_partial_pages};
 use crate::files::Locked;
 use crate::journaled_file::{JournaledFile, WaitingPages};
-use crate::layout::{UnknownLayout, recognize, unknown_layout};
+use crate::layout::{recognize, unknown_layout};
 use crate::page_layout::{
     Child, Geometry, HEAD_BYTES, Head, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages,
     Widths, check_head, copy, seal_head,
@@ -243,7 +243,8 @@ impl Verification {
 
     /// Notes the roots of the commits in a head.
     fn read_head(&self, head: &[u8; HEAD_BYTES]) -> Result<()> {
-        let head = recognize(head)?;
+        let head =
+            recognize(head).map_err(|found| EngineError::UnknownLayout { found }.for_redb())?;
         *self.geometry.lock().ignore_poison() = Some(head.geometry);
         self.note_tables(&head);
         // A torn commit looks like this: the head names its roots, but pages below them were never written.
@@ -273,7 +274,11 @@ impl Verification {
             0 if self.expectations.leads_outside.load(Ordering::Acquire) => {
                 Err("found a page that nothing refers to")
             }
-            0 => return Err(UnknownLayout::for_unreferenced(offset).into()),
+            // Damage cannot bring this about: a page that leads to others is verified before it is believed.
+            0 => {
+                let found = format!("nothing that can be read refers to the page at byte {offset}");
+                return Err(EngineError::UnknownLayout { found }.for_redb());
+            }
             WRITTEN => Ok(expected(xxh3_64(bytes), WRITTEN)),
             number => self.verify_engine_page(offset, bytes, number - FIRST_KIND, known),
         };
@@ -375,8 +380,10 @@ impl VerifiedFile {
         if check_head(&sealed) != HeadSeal::Intact {
             let detail = "the checksum of the file's head is not the expected one: its last write may \
                           have been cut short; `repair` brings back every document of a whole commit";
-            let unknown = unknown_layout(&sealed).map(Error::from);
-            return Err(unknown.unwrap_or_else(|| damaged(0, detail)));
+            return Err(match unknown_layout(&sealed) {
+                Some(found) => EngineError::UnknownLayout { found }.for_redb(),
+                None => damaged(0, detail),
+            });
         }
         let length = self.file.len()?;
         let expectations = &self.verification.expectations;
@@ -387,9 +394,7 @@ impl VerifiedFile {
         copy(out, &sealed);
         Ok(())
     }
-}
 
-impl VerifiedFile {
     /// Notes a failure: the engine may panic on it later, and that panic is not ours.
     fn note<T>(&self, result: Result<T>) -> Result<T> {
         result.inspect_err(|_| self.verification.counters.note_failure())
@@ -439,15 +444,13 @@ impl VerifiedFile {
         }
         Ok(())
     }
-}
 
-impl VerifiedFile {
     /// The file, in the process that opened it. In any other the engine must do nothing to the file: not
     /// even close it, which would release locks that both processes share.
     fn at_home(&self) -> Result<&JournaledFile> {
         match self.home.is_current() {
             true => Ok(&self.file),
-            false => Err(Error::other(ForkedAccess)),
+            false => Err(EngineError::Forked.for_redb()),
         }
     }
 }
@@ -486,27 +489,27 @@ impl StorageBackend for VerifiedFile {
     }
 
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        self.at_home()?.try_lock_range(start, end)
+        self.at_home()?.file.try_lock(start, end)
     }
 
     fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        self.at_home()?.try_lock_shared_range(start, end)
+        self.at_home()?.file.try_lock_shared(start, end)
     }
 
     fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.at_home()?.lock_range(start, end)
+        self.at_home()?.file.lock_range(start, end)
     }
 
     fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.at_home()?.lock_shared_range(start, end)
+        self.at_home()?.file.lock_shared_range(start, end)
     }
 
     fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.at_home()?.unlock_range(start, end)
+        self.at_home()?.file.unlock_range(start, end)
     }
 
     fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        self.at_home()?.query_lock_range(start, end)
+        self.at_home()?.file.query_lock_range(start, end)
     }
 }
 

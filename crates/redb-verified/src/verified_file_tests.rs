@@ -6,7 +6,9 @@ use std::sync::RwLock as Lock;
 use std::thread;
 
 use super::*;
-use crate::error::DamagedPage;
+use std::io::Error;
+
+use crate::error::PAGE_PLACE;
 use crate::files::JournalLimits;
 
 /// What was written, by offset.
@@ -53,7 +55,7 @@ const PAGE: u64 = PAGE_BYTES as u64;
 
 fn file(pages: u64) -> (VerifiedFile, Arc<Verification>, Sparse) {
     let sparse = Sparse::default();
-    let file = JournaledFile::new(Box::new(sparse.clone()), JournalLimits::NONE);
+    let file = JournaledFile::new(sparse.clone().into(), JournalLimits::NONE);
     let file = VerifiedFile::new(file);
     let verification = Arc::clone(&file.verification);
     file.set_len(pages * PAGE).unwrap();
@@ -71,17 +73,17 @@ fn read(file: &VerifiedFile, page: u64, pages: usize) -> Result<Vec<u8>> {
 }
 
 fn is_damage(result: Result<Vec<u8>>, offset: u64) -> bool {
-    let error = result.unwrap_err();
-    let page = error
-        .get_ref()
-        .and_then(|e| e.downcast_ref::<DamagedPage>());
-    page.is_some_and(|page| page.offset == offset)
+    let expected = format!("{PAGE_PLACE}{offset}");
+    matches!(engine_error(result), EngineError::Corrupt { place, .. } if place == expected)
 }
 
 /// Nothing that is understood leads to the page: that is no damage.
 fn is_unreferenced(result: Result<Vec<u8>>) -> bool {
-    let error = result.unwrap_err();
-    error.get_ref().is_some_and(|e| e.is::<UnknownLayout>())
+    matches!(engine_error(result), EngineError::UnknownLayout { .. })
+}
+
+fn engine_error(result: Result<Vec<u8>>) -> EngineError {
+    result.unwrap_err().downcast().unwrap()
 }
 
 #[test]

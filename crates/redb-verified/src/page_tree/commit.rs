@@ -3,12 +3,8 @@
 use std::convert::Infallible;
 use std::path::Path;
 
-use redb::StorageBackend;
-
-use crate::database::{lock_shared, open_bytes};
 use crate::error::{EngineError, PAGE_PLACE, Result};
-use crate::files::Access;
-use crate::files::FileOptions;
+use crate::files::{FileOptions, OpenFile};
 use crate::journaled_file::JournaledFile;
 use crate::layout::unknown_layout;
 use crate::page_layout::{
@@ -18,7 +14,6 @@ use crate::page_layout::{
 use crate::page_tree::page_file::PageFile;
 use crate::page_tree::remains::{intact_rows, meant};
 use crate::page_tree::walk::{LeafPage, PageDamage, Tree, Walk, WalkStep};
-use crate::process::HomeProcess;
 
 /// The pages of the commit that a file holds.
 #[derive(Debug)]
@@ -40,8 +35,7 @@ pub struct Commit {
 /// [`EngineError::NotFound`], [`EngineError::Foreign`], [`EngineError::UnknownLayout`],
 /// [`EngineError::Locked`], [`EngineError::Io`].
 pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Commit> {
-    let file = open_bytes(path, Access::Read, options)?;
-    lock_shared(&*file, path)?;
+    let file = OpenFile::open_shared(path, options)?;
     let reading = |error| EngineError::io("reading", path, error);
     let (file, lost) = JournaledFile::open_damaged(file).map_err(reading)?;
     let length_bytes = file.len().map_err(reading)?;
@@ -55,8 +49,8 @@ pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Comm
         return Err(EngineError::foreign(path, reason));
     }
     // To read what is not understood, and to tell of losses, would be worse than to refuse it.
-    if let Some(unknown) = unknown_layout(&sealed) {
-        return Err(unknown.into());
+    if let Some(found) = unknown_layout(&sealed) {
+        return Err(EngineError::UnknownLayout { found });
     }
     let mut head = [0; HEAD_BYTES];
     copy(&mut head, &sealed);
@@ -75,7 +69,6 @@ pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Comm
     };
     let pages = PageFile {
         file,
-        home: HomeProcess::current(),
         length_bytes,
         geometry,
     };

@@ -2,11 +2,8 @@
 
 use std::borrow::Cow;
 
-use redb::StorageBackend;
-
 use crate::journaled_file::JournaledFile;
 use crate::page_layout::{Child, Geometry, Page, Widths};
-use crate::process::HomeProcess;
 
 /// The length of the page that holds a row of the greatest length.
 const MAX_PAGE_BYTES: usize = 128 << 20;
@@ -15,18 +12,8 @@ const MAX_PAGE_BYTES: usize = 128 << 20;
 #[derive(Debug)]
 pub struct PageFile {
     pub(super) file: JournaledFile,
-    pub(super) home: HomeProcess,
     pub(super) length_bytes: u64,
     pub(super) geometry: Geometry,
-}
-
-impl Drop for PageFile {
-    fn drop(&mut self) {
-        // A child that was forked meanwhile would keep the lock for as long as it lives.
-        if self.home.is_current() {
-            let _ = self.file.close();
-        }
-    }
 }
 
 impl PageFile {

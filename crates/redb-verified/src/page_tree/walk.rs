@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use crate::journaled_file::PageSet;
 use crate::page_layout::{Branch, Child, Leaf, PAGE_BYTES, Page, Widths};
 use crate::page_tree::page_file::{PageFile, is_verified};
 use crate::page_tree::remains::children;
@@ -113,7 +114,8 @@ pub struct Walk {
     widths: Widths,
     /// A stack: the next page is the last.
     steps: Vec<PendingPage>,
-    seen: VisitedPages,
+    /// Damage can make a page refer to one above it, and the walk must end.
+    seen: PageSet,
 }
 
 impl Walk {
@@ -128,7 +130,7 @@ impl Walk {
         Self {
             widths: tree.widths,
             steps: root.into_iter().collect(),
-            seen: VisitedPages::default(),
+            seen: PageSet::default(),
         }
     }
 
@@ -148,7 +150,7 @@ impl Walk {
                 let detail = "it is damaged, or what the damaged page above it says of it";
                 return Some(damaged(step, Some(offset), detail));
             }
-            if step.depth > MAX_DEPTH || !self.seen.insert(offset) {
+            if step.depth > MAX_DEPTH || !self.seen.insert(offset / PAGE_BYTES as u64) {
                 let detail = "it is below two pages, or below itself";
                 return Some(damaged(step, Some(offset), detail));
             }
@@ -253,26 +255,4 @@ fn damaged(
 
 fn damaged_with(step: PendingPage, offset: u64, detail: &'static str, bytes: Vec<u8>) -> WalkStep {
     WalkStep::Damaged(PageDamage::new(step, Some(offset), detail), Some(bytes))
-}
-
-/// The pages that the walk has read, a bit for each page of the file: damage can make a page refer to
-/// one above it, and the walk must end.
-#[derive(Debug, Default)]
-struct VisitedPages(Vec<u64>);
-
-impl VisitedPages {
-    /// Notes a page. Returns true the first time.
-    fn insert(&mut self, offset: u64) -> bool {
-        let page = usize::try_from(offset / PAGE_BYTES as u64).unwrap_or(usize::MAX);
-        if self.0.len() <= page / 64 {
-            self.0.resize(page / 64 + 1, 0);
-        }
-        let Some(word) = self.0.get_mut(page / 64) else {
-            return false;
-        };
-        let bit = 1 << (page % 64);
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
-    }
 }
