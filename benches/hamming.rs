@@ -12,9 +12,8 @@
 
 use std::time::{Duration, Instant};
 
-use resemblance::{
-    Closed, Document, Fingerprint, Matches, Schema, Scope, Signature, SimHash, Store,
-};
+use resemblance::search::Scope;
+use resemblance::{Closed, Document, Fingerprint, Matches, Schema, Signature, SimHash, Store};
 
 /// Queries of each kind.
 const PROBES: u64 = 2_000;

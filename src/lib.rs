@@ -47,7 +47,11 @@
 //!   damaged one.
 //! - [`Snapshot::backup`] copies a store that is in use; [`Snapshot::export`] and [`Store::import`] move
 //!   documents from one store to another.
-//! - Every long operation tells its [`Progress`] to a callback, which can stop it.
+//! - Every long operation tells its [`Progress`] to a callback, which can stop it, and returns a [`report`].
+//!
+//! The names that most programs need are at the root. The modules hold the rest: [`schema`], [`search`],
+//! [`report`], [`stats`] and [`metrics`] the details of a schema, an answer, an operation and a store;
+//! [`distributed`] what only joins over many machines need.
 //!
 //! # Kinds of signatures
 //!
@@ -63,8 +67,8 @@
 //!   documents are nearly identical.
 //!
 //! [`Signature::merge`] makes the signature of a union from those of its parts.
-//! [`DocumentFrequencies`] give rare features more weight. [`Sketcher::text_reader`] reads texts
-//! that are too long for memory.
+//! [`DocumentFrequencies`](schema::DocumentFrequencies) give rare features more weight.
+//! [`Sketcher::text_reader`] reads texts that are too long for memory.
 //!
 //! # What can be relied on
 //!
@@ -120,49 +124,84 @@ mod threads;
 mod types;
 mod write;
 
-/// The rooms of `resemblance-sketch`, by the names that this crate's rooms use.
-pub(crate) use resemblance_sketch::{fingerprint, lanes, schema, sketch};
-
-pub use build::{BuildEstimate, BulkBuild, BulkOptions, BulkReport, DuplicateKeys, RebandReport};
+pub use build::{BulkBuild, BulkOptions, DuplicateKeys};
 #[doc(hidden)]
 pub use engine::{Access, Files};
 pub use error::{Error, Result};
-pub use format::FORMAT_VERSION;
 pub use group_commit::{Closed, Queue, Ticket};
 pub use id::DocumentId;
 #[doc(hidden)]
 pub use join::DisjointSets;
-pub use join::{
-    Clusters, Join, JoinEstimate, JoinedDocuments, LeftOut, Pair, Pairs, SuspiciousCluster,
-};
-pub use maintain::{
-    BackupReport, BucketSample, BucketStats, Codec, CompactReport, EvictPolicy, EvictReport,
-    ExistingKeys, ExportReport, IdRange, ImportReport, LaneStats, MergeStats, PairRule, PairScore,
-    RepairReport, RunStats, Stats, StoredDocument, TableStats,
-};
+pub use join::{Clusters, Join, Pair, Pairs};
+pub use maintain::{EvictPolicy, ExistingKeys, StoredDocument};
 pub use memory::{Collected, Collection, KeptDocuments};
-pub use observe::{Latencies, Metrics};
 pub use options::StoreOptions;
-pub use query::{
-    Bounds, ContainmentQuery, Earlier, Family, Nearest, OneOrMany, Query, SearchOptions,
-};
+pub use query::{Bounds, ContainmentQuery, Family, Nearest, Query, SearchOptions};
 pub use read::Records;
 pub use resemblance_sketch::{
-    Banding, Combine, Containment, DesignReport, DocumentFrequencies, EmptyDocuments, Fingerprint,
-    Language, MinHash, MinHashKind, MinHashSchema, Permutations, Rebanding, Schema, SchemaBuilder,
-    ShingleUnit, Signature, SimHash, SketchError, Sketcher, StreamedText, TableDesign, Text,
-    UNICODE_VERSION, exact, feature_hash,
+    Combine, Containment, Fingerprint, MinHash, Schema, SchemaBuilder, Signature, SimHash,
+    Sketcher, Text, exact,
 };
 pub use snapshot::Snapshot;
 pub use store::Store;
 #[doc(hidden)]
 pub use types::Watch;
 pub use types::{
-    BudgetExceeded, CheckReport, Document, FrequentPassage, Match, Matches, Novelty, Operation,
-    Overlap, Overlaps, Phase, PlacedPassage, Problem, Progress, Record, Report, Revision, Scope,
-    Upserted, key_text,
+    Document, Match, Matches, Novelty, Operation, Overlap, Overlaps, Phase, Progress, Record,
+    Revision, Upserted, key_text,
 };
 pub use write::{InsertMany, WriteTransaction};
+
+/// Details of a [`Schema`]: kinds of MinHash, its bands and tables as they were designed, units and
+/// languages of texts, frequencies of features, and the error of sketching. Most programs set them
+/// through a [`SchemaBuilder`] and name few of them.
+pub mod schema {
+    pub use resemblance_sketch::{
+        Banding, DesignReport, DocumentFrequencies, EmptyDocuments, Language, MinHashKind,
+        MinHashSchema, Permutations, Rebanding, ShingleUnit, SketchError, StreamedText,
+        TableDesign, UNICODE_VERSION, feature_hash,
+    };
+}
+
+/// Details of questions and answers: where a query looked, what a budget or a full bucket left out,
+/// which passages are shared, and what a verification is asked about.
+pub mod search {
+    pub use crate::join::{JoinedDocuments, LeftOut, SuspiciousCluster};
+    pub use crate::query::{Earlier, OneOrMany};
+    pub use crate::types::{BudgetExceeded, FrequentPassage, PlacedPassage, Scope};
+}
+
+/// What long operations return when they are done ([`Operation`] runs them), and estimates of what
+/// they will need.
+pub mod report {
+    pub use crate::build::{BuildEstimate, BulkReport, RebandReport};
+    pub use crate::join::JoinEstimate;
+    pub use crate::maintain::{
+        BackupReport, CompactReport, EvictReport, ExportReport, IdRange, ImportReport, RepairReport,
+    };
+    pub use crate::types::{CheckReport, Problem, Report};
+}
+
+/// What a store consists of, as [`Snapshot::stats`] counts it: documents, runs, tables, lanes and
+/// buckets; and the version of the file format that this release writes.
+pub mod stats {
+    pub use crate::format::FORMAT_VERSION;
+    pub use crate::maintain::{
+        BucketSample, BucketStats, LaneStats, MergeStats, RunStats, Stats, TableStats,
+    };
+}
+
+/// What a store has done since it was opened: counters and latencies, which [`Store::metrics`]
+/// returns.
+pub mod metrics {
+    pub use crate::observe::{Latencies, Metrics};
+}
+
+/// What a join over many machines needs of each worker: signatures as bytes, the codes of their
+/// buckets, and the rule that decides on a pair. The job on Spark in the Python package uses it.
+pub mod distributed {
+    pub use crate::maintain::{Codec, PairRule, PairScore};
+}
 
 /// The examples of the README, held to be true.
 #[cfg(doctest)]

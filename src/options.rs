@@ -391,7 +391,7 @@ fn to_usize(bytes: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::{HELD_POSTING_BYTES, HELD_ROW_BYTES};
+    use resemblance_sketch::lanes::{HELD_POSTING_BYTES, HELD_ROW_BYTES};
 
     #[test]
     fn the_default_cache_holds_what_the_choice_of_tables_counts_as_held() {

@@ -11,8 +11,8 @@ use crate::join::{Clusters, Join, Pairs};
 use crate::maintain::{self, BackupReport, ExportReport, Stats};
 use crate::query::{self, ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
 use crate::read::{Records, SnapshotView};
-use crate::schema::{DesignReport, Schema};
 use crate::types::{CheckReport, DocumentId, Operation, Record};
+use resemblance_sketch::schema::{DesignReport, Schema};
 
 #[cfg(doc)]
 use crate::error::Error;

@@ -13,12 +13,12 @@ use crate::memory::KeptDocuments;
 use crate::observe::Metrics;
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
-use crate::schema::{Rebanding, Schema};
-use crate::sketch::{Signature, Sketcher};
 use crate::snapshot::Snapshot;
 use crate::state::{self, OpenStore};
 use crate::types::{CheckReport, Document, DocumentId, Novelty, Operation, Upserted};
 use crate::write::WriteTransaction;
+use resemblance_sketch::schema::{Rebanding, Schema};
+use resemblance_sketch::sketch::{Signature, Sketcher};
 
 #[cfg(doc)]
 use crate::maintain::ExistingKeys;
@@ -965,7 +965,7 @@ impl Store {
     /// threshold without an effect on the bands, one row is written and nothing is read.
     ///
     /// ```
-    /// use resemblance::{MinHash, Rebanding, Schema, Store, Text};
+    /// use resemblance::{MinHash, Schema, Store, Text, schema::Rebanding};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("pages.rsm");
     /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;

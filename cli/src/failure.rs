@@ -4,7 +4,8 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, io};
 
-use resemblance::{Error, SketchError};
+use resemblance::Error;
+use resemblance::schema::SketchError;
 use resemblance_corpus::{BadDocument, CorpusError};
 
 /// The part of `--help` that documents the exit codes.

@@ -84,7 +84,7 @@ fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
         let release = env!("CARGO_PKG_VERSION");
-        let format = resemblance::FORMAT_VERSION;
+        let format = resemblance::stats::FORMAT_VERSION;
         format!("{release} (store format {format})")
     })
 }

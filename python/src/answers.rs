@@ -2,7 +2,8 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice};
-use resemblance::{Revision, Scope};
+use resemblance::search::Scope;
+use resemblance::Revision;
 
 use crate::keys::Key;
 use crate::python::at;

@@ -60,7 +60,7 @@ fn finish_build(
     py: Python<'_>,
     build: Build,
     progress: Callback,
-) -> PyResult<resemblance::BulkReport> {
+) -> PyResult<resemblance::report::BulkReport> {
     in_background(py, progress, move |told| {
         build.on_progress(told.callback()).finish()
     })
@@ -159,7 +159,7 @@ pub(crate) fn merge<'py>(
     bulk_report(py, &report)
 }
 
-fn bulk_report<'py>(py: Python<'py>, report: &resemblance::BulkReport) -> Report<'py> {
+fn bulk_report<'py>(py: Python<'py>, report: &resemblance::report::BulkReport) -> Report<'py> {
     object!(
         py,
         reports.BulkReport,

@@ -14,7 +14,8 @@ use arrow_array::{
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
 use resemblance::exact::jaccard_of_sorted;
-use resemblance::{Codec, Error, PairScore, Signature, Sketcher, key_text};
+use resemblance::distributed::{Codec, PairScore};
+use resemblance::{Error, Signature, Sketcher, key_text};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::batches::{binaries, in_shares, optional_texts, threads_or_all};
@@ -31,7 +32,7 @@ const PAIRS_TOGETHER: usize = 1 << 16;
 pub(crate) struct PairRule {
     sketcher: Sketcher,
     codec: Codec,
-    rule: resemblance::PairRule,
+    rule: resemblance::distributed::PairRule,
 }
 
 /// A text of a batch as it is sketched.

@@ -8,7 +8,8 @@ use std::thread::JoinHandle;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use resemblance::{Bounds, DocumentId, Error, Family, LeftOut, Phase, Snapshot};
+use resemblance::search::LeftOut;
+use resemblance::{Bounds, DocumentId, Error, Family, Phase, Snapshot};
 
 use crate::answers::measures;
 use crate::errors::OrRaise;

@@ -62,6 +62,6 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("FORMAT_VERSION", resemblance::FORMAT_VERSION)
+        module.add("FORMAT_VERSION", resemblance::stats::FORMAT_VERSION)
     }
 }

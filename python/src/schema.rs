@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
-use resemblance::{
-    Codec, Combine, EmptyDocuments, Language, MinHashKind, Permutations, ShingleUnit, SimHash,
-    Sketcher,
-};
+use resemblance::distributed::Codec;
+use resemblance::schema::{EmptyDocuments, Language, MinHashKind, Permutations, ShingleUnit};
+use resemblance::{Combine, SimHash, Sketcher};
 
 use crate::batches::{Batches, sketch};
 use crate::errors::{OrRaise, invalid};
@@ -262,7 +261,7 @@ impl Schema {
 
     /// Returns this schema with weights of features by their rarity in some texts.
     fn with_weights(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let mut frequencies = resemblance::DocumentFrequencies::new();
+        let mut frequencies = resemblance::schema::DocumentFrequencies::new();
         let plain = &self.parts.sketcher;
         let mut batches = Batches::new(texts, None)?;
         while let Some(batch) = batches.next()? {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use resemblance::exact::span_of_shingles;
-use resemblance::{DocumentId, Overlap, Overlaps, PlacedPassage, Text};
+use resemblance::search::PlacedPassage;
+use resemblance::{DocumentId, Overlap, Overlaps, Text};
 use resemblance_corpus::verification::FeatureSets;
 
 use crate::answers::Record;

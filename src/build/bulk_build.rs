@@ -14,12 +14,12 @@ use crate::engine::{TemporaryFile, must_not_exist};
 use crate::error::{Error, Result};
 use crate::format::Posting;
 use crate::invariant::{OrBug, invariant};
-use crate::lanes::LaneCode;
-use crate::schema::Schema;
-use crate::sketch::Signature;
 use crate::state::Tombstones;
 use crate::types::{Document, DocumentId, Phase, Progress, Watch};
 use crate::write::EqualCollector;
+use resemblance_sketch::lanes::LaneCode;
+use resemblance_sketch::schema::Schema;
+use resemblance_sketch::sketch::Signature;
 
 /// Called with a document that is left out because of its key, and the key.
 type OnDuplicate<'w> = dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w;

@@ -7,7 +7,7 @@ use crate::build::sort::{Sorter, code_bits};
 use crate::engine::folder_of;
 use crate::error::Result;
 use crate::options::StoreOptions;
-use crate::schema::Schema;
+use resemblance_sketch::schema::Schema;
 
 /// Minimum memory limit, in bytes; a lower one is raised to it.
 const MIN_MEMORY_BYTES: u64 = 1 << 20;

@@ -14,11 +14,8 @@ use crate::format::{
 };
 use crate::index::{FilterPlan, whole_level, write_lane};
 use crate::invariant::{OrBug, invariant};
-use crate::lanes::{LaneCode, hash_key};
 use crate::options::StoreOptions;
 use crate::read::PostingTable;
-use crate::schema::Schema;
-use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::state::SharedContext;
 use crate::state::document_codes;
@@ -27,6 +24,9 @@ use crate::types::{Document, DocumentId};
 use crate::write::{
     DocumentRows, EqualCollector, append_rows, filter_shape, remove_rows, run_tables,
 };
+use resemblance_sketch::lanes::{LaneCode, hash_key};
+use resemblance_sketch::schema::Schema;
+use resemblance_sketch::sketch::Signature;
 
 /// Rows gathered before they are written: many at a time go into whole pages.
 const FLUSH_BYTES: usize = 4 << 20;

@@ -7,10 +7,10 @@ use crate::build::sort::{MemoryPlan, PostingLayout, code_bits};
 use crate::engine::file_size;
 use crate::error::{Error, Result};
 use crate::read::SnapshotView;
-use crate::schema::{Rebanding, Schema};
 use crate::state::OpenStore;
 use crate::state::shape_of;
 use crate::write::filter_bits_per_document;
+use resemblance_sketch::schema::{Rebanding, Schema};
 
 /// About the bytes of a store without documents, and of the buffers beside its caches.
 const CONSTANT_BYTES: u64 = 2 << 20;
@@ -33,7 +33,7 @@ const POSITION_BYTES: f64 = 1.7;
 /// The expected needs of a build or of a rebanding.
 ///
 /// ```
-/// use resemblance::{BuildEstimate, BulkOptions, MinHash, Schema};
+/// use resemblance::{BulkOptions, MinHash, Schema, report::BuildEstimate};
 /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
 /// let options = BulkOptions::new().memory_bytes(1 << 30);
 /// let estimate: BuildEstimate = options.estimate(&schema, 1_000_000_000, 30, 0)?;
@@ -210,7 +210,7 @@ impl BulkOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{MinHash, SimHash};
+    use resemblance_sketch::schema::{MinHash, SimHash};
 
     /// Estimates for absurd numbers wrapped to small ones.
     #[test]

@@ -9,9 +9,9 @@ use crate::build::lane_postings::{LaneWritten, write_lanes};
 use crate::build::reband_store::RebandStore;
 use crate::build::sort::Sorter;
 use crate::error::Result;
-use crate::schema::{Rebanding, Schema};
 use crate::state;
 use crate::types::{Operation, Phase, Report, Watch};
+use resemblance_sketch::schema::{Rebanding, Schema};
 
 /// The store that is to be rebanded, and how.
 pub struct RebandRequest {
@@ -37,7 +37,7 @@ impl Operation<'_, RebandReport> {
     /// no effect.
     ///
     /// ```
-    /// # use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store, Text};
+    /// # use resemblance::{BulkOptions, MinHash, Schema, Store, Text, schema::Rebanding};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("pages.rsm");
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
@@ -57,7 +57,7 @@ impl Operation<'_, RebandReport> {
     /// reading, and nothing is written to it.
     ///
     /// ```
-    /// use resemblance::{MinHash, Rebanding, Schema, Store};
+    /// use resemblance::{MinHash, Schema, Store, schema::Rebanding};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("pages.rsm");
     /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
@@ -83,7 +83,7 @@ impl Operation<'_, RebandReport> {
 /// The result of a rebanding.
 ///
 /// ```
-/// # use resemblance::{Rebanding, Schema, SimHash, Store};
+/// # use resemblance::{Schema, SimHash, Store, schema::Rebanding};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("pages.rsm");
 /// # let schema = Schema::builder().simhash(SimHash::bits64()).build()?;

@@ -11,14 +11,14 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, LaneRow, LaneSummary, Posting, State, encode_run, header};
 use crate::invariant::{OrBug, invariant};
-use crate::lanes::LaneCode;
 use crate::options::StoreOptions;
-use crate::schema::{Rebanding, Schema};
 use crate::state::OpenStore;
 use crate::state::document_codes;
 use crate::state::{SharedContext, Version, may_write};
 use crate::types::{Phase, Watch};
 use crate::write::{EqualCollector, remove_rows};
+use resemblance_sketch::lanes::LaneCode;
+use resemblance_sketch::schema::{Rebanding, Schema};
 
 /// A store that nobody else has open. Dropped before its commit, it is as it was.
 pub(super) struct RebandStore {

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::error::{Error, Result};
-use crate::fingerprint::Fingerprint;
 use crate::format::checksum;
 use crate::format::kept_hashes::{self, PackedHashes, PackedPositions};
 use crate::invariant::OrBug;
-use crate::lanes::hash_key;
-use crate::sketch::{KeptHashes, KeptShingle, RecipeMark, Signature, ValueLayout};
 use crate::types::Document;
+use resemblance_sketch::fingerprint::Fingerprint;
+use resemblance_sketch::lanes::hash_key;
+use resemblance_sketch::sketch::{KeptHashes, KeptShingle, RecipeMark, Signature, ValueLayout};
 
 pub(crate) const DOCUMENTS: &str = "documents";
 pub(crate) const PAYLOADS: &str = "payloads";

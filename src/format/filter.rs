@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::format::checksum;
 use crate::invariant::{at, at_mut};
-use crate::sketch::mix64;
+use resemblance_sketch::sketch::mix64;
 
 pub(crate) const FILTERS: &str = "filters";
 

@@ -6,7 +6,7 @@ use resemblance_sketch::metadata;
 
 use crate::error::{Error, Result};
 use crate::format::checksum;
-use crate::sketch::DocumentFrequencies;
+use resemblance_sketch::sketch::DocumentFrequencies;
 
 pub(crate) const META: &str = "meta";
 pub(crate) const HEADER: &str = "header";
@@ -24,8 +24,8 @@ const KNOWN_FEATURES: u64 = HAS_WEIGHTS;
 /// The version of the file format that this release writes; it also reads all older ones.
 ///
 /// ```
-/// println!("stores have format {}", resemblance::FORMAT_VERSION);
-/// # assert!(resemblance::FORMAT_VERSION > 0);
+/// println!("stores have format {}", resemblance::stats::FORMAT_VERSION);
+/// # assert!(resemblance::stats::FORMAT_VERSION > 0);
 /// ```
 pub const FORMAT_VERSION: u16 = 1;
 
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn damage_of_any_row_is_named() {
-        use crate::schema::{MinHash, Schema, SimHash};
+        use resemblance_sketch::schema::{MinHash, Schema, SimHash};
         let header = Header::CURRENT.encode();
         checksum::assert_damage_is_named(&header, Header::decode);
         let state = encode_meta(STATE, &State::INITIAL).unwrap();

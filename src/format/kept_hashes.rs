@@ -3,7 +3,7 @@
 use super::bits::{fields, mask, pack, read_word, width_of};
 use crate::error::Result;
 use crate::invariant::{OrBug, at_mut};
-use crate::sketch::{KEPT_HASH_BITS, KeptShingle};
+use resemblance_sketch::sketch::{KEPT_HASH_BITS, KeptShingle};
 
 /// Bytes of the count in front.
 const COUNT_BYTES: usize = size_of::<u32>();
@@ -233,7 +233,7 @@ mod tests {
         come_back(&[0, 1, greatest - 1, greatest]);
         for count in [3, 64, 100, 460, 5_000] {
             let mut hashes: Vec<u64> = (0..count)
-                .map(|number| crate::sketch::mix64(number) >> (64 - KEPT_HASH_BITS))
+                .map(|number| resemblance_sketch::sketch::mix64(number) >> (64 - KEPT_HASH_BITS))
                 .collect();
             hashes.sort_unstable();
             let bytes = come_back(&hashes) as f64 / count as f64;
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn positions_come_back_and_take_their_logarithm() {
-        let hash = |number: u64| crate::sketch::mix64(number) >> (64 - KEPT_HASH_BITS);
+        let hash = |number: u64| resemblance_sketch::sketch::mix64(number) >> (64 - KEPT_HASH_BITS);
         for (count, step, different) in [
             (1_u64, 1, 1),
             (1, 1 << 46, 1),

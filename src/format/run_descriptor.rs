@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::filter::FilterShape;
 use crate::format::posting::Posting;
-use crate::lanes::index_of_lane;
+use resemblance_sketch::lanes::index_of_lane;
 
 /// One run: the postings of a contiguous range of document ids in all lanes.
 ///

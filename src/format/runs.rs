@@ -7,7 +7,7 @@ use resemblance_sketch::metadata;
 use crate::error::{Error, Result};
 use crate::format::checksum;
 use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
-use crate::lanes::LaneRole;
+use resemblance_sketch::lanes::LaneRole;
 
 pub(crate) const RUNS: &str = "runs";
 pub(crate) const LANES: &str = "lanes";

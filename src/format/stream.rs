@@ -11,10 +11,10 @@ use crate::format::document_row::encode_body;
 use crate::format::document_row::{RowHead, Shape, decode_body};
 #[cfg(any(test, fuzzing))]
 use crate::invariant::OrBug;
-use crate::schema::Schema;
-use crate::sketch::{RecipeMark, Signature};
 use crate::types::{Document, KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 use resemblance_sketch::metadata;
+use resemblance_sketch::schema::Schema;
+use resemblance_sketch::sketch::{RecipeMark, Signature};
 
 const MAGIC: [u8; 8] = *b"RESEMBX\x1a";
 

@@ -12,9 +12,9 @@ use crate::format::{
     filter_key, split_filter_key,
 };
 use crate::fuzzing::Input;
-use crate::schema::{DesignReport, Schema};
-use crate::sketch::MinHashKind;
 use crate::state::shape_of;
+use resemblance_sketch::schema::{DesignReport, Schema};
+use resemblance_sketch::sketch::MinHashKind;
 
 /// Rows of `meta`: what is accepted has one form only, and an accepted schema can be used.
 pub fn header(data: &[u8]) {

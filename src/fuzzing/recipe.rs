@@ -7,9 +7,11 @@ use resemblance_sketch::SketchError;
 
 use crate::format::{decode_body, encode_signature};
 use crate::fuzzing::Input;
-use crate::schema::{MinHash, Schema, SimHash};
-use crate::sketch::{Permutations, Signature, Sketcher, feature_hash, values_by_every_kernel};
 use crate::state::shape_of;
+use resemblance_sketch::schema::{MinHash, Schema, SimHash};
+use resemblance_sketch::sketch::{
+    Permutations, Signature, Sketcher, feature_hash, values_by_every_kernel,
+};
 use resemblance_sketch::text::{Language, ShingleUnit, Text};
 
 const FAMILIES: [Permutations; 5] = [

@@ -8,7 +8,7 @@ use crate::format::{
     filter_key,
 };
 use crate::fuzzing::Input;
-use crate::sketch::{RecipeMark, ValueLayout, mix64};
+use resemblance_sketch::sketch::{RecipeMark, ValueLayout, mix64};
 
 /// Rows of documents and payloads, of removed documents, of equal ones and of filters.
 pub fn rows(data: &[u8]) {
@@ -83,7 +83,7 @@ fn document(input: &mut Input<'_>) {
     }
 }
 
-fn compared(row: &DocumentRow<'_>, read: &crate::sketch::Signature) {
+fn compared(row: &DocumentRow<'_>, read: &resemblance_sketch::sketch::Signature) {
     let agreement = row.agreement(read);
     let ascending = |hashes: &[u64]| hashes.is_sorted_by(|a, b| a < b);
     if row.is_empty() || !read.bottom_k().is_none_or(ascending) {

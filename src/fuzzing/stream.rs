@@ -2,10 +2,10 @@
 
 use crate::format::{Shape, StreamDocument, StreamHeader, StreamReader, StreamWriter};
 use crate::fuzzing::Input;
-use crate::schema::{MinHash, Schema, SimHash};
-use crate::sketch::Containment;
-use crate::sketch::RecipeMark;
 use crate::state::shape_of;
+use resemblance_sketch::schema::{MinHash, Schema, SimHash};
+use resemblance_sketch::sketch::Containment;
+use resemblance_sketch::sketch::RecipeMark;
 
 /// Frames that one input may be cut into.
 const MOST_FRAMES: usize = 64;

@@ -12,10 +12,10 @@ use crate::group_commit::leader::{GroupCommitHandle, abandoned};
 use crate::group_commit::reply::{Reply, ReplySlot};
 use crate::group_commit::write_request::{WriteReply, WriteRequest};
 use crate::invariant::bug;
-use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::sync::HomeProcess;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
+use resemblance_sketch::sketch::Signature;
 
 /// Queues changes without waiting for them. Each method returns a [`Ticket`], which is a future and can
 /// also be waited for by a thread. [`Store::queue`](crate::Store::queue) makes one.

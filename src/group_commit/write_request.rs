@@ -7,10 +7,10 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::group_commit::commit_queue::CommitQueue;
 use crate::invariant::{bug, invariant};
-use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
 use crate::write::{Arbiter, WriteTransaction};
+use resemblance_sketch::sketch::Signature;
 
 /// Number of documents in a row from which looking them up together costs less than one by one.
 const MIN_TOGETHER: usize = 32;

@@ -16,7 +16,7 @@
 //!   if that is more. [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) does the same for
 //!   duplicate checks.
 //! - [`Snapshot::stats`](crate::Snapshot::stats) names the largest buckets, each with the keys of up to five of
-//!   its documents. Printing [`Stats`](crate::Stats) shows a summary.
+//!   its documents. Printing [`Stats`](crate::stats::Stats) shows a summary.
 //!
 //! The budget is the one option that can change an answer, so every answer says whether it did.
 //! [`Matches::budget_exceeded`](crate::Matches::budget_exceeded) and

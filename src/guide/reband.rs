@@ -5,7 +5,7 @@
 //! holds and without their texts.
 //!
 //! ```
-//! use resemblance::{MinHash, Rebanding, Schema, Store};
+//! use resemblance::{MinHash, Schema, Store, schema::Rebanding};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("seen.rsm");
 //! # Store::create(&path, Schema::builder().minhash(MinHash::new(128)).build()?)?;
@@ -26,5 +26,5 @@
 //! leaves the old store. Nobody else may have the file open. The file grows by the new postings, because the old
 //! ones stay to the end; [`Store::compact`](crate::Store::compact) gives their space back.
 //!
-//! [`Snapshot::design`](crate::Snapshot::design) and [`Stats`](crate::Stats) tell when a store has more documents than
-//! its schema expects. [`Rebanding::expected_documents`](crate::Rebanding::expected_documents) mends that.
+//! [`Snapshot::design`](crate::Snapshot::design) and [`Stats`](crate::stats::Stats) tell when a store has more documents than
+//! its schema expects. [`Rebanding::expected_documents`](resemblance_sketch::schema::Rebanding::expected_documents) mends that.

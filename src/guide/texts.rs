@@ -5,7 +5,7 @@
 //!
 //! ```
 //! # #[cfg(feature = "languages")] {
-//! use resemblance::{Language, Text};
+//! use resemblance::{Text, schema::Language};
 //!
 //! let text = Text::words(2).strip_accents().stop_words(Language::French).stem(Language::French);
 //! let mut shingles = Vec::new();
@@ -37,12 +37,12 @@
 //!
 //! # Rare shingles weigh more
 //!
-//! [`DocumentFrequencies`](crate::DocumentFrequencies) counts in how many documents of a corpus each shingle occurs;
+//! [`DocumentFrequencies`](resemblance_sketch::schema::DocumentFrequencies) counts in how many documents of a corpus each shingle occurs;
 //! SimHash and weighted MinHash use the weights that follow (tf-idf, Salton and Buckley 1988). All documents of a
 //! store must be weighed alike, so count first, then insert.
 //!
 //! ```
-//! use resemblance::{DocumentFrequencies, MinHash, Schema, Text};
+//! use resemblance::{MinHash, Schema, Text, schema::DocumentFrequencies};
 //!
 //! let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::weighted(128)).build()?;
 //! let sketcher = schema.sketcher();

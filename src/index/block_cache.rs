@@ -11,8 +11,8 @@ use crate::index::clock::{Clock, UsedMark};
 use crate::index::lane_index::{LaneIndex, RowSearch};
 use crate::index::mixer::Mixer;
 use crate::invariant::{OrBug, at, at_mut};
-use crate::sketch::mix64;
 use crate::sync::IgnorePoison;
+use resemblance_sketch::sketch::mix64;
 
 /// Number of parts that are locked one by one.
 const SHARDS: usize = 16;

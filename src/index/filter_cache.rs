@@ -10,8 +10,8 @@ use crate::index::clock::{Clock, UsedMark};
 use crate::index::mixer::Mixer;
 use crate::index::page_places::RunRow;
 use crate::invariant::bug;
-use crate::lanes::{BucketBits, index_of_lane};
 use crate::sync::IgnorePoison;
+use resemblance_sketch::lanes::{BucketBits, index_of_lane};
 
 /// About how many bytes a piece takes besides its bits and its slot.
 const PIECE_BYTES: usize = 64;

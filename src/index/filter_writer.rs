@@ -4,7 +4,7 @@ use crate::engine::{EngineResult, Table};
 use crate::error::{Error, Result};
 use crate::format::{FilterKey, FilterPiece, FilterShape, Posting, filter_key};
 use crate::index::row_buffer::RowBuffer;
-use crate::lanes::BucketBits;
+use resemblance_sketch::lanes::BucketBits;
 
 /// A table of pieces of filters, open for writing.
 pub(crate) type FilterPieces<'t> = Table<'t, &'static FilterKey, &'static [u8]>;

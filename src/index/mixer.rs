@@ -2,7 +2,7 @@
 
 use std::hash::Hasher;
 
-use crate::sketch::mix64;
+use resemblance_sketch::sketch::mix64;
 
 /// Hashes a run and a lane: mixes their numbers.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,7 +9,7 @@ use crate::index::code_search::{CodeSearch, LazyTable, SortedPostings};
 use crate::index::k_way::SliceMerger;
 use crate::index::radix::sort_by_number;
 use crate::invariant::{OrBug, invariant};
-use crate::lanes::{LaneCode, index_of_lane};
+use resemblance_sketch::lanes::{LaneCode, index_of_lane};
 
 /// Immutable postings of some documents in all lanes.
 ///

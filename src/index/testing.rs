@@ -13,8 +13,8 @@ use crate::index::block_cache::BlockCache;
 use crate::index::filter_writer::FilterPlan;
 use crate::index::run::{Key, LaneRef, RunBlocks, RunTables, Value, lane_bounds};
 use crate::index::run_cache::BlockSources;
-use crate::lanes::BucketBits;
-use crate::lanes::LaneCode;
+use resemblance_sketch::lanes::BucketBits;
+use resemblance_sketch::lanes::LaneCode;
 
 pub(super) const NAME: &str = "bands";
 pub(super) const TABLE: TableDefinition<'static, Key, Value> = TableDefinition::new(NAME);

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::fingerprint::Fingerprint;
 use crate::format::{CHUNK_DOCUMENTS, EqualChunk};
 use crate::invariant::{OrBug, at, invariant};
 use crate::join::signature_batch::SignatureBatch;
 use crate::join::source::JoinSource;
+use resemblance_sketch::fingerprint::Fingerprint;
 
 /// The documents of a bucket that have one signature.
 pub(super) struct Group {

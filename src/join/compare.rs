@@ -8,8 +8,8 @@ use crate::join::batch::{CutBuckets, Group, JoinBatch};
 use crate::join::partners::for_each_within;
 use crate::join::settings::Settings;
 use crate::join::signature_batch::stopped;
-use crate::lanes::LaneSet;
 use crate::threads::spawn_scoped;
+use resemblance_sketch::lanes::LaneSet;
 
 /// About the number of comparisons of a round. Their events stay in memory until they are returned:
 /// 32 bytes each.

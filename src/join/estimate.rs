@@ -231,9 +231,9 @@ fn near_by_code(settings: &Settings, bucket: &[Posting]) -> f64 {
 mod tests {
     use super::*;
     use crate::options::StoreOptions;
-    use crate::schema::{MinHash, Schema};
-    use crate::sketch::Signature;
     use crate::types::Document;
+    use resemblance_sketch::schema::{MinHash, Schema};
+    use resemblance_sketch::sketch::Signature;
 
     /// Different documents, all of them in the bucket of the first lane.
     fn estimated(flush_after: u64) -> JoinEstimate {

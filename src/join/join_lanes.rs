@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::invariant::OrBug;
 use crate::join::source::{JoinSource, LanePostings, LiveDocuments};
-use crate::lanes::{LaneSet, TableDesign};
 use crate::query::ResolvedBounds;
 use crate::read::PostingTable;
+use resemblance_sketch::lanes::{LaneSet, TableDesign};
 
 /// Number of postings of a table of a join's own that are sorted at a time. Twice as many are in memory, by
 /// 16 bytes each, and the fingerprints are read once for each share.

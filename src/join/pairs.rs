@@ -12,8 +12,8 @@ use crate::join::gather::Gatherer;
 use crate::join::settings::{LeftOut, PairOptions, Settings};
 use crate::join::source::JoinSource;
 use crate::join::verify::{Pair, PairSimilarity, ROUND_CANDIDATES, Verifier};
-use crate::sketch::ValueLayout;
 use crate::types::{DocumentId, Phase, Watch};
+use resemblance_sketch::sketch::ValueLayout;
 
 /// The pairs of a snapshot. Made by [`Snapshot::pairs`](crate::Snapshot::pairs).
 ///

@@ -244,7 +244,7 @@ impl<'a, A> Join<'a, A> {
     /// be too many. Documents with the same signature count as one here, and are always found to
     /// be alike. In a bucket of more than `signatures` different ones (at least 1), the
     /// `signatures` that were inserted first are compared with all, the others not among each
-    /// other in this bucket. What that leaves out is counted: see [`LeftOut`](crate::LeftOut). Where pairs
+    /// other in this bucket. What that leaves out is counted: see [`LeftOut`](crate::search::LeftOut). Where pairs
     /// are verified, documents with the same signature are not taken to be alike: each two of them are
     /// verified, and so are the documents of each two signatures that are compared.
     ///
@@ -268,7 +268,7 @@ impl<'a, A> Join<'a, A> {
     /// returns for two documents, 0 to 1, decides against the bound on the similarity and is what the pair
     /// reports, which then is exact. Where it returns `None`, because one of the two is not at hand, the
     /// estimate decides. Distances are exact anyway. A pair is still found with the probability that its two
-    /// share a bucket: see [`MinHashSchema::probability`](crate::MinHashSchema::probability).
+    /// share a bucket: see [`MinHashSchema::probability`](resemblance_sketch::schema::MinHashSchema::probability).
     ///
     /// The closure is given each two documents that share a bucket, the earlier one first, once,
     /// from as many threads as the join has; the pairs and their order are the same for any

@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 use crate::join::join_lanes::JoinLanes;
 use crate::join::signature_batch::SignatureBatch;
 use crate::join::source::JoinSource;
-use crate::lanes::{LaneSet, TableDesign};
 use crate::query::{ResolvedBounds, SearchOptions};
-use crate::sketch::ValueLayout;
+use resemblance_sketch::lanes::{LaneSet, TableDesign};
+use resemblance_sketch::sketch::ValueLayout;
 
 /// Memory for signatures, unless the caller says otherwise.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;

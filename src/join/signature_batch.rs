@@ -1,14 +1,14 @@
 //! The signatures that are compared next, side by side in memory.
 
 use crate::error::{Error, Result};
-use crate::fingerprint::Fingerprint;
 use crate::format::DocumentRow;
 use crate::invariant::{OrBug, at, bug, invariant};
 use crate::read::SnapshotView;
-use crate::sketch::{Signature, ValueLayout};
 use crate::state::SharedContext;
 use crate::threads::spawn_scoped;
 use crate::types::Document;
+use resemblance_sketch::fingerprint::Fingerprint;
+use resemblance_sketch::sketch::{Signature, ValueLayout};
 
 /// Fewer documents are not worth a thread.
 const MIN_PER_THREAD: usize = 512;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::fingerprint::Fingerprint;
 use crate::format::{CHUNK_DOCUMENTS, DeadChunk, DocumentRow, EqualChunk, Posting};
 use crate::join::signature_batch::SignatureBatch;
 use crate::read::{PostingTable, SnapshotView};
-use crate::sketch::EmptyDocuments;
 use crate::state::{SharedContext, Tombstones};
 use crate::types::Record;
+use resemblance_sketch::fingerprint::Fingerprint;
+use resemblance_sketch::sketch::EmptyDocuments;
 
 /// The postings of a lane, ascending by code and then by id, those of removed documents included.
 pub(crate) type LanePostings = Box<dyn Iterator<Item = Result<Posting>> + Send>;

@@ -12,11 +12,11 @@ use crate::options::StoreOptions;
 use crate::query::Family;
 use crate::query::{Bounds, SearchOptions};
 use crate::sample::{is_all, one_in};
-use crate::schema::{Combine, MinHash, Schema, SimHash};
-use crate::sketch::{EmptyDocuments, Signature};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::types::{Document, Watch};
+use resemblance_sketch::schema::{Combine, MinHash, Schema, SimHash};
+use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 
 /// SplitMix64.
 struct Random(u64);

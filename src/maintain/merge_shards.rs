@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::build::{BulkBuild, BulkOptions, BulkReport, bulk_build};
 use crate::error::{Error, Result};
 use crate::read::{Records, SnapshotView};
-use crate::schema::Schema;
 use crate::state::{OpenStore, open_read_only};
 use crate::types::{Document, Operation, Phase, Record, Report, Watch};
+use resemblance_sketch::schema::Schema;
 
 /// The parameter that errors name.
 const SHARDS: &str = "shards";

@@ -16,13 +16,13 @@ use crate::engine::{
 use crate::error::Result;
 use crate::format::RunDescriptor;
 use crate::invariant::OrBug;
-use crate::lanes::LaneRole;
 use crate::maintain::backup::row_count;
 use crate::read::PostingTable;
 use crate::read::SnapshotView;
-use crate::schema::DesignReport;
 use crate::types::{DocumentId, Operation, Phase, Report, Watch};
 use crate::write::filter_bits_per_document;
+use resemblance_sketch::lanes::LaneRole;
+use resemblance_sketch::schema::DesignReport;
 
 /// Number of the largest buckets that are listed.
 const NAMED_BUCKETS: usize = 10;

@@ -8,9 +8,9 @@ use crate::join::{Clusters, Join, JoinSource, Pairs};
 use crate::memory::documents::MemoryDocuments;
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
-use crate::schema::Schema;
 use crate::state::open_read_only;
 use crate::types::{DocumentId, Record};
+use resemblance_sketch::schema::Schema;
 
 /// The documents of one job, made by [`Collection::finish`](crate::Collection::finish). Cheap to
 /// clone.

@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 use crate::memory::collected::{Collected, TemporaryStore};
 use crate::memory::documents::MemoryDocuments;
-use crate::schema::Schema;
-use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Progress, Watch};
+use resemblance_sketch::schema::Schema;
+use resemblance_sketch::sketch::Signature;
 
 /// The documents of one job, such as a search for the pairs of a corpus. They are in memory while they
 /// fit into [`BulkOptions::memory_bytes`], and beyond that in a temporary store, which is built offline.

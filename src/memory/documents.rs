@@ -12,14 +12,14 @@ use crate::invariant::{OrBug, at};
 use crate::join::{
     JoinSource, LanePostings, LiveDocuments, SignatureBatch, VisitFingerprints, VisitNotes,
 };
-use crate::lanes::hash_key;
 use crate::memory::row_arena::RowArena;
 use crate::options::StoreOptions;
 use crate::read::PostingTable;
-use crate::schema::Schema;
-use crate::sketch::{EmptyDocuments, Signature};
 use crate::state::{SharedContext, Tombstones};
 use crate::types::{Document, DocumentId, Record};
+use resemblance_sketch::lanes::hash_key;
+use resemblance_sketch::schema::Schema;
+use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 
 /// What a join needs of a document beside its signature and its row: postings of the lane at hand, of
 /// which the next may be in the making, and its place in a bucket.

@@ -7,15 +7,15 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::{BucketMap, CodeRange, ProbeControl, ProbeRange, SweepControl, VisitProbe};
 use crate::invariant::{at_mut, bug};
-use crate::lanes::{LaneCode, hash_key};
 use crate::memory::row_arena::RowArena;
 use crate::options::StoreOptions;
 use crate::read::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
-use crate::schema::Schema;
-use crate::sketch::Signature;
 use crate::state::{SharedContext, document_codes};
 use crate::types::{Document, DocumentId};
 use crate::write::{BatchTarget, DocumentRows};
+use resemblance_sketch::lanes::{LaneCode, hash_key};
+use resemblance_sketch::schema::Schema;
+use resemblance_sketch::sketch::Signature;
 
 /// Documents with ids from 0, in a hash table for each lane.
 pub(super) struct MemoryIndex {

@@ -13,13 +13,13 @@ use crate::memory::index::MemoryIndex;
 use crate::options::StoreOptions;
 use crate::query::{Bounds, Query};
 use crate::read::ReadView;
-use crate::schema::Schema;
-use crate::sketch::Signature;
 use crate::state::{OpenStore, create_in};
 use crate::types::{Document, DocumentId, Novelty, Record};
 use crate::write::{
     Arbiter, BatchTarget, SyncAskCaller, WriteTransaction, check_batch, insert_batch,
 };
+use resemblance_sketch::schema::Schema;
+use resemblance_sketch::sketch::Signature;
 
 /// Memory for kept documents, unless the caller says otherwise.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;

@@ -6,9 +6,10 @@ use std::sync::Mutex;
 use super::Collection;
 use crate::sample::{one_in, trials};
 use crate::{
-    BulkOptions, Document, DocumentId, DuplicateKeys, EmptyDocuments, Error, MinHash, Pair, Schema,
-    Signature, SimHash, Store, Text,
+    BulkOptions, Document, DocumentId, DuplicateKeys, Error, MinHash, Pair, Schema, Signature,
+    SimHash, Store, Text,
 };
+use resemblance_sketch::schema::EmptyDocuments;
 
 /// Documents that fill a mebibyte: fewer in a usual run, which have more to hold.
 fn document_count() -> u64 {

@@ -1,7 +1,7 @@
 use super::*;
 use redb_verified::Histogram;
 
-use crate::sketch::mix64;
+use resemblance_sketch::sketch::mix64;
 
 /// Lengths of all magnitudes, and those on both sides of the ends of buckets.
 fn lengths() -> Vec<Duration> {

@@ -1,8 +1,8 @@
 //! The options of searches, and their bounds, checked against the schema.
 
 use crate::error::{Error, Result};
-use crate::schema::{Combine, Schema};
 use crate::types::DocumentId;
+use resemblance_sketch::schema::{Combine, Schema};
 
 /// Which family a query asks by.
 ///
@@ -371,7 +371,7 @@ impl ResolvedBounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{MinHash, SimHash};
+    use resemblance_sketch::schema::{MinHash, SimHash};
 
     fn both() -> Schema {
         let schema = Schema::builder()

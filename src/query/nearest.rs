@@ -14,8 +14,8 @@ use crate::query::search::SearchSpec;
 use crate::query::stages::{NearestGoal, StagedSearch};
 use crate::query::verify::{Verify, asking};
 use crate::read::ReadView;
-use crate::sketch::Signature;
 use crate::types::{DocumentId, Matches};
+use resemblance_sketch::sketch::Signature;
 
 const DEFAULT_MIN_RECALL: f64 = 0.9;
 
@@ -29,10 +29,10 @@ const DEFAULT_MIN_RECALL: f64 = 0.9;
 /// with the probability [`min_recall`](Self::min_recall):
 ///
 /// 1. the buckets of a [query](crate::Snapshot::query);
-/// 2. [short buckets](crate::Scope::ShortBuckets): the documents that share the first two rows of a band, or the
+/// 2. [short buckets](crate::search::Scope::ShortBuckets): the documents that share the first two rows of a band, or the
 ///    first blocks of a table's prefix. The lanes are the same, so the stage takes no space. It is passed
 ///    over where more than a sixteenth of the store would have to be looked up;
-/// 3. a [scan](crate::Scope::Scan) of all signatures, which finds the `n` nearest with certainty.
+/// 3. a [scan](crate::search::Scope::Scan) of all signatures, which finds the `n` nearest with certainty.
 ///
 /// ```
 /// # use resemblance::{Family, MinHash, Schema, Store, Text};

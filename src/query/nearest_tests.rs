@@ -5,11 +5,11 @@ use super::best_tests::{Random, kinds, signature};
 use crate::options::StoreOptions;
 use crate::query::bounds::{Bounds, Family};
 use crate::sample::one_in;
-use crate::schema::{MinHash, Schema, SimHash};
-use crate::sketch::Signature;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::types::{Document, DocumentId, Match, Matches, Scope};
+use resemblance_sketch::schema::{MinHash, Schema, SimHash};
+use resemblance_sketch::sketch::Signature;
 
 /// Documents in runs and in memory, some of them deleted from either.
 fn filled(schema: &Schema, random: &mut Random) -> (tempfile::TempDir, Store, Vec<u64>) {

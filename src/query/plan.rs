@@ -7,12 +7,12 @@ use crate::error::{Error, Result};
 use crate::format::{NearCodes, Posting};
 use crate::index::{CodeRange, ProbeRange};
 use crate::invariant::{OrBug, at, at_mut, invariant};
-use crate::lanes::ProbeRadii;
 use crate::query::bounds::ResolvedBounds;
 use crate::query::candidates::Candidate;
 use crate::read::PostingTable;
-use crate::sketch::Signature;
 use crate::state::SharedContext;
+use resemblance_sketch::lanes::ProbeRadii;
+use resemblance_sketch::sketch::Signature;
 
 /// The extent to which tables are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use crate::query::search::SearchSpec;
 use crate::query::sweep::{Sweep, for_each_piece, in_threads};
 use crate::query::verify::{Verify, asking};
 use crate::read::ReadView;
-use crate::sketch::{EmptyDocuments, Signature};
 use crate::state::SharedContext;
 use crate::types::{DocumentId, Matches, Overlaps};
+use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 
 /// One signature, or many: what a query can be about.
 ///

@@ -11,9 +11,9 @@ use crate::query::collect::FoundDocuments;
 use crate::query::score::Scorer;
 use crate::query::search::SearchSpec;
 use crate::read::VisitShare;
-use crate::sketch::Signature;
 use crate::state::SharedContext;
 use crate::types::{Matches, Scope};
+use resemblance_sketch::sketch::Signature;
 
 /// The greatest number of threads: more would wait for memory.
 const MAX_THREADS: usize = 8;

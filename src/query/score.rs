@@ -1,15 +1,15 @@
 //! Scores: how near a stored document is to the signature of a search, and the order of the best.
 
 use crate::error::Result;
-use crate::fingerprint::Fingerprint;
 use crate::format::DocumentRow;
 use crate::invariant::{OrBug, invariant};
-use crate::lanes::TableDesign;
 use crate::query::bounds::ResolvedBounds;
 use crate::read::ReadView;
-use crate::sketch::Signature;
 use crate::state::SharedContext;
 use crate::types::{Document, DocumentId, Match};
+use resemblance_sketch::fingerprint::Fingerprint;
+use resemblance_sketch::lanes::TableDesign;
+use resemblance_sketch::sketch::Signature;
 
 /// The order by which a search keeps the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

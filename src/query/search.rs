@@ -15,8 +15,8 @@ use crate::query::score::{Order, Scored, Scorer};
 use crate::query::sweep::{Sweep, for_each_piece, in_threads};
 use crate::query::verify::{Ask, CallerVerdict};
 use crate::read::ReadView;
-use crate::sketch::Signature;
 use crate::types::{Matches, Scope};
+use resemblance_sketch::sketch::Signature;
 
 /// The view that is searched, the bounds, and the documents that are kept.
 #[derive(Clone, Copy)]

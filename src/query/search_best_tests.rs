@@ -2,11 +2,11 @@ use crate::observe::Metrics;
 use crate::options::StoreOptions;
 use crate::query::probe::FIRST_POSTINGS;
 use crate::sample::{is_all, one_in, trials};
-use crate::schema::{Combine, MinHash, Schema, SimHash};
-use crate::sketch::{EmptyDocuments, Signature};
 use crate::store::Store;
 use crate::types::{Document, DocumentId, Novelty};
 use crate::write::WriteTransaction;
+use resemblance_sketch::schema::{Combine, MinHash, Schema, SimHash};
+use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 
 /// SplitMix64: numbers that are the same everywhere.
 pub(super) struct Random(u64);
@@ -83,7 +83,7 @@ pub(super) fn signature(schema: &Schema, random: &mut Random) -> Signature {
     let bits = schema.minhash().map(|m| u32::from(m.value_bits()));
     let whole = schema
         .minhash()
-        .is_none_or(|m| m.kind() != crate::MinHashKind::External);
+        .is_none_or(|m| m.kind() != resemblance_sketch::schema::MinHashKind::External);
     let most = if whole {
         u32::MAX
     } else {
@@ -108,7 +108,7 @@ pub(super) fn signature(schema: &Schema, random: &mut Random) -> Signature {
     let values: Vec<u32> = (0..32).map(value).collect();
     let is_bottom_k = schema
         .minhash()
-        .is_some_and(|m| m.kind() == crate::MinHashKind::BottomK);
+        .is_some_and(|m| m.kind() == resemblance_sketch::schema::MinHashKind::BottomK);
     let signature = match schema.minhash() {
         None => Signature::from_parts(None, None),
         Some(_) if is_bottom_k => {
@@ -430,8 +430,8 @@ fn verified_batches_have_budgets_too() {
             .collect();
         let similarity = |_, earlier| {
             let number = match earlier {
-                crate::Earlier::Stored(id) => id.get(),
-                crate::Earlier::OfBatch(other) => other as u64,
+                crate::search::Earlier::Stored(id) => id.get(),
+                crate::search::Earlier::OfBatch(other) => other as u64,
             };
             Ok(Some((number % 10) as f64 / 10.0))
         };

@@ -6,11 +6,11 @@ use super::best_tests::{Random, create, kinds, signature};
 use crate::options::StoreOptions;
 use crate::query::Query;
 use crate::sample::one_in;
-use crate::schema::{Rebanding, Schema};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::types::{Document, DocumentId, Matches};
 use crate::write::WriteTransaction;
+use resemblance_sketch::schema::{Rebanding, Schema};
 
 /// Documents, most of them equal to others, some of which are replaced or go again.
 fn change(transaction: &mut WriteTransaction, schema: &Schema, random: &mut Random) {

@@ -2,12 +2,12 @@ use crate::error::Error;
 use crate::options::StoreOptions;
 use crate::query::bounds::{Bounds, Family, SearchOptions};
 use crate::sample::one_in;
-use crate::schema::{Combine, MinHash, Schema, SimHash};
-use crate::sketch::EmptyDocuments;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::types::{Document, DocumentId, Match, Matches, Novelty, Record, Scope};
 use crate::write::WriteTransaction;
+use resemblance_sketch::schema::{Combine, MinHash, Schema, SimHash};
+use resemblance_sketch::sketch::EmptyDocuments;
 
 use super::*;
 

@@ -14,8 +14,8 @@ use crate::query::score::{Order, Scored};
 use crate::query::search::SearchSpec;
 use crate::query::sweep::in_threads;
 use crate::read::PostingTable;
-use crate::sketch::Signature;
 use crate::types::{Matches, Scope};
+use resemblance_sketch::sketch::Signature;
 
 /// A document in this many costs less to look up by itself than to pass by in a scan of all.
 const SCANNED_PER_LOOKUP: u64 = 16;

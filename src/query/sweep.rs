@@ -10,14 +10,14 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::{ProbeRange, SweepControl};
 use crate::invariant::{OrBug, at, at_mut, invariant};
-use crate::lanes::hash_key;
 use crate::query::candidates::{
     Budget, Candidate, CandidateSource, Candidates, ProbeCounts, keep_first,
 };
 use crate::query::plan::ProbePlan;
 use crate::read::{PostingTable, ReadView};
-use crate::sketch::Signature;
 use crate::threads::spawn_scoped;
+use resemblance_sketch::lanes::hash_key;
+use resemblance_sketch::sketch::Signature;
 
 /// Number of signatures in a piece, which bounds the memory of their codes. Fewer under test, so that
 /// small batches have several pieces.

@@ -41,7 +41,7 @@ pub(super) type Verify<'v> = dyn Fn(usize, DocumentId) -> ExactSimilarity + 'v;
 /// A document that another one of a batch is compared with.
 ///
 /// ```
-/// use resemblance::Earlier;
+/// use resemblance::search::Earlier;
 /// let texts = ["one text", "another text", "one text"]; // those of a batch
 /// let similarity = |index: usize, earlier| match earlier {
 ///     Earlier::OfBatch(other) => Some(f64::from(texts[index] == texts[other])),

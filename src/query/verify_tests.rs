@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::error::Error;
 use crate::query::bounds::{Bounds, Family};
 use crate::query::verify::Earlier;
-use crate::schema::{Combine, MinHash, Schema, SimHash};
-use crate::sketch::Signature;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::types::{Document, Match, Matches, Novelty};
+use resemblance_sketch::schema::{Combine, MinHash, Schema, SimHash};
+use resemblance_sketch::sketch::Signature;
 
 /// SplitMix64.
 fn random(state: u64) -> u64 {

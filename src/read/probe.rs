@@ -10,9 +10,9 @@ use crate::index::{
     ProbeCost, ProbeRange, RunFilters, RunRow, VisitProbe, probe_lane_while, sweep_lane,
 };
 use crate::invariant::{OrBug, at};
-use crate::lanes::BucketBits;
 use crate::read::view::{PostingTable, Visit};
 use crate::state::{RunSet, SharedContext};
+use resemblance_sketch::lanes::BucketBits;
 
 /// Reads the tables of runs for probes and sweeps. A table is opened when something is read from it: most that probes
 /// ask for is in memory.

@@ -2,10 +2,10 @@
 
 use crate::build::BulkOptions;
 
-use crate::schema::{MinHash, Schema, SimHash};
-use crate::sketch::{Signature, mix64};
 use crate::store::Store;
 use crate::types::Document;
+use resemblance_sketch::schema::{MinHash, Schema, SimHash};
+use resemblance_sketch::sketch::{Signature, mix64};
 
 const BANDS: u64 = 16;
 

@@ -16,10 +16,10 @@ use crate::read::probe::RunReader;
 use crate::read::view::{
     PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare, visit_rows,
 };
-use crate::schema::Schema;
 use crate::state::{OpenStore, SharedContext, Version};
 use crate::threads::spawn_scoped;
 use crate::types::DocumentId;
+use resemblance_sketch::schema::Schema;
 
 /// One version of the store, with the redb snapshot that belongs to it. Cheap to clone.
 #[derive(Clone)]

@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, Posting, RowHead, decode_payload, no_row};
 use crate::index::{CodeRange, ProbeControl, ProbeRange, VisitProbe};
 use crate::invariant::{OrBug, at};
-use crate::lanes::{LaneRole, hash_key};
 use crate::state::SharedContext;
 use crate::types::{Document, DocumentId, Record};
+use resemblance_sketch::lanes::{LaneRole, hash_key};
 
 /// The three tables of postings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 use crate::format::{Shape, encode_document};
 use crate::index::RunCache;
 use crate::invariant::{OrBug, invariant};
-use crate::lanes::{LaneCode, LaneSet, ProbeRadii, TableDesign};
 use crate::observe::SharedCounters;
 use crate::options::StoreOptions;
-use crate::schema::Schema;
-use crate::sketch::{EmptyDocuments, RecipeMark, Signature, Sketcher};
 use crate::sync::{HomeProcess, IgnorePoison};
 use crate::types::Document;
+use resemblance_sketch::lanes::{LaneCode, LaneSet, ProbeRadii, TableDesign};
+use resemblance_sketch::schema::Schema;
+use resemblance_sketch::sketch::{EmptyDocuments, RecipeMark, Signature, Sketcher};
 
 /// Radii by distance and number of documents; none where buckets are too many.
 type ChosenRadii = BTreeMap<(u32, u64), Option<Arc<ProbeRadii>>>;

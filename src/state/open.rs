@@ -15,13 +15,13 @@ use crate::format::{DocumentRow, Header, LaneRow, State, decode_run, header};
 use crate::index::{Memtable, SegmentBuilder};
 use crate::observe::{STORE, SharedCounters, log as events};
 use crate::options::StoreOptions;
-use crate::schema::{Schema, UncheckedSchema};
 use crate::state::context::{SharedContext, document_codes};
 use crate::state::open_store::{OpenStore, Session};
 use crate::state::run_set::{Run, RunSet};
 use crate::state::tombstones::Tombstones;
 use crate::state::version_set::{Version, VersionSet, read_state};
 use crate::state::writer_lock::WriterLock;
+use resemblance_sketch::schema::{Schema, UncheckedSchema};
 
 /// Creates a store under a temporary name and renames it when it is complete: a process that is killed
 /// before leaves nothing under the name `path`.

@@ -7,11 +7,11 @@ use std::time::Instant;
 use crate::engine::{EngineResult, RedbFile};
 use crate::error::{Error, Result};
 use crate::observe::{DAMAGE, STORE, SharedCounters, log as events};
-use crate::schema::Schema;
 use crate::state::context::SharedContext;
 use crate::state::version_set::VersionSet;
 use crate::state::writer_lock::WriterLock;
 use crate::sync::HomeProcess;
+use resemblance_sketch::schema::Schema;
 
 /// An open file with everything that its handles, snapshots and transactions share.
 pub(crate) struct OpenStore {

@@ -100,7 +100,7 @@ impl CheckReport {
 /// A violated invariant.
 ///
 /// ```
-/// # use resemblance::{MinHash, Problem, Schema, Store, Text};
+/// # use resemblance::{MinHash, Schema, Store, Text, report::Problem};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("pages.rsm");
 /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use crate::error::{Error, Result};
 use crate::id::DocumentId;
-use crate::sketch::Signature;
+use resemblance_sketch::sketch::Signature;
 
 /// Longest key, in bytes.
 pub(crate) const KEY_LIMIT_BYTES: usize = 4096;

@@ -150,7 +150,7 @@ impl Match {
 /// The documents among which a query looked for matches.
 ///
 /// ```
-/// # use resemblance::{MinHash, Schema, Scope, Store, Text};
+/// # use resemblance::{MinHash, Schema, Store, Text, search::Scope};
 /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// # store.insert("a", &page)?;
@@ -175,7 +175,7 @@ pub enum Scope {
 /// lesser id), each document once, and how far the answer can be trusted to be complete.
 ///
 /// ```
-/// # use resemblance::{MinHash, Schema, Scope, Store, Text};
+/// # use resemblance::{MinHash, Schema, Store, Text, search::Scope};
 /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// # store.insert("a", &page)?;

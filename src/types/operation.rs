@@ -9,7 +9,7 @@ use crate::types::progress::{Progress, Watch};
 /// The result of a long operation, and so the name of it: the settings of the operation go by it.
 ///
 /// ```
-/// use resemblance::{CheckReport, Operation, Report, Store};
+/// use resemblance::{Operation, Store, report::{CheckReport, Report}};
 /// fn run_aloud<R: Report>(operation: Operation<'_, R>) -> resemblance::Result<R> {
 ///     operation
 ///         .on_progress(|progress| {

@@ -8,10 +8,10 @@ use crate::query::{
     ResolvedBounds, Scorer, SearchSpec, find_keys, for_each_piece,
 };
 use crate::read::ReadView;
-use crate::sketch::Signature;
 use crate::threads::spawn_scoped;
 use crate::types::{Document, DocumentId, Matches, Novelty, Scope};
 use crate::write::batch_dedup::BatchDedup;
+use resemblance_sketch::sketch::Signature;
 
 /// Asks the caller how similar a document of the batch, given by its index, is to an earlier one. A
 /// similarity below the floor may come out as any number below it.

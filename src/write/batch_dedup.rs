@@ -7,9 +7,9 @@ use crate::format::Posting;
 use crate::index::BucketMap;
 use crate::invariant::{at, at_mut, invariant};
 use crate::query::ProbePlan;
-use crate::sketch::Signature;
 use crate::state::SharedContext;
 use crate::types::Document;
+use resemblance_sketch::sketch::Signature;
 
 /// Inserted documents of a piece that share a bucket with another document of it.
 pub(super) struct BatchCandidates<'d> {

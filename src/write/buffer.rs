@@ -8,10 +8,10 @@ use crate::format::Posting;
 use crate::index::{
     CodeRange, Memtable, ProbeRange, SegmentBuilder, SweepControl, TOMBSTONE_LANE, VisitProbe,
 };
-use crate::lanes::LaneCode;
 use crate::read::Visit;
-use crate::sketch::Signature;
 use crate::state::{SharedContext, document_codes};
+use resemblance_sketch::lanes::LaneCode;
+use resemblance_sketch::sketch::Signature;
 
 /// Number of unsorted documents that a probe scans; beyond it the probe sorts them first.
 const TAIL_DOCUMENTS: u64 = 64;

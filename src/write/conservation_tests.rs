@@ -4,11 +4,11 @@ use super::*;
 use crate::error::Error;
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
-use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::types::Document;
 use crate::write::testing;
 use crate::write::transaction::WriteTransaction;
+use resemblance_sketch::sketch::Signature;
 
 /// What a fault of ours could do to a transaction.
 type Slip = fn(&mut Writer);

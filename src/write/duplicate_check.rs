@@ -5,10 +5,10 @@ use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, SweepControl, VisitProbe};
 use crate::query::{Bounds, Budget, Collector, Scorer, SearchSpec};
 use crate::read::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
-use crate::sketch::Signature;
 use crate::state::SharedContext;
 use crate::types::{BudgetExceeded, Document, Novelty};
 use crate::write::writer::Writer;
+use resemblance_sketch::sketch::Signature;
 
 /// The result of looking for a document's key and for near-duplicates of it.
 pub(crate) struct DuplicateCheck {

@@ -8,9 +8,9 @@ use crate::engine::{
 };
 use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, DocumentRow, EqualChunk, Posting, no_row};
-use crate::lanes::{LaneCode, LaneSet};
 use crate::read::visit_rows;
 use crate::state::{MergeDrops, SharedContext, Tombstones};
+use resemblance_sketch::lanes::{LaneCode, LaneSet};
 
 /// Number of documents of a chunk from which equal ones are noted: about one in a thousand. Fewer are
 /// read one by one at little cost.
@@ -180,7 +180,7 @@ pub(super) fn forget_dropped(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::Banding;
+    use resemblance_sketch::lanes::Banding;
 
     #[test]
     fn documents_that_share_their_first_and_last_codes_with_many_may_be_equal() {

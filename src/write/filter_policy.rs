@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::format::FilterShape;
 use crate::invariant::OrBug;
-use crate::lanes::{LaneRole, LaneSet};
 use crate::state::SharedContext;
+use resemblance_sketch::lanes::{LaneRole, LaneSet};
 
 /// Bits of a filter for each posting, where memory suffices, of the largest run.
 const FILTER_BITS: u64 = 10;
@@ -120,7 +120,7 @@ fn has_filter(lanes: &LaneSet, role: LaneRole, lane: u16, documents: u64) -> boo
 mod tests {
     use super::*;
     use crate::index::{RunShape, plan as plan_merge};
-    use crate::schema::{MinHash, Schema};
+    use resemblance_sketch::schema::{MinHash, Schema};
 
     const DOCUMENTS: u64 = 1_000_000;
 

@@ -7,13 +7,13 @@ use crate::error::Result;
 use crate::format::{LaneSummary, RunDescriptor};
 use crate::index::{FilterPlan, Memtable, PackedLane, TOMBSTONE_LANE};
 use crate::invariant::{OrBug, at, invariant};
-use crate::lanes::{LaneRole, LaneSet};
 use crate::read::PostingTable;
 use crate::state::SharedContext;
 use crate::threads::make_ahead;
 use crate::write::equal_notes::EqualCollector;
 use crate::write::filter_policy::filter_shape;
 use crate::write::writer::Writer;
+use resemblance_sketch::lanes::{LaneRole, LaneSet};
 
 impl Writer {
     /// Writes all postings that are in no run to a run of level 0, except those of deleted documents.

@@ -6,11 +6,11 @@ use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::query::{Earlier, ExactSimilarity, Outside, find_keys, in_batch};
-use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty};
 use crate::write::batch::{Arbiter, BatchTarget, insert_batch};
 use crate::write::transaction::WriteTransaction;
 use crate::write::writer::Writer;
+use resemblance_sketch::sketch::Signature;
 
 /// An insert of many documents, run by `run`.
 /// [`WriteTransaction::insert_many`] makes one.
@@ -125,7 +125,7 @@ impl<'a> InsertMany<'a, Novelty> {
     /// asked about no other. The [`Match`](crate::Match) of a key that is there already remains an estimate.
     ///
     /// ```
-    /// # use resemblance::{Document, Earlier, MinHash, Novelty, Schema, Store, Text};
+    /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text, search::Earlier};
     /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let texts = ["some text or other", "some text or other"];
     /// let page = store.sketch_text(texts[0])?;

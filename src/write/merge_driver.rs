@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::format::{LaneSummary, RunDescriptor, encode_run};
 use crate::index::{LaneMerge, MergeBudget, MergePlan, Pace, RunTables, plan};
 use crate::invariant::{OrBug, at, invariant};
-use crate::lanes::LaneRole;
 use crate::observe::{MERGE, log as events};
 use crate::read::PostingTable;
 use crate::state::{MergeDrops, Run};
@@ -18,6 +17,7 @@ use crate::write::filter_policy::filter_shape;
 use crate::write::flush::check_lanes_agree;
 use crate::write::run_tables::run_tables;
 use crate::write::writer::Writer;
+use resemblance_sketch::lanes::LaneRole;
 
 /// Number of input blocks that a merge holds decoded: some 16 of each input.
 const STEP_BLOCKS: usize = 96;

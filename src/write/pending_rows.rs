@@ -9,9 +9,9 @@ use crate::engine::{
 use crate::error::Result;
 use crate::format::{RowHead, encode_payload, no_row};
 use crate::invariant::{OrBug, invariant};
-use crate::sketch::Signature;
 use crate::state::SharedContext;
 use crate::types::Document;
+use resemblance_sketch::sketch::Signature;
 
 /// Bytes of rows beyond which they are written; bounds the memory of a long transaction.
 const FLUSH_BYTES: usize = 4 << 20;

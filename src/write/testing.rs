@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::options::StoreOptions;
-use crate::schema::{MinHash, Schema};
-use crate::sketch::Signature;
 use crate::state::{OpenStore, create};
+use resemblance_sketch::schema::{MinHash, Schema};
+use resemblance_sketch::sketch::Signature;
 
 /// Makes an empty store in a folder, and a signature that fits it.
 pub(crate) fn store(

@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::invariant::invariant;
 use crate::query::{ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
 use crate::read::ReadView;
-use crate::sketch::Signature;
 use crate::state::{OpenStore, WriterGuard, WriterLock};
 use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
 use crate::write::duplicate_check::{TailView, find_duplicate};
 use crate::write::writer::Writer;
+use resemblance_sketch::sketch::Signature;
 
 #[cfg(doc)]
 use crate::error::Error;

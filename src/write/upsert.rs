@@ -7,10 +7,10 @@ use crate::format::{DocumentRow, RowHead, encode_payload};
 use crate::invariant::{OrBug, invariant};
 use crate::query::{Bounds, Scorer};
 use crate::read::ReadView;
-use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Revision, Upserted};
 use crate::write::pending_rows::DocumentRows;
 use crate::write::writer::Writer;
+use resemblance_sketch::sketch::Signature;
 
 impl Writer {
     /// Gives a document another stamp, and returns true if there is one with this id.

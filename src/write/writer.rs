@@ -16,16 +16,16 @@ use crate::index::{
     CodeRange, FilterPieces, Memtable, ProbeControl, ProbeRange, RunBlocks, RunTables, VisitProbe,
 };
 use crate::invariant::{OrBug, at, at_mut};
-use crate::lanes::hash_key;
 use crate::observe::{COMMIT, TransactionCounters, log as events};
 use crate::read::{PostingTable, ReadView, RunReader, Visit, VisitRow, VisitRows, visit_rows};
-use crate::sketch::Signature;
 use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::threads::named;
 use crate::types::{Document, DocumentId};
 use crate::write::buffer::TransactionBuffer;
 use crate::write::pending_rows::{DocumentRows, PendingRows, remove_rows};
 use crate::write::run_tables::run_tables;
+use resemblance_sketch::lanes::hash_key;
+use resemblance_sketch::sketch::Signature;
 
 /// The only writer of a store, until it is committed or dropped.
 pub(crate) struct Writer {

@@ -6,10 +6,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use resemblance::{
-    Combine, Document, EmptyDocuments, Family, MinHashKind, MinHashSchema, Record, Schema,
-    Signature, Snapshot, TableDesign,
-};
+use resemblance::schema::{EmptyDocuments, MinHashKind, MinHashSchema, TableDesign};
+use resemblance::{Combine, Document, Family, Record, Schema, Signature, Snapshot};
 
 use super::question::{Question, told};
 

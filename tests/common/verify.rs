@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use resemblance::search::Scope;
 use resemblance::{
-    DocumentId, Error, Family, Match, Matches, Query, Record, Result, Schema, Scope, Signature,
-    Snapshot, Store, WriteTransaction,
+    DocumentId, Error, Family, Match, Matches, Query, Record, Result, Schema, Signature, Snapshot,
+    Store, WriteTransaction,
 };
 
 use super::Random;

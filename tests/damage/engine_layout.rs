@@ -4,7 +4,8 @@ use crate::common::engine::seal;
 use crate::common::memory::MemoryFiles;
 use crate::common::sealing_after;
 use crate::common::small::{schema, signature};
-use resemblance::{BulkOptions, Error, Operation, RepairReport, Store, StoreOptions};
+use resemblance::report::RepairReport;
+use resemblance::{BulkOptions, Error, Operation, Store, StoreOptions};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 const STORE: &str = "store";

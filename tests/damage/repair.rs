@@ -13,9 +13,9 @@ use std::path::Path;
 use crate::common::memory::MemoryFiles;
 use crate::common::oracle::{Entry, contents};
 use crate::common::{Random, sealing_after};
+use resemblance::report::RepairReport;
 use resemblance::{
-    BulkOptions, Document, Error, MinHash, Operation, RepairReport, Schema, Signature, SimHash,
-    Store,
+    BulkOptions, Document, Error, MinHash, Operation, Schema, Signature, SimHash, Store,
 };
 
 const STORE: &str = "store";

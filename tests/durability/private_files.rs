@@ -10,7 +10,8 @@ use std::process::Command;
 
 use crate::common::Place;
 use crate::common::small::{filled, schema, signature};
-use resemblance::{BulkOptions, Closed, Document, MinHash, Rebanding, Schema, Signature, Store};
+use resemblance::schema::Rebanding;
+use resemblance::{BulkOptions, Closed, Document, MinHash, Schema, Signature, Store};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777

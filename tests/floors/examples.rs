@@ -161,7 +161,19 @@ impl SourceTree {
         if !seen.insert(file.path.clone()) {
             return;
         }
-        for item in &file.syntax.items {
+        self.add_items(file, &file.syntax.items, prefix, seen, shown);
+    }
+
+    /// Goes through the items of a file, or of a module within it.
+    fn add_items(
+        &self,
+        file: &SourceFile,
+        items: &[Item],
+        prefix: &str,
+        seen: &mut BTreeSet<String>,
+        shown: &mut Shown,
+    ) {
+        for item in items {
             match item {
                 Item::Use(item) if is_public(&item.vis) && !is_hidden(&item.attrs) => {
                     let mut found = Vec::new();
@@ -186,8 +198,12 @@ impl SourceTree {
                 }
                 Item::Mod(item) if is_public(&item.vis) && !is_hidden(&item.attrs) => {
                     let name = item.ident.to_string();
-                    let module = [file.module.clone(), vec![name.clone()]].concat();
                     let prefix = format!("{prefix}{name}::");
+                    if let Some((_, items)) = &item.content {
+                        self.add_items(file, items, &prefix, seen, shown);
+                        continue;
+                    }
+                    let module = [file.module.clone(), vec![name]].concat();
                     self.add_module(&self.files[&module], &prefix, seen, shown);
                 }
                 item => {

@@ -3,9 +3,9 @@
 
 use crate::common::sample::{is_all, one_in};
 use crate::common::{Place, Random, check_clean, sealing_after};
-use resemblance::{
-    Closed, Document, Novelty, Schema, Scope, Signature, SimHash, Snapshot, Store, TableDesign,
-};
+use resemblance::schema::TableDesign;
+use resemblance::search::Scope;
+use resemblance::{Closed, Document, Novelty, Schema, Signature, SimHash, Snapshot, Store};
 
 /// A fingerprint, its lowest word first.
 type Words = [u64; 4];

@@ -5,7 +5,8 @@ use resemblance::exact::{
     FeatureSet, fingerprints_within, jaccard, jaccard_of_bits, modular_minhash, permuted_table,
     same_bit_probability, sensitivity, simhash,
 };
-use resemblance::{Banding, MinHash, Schema, Signature, SimHash, TableDesign, Text};
+use resemblance::schema::{Banding, TableDesign};
+use resemblance::{MinHash, Schema, Signature, SimHash, Text};
 
 fn shingles(text: &str, characters: u16) -> FeatureSet<String> {
     let mut shingles = Vec::new();

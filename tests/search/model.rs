@@ -26,7 +26,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use proptest::prelude::Just;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
-use resemblance::{Combine, EmptyDocuments, MinHash, Schema, SimHash, Text};
+use resemblance::schema::EmptyDocuments;
+use resemblance::{Combine, MinHash, Schema, SimHash, Text};
 
 use crate::common::sample::trials;
 use crate::common::verify::COMPARED;

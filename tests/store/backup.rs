@@ -12,8 +12,9 @@ use redb::{ReadableDatabase, ReadableTable, StorageBackend, TableDefinition, Tab
 use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
 use crate::common::sample::trials;
 use crate::common::{Ending, Place, Random, check_clean, sealing_after};
+use resemblance::stats::Stats;
 use resemblance::{
-    Document, Error, MinHash, Pair, Record, Schema, Signature, SimHash, Snapshot, Stats, Store,
+    Document, Error, MinHash, Pair, Record, Schema, Signature, SimHash, Snapshot, Store,
     StoreOptions, WriteTransaction,
 };
 

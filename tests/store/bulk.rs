@@ -8,9 +8,11 @@ use std::path::Path;
 use crate::common::oracle::{Entry, contents};
 use crate::common::sample::trials;
 use crate::common::{Place, Random, check_clean, sealing_after};
+use resemblance::report::BulkReport;
+use resemblance::schema::EmptyDocuments;
 use resemblance::{
-    BulkBuild, BulkOptions, BulkReport, Combine, Document, DuplicateKeys, EmptyDocuments, Error,
-    MinHash, Schema, SimHash, Store,
+    BulkBuild, BulkOptions, Combine, Document, DuplicateKeys, Error, MinHash, Schema, SimHash,
+    Store,
 };
 
 fn schemas() -> Vec<Schema> {

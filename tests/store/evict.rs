@@ -12,8 +12,9 @@ use crate::common::memory::MemoryFiles;
 use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean, sealing_after};
+use resemblance::report::EvictReport;
 use resemblance::{
-    Document, DocumentId, Error, EvictPolicy, EvictReport, Phase, Snapshot, Store, StoredDocument,
+    Document, DocumentId, Error, EvictPolicy, Phase, Snapshot, Store, StoredDocument,
 };
 
 /// Stamps by id.

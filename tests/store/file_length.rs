@@ -6,9 +6,8 @@ use std::path::Path;
 use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean};
-use resemblance::{
-    BulkOptions, Closed, Document, MinHash, Rebanding, Schema, Signature, Store, StoreOptions,
-};
+use resemblance::schema::Rebanding;
+use resemblance::{BulkOptions, Closed, Document, MinHash, Schema, Signature, Store, StoreOptions};
 
 /// The length of a file, its blocks on the disk, and the pages of tables that `stats` counts, in bytes.
 fn sizes(path: &Path) -> (u64, u64, u64) {

@@ -6,9 +6,9 @@ use crate::common::memory::MemoryFiles;
 use crate::common::oracle::cut;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean, sealing_after};
+use resemblance::schema::EmptyDocuments;
 use resemblance::{
-    Combine, Document, EmptyDocuments, Error, MinHash, Revision, Schema, Signature, SimHash, Store,
-    Upserted,
+    Combine, Document, Error, MinHash, Revision, Schema, Signature, SimHash, Store, Upserted,
 };
 
 /// A touch of a large payload, which is in no page with others, and of a key that is empty.

@@ -15,9 +15,10 @@ use std::time::Instant;
 
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean};
+use resemblance::schema::SketchError;
 use resemblance::{
     Bounds, Document, DocumentId, Error, Family, MinHash, Novelty, Schema, Signature, SimHash,
-    SketchError, Store, Text,
+    Store, Text,
 };
 
 #[test]

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use crate::common::sample::{one_in, trials};
 use crate::common::{Place, check_clean};
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
-use resemblance::{
-    Document, DocumentId, Error, MergeStats, MinHash, Schema, Signature, Stats, Store, StoreOptions,
-};
+use resemblance::stats::{MergeStats, Stats};
+use resemblance::{Document, DocumentId, Error, MinHash, Schema, Signature, Store, StoreOptions};
 
 const LANES: u64 = 21;
 

@@ -9,7 +9,8 @@ use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Place, Random, sealing_after};
 use redb::StorageBackend;
-use resemblance::{Document, EvictPolicy, Metrics, Novelty, Signature, Store};
+use resemblance::metrics::Metrics;
+use resemblance::{Document, EvictPolicy, Novelty, Signature, Store};
 
 /// The numbers of calls and documents: what is read to answer, and from the file, follows from the layout.
 fn numbers(store: &Store) -> Vec<(&'static str, u64)> {

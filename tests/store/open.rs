@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Place, sealing_after};
 use redb::{ReadableTable, TableDefinition};
-use resemblance::{Document, Error, FORMAT_VERSION, Store};
+use resemblance::stats::FORMAT_VERSION;
+use resemblance::{Document, Error, Store};
 
 const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 

@@ -6,9 +6,10 @@ use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
+use resemblance::schema::Rebanding;
 use resemblance::{
     BulkOptions, Document, DuplicateKeys, Error, EvictPolicy, ExistingKeys, Phase, Progress,
-    Rebanding, Result, Store,
+    Result, Store,
 };
 
 use crate::common::sample::trials;

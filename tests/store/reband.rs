@@ -9,9 +9,11 @@ use std::path::Path;
 
 use crate::common::sample::{one_in, trials};
 use crate::common::{Place, Random, check_clean, sealing_after};
+use resemblance::schema::{EmptyDocuments, Rebanding};
+use resemblance::stats::{MergeStats, Stats};
 use resemblance::{
-    BulkOptions, Combine, Document, DocumentId, EmptyDocuments, MergeStats, MinHash, Rebanding,
-    Schema, Signature, SimHash, Snapshot, Stats, Store,
+    BulkOptions, Combine, Document, DocumentId, MinHash, Schema, Signature, SimHash, Snapshot,
+    Store,
 };
 
 /// Of each family of four one member has all features of the family, the others have their own in place

@@ -2,7 +2,8 @@
 
 use crate::common::sample::{one_in, trials};
 use crate::common::{Place, Random, check_clean, sealing_after};
-use resemblance::{Document, DocumentId, MinHash, Schema, Signature, SimHash, Stats, Store};
+use resemblance::stats::Stats;
+use resemblance::{Document, DocumentId, MinHash, Schema, Signature, SimHash, Store};
 
 fn schema() -> Schema {
     let builder = Schema::builder().minhash(MinHash::new(64).value_bits(32));
@@ -34,7 +35,7 @@ fn table_bytes(stats: &Stats) -> (u64, u64) {
 /// of the documents and, in the run that is being rewritten, another quarter.
 fn the_dead_are_few(stats: &Stats) {
     let dead: u64 = stats.runs.iter().map(|run| run.dead).sum();
-    let documents = |run: &resemblance::RunStats| run.last_id - run.first_id + 1;
+    let documents = |run: &resemblance::stats::RunStats| run.last_id - run.first_id + 1;
     let documents: u64 = stats.runs.iter().map(documents).sum();
     assert!(dead * 2 <= documents, "{:?}", stats.runs);
 }

@@ -5,9 +5,9 @@ use std::thread;
 
 use crate::common::sample::{one_in, trials};
 use crate::common::{Ending, Place, check_clean};
+use resemblance::metrics::Metrics;
 use resemblance::{
-    BulkOptions, Document, DocumentId, Metrics, MinHash, Schema, Signature, Snapshot, Store,
-    StoreOptions,
+    BulkOptions, Document, DocumentId, MinHash, Schema, Signature, Snapshot, Store, StoreOptions,
 };
 
 const BANDS: u64 = 20;

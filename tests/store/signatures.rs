@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::common::{Place, Random, check_clean, sealing_after};
-use resemblance::{
-    DocumentFrequencies, EmptyDocuments, Error, MinHash, MinHashKind, Permutations, Result, Schema,
-    SchemaBuilder, Signature, SimHash, Store, Text,
-};
+use resemblance::schema::{DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations};
+use resemblance::{Error, MinHash, Result, Schema, SchemaBuilder, Signature, SimHash, Store, Text};
 
 const FAMILIES: [Permutations; 5] = [
     Permutations::PairMultiply,

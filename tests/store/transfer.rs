@@ -5,7 +5,8 @@ mod damaged;
 mod kinds;
 mod rules;
 
-use resemblance::{ImportReport, Operation, Schema, Signature, Sketcher, Snapshot, Store};
+use resemblance::report::ImportReport;
+use resemblance::{Operation, Schema, Signature, Sketcher, Snapshot, Store};
 
 use crate::common::oracle::{Entry, contents};
 use crate::common::{Place, Random, sealing_after};

@@ -1,9 +1,9 @@
 //! Document frequencies that a store keeps: its features weigh by them, and no others are let in.
 
 use crate::common::{Place, check_clean};
+use resemblance::schema::{DocumentFrequencies, SketchError};
 use resemblance::{
-    BulkOptions, Closed, Document, DocumentFrequencies, Error, MinHash, Schema, SimHash,
-    SketchError, Sketcher, Store, Text,
+    BulkOptions, Closed, Document, Error, MinHash, Schema, SimHash, Sketcher, Store, Text,
 };
 
 const CORPUS: [&str; 6] = [

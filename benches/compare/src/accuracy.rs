@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use resemblance::{MinHash, MinHashKind, MinHashSchema, Permutations, Schema, Signature, Sketcher};
+use resemblance::schema::{MinHashKind, MinHashSchema, Permutations};
+use resemblance::{MinHash, Schema, Signature, Sketcher};
 
 use crate::Result;
 use crate::options::Options;

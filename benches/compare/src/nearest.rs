@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use flate2::read::GzDecoder;
 use resemblance::exact::jaccard_of_sorted;
+use resemblance::search::Scope;
 use resemblance::{
-    BulkOptions, Document, DocumentId, Matches, MinHash, Schema, Scope, Signature, SimHash, Store,
-    Text,
+    BulkOptions, Document, DocumentId, Matches, MinHash, Schema, Signature, SimHash, Store, Text,
 };
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 

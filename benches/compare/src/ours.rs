@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use resemblance::{
-    BulkOptions, Document, DocumentId, Signature, Snapshot, Stats, Store, StoreOptions, TableStats,
-};
+use resemblance::stats::{Stats, TableStats};
+use resemblance::{BulkOptions, Document, DocumentId, Signature, Snapshot, Store, StoreOptions};
 
 use crate::Result;
 use crate::batch::{Batch, Input};

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use resemblance::{Stats, Store, TableStats};
+use resemblance::Store;
+use resemblance::stats::{Stats, TableStats};
 
 use crate::Result;
 use crate::documents::{BANDS, Form, batches, mix};

@@ -20,7 +20,7 @@ fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
     let html = HtmlExtractor::of(schema);
     let minhash = schema.minhash();
     let simhash = schema.simhash();
-    let language = |language: fn(&Text) -> Option<resemblance::Language>| {
+    let language = |language: fn(&Text) -> Option<resemblance::schema::Language>| {
         written(text.as_ref().and_then(language))
     };
     vec![

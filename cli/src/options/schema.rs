@@ -3,10 +3,8 @@
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use resemblance::{
-    Combine, Containment, EmptyDocuments, MinHash, MinHashKind, MinHashSchema, Permutations,
-    Schema, SimHash,
-};
+use resemblance::schema::{EmptyDocuments, MinHashKind, MinHashSchema, Permutations};
+use resemblance::{Combine, Containment, MinHash, Schema, SimHash};
 use resemblance_corpus::HtmlExtractor;
 
 use super::bounds::BoundOptions;

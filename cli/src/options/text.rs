@@ -1,7 +1,8 @@
 //! The options that say how texts become shingles.
 
 use clap::Args;
-use resemblance::{Language, Schema, ShingleUnit, Text};
+use resemblance::schema::{Language, ShingleUnit};
+use resemblance::{Schema, Text};
 
 const DEFAULT_WORDS: u16 = 5;
 

@@ -1,7 +1,8 @@
 //! The option that says whether similarities are estimates, or computed from the features of texts.
 
 use clap::{Args, ValueEnum};
-use resemblance::{MinHashKind, Schema};
+use resemblance::Schema;
+use resemblance::schema::MinHashKind;
 
 use crate::failure::{Failure, Result};
 

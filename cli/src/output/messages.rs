@@ -4,7 +4,7 @@ use std::fmt;
 use std::fmt::Display;
 use std::io::Write;
 
-use resemblance::DesignReport;
+use resemblance::schema::DesignReport;
 
 use super::colour::{has_colour, painted_counts};
 use super::escape;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use resemblance::{Codec, Schema};
+use resemblance::Schema;
+use resemblance::distributed::Codec;
 use serde::{Deserialize, Serialize};
 
 use super::context::Context;

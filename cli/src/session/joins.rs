@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use resemblance::{Clusters, Join, LeftOut, SuspiciousCluster};
+use resemblance::search::{LeftOut, SuspiciousCluster};
+use resemblance::{Clusters, Join};
 
 use super::context::Context;
 use crate::failure::Result;

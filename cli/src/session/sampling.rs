@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use resemblance::{DocumentFrequencies, Error, Schema, Sketcher};
+use resemblance::schema::DocumentFrequencies;
+use resemblance::{Error, Schema, Sketcher};
 use resemblance_corpus::{Content, ContentRule};
 use resemblance_eval::{DocumentSample, Sampler};
 

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crc32fast::Hasher;
-use resemblance::Codec;
+use resemblance::distributed::Codec;
 use resemblance_corpus::verification::SketchedText;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{BackupReport, Snapshot};
+use resemblance::Snapshot;
+use resemblance::report::BackupReport;
 
 use crate::failure::{Outcome, Result};
 use crate::options::FormatOptions;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::DesignReport;
+use resemblance::schema::DesignReport;
 
 use crate::failure::{Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, StoredOptions};

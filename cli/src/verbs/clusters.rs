@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{Clusters, LeftOut, SuspiciousCluster};
+use resemblance::Clusters;
+use resemblance::search::{LeftOut, SuspiciousCluster};
 use resemblance_corpus::verification::verify_exact;
 
 use crate::bug::bug;

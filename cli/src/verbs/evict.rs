@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use resemblance::{EvictPolicy, EvictReport, Store};
+use resemblance::report::EvictReport;
+use resemblance::{EvictPolicy, Store};
 
 use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};

@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{ExportReport, Snapshot};
+use resemblance::Snapshot;
+use resemblance::report::ExportReport;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::Destination;

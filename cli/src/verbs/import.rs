@@ -6,7 +6,8 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use resemblance::{Error, ExistingKeys, ImportReport, Store};
+use resemblance::report::ImportReport;
+use resemblance::{Error, ExistingKeys, Store};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::session::{Context, open_to_write};

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{LeftOut, Pairs};
+use resemblance::Pairs;
+use resemblance::search::LeftOut;
 use resemblance_corpus::verification::verify_exact;
 
 use crate::failure::{Outcome, Result};

@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use itertools::Itertools as _;
-use resemblance::{
-    DocumentId, Fingerprint, Match, Matches, Scope, SearchOptions, Signature, Snapshot,
-};
+use resemblance::search::Scope;
+use resemblance::{DocumentId, Fingerprint, Match, Matches, SearchOptions, Signature, Snapshot};
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
 use crate::bug::{at, bug};

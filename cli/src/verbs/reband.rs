@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{BuildEstimate, Operation, RebandReport, Rebanding, Store};
+use resemblance::report::{BuildEstimate, RebandReport};
+use resemblance::schema::Rebanding;
+use resemblance::{Operation, Store};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, TableGroups};

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{IdRange, RepairReport, Schema, Store};
+use resemblance::report::{IdRange, RepairReport};
+use resemblance::{Schema, Store};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::FormatOptions;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use resemblance::{BucketSample, BucketStats, Schema, Stats};
+use resemblance::Schema;
+use resemblance::stats::{BucketSample, BucketStats, Stats};
 use serde_json::{Map, json};
 
 use crate::failure::{Outcome, Result};

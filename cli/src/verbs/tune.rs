@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use itertools::Itertools as _;
 use resemblance::exact::fingerprints_within;
-use resemblance::{Banding, Error, MinHash, MinHashSchema, Schema, SimHash, TableDesign};
+use resemblance::schema::{Banding, MinHashSchema, TableDesign};
+use resemblance::{Error, MinHash, Schema, SimHash};
 use resemblance_eval::{
     BAND_POSTING_BYTES, Background, TABLE_POSTING_BYTES, document_bytes, near_neighbour_plan,
 };

@@ -191,7 +191,7 @@ fn help_version_and_completions() {
         assert!(help.contains("Example"), "{verb}: {help}");
     }
     let version = folder.run(&["--version"]).expect(0).stdout;
-    let format = resemblance::FORMAT_VERSION;
+    let format = resemblance::stats::FORMAT_VERSION;
     assert_eq!(
         version,
         format!(

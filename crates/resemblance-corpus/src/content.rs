@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::verification::SketchedText;
-use resemblance::{Fingerprint, MinHashKind, Schema, Signature, Sketcher, feature_hash};
+use resemblance::schema::{MinHashKind, feature_hash};
+use resemblance::{Fingerprint, Schema, Signature, Sketcher};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -416,7 +417,7 @@ fn parse_signature(rule: &ContentRule, value: &RawValue) -> Result<Content<'stat
 }
 
 fn parse_values(
-    own: &resemblance::MinHashSchema,
+    own: &resemblance::schema::MinHashSchema,
     value: &RawValue,
 ) -> Result<Signature, BadDocument> {
     let count = usize::from(own.values());

@@ -1,6 +1,6 @@
 //! How documents are found in the files of a corpus.
 
-use resemblance::feature_hash;
+use resemblance::schema::feature_hash;
 
 use super::content::ContentRule;
 use super::fields::FieldPath;

@@ -1,7 +1,8 @@
 //! The similarities of documents that are not alike, which decide how many candidates a query has.
 
 use resemblance::invariant::at_mut;
-use resemblance::{Banding, Error, Result};
+use resemblance::schema::Banding;
+use resemblance::{Error, Result};
 use resemblance_corpus::verification::exact_partners;
 
 /// Similarities are counted in steps of 1 / 10,000.
@@ -10,7 +11,7 @@ const STEPS: usize = 10_000;
 /// The similarities of pairs of documents that are not near-duplicates.
 ///
 /// ```
-/// use resemblance::Banding;
+/// use resemblance::schema::Banding;
 /// use resemblance_eval::Background;
 ///
 /// let banding = Banding::explicit(13, 7, 128)?;

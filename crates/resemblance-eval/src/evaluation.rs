@@ -1,10 +1,8 @@
 //! Queries for every document of a sample, and exact similarities beside their answers.
 
 use resemblance::invariant::{OrBug, at};
-use resemblance::{
-    Bounds, EmptyDocuments, Error, Family, Matches, MinHashSchema, Query, Result, Signature,
-    Snapshot,
-};
+use resemblance::schema::{EmptyDocuments, MinHashSchema};
+use resemblance::{Bounds, Error, Family, Matches, Query, Result, Signature, Snapshot};
 use resemblance_corpus::verification::{Partner, exact_partners};
 
 use crate::sample::DocumentSample;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use resemblance::invariant::OrBug;
-use resemblance::{DisjointSets, Error, MinHashKind, MinHashSchema, Result, Schema};
+use resemblance::schema::{MinHashKind, MinHashSchema};
+use resemblance::{DisjointSets, Error, Result, Schema};
 use resemblance_sketch::lanes::LaneSet;
 
 use crate::tally::ComparedDocument;

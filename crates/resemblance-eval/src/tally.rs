@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use resemblance::invariant::{at_mut, bug};
-use resemblance::{Family, MinHashSchema, Result, TableDesign};
+use resemblance::schema::{MinHashSchema, TableDesign};
+use resemblance::{Family, Result};
 use resemblance_corpus::verification::Partner;
 
 /// Steps of similarity: tenths, and 1 for itself.

@@ -8,9 +8,9 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::sort_by_number;
 use crate::invariant::{OrBug, at_mut};
-use crate::lanes::LaneCode;
 use crate::sync::IgnorePoison;
 use crate::threads::named;
+use resemblance_sketch::lanes::LaneCode;
 
 /// With fewer bits for offsets batches would get too small; such lanes take the wide layout.
 const MIN_OFFSET_BITS: u32 = 20;

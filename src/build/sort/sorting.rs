@@ -10,12 +10,12 @@ use crate::build::sort::sort_batch::{
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::invariant::{OrBug, invariant};
-use crate::lanes::{LaneCode, LaneRole};
-use crate::schema::Schema;
-use crate::sketch::KEPT_HASH_BITS;
 use crate::sync::{HomeProcess, IgnorePoison};
 use crate::threads::spawn;
 use crate::types::{Phase, Watch};
+use resemblance_sketch::lanes::{LaneCode, LaneRole};
+use resemblance_sketch::schema::Schema;
+use resemblance_sketch::sketch::KEPT_HASH_BITS;
 
 /// The postings of a build.
 pub(crate) struct Sorter {

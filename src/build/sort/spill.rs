@@ -161,7 +161,7 @@ impl SpillFile {
 mod tests {
     use super::*;
     use crate::build::sort::sort_batch::{SortBatch, SortLimits};
-    use crate::lanes::LaneCode;
+    use resemblance_sketch::lanes::LaneCode;
 
     fn sorted_batch(documents: u64) -> SortBatch {
         let limits = SortLimits {

@@ -7,7 +7,7 @@ use crate::index::lane_writer::{LanePacker, Packed};
 use crate::index::merge::lane_source::{LaneSource, MergeChunk};
 use crate::index::merge::lane_work::LaneWork;
 use crate::index::run::{RunTables, place};
-use crate::lanes::BucketBits;
+use resemblance_sketch::lanes::BucketBits;
 
 /// The merge of one lane, as far as one transaction takes it: a slice.
 ///

@@ -11,7 +11,7 @@ use crate::index::lane_writer::Packed;
 use crate::index::row_buffer::RowBuffer;
 use crate::index::run::{RunTables, lane_bounds, missing, place};
 use crate::invariant::{OrBug, at_mut, invariant};
-use crate::lanes::BucketBits;
+use resemblance_sketch::lanes::BucketBits;
 
 /// The blocks of one step of a merge, and what the step made of them. A chunk goes around between the two
 /// sides, so that its memory is used again.

@@ -12,7 +12,6 @@ use crate::engine::{DEAD, EQUAL, EngineResult, ReadableTable, ReadableTableMetad
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, decode_payload};
 use crate::index::{ChunkIter, read_lane};
-use crate::lanes::{LaneCode, LaneRole};
 use crate::maintain::check::filters::{FilterCheck, check_pieces};
 use crate::maintain::check::pages::{check_bookkeeping, check_pages};
 use crate::options::StoreOptions;
@@ -22,6 +21,7 @@ use crate::state;
 use crate::state::document_codes;
 use crate::state::{Tombstones, may_write};
 use crate::types::{CheckReport, Operation, Phase, Watch};
+use resemblance_sketch::lanes::{LaneCode, LaneRole};
 
 /// The name of the operation in errors.
 const WORK: &str = "the check";

@@ -8,9 +8,9 @@ use crate::format::{
     FILTERS, FilterPiece, FilterShape, LaneSummary, RunDescriptor, filter_key, split_filter_key,
 };
 use crate::invariant::OrBug;
-use crate::lanes::BucketBits;
 use crate::read::SnapshotView;
 use crate::types::CheckReport;
+use resemblance_sketch::lanes::BucketBits;
 
 /// Asks the filter of a lane for each of its postings, which come in order.
 pub(super) struct FilterCheck<'a> {

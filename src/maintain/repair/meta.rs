@@ -6,8 +6,8 @@ use crate::format::{Header, State, decode_meta, header};
 use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::rows::each_row;
 use crate::maintain::stored_keys::row_check;
-use crate::schema::{Schema, UncheckedSchema};
-use crate::sketch::DocumentFrequencies;
+use resemblance_sketch::schema::{Schema, UncheckedSchema};
+use resemblance_sketch::sketch::DocumentFrequencies;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct MetaRows {

@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::invariant::invariant;
 use crate::maintain::repair::loss_report::IdRange;
 use crate::maintain::repair::scanner::DamagedStore;
-use crate::schema::Schema;
 use crate::types::{Operation, Phase, Problem, Report, Watch};
+use resemblance_sketch::schema::Schema;
 
 #[cfg(doc)]
 use crate::error::Error;

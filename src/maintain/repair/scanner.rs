@@ -13,10 +13,10 @@ use crate::maintain::repair::scan::scan;
 use crate::maintain::repair::tombstones::RemainingTombstones;
 use crate::maintain::stored_keys::{problem_of, problem_of_head};
 use crate::options::StoreOptions;
-use crate::schema::Schema;
-use crate::sketch::{RecipeMark, Signature};
 use crate::state::shape_of;
 use crate::types::{Document, Watch};
+use resemblance_sketch::schema::Schema;
+use resemblance_sketch::sketch::{RecipeMark, Signature};
 
 /// Reasons of a document that has not all of its rows.
 const NO_DOCUMENT_ROW: &str = "its row in documents is gone";

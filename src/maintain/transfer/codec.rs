@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::{decode_body, encode_signature};
-use crate::lanes::TableDesign;
 use crate::maintain::transfer::pair_rule::PairRule;
 use crate::options::StoreOptions;
 use crate::query::Bounds;
-use crate::schema::Schema;
-use crate::sketch::Signature;
 use crate::state::SharedContext;
+use resemblance_sketch::lanes::TableDesign;
+use resemblance_sketch::schema::Schema;
+use resemblance_sketch::sketch::Signature;
 
 /// Turns the signatures of a schema into bytes, bytes into signatures, and signatures into the codes
 /// under which a store with this schema indexes them: for programs that keep signatures elsewhere, or
@@ -19,7 +19,7 @@ use crate::state::SharedContext;
 /// A clone is cheap, and all threads may use it.
 ///
 /// ```
-/// use resemblance::{Codec, MinHash, Schema, Text};
+/// use resemblance::{MinHash, Schema, Text, distributed::Codec};
 /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// let codec = Codec::new(&schema)?;
 /// let signature = schema.sketcher().text("some text or other")?;
@@ -116,7 +116,7 @@ impl Codec {
     /// need not share a bucket.
     ///
     /// ```
-    /// # use resemblance::{Bounds, Codec, MinHash, Schema};
+    /// # use resemblance::{Bounds, MinHash, Schema, distributed::Codec};
     /// # let schema = Schema::builder().minhash(MinHash::new(64).threshold(0.8)).build()?;
     /// let codec = Codec::new(&schema)?;
     /// assert!(codec.pair_rule(Bounds::new().min_similarity(0.9)).is_ok());
@@ -147,7 +147,7 @@ impl Codec {
     /// [`Error::Bug`] alone.
     ///
     /// ```
-    /// # use resemblance::{Codec, MinHash, Schema, Text};
+    /// # use resemblance::{MinHash, Schema, Text, distributed::Codec};
     /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
     /// let elsewhere = Schema::from_bytes(&schema.to_bytes()?)?; // another build of this crate
     /// assert_eq!(Codec::new(&schema)?.self_test()?, Codec::new(&elsewhere)?.self_test()?);

@@ -9,11 +9,11 @@ use crate::format::{StreamDocument, StreamHeader, StreamReader};
 use crate::invariant::invariant;
 use crate::observe::{UPKEEP, log as events};
 use crate::query::find_keys;
-use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::state::{SharedContext, shape_of};
 use crate::types::{Document, DocumentId, Novelty, Operation, Phase, Report, Watch};
 use crate::write::{Arbiter, WriteTransaction, Writer};
+use resemblance_sketch::sketch::Signature;
 
 /// Bytes that are buffered of the reader, which may be a file.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -339,7 +339,8 @@ fn check_recipe(context: &SharedContext, header: &StreamHeader) -> Result<()> {
         return Err(Error::SelfTest { detail });
     }
     let (shape, own) = (shape_of(&header.schema), context.shape());
-    let bits = |layout: Option<crate::sketch::ValueLayout>| layout.map_or(0, |l| l.bits());
+    let bits =
+        |layout: Option<resemblance_sketch::sketch::ValueLayout>| layout.map_or(0, |l| l.bits());
     let (found, expected) = (bits(shape.values), bits(own.values));
     // Wider values are cut; bottom-k is another recipe.
     if found < expected {

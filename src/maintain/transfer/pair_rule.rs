@@ -4,18 +4,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::query::{ResolvedBounds, Scored};
-use crate::sketch::Signature;
 use crate::state::SharedContext;
+use resemblance_sketch::sketch::Signature;
 
 /// Decides which candidates are near-duplicates as a join of a store or a corpus does, for programs that
 /// sort signatures into buckets on many machines: made by
-/// [`Codec::pair_rule`](crate::Codec::pair_rule). A clone is cheap, and all threads may use it.
+/// [`Codec::pair_rule`](crate::distributed::Codec::pair_rule). A clone is cheap, and all threads may use it.
 ///
 /// The pairs of a corpus are those that [`compare`](Self::compare) calls so, of all that agree in one of the
 /// [`lanes`](Self::lanes) of their bucket codes.
 ///
 /// ```
-/// use resemblance::{Bounds, Codec, MinHash, Schema, Text};
+/// use resemblance::{Bounds, MinHash, Schema, Text, distributed::Codec};
 /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// let codec = Codec::new(&schema)?;
 /// let rule = codec.pair_rule(Bounds::new())?;
@@ -41,7 +41,7 @@ pub struct PairRule {
 /// How near two documents are by a [`PairRule`].
 ///
 /// ```
-/// # use resemblance::{Bounds, Codec, Fingerprint, Schema, Signature, SimHash};
+/// # use resemblance::{Bounds, Fingerprint, Schema, Signature, SimHash, distributed::Codec};
 /// let schema = Schema::builder().simhash(SimHash::external(256)).build()?;
 /// let rule = Codec::new(&schema)?.pair_rule(Bounds::new().max_distance(1))?;
 /// let [a, b] = [[0_u8; 32], [1; 32]].map(Signature::from_fingerprint);
@@ -76,7 +76,7 @@ impl PairRule {
         }
     }
 
-    /// Returns the positions in [`Codec::bucket_codes`](crate::Codec::bucket_codes) that give the
+    /// Returns the positions in [`Codec::bucket_codes`](crate::distributed::Codec::bucket_codes) that give the
     /// candidates. Those below [`bands`](Self::bands) are bands, the others permuted tables.
     #[must_use]
     pub fn lanes(&self) -> Range<usize> {
@@ -95,7 +95,7 @@ impl PairRule {
     /// Returns the number of bands of the schema.
     ///
     /// ```
-    /// # use resemblance::{Bounds, Codec, MinHash, Schema, SimHash};
+    /// # use resemblance::{Bounds, MinHash, Schema, SimHash, distributed::Codec};
     /// let schema = Schema::builder().minhash(MinHash::new(64).banding(16, 4)).simhash(SimHash::bits64());
     /// let rule = Codec::new(&schema.build()?)?.pair_rule(Bounds::new().max_distance(3))?;
     /// assert_eq!((rule.bands(), rule.lanes().start), (16, 16)); // tables alone
@@ -110,7 +110,7 @@ impl PairRule {
     /// 1, which then decides in place of the estimate. `shares_band` says that one of the buckets that they
     /// share is a band's: two that only tables bring together are no pair beyond the distance.
     ///
-    /// Both must be signatures of the schema, as [`Codec::decode`](crate::Codec::decode) returns them.
+    /// Both must be signatures of the schema, as [`Codec::decode`](crate::distributed::Codec::decode) returns them.
     #[must_use]
     pub fn compare(
         &self,

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::sketch::KeptShingle;
 use crate::types::PlacedPassage;
+use resemblance_sketch::sketch::KeptShingle;
 
 /// The number of places in the document that are followed at once: of a shingle that is repeated more often, the first.
 const TRIED_PLACES: usize = 64;

@@ -13,8 +13,8 @@ use crate::query::containment::shared_hashes::SharedHashes;
 use crate::query::request::check_signatures;
 use crate::query::sweep::{for_each_piece, in_threads};
 use crate::read::ReadView;
-use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, FrequentPassage, Overlap, Overlaps};
+use resemblance_sketch::sketch::Signature;
 
 /// The least share where a query is to be contained, or to contain, and no bound is given.
 const DEFAULT_MIN_SHARE: f64 = 0.8;

@@ -5,7 +5,7 @@ use crate::format::Posting;
 use crate::index::{ProbeRange, SweepControl};
 use crate::invariant::{OrBug, at, at_mut};
 use crate::read::{PostingTable, ReadView};
-use crate::sketch::Signature;
+use resemblance_sketch::sketch::Signature;
 
 /// The number of postings that are held together, unless a single query has more: 16 bytes each.
 const PIECE_POSTINGS: usize = if cfg!(test) { 200 } else { 1 << 24 };

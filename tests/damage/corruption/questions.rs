@@ -1,6 +1,7 @@
 //! Everything that is read from a store, and whether it is what it was.
 
-use resemblance::{DocumentId, Error, Matches, Pair, Record, Signature, Snapshot, Stats};
+use resemblance::stats::Stats;
+use resemblance::{DocumentId, Error, Matches, Pair, Record, Signature, Snapshot};
 
 /// What is asked for, of each state of a store the same.
 #[derive(Clone, Debug, Default)]

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use resemblance::schema::Rebanding;
 use resemblance::{
-    BulkOptions, Document, DocumentId, Error, MinHash, Rebanding, Schema, Signature, SimHash,
-    Snapshot, Store, StoreOptions,
+    BulkOptions, Document, DocumentId, Error, MinHash, Schema, Signature, SimHash, Snapshot, Store,
+    StoreOptions,
 };
 
 use crate::common::memory::MemoryFiles;

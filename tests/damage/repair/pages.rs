@@ -7,7 +7,8 @@ use crate::common::sample::trials;
 use crate::common::{Random, sealing_after};
 use crate::repair::oracle::{PAGE_BYTES, engine_is_content, paths};
 use crate::repair::{STORE, assert_kept, filled, ids, repair, schema, try_repair};
-use resemblance::{Operation, RepairReport};
+use resemblance::Operation;
+use resemblance::report::RepairReport;
 
 fn problems(bytes: &[u8]) -> Vec<String> {
     let files = MemoryFiles::with(STORE, bytes.to_vec());

@@ -5,9 +5,8 @@ use crate::common::{Place, sealing_after};
 use crate::repair::oracle::{PAGE_BYTES, paths};
 use crate::repair::{schema, signature};
 use redb::{ReadableTable, TableDefinition};
-use resemblance::{
-    Closed, Document, DocumentFrequencies, Error, MinHash, Schema, SimHash, Store, Text,
-};
+use resemblance::schema::DocumentFrequencies;
+use resemblance::{Closed, Document, Error, MinHash, Schema, SimHash, Store, Text};
 
 /// A store with a row in every table.
 fn filled(place: &Place) {

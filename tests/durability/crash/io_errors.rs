@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use resemblance::{Document, Error, Problem, Result, Schema, Store, StoreOptions};
+use resemblance::report::Problem;
+use resemblance::{Document, Error, Result, Schema, Store, StoreOptions};
 
 use crate::common::Random;
 use crate::common::oracle::{Entry, Model};
@@ -214,7 +215,7 @@ fn attempt(verb: Verb, schema: &Schema, attempt: &mut Attempt) {
     }
 }
 
-fn clean(attempt: &mut Attempt, checked: Result<resemblance::CheckReport>) {
+fn clean(attempt: &mut Attempt, checked: Result<resemblance::report::CheckReport>) {
     let report = attempt.take("check", checked);
     // What the disk does not give is told page by page, and as that.
     let unread = |problem: &Problem| problem.detail.contains(TEXT);

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use resemblance::schema::Rebanding;
 use resemblance::{
-    BulkOptions, DocumentId, EvictPolicy, Files, MinHash, Rebanding, Schema, Signature, SimHash,
-    Store, StoreOptions, WriteTransaction,
+    BulkOptions, DocumentId, EvictPolicy, Files, MinHash, Schema, Signature, SimHash, Store,
+    StoreOptions, WriteTransaction,
 };
 
 use crate::common::Random;

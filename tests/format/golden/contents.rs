@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use resemblance::{Combine, EmptyDocuments, Record, Schema, Snapshot, Store};
+use resemblance::schema::EmptyDocuments;
+use resemblance::{Combine, Record, Schema, Snapshot, Store};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use resemblance::schema::{
+    DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Rebanding,
+};
 use resemblance::{
-    BulkOptions, Combine, Containment, Document, DocumentFrequencies, DocumentId, EmptyDocuments,
-    MinHash, MinHashKind, Permutations, Rebanding, Schema, Signature, SimHash, Store, StoreOptions,
-    Text,
+    BulkOptions, Combine, Containment, Document, DocumentId, MinHash, Schema, Signature, SimHash,
+    Store, StoreOptions, Text,
 };
 
 use crate::common::Random;

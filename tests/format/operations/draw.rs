@@ -1,6 +1,7 @@
 //! Schemas, signatures and documents from few bytes.
 
-use resemblance::{Combine, EmptyDocuments, MinHash, MinHashKind, Schema, Signature, SimHash};
+use resemblance::schema::{EmptyDocuments, MinHashKind};
+use resemblance::{Combine, MinHash, Schema, Signature, SimHash};
 
 /// Numbers from the front of an input; beyond the end there are zeros.
 pub(crate) struct Input<'d> {

@@ -1,6 +1,7 @@
 //! Schemas and signatures by themselves: section 14.
 
-use resemblance::{Bounds, Codec, Family, MinHash, Schema, SimHash, Text};
+use resemblance::distributed::Codec;
+use resemblance::{Bounds, Family, MinHash, Schema, SimHash, Text};
 
 use super::{code_block, hex};
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use resemblance::schema::{EmptyDocuments, Rebanding};
 use resemblance::{
-    Containment, Document, DocumentId, EmptyDocuments, MinHash, Rebanding, Schema, Signature,
-    SimHash, Store, StoreOptions,
+    Containment, Document, DocumentId, MinHash, Schema, Signature, SimHash, Store, StoreOptions,
 };
 
 use crate::common::sample::one_in;

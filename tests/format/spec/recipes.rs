@@ -1,6 +1,7 @@
 //! The fingerprints and self-tests of recipes, and how the row `schema` tells them.
 
-use resemblance::{EmptyDocuments, Schema, Store, Text};
+use resemblance::schema::EmptyDocuments;
+use resemblance::{Schema, Store, Text};
 
 use crate::spec::code_block;
 use crate::spec::minhash::Kind;
@@ -183,7 +184,7 @@ fn recipes_with_steps() {
 
 #[cfg(feature = "languages")]
 mod with_languages {
-    use resemblance::Language;
+    use resemblance::schema::Language;
 
     use super::*;
 

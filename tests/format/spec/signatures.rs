@@ -1,6 +1,7 @@
 //! The vectors of section 5 that are signatures: the independent code and the library make the same.
 
-use resemblance::{DocumentFrequencies, MinHash, Permutations, Schema, SimHash, Sketcher};
+use resemblance::schema::{DocumentFrequencies, Permutations};
+use resemblance::{MinHash, Schema, SimHash, Sketcher};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::spec::minhash::{self, Kind};

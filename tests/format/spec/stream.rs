@@ -1,6 +1,7 @@
 //! Streams of documents, read and written by section 13 alone.
 
-use resemblance::{MinHash, Rebanding, Schema, SimHash, Store, Text};
+use resemblance::schema::Rebanding;
+use resemblance::{MinHash, Schema, SimHash, Store, Text};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::spec::bytes::Bytes;

@@ -1,7 +1,8 @@
 //! Every way in which documents come into a store, and every state that they are in there.
 
+use resemblance::schema::Rebanding;
 use resemblance::{
-    BulkOptions, Closed, Containment, Document, MinHash, Rebanding, Schema, SimHash, Store, Text,
+    BulkOptions, Closed, Containment, Document, MinHash, Schema, SimHash, Store, Text,
 };
 
 use super::brute_force::{self, Documents};

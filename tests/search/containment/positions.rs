@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use resemblance::distributed::Codec;
 use resemblance::exact::{longest_shared_passage, shared_spans, span_of_shingles};
-use resemblance::{Codec, Containment, Overlaps, Schema, Snapshot, Store, Text};
+use resemblance::{Containment, Overlaps, Schema, Snapshot, Store, Text};
 
 use super::brute_force;
 use super::store_of;

@@ -1,6 +1,6 @@
 //! The probability that a pair is returned, exactly.
 
-use resemblance::MinHashSchema;
+use resemblance::schema::MinHashSchema;
 
 /// What decides whether a pair is returned: it must agree in all rows of some band, and in at least
 /// `least_equal` of all values.

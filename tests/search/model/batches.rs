@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use resemblance::{Document, Earlier, Error, Signature, WriteTransaction};
+use resemblance::search::Earlier;
+use resemblance::{Document, Error, Signature, WriteTransaction};
 
 use crate::common::changes::{Expected, if_new, same_novelty};
 use crate::common::oracle::{Entry, Model};

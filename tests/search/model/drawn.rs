@@ -1,7 +1,8 @@
 //! Signatures of few families, so that near and equal ones are frequent.
 
 use proptest::prelude::*;
-use resemblance::{MinHashKind, Schema, Signature};
+use resemblance::schema::MinHashKind;
+use resemblance::{Schema, Signature};
 
 use crate::common::Random;
 

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use resemblance::schema::Rebanding;
 use resemblance::{
-    BulkOptions, DocumentId, Error, Pairs, Rebanding, Records, Schema, Signature, Snapshot, Store,
+    BulkOptions, DocumentId, Error, Pairs, Records, Schema, Signature, Snapshot, Store,
 };
 
 use crate::common::oracle::{Entry, Model};

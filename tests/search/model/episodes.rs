@@ -1,6 +1,7 @@
 //! Sequences that are written down: those that failed once, and those that take every step.
 
-use resemblance::{Combine, MinHash, Rebanding, Schema, SimHash, Text};
+use resemblance::schema::Rebanding;
+use resemblance::{Combine, MinHash, Schema, SimHash, Text};
 
 use crate::common::sample::one_in;
 use crate::model::drawn::Drawn;

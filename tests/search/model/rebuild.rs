@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
-use resemblance::{BulkOptions, DuplicateKeys, Error, Rebanding, Store};
+use resemblance::schema::Rebanding;
+use resemblance::{BulkOptions, DuplicateKeys, Error, Store};
 
 use crate::common::oracle::Model;
 use crate::model::episode::Episode;

@@ -1,7 +1,8 @@
 //! Schemas of all kinds, as plain data that can be made shorter and printed.
 
 use proptest::prelude::*;
-use resemblance::{Combine, EmptyDocuments, MinHash, Permutations, Schema, SimHash, Text};
+use resemblance::schema::{EmptyDocuments, Permutations};
+use resemblance::{Combine, MinHash, Schema, SimHash, Text};
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {

@@ -2,7 +2,8 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use resemblance::{Rebanding, StoreOptions};
+use resemblance::StoreOptions;
+use resemblance::schema::Rebanding;
 
 use crate::model::drawn::{Drawn, drawn};
 use crate::model::evictions::{Eviction, eviction};

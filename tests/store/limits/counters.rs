@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use resemblance::{Error, Rebanding, Result, Store};
+use resemblance::schema::Rebanding;
+use resemblance::{Error, Result, Store};
 
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean, sealing_after};

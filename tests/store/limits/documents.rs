@@ -4,9 +4,10 @@
 use std::io::Read;
 use std::time::Instant;
 
+use resemblance::schema::Permutations;
 use resemblance::{
-    BulkOptions, Document, Error, MinHash, Permutations, Result, Schema, Signature, SimHash, Store,
-    StoreOptions, Text,
+    BulkOptions, Document, Error, MinHash, Result, Schema, Signature, SimHash, Store, StoreOptions,
+    Text,
 };
 
 use crate::common::sample::{is_all, one_in, trials};

@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use resemblance::{
-    BudgetExceeded, Document, MinHash, Novelty, Schema, Signature, SimHash, Store, StoreOptions,
-};
+use resemblance::search::BudgetExceeded;
+use resemblance::{Document, MinHash, Novelty, Schema, Signature, SimHash, Store, StoreOptions};
 
 use crate::common::Place;
 use crate::limits::{is_long, note};

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
+use resemblance::schema::Rebanding;
 use resemblance::{
-    BulkOptions, Document, Error, MinHash, Rebanding, Schema, Signature, SimHash, Snapshot, Store,
+    BulkOptions, Document, Error, MinHash, Schema, Signature, SimHash, Snapshot, Store,
     StoreOptions,
 };
 

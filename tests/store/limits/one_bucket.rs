@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
+use resemblance::schema::Rebanding;
 use resemblance::{
-    BulkOptions, Document, DocumentId, MinHash, Novelty, Rebanding, Schema, Signature, SimHash,
-    Snapshot, Store, StoreOptions,
+    BulkOptions, Document, DocumentId, MinHash, Novelty, Schema, Signature, SimHash, Snapshot,
+    Store, StoreOptions,
 };
 
 use crate::common::sample::trials;

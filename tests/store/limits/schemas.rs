@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use resemblance::schema::{Rebanding, SketchError};
+use resemblance::search::Scope;
 use resemblance::{
-    BulkOptions, Document, MinHash, Rebanding, Schema, SchemaBuilder, Scope, Signature, SimHash,
-    SketchError, Store,
+    BulkOptions, Document, MinHash, Schema, SchemaBuilder, Signature, SimHash, Store,
 };
 
 use crate::common::oracle::{Entry, Model};

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use resemblance::{Document, Error, Phase, Rebanding, Store};
+use resemblance::schema::Rebanding;
+use resemblance::{Document, Error, Phase, Store};
 
 use crate::common::{Place, check_clean};
 use crate::reband::{answers, answers_of, create, go_on, open, schemas, signature, small};

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use redb::ReadableDatabase;
-use resemblance::{Document, DocumentId, MinHash, Rebanding, Schema, SimHash, Store};
+use resemblance::schema::Rebanding;
+use resemblance::{Document, DocumentId, MinHash, Schema, SimHash, Store};
 
 use crate::common::{Place, check_clean};
 use crate::reband::{answers, answers_of, create, go_on, open, schemas, signature, small, stats};

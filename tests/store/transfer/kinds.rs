@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use resemblance::schema::{EmptyDocuments, Permutations};
 use resemblance::{
-    DocumentId, EmptyDocuments, Match, MinHash, Pair, Permutations, Schema, SchemaBuilder,
-    Signature, SimHash, Store, Text,
+    DocumentId, Match, MinHash, Pair, Schema, SchemaBuilder, Signature, SimHash, Store, Text,
 };
 
 use crate::common::sample::trials;
@@ -72,7 +72,7 @@ fn kinds() -> Vec<(&'static str, Schema, Schema)> {
 /// As a sketcher of the schema makes it; where none is made, values of the width that it has.
 fn signature_of(schema: &Schema, random: &mut Random) -> Signature {
     let minhash = schema.minhash();
-    let external = minhash.filter(|m| m.kind() == resemblance::MinHashKind::External);
+    let external = minhash.filter(|m| m.kind() == resemblance::schema::MinHashKind::External);
     let Some(external) = external else {
         return signature(&schema.sketcher(), random);
     };

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use resemblance::{Document, EvictPolicy, EvictReport, MinHash, Revision, Schema, Store, Upserted};
+use resemblance::report::EvictReport;
+use resemblance::{Document, EvictPolicy, MinHash, Revision, Schema, Store, Upserted};
 
 use self::curves::{Curves, Sample};
 use self::world::{Found, Visit, World};

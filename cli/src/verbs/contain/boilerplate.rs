@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use resemblance::exact::span_of_shingles;
-use resemblance::{FrequentPassage, Signature, Snapshot, Store, Text, feature_hash};
+use resemblance::schema::feature_hash;
+use resemblance::search::FrequentPassage;
+use resemblance::{Signature, Snapshot, Store, Text};
 
 use super::ContainArguments;
 use crate::bug::bug;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use resemblance::{MinHashSchema, Signature, Sketcher, feature_hash};
+use resemblance::schema::{MinHashSchema, feature_hash};
+use resemblance::{Signature, Sketcher};
 use resemblance_corpus::verification::exact_partners;
 use resemblance_eval::{DocumentSample, EstimateErrors};
 

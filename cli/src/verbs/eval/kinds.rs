@@ -1,6 +1,7 @@
 //! The kinds of signature that are compared: one list.
 
-use resemblance::{Error, MinHash, MinHashKind, MinHashSchema, Permutations, Schema};
+use resemblance::schema::{MinHashKind, MinHashSchema, Permutations};
+use resemblance::{Error, MinHash, Schema};
 
 /// Bytes of memory that a document takes for the largest signature of all kinds.
 pub(super) const MAX_SIGNATURE_BYTES: u64 = 8 * 1024;

@@ -10,7 +10,8 @@ mod sections;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use resemblance::{Document, MinHashSchema, Schema};
+use resemblance::schema::MinHashSchema;
+use resemblance::{Document, Schema};
 use resemblance_eval::{DocumentSample, Evaluation};
 
 use self::compared::{ComparedKind, ComparedPairs, compare_kinds};

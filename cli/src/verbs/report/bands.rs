@@ -1,6 +1,7 @@
 //! How many pairs are how alike, and some of each kind.
 
-use resemblance::{DocumentId, Pair, Schema, feature_hash};
+use resemblance::schema::feature_hash;
+use resemblance::{DocumentId, Pair, Schema};
 
 use crate::bug::{at_mut, bug};
 use crate::failure::Result;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use resemblance::Collected;
-use resemblance::{Bounds, DocumentId, LeftOut, Schema};
+use resemblance::search::LeftOut;
+use resemblance::{Bounds, DocumentId, Schema};
 use resemblance_corpus::verification::{FeatureSets, verify_exact};
 
 use self::bands::PairBands;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use resemblance::{LeftOut, Schema};
+use resemblance::Schema;
+use resemblance::search::LeftOut;
 
 use super::bands::{PairBand, PairBands};
 use super::groups::{ClusterFigures, Likeness, ShownCluster};

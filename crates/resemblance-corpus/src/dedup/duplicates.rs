@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::vec;
 
 use resemblance::invariant::OrBug;
-use resemblance::{
-    Clusters, DocumentId, Join, JoinedDocuments, LeftOut, Record, Result, SuspiciousCluster,
-};
+use resemblance::search::{JoinedDocuments, LeftOut, SuspiciousCluster};
+use resemblance::{Clusters, DocumentId, Join, Record, Result};
 
 use crate::dedup::in_order::{Decided, DroppedDocument, InOrder, count_neighbours};
 use crate::dedup::policy::{DedupPolicy, Preference};

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use resemblance::invariant::{OrBug, at_mut};
-use resemblance::{
-    Bounds, Document, DocumentId, Error, Join, JoinedDocuments, LeftOut, Pairs, Phase, Result,
-    Watch,
-};
+use resemblance::search::{JoinedDocuments, LeftOut};
+use resemblance::{Bounds, Document, DocumentId, Error, Join, Pairs, Phase, Result, Watch};
 
 use crate::dedup::deduplicator::Deduplicator;
 use crate::dedup::policy::Preference;

@@ -4,7 +4,8 @@ use resemblance::exact::{
     SharedPassage, SharedSpans, WeightedSet, longest_shared_passage, probability_jaccard,
     shared_spans, weighted_cosine, weighted_jaccard,
 };
-use resemblance::{Error, MinHashKind, Result, Schema, Text, feature_hash};
+use resemblance::schema::{MinHashKind, feature_hash};
+use resemblance::{Error, Result, Schema, Text};
 
 /// Two texts compared in every way that a schema knows: exactly, by their signatures, and where they are
 /// alike.

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use resemblance::exact::jaccard_from;
 use resemblance::invariant::at;
-use resemblance::{
-    Document, Earlier, Join, Novelty, Result, Signature, Sketcher, WriteTransaction,
-};
+use resemblance::search::Earlier;
+use resemblance::{Document, Join, Novelty, Result, Signature, Sketcher, WriteTransaction};
 use resemblance_sketch::sketch::is_present;
 
 use crate::verification::features::FeatureSets;
