@@ -125,6 +125,19 @@ impl fmt::Display for PolicyName {
     }
 }
 
+impl PolicyName {
+    /// Returns why a document goes.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::First => "each is near one that was decided before it and stays",
+            Self::Cluster => "each is in the cluster of one that stays",
+            Self::Representative => {
+                "each is near one that stays, of those with the most near-duplicates"
+            }
+        }
+    }
+}
+
 /// Which documents survive.
 #[derive(Debug, Args)]
 pub(crate) struct SurvivorOptions {

@@ -3,12 +3,10 @@
 //!
 //! It knows no options and no verbs; a part imports only parts that are simpler than itself.
 
-mod chart;
 mod colour;
 mod destination;
+mod drawing;
 pub(crate) mod escape;
-mod explained;
-pub(crate) mod html;
 mod messages;
 mod pair_sorter;
 #[cfg(feature = "tables")]
@@ -21,10 +19,9 @@ mod sink;
 mod target;
 mod value;
 
-pub(crate) use chart::{Chart, ChartAxis, ChartMark, ChartSeries};
 pub(crate) use colour::{ColourChoice, has_colour};
 pub(crate) use destination::{Destination, must_not_exist, parent, scratch_builder, sync_folder};
-pub(crate) use explained::{ExplainedPair, explained_page, legend};
+pub(crate) use drawing::write_chart;
 pub(crate) use messages::{BinarySize, Messages, tell_failure, tell_help, tell_usage};
 pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};
 pub(crate) use progress::ProgressDisplay;

@@ -12,7 +12,7 @@ use itertools::Itertools;
 use resemblance::{DocumentId, Error, Result};
 
 use super::value::Value;
-use crate::bug::bug;
+use resemblance::invariant::bug;
 
 /// As many runs of one level become one of the next, which bounds the number of open files.
 const RUNS_PER_LEVEL: usize = 16;

@@ -14,8 +14,8 @@ use parquet::file::properties::WriterProperties;
 
 use super::destination::{self, Destination};
 use super::value::{Column, ColumnKind, Value};
-use crate::bug::bug;
 use crate::failure::{Failure, Result};
+use resemblance::invariant::bug;
 
 /// Rows that are written together.
 const ROWS_TOGETHER: usize = 64 << 10;

@@ -14,9 +14,9 @@ use super::escape;
 #[cfg(feature = "tables")]
 use super::parquet_rows::ParquetRows;
 use super::value::{Column, Value};
-#[cfg(feature = "tables")]
-use crate::bug::bug;
 use crate::failure::{Failure, Result};
+#[cfg(feature = "tables")]
+use resemblance::invariant::bug;
 use resemblance_corpus::{Compression, SourceKind, named_kind};
 
 /// The form of results.

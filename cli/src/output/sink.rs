@@ -19,8 +19,8 @@ use super::destination::Destination;
 use super::destination::failed;
 use super::destination::{self, cannot_write};
 use super::target::OutputTarget;
-use crate::bug::bug;
 use crate::failure::{Failure, Result};
+use resemblance::invariant::bug;
 
 /// A target that is being written to.
 pub(crate) struct Sink {

@@ -8,8 +8,8 @@ use resemblance::exact::SharedPassage;
 use resemblance::{Fingerprint, Overlap, Schema};
 
 use super::escape;
-use crate::bug::bug;
 use crate::failure::Result;
+use resemblance::invariant::bug;
 
 /// The kind of a column, for forms that have types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

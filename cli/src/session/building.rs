@@ -20,9 +20,9 @@ use super::job::Job;
 use super::positions::BitList;
 use super::positions::DocumentPositions;
 use super::tally::DocumentTally;
-use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use crate::output::scratch_builder;
+use resemblance::invariant::bug;
 
 /// Called with a document that an earlier one's key keeps out, and the key.
 pub(super) type OnRepeatedKey<'r> = dyn FnMut(DocumentId, &[u8]) -> Result<()> + Send + 'r;

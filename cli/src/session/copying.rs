@@ -15,9 +15,9 @@ use super::context::Context;
 use super::documents::CorpusDocuments;
 use super::positions::BitList;
 use super::tally::DocumentTally;
-use crate::bug::at;
 use crate::failure::{Failure, Result};
 use crate::output::{ProgressDisplay, Sink};
+use resemblance::invariant::at;
 
 /// Copies standard input, and whatever else can be read only once, to temporary files.
 pub(crate) fn spool_sources(context: &Context, corpus: &mut Corpus) -> Result<()> {

@@ -22,10 +22,10 @@ use super::pipeline::{HeldBytes, InFlight, locked};
 use super::shard::JobValue;
 use super::tally::DocumentTally;
 use super::tally::{ReadDocument, WorkedDocument};
-use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, StoredOptions};
 use crate::output::ProgressDisplay;
+use resemblance::invariant::bug;
 
 /// Documents that are looked up in a store together: the more, the less each costs.
 pub(crate) const DOCUMENTS_TOGETHER: usize = 4096;

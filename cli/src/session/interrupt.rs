@@ -10,9 +10,9 @@ use std::time::Duration;
 use resemblance::Progress;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use crate::output::ProgressDisplay;
+use resemblance::invariant::bug;
 
 /// How often a waiting loop looks at the flag.
 const POLL: Duration = Duration::from_millis(50);

@@ -16,10 +16,10 @@ use super::context::Context;
 use super::pipeline::locked;
 use super::shard::{self, JobContent, JobValue, ShardReader, ShardWriter};
 use super::tally::ReadDocument;
-use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use crate::options::differing_options;
 use crate::output::{scratch_builder, sync_folder};
+use resemblance::invariant::bug;
 use resemblance_corpus::{
     Corpus, CorpusSource, JOB_LOCK, JOB_MANIFEST, SourceKind, SourceOrigin, SourceTotals,
 };
@@ -171,7 +171,7 @@ fn remove_unfinished(folder: &Path) -> io::Result<()> {
 
 impl Manifest {
     fn of(corpus: &Corpus, schema: &Schema, settings: &[(&str, String)]) -> Result<Self> {
-        let schema = serde_json::to_string(schema).map_err(|error| bug(&error.to_string()))?;
+        let schema = serde_json::to_string(schema).map_err(|error| bug(error.to_string()))?;
         let read = &corpus.settings;
         let of_corpus = [
             (SCHEMA, schema),

@@ -45,4 +45,5 @@ pub(crate) use subject::Subject;
 pub(crate) use tally::{DocumentTally, ReadDocument, WorkedDocument};
 pub(crate) use texts::{
     KnownTexts, NamedStore, must_be_rereadable, read_text, read_texts_of, taken_text,
+    unrereadable_source,
 };

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use bincode::config::{Configuration, Fixint, LittleEndian};
 use serde::{Deserialize, Serialize};
 
-use crate::bug::{at, at_mut, bug};
 use crate::failure::{Failure, Result};
+use resemblance::invariant::{at, at_mut, bug};
 
 /// Numbers of a fixed width.
 const CODING: Configuration<LittleEndian, Fixint> = bincode::config::legacy();

@@ -11,9 +11,9 @@ use resemblance_eval::{DocumentSample, Sampler};
 use super::context::Context;
 use super::documents::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
-use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
+use resemblance::invariant::bug;
 
 /// What is read, and how.
 pub(crate) struct SampleSource<'a> {

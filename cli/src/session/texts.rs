@@ -101,18 +101,27 @@ fn for_each_text(
     tally.must_be_mostly_good()
 }
 
+/// Returns the name of a source of these corpora that can be read once only.
+pub(crate) fn unrereadable_source(
+    context: &Context,
+    inputs: &[PathBuf],
+    options: &CorpusOptions,
+) -> Result<Option<String>> {
+    let corpus = resolve(context, inputs, options.settings(context.memory_bytes)?)?;
+    let found = corpus.sources.iter().find(|source| !source.is_rereadable());
+    Ok(found.map(|source| source.name().display().to_string()))
+}
+
 /// An error if some of these corpora can be read once only, by a verb that reads them twice.
 pub(crate) fn must_be_rereadable(
     context: &Context,
     inputs: &[PathBuf],
     options: &CorpusOptions,
 ) -> Result<()> {
-    let corpus = resolve(context, inputs, options.settings(context.memory_bytes)?)?;
-    match corpus.sources.iter().find(|source| !source.is_rereadable()) {
+    match unrereadable_source(context, inputs, options)? {
         None => Ok(()),
         Some(source) => Err(Failure::usage(format!(
-            "{} can be read once, and the corpus is read twice: give a file",
-            source.name().display()
+            "{source} can be read once, and the corpus is read twice: give a file"
         ))),
     }
 }

@@ -7,13 +7,13 @@ use resemblance::Clusters;
 use resemblance::search::{LeftOut, SuspiciousCluster};
 use resemblance_corpus::verification::verify_exact;
 
-use crate::bug::bug;
 use crate::failure::{Outcome, Result};
 use crate::options::{FormatOptions, JoinOptions, ReadOptions};
 use crate::output::{Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair};
 use crate::session::{
     Context, JoinProduct, Subject, announce_join, limited, tell_left_out, tell_suspicious,
 };
+use resemblance::invariant::bug;
 
 /// List the clusters of near-duplicates of a store or a corpus
 ///

@@ -8,11 +8,11 @@ use clap::{ArgGroup, Args};
 use resemblance::report::EvictReport;
 use resemblance::{EvictPolicy, Store};
 
-use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, parse_age};
 use crate::output::{Results, Value};
 use crate::session::{Context, open_to_read, open_to_write};
+use resemblance::invariant::bug;
 
 /// Remove documents by their age or number
 ///

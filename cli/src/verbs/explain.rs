@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use resemblance::Schema;
+use resemblance_eval::report::{ExplainedPair, explained_page};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, parse_key};
 use crate::output::escape::{self, PrintedKey, printed};
-use crate::output::{Destination, ExplainedPair, Layout, explained_page, has_colour};
+use crate::output::{Destination, Layout, has_colour};
 use crate::session::{Context, read_text, read_texts_of, taken_text};
 
 /// The form of what is written.

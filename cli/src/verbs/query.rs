@@ -12,7 +12,6 @@ use resemblance::search::Scope;
 use resemblance::{DocumentId, Fingerprint, Match, Matches, SearchOptions, Signature, Snapshot};
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
-use crate::bug::{at, bug};
 use crate::failure::{Outcome, Result};
 use crate::options::{
     BoundOptions, ByOptions, CorpusOptions, FormatOptions, must_have_similarities, parse_key,
@@ -24,6 +23,7 @@ use crate::session::{
     Context, CorpusDocuments, DocumentTally, NamedStore, must_take_text, open_to_read, read_text,
     resolve_corpus, taken_text,
 };
+use resemblance::invariant::{at, bug};
 use resemblance_corpus::{ContentRule, CorpusDocument};
 
 /// Find the documents of a store that are like a text

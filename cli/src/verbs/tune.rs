@@ -5,18 +5,19 @@ use std::path::PathBuf;
 use clap::Args;
 use itertools::Itertools as _;
 use resemblance::exact::fingerprints_within;
-use resemblance::schema::{Banding, MinHashSchema, TableDesign};
+use resemblance::invariant::OrBug;
+use resemblance::schema::Banding;
 use resemblance::{Error, MinHash, Schema, SimHash};
 use resemblance_eval::{
-    BAND_POSTING_BYTES, Background, TABLE_POSTING_BYTES, document_bytes, near_neighbour_plan,
+    BAND_POSTING_BYTES, Background, BandingChoice, Chart, TABLE_POSTING_BYTES, TableChoice,
+    near_neighbour_plan, s_curves,
 };
 
-use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     CorpusOptions, FormatOptions, TableGroups, default_text, parse_bits, simhash_of,
 };
-use crate::output::{Chart, ChartAxis, Column, Results, Value};
+use crate::output::{Column, Results, Value, write_chart};
 use crate::session::{Context, SampleSource, read_sample};
 use resemblance_corpus::ContentRule;
 
@@ -139,7 +140,7 @@ pub(crate) struct TuneArguments {
 impl TuneArguments {
     fn draw(&self, context: &Context, chart: &Chart) -> Result<()> {
         if let Some(path) = &self.svg {
-            chart.write(path, self.force)?;
+            write_chart(chart, path, self.force)?;
             context.note(format!("drew {}", path.display()));
         }
         Ok(())
@@ -167,59 +168,6 @@ pub(crate) fn tune(context: &Context, arguments: &TuneArguments) -> Result<Outco
         Some(bits) => tune_simhash(context, arguments, bits),
         None if !arguments.nearest.is_empty() => tune_nearest(arguments),
         None => tune_minhash(context, arguments),
-    }
-}
-
-/// A number of MinHash values with its bands, and what they cost.
-struct BandingChoice {
-    minhash: MinHashSchema,
-    banding: Banding,
-    /// Candidates that a query is expected to have.
-    candidates: f64,
-    document_bytes: f64,
-}
-
-impl BandingChoice {
-    fn new(minhash: MinHash, documents: u64, background: &Background) -> resemblance::Result<Self> {
-        let schema = Schema::builder().minhash(minhash).build()?;
-        let minhash = schema
-            .minhash()
-            .ok_or_else(|| bug("the schema has MinHash"))?;
-        let banding = minhash.banding();
-        Ok(Self {
-            minhash,
-            banding,
-            candidates: background.candidates(banding, documents),
-            document_bytes: document_bytes(&schema)?,
-        })
-    }
-
-    fn name(&self) -> String {
-        let (bands, rows) = (self.banding.bands(), self.banding.rows());
-        let values = self.minhash.values();
-        format!("{values} values: {bands} bands of {rows} rows")
-    }
-}
-
-/// The tables for a number of documents, and what they cost.
-struct TableChoice {
-    documents: u64,
-    design: TableDesign,
-    document_bytes: f64,
-}
-
-impl TableChoice {
-    fn new(simhash: SimHash, documents: u64) -> resemblance::Result<Self> {
-        let schema = Schema::builder()
-            .simhash(simhash)
-            .expected_documents(documents)
-            .build()?;
-        let design = schema.simhash();
-        Ok(Self {
-            documents,
-            design: design.ok_or_else(|| bug("the schema has SimHash"))?.clone(),
-            document_bytes: document_bytes(&schema)?,
-        })
     }
 }
 
@@ -487,20 +435,6 @@ impl BandingTable<'_> {
     }
 }
 
-fn s_curves(choices: &[BandingChoice], threshold: f64, title: String) -> Chart {
-    let mut chart = Chart {
-        title,
-        x: ChartAxis::share("Jaccard similarity"),
-        y: ChartAxis::share("probability of being looked at"),
-        series: Vec::new(),
-    };
-    for choice in choices {
-        chart.curve(choice.name(), |s| choice.banding.probability(s));
-    }
-    chart.upright("threshold", threshold);
-    chart
-}
-
 fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Result<Outcome> {
     let mut simhash = simhash_of(bits);
     if let Some(distance) = arguments.distance {
@@ -517,8 +451,8 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
     for documents in documents {
         choices.push(TableChoice::new(simhash.clone(), documents)?);
     }
-    let first = choices.first();
-    let design = &first.ok_or_else(|| bug("no number of documents"))?.design;
+    let first = choices.first().or_bug("a number of documents")?;
+    let design = &first.design;
     let distance = design.max_distance();
     let is_table = arguments.format.layout().is_table();
     if is_table {
@@ -541,19 +475,8 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
             bits / 8
         ))?;
     }
-    let mut chart = Chart {
-        title: format!("SimHash of {bits} bits"),
-        x: ChartAxis::share("Jaccard similarity of unweighted sets"),
-        y: ChartAxis::share("probability of being found"),
-        series: Vec::new(),
-    };
-    chart.curve(curve_name(distance), |s| design.probability(s));
-    arguments.draw(context, &chart)?;
+    arguments.draw(context, &first.curve())?;
     Ok(Outcome::Done)
-}
-
-fn curve_name(distance: u8) -> String {
-    format!("distance {distance} or less")
 }
 
 fn simhash_rows(arguments: &TuneArguments, choices: &[TableChoice], is_table: bool) -> Result<()> {

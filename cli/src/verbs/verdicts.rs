@@ -6,11 +6,11 @@ use resemblance::{Novelty, Store};
 use resemblance_corpus::AddedColumn;
 use resemblance_corpus::{Corpus, CorpusError, CorpusSource, SourceKind};
 
-#[cfg(not(feature = "sqlite"))]
-use crate::bug::bug;
 use crate::failure::{Failure, Result};
 #[cfg(not(feature = "sqlite"))]
 use crate::session::Context;
+#[cfg(not(feature = "sqlite"))]
+use resemblance::invariant::bug;
 
 /// Returns the database that `--verdicts` is for.
 pub(super) fn only_database(corpus: &Corpus) -> Result<&CorpusSource> {

@@ -9,10 +9,10 @@ use resemblance::search::FrequentPassage;
 use resemblance::{Signature, Snapshot, Store, Text};
 
 use super::ContainArguments;
-use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::{Column, Results, Value};
 use crate::session::{Context, CorpusDocuments, DocumentTally, sketch_documents};
+use resemblance::invariant::bug;
 use resemblance_corpus::{Corpus, CorpusDocument};
 
 /// A passage of a text.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use resemblance::Schema;
 
 use super::decide::DroppedRecord;
-use crate::bug::{at, at_mut};
 use crate::failure::Result;
 use crate::output::{Evidence, SurvivorPlace};
+use resemblance::invariant::{at, at_mut};
 use resemblance_corpus::{AddedColumn, ColumnValues};
 
 /// The columns that `--annotate` adds, and of which tables of verdicts are made.

@@ -8,7 +8,6 @@ use resemblance_corpus::dedup::{DedupPolicy, Deduplicator, Duplicate, duplicates
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
 use super::arguments::{DedupBasis, DedupChoices};
-use crate::bug::{at, bug};
 use crate::failure::{Failure, Result};
 use crate::options::{KeepRule, PolicyName};
 use crate::output::{Evidence, Survivor, SurvivorPlace};
@@ -17,6 +16,7 @@ use crate::session::{
     JobContent, JobValue, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator,
     limited, tell_left_out, tell_suspicious, temporary_name,
 };
+use resemblance::invariant::{at, bug};
 use resemblance_corpus::{Corpus, CorpusDocument, ReadTotals};
 
 /// A document that is dropped.

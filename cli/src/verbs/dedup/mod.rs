@@ -3,7 +3,6 @@
 mod annotations;
 mod arguments;
 mod decide;
-mod sample;
 mod write;
 
 use std::sync::Arc;

@@ -9,11 +9,9 @@ use super::annotations::{Annotations, column_names};
 use super::arguments::DedupArguments;
 use super::arguments::DedupBasis;
 use super::decide::{DecidedDocuments, DroppedRecord};
-use super::sample::SampledClusters;
-use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use crate::options::similarity_name;
-use crate::output::{DropReport, OutputTarget, Sink};
+use crate::output::{DropReport, OutputTarget, Sink, SurvivorPlace};
 #[cfg(feature = "sqlite")]
 use crate::session::corpus_changed;
 use crate::session::{BitList, Context, CopiedRecords, copy_records};
@@ -21,9 +19,11 @@ use crate::session::{BitList, Context, CopiedRecords, copy_records};
 use crate::verbs::verdicts::NoVerdicts as DedupVerdicts;
 #[cfg(feature = "sqlite")]
 use crate::verbs::verdicts::only_database;
+use resemblance::invariant::bug;
 #[cfg(feature = "sqlite")]
 use resemblance_corpus::VerdictTable;
 use resemblance_corpus::{AddedColumn, Corpus, ReadTotals, not_for_more_columns};
+use resemblance_eval::SampledClusters;
 
 /// All that is written, opened.
 pub(super) struct DedupOutputs {
@@ -64,7 +64,11 @@ impl DedupOutputs {
     /// Takes note of a document that is dropped.
     pub(super) fn take(&mut self, dropped: &DroppedRecord<'_>) -> Result<()> {
         if let Some((_, sampled)) = &mut self.sampled {
-            sampled.take(dropped);
+            match dropped.survivor.map(|survivor| survivor.place) {
+                Some(SurvivorPlace::Corpus(number)) => sampled.add(number),
+                Some(SurvivorPlace::Store(_)) => sampled.add_known(),
+                None => {}
+            }
         }
         if let Some(annotations) = &mut self.annotations {
             annotations.take(dropped);
@@ -104,8 +108,12 @@ impl DedupOutputs {
         }
         context.counts(tally.summary("kept", totals));
         if let Some((share, sampled)) = self.sampled {
-            let note = sampled.note(share, tally.read, totals.records);
-            context.note(note);
+            let (read, documents) = (tally.read, totals.records);
+            let expected = 100.0 * sampled.expected_drops(read, share);
+            context.note(format!(
+                "--sample {share}: {read} of {documents} documents, by hashes of their keys; of all documents \
+                 about {expected:.1} % are expected to go (of most pairs the sample has one document alone)"
+            ));
         }
         Ok(())
     }

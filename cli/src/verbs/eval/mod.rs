@@ -1,10 +1,6 @@
 //! The verb `eval`.
 
 mod charts;
-mod compared;
-mod comparison;
-mod figures;
-mod kinds;
 mod sections;
 
 use std::path::{Path, PathBuf};
@@ -12,17 +8,19 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use resemblance::schema::MinHashSchema;
 use resemblance::{Document, Schema};
-use resemblance_eval::{DocumentSample, Evaluation};
+use resemblance_eval::{
+    ComparedKind, ComparedPairs, DocumentSample, Evaluation, MAX_SIGNATURE_BYTES, NamedChart,
+    ShingleSizes, compare_kinds, comparison_charts, minhash_charts, simhash_chart,
+};
 
-use self::compared::{ComparedKind, ComparedPairs, compare_kinds};
-use self::kinds::MAX_SIGNATURE_BYTES;
+use self::charts::ChartFolder;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, SchemaOptions, must_compare_sets,
 };
-use crate::output::Chart;
 use crate::session::{
-    Context, SampleSource, ScratchStore, StoreBuilding, read_sample, with_tf_idf,
+    Context, SampleSource, ScratchStore, StoreBuilding, read_sample, read_texts_of,
+    unrereadable_source, with_tf_idf,
 };
 use resemblance_corpus::ContentRule;
 
@@ -101,11 +99,11 @@ pub(crate) struct EvalArguments {
 }
 
 impl EvalArguments {
-    fn charts<'a>(&'a self, context: &'a Context) -> Option<charts::ChartFolder<'a>> {
+    fn charts<'a>(&'a self, context: &'a Context) -> Option<ChartFolder<'a>> {
         let path: &Path = self.svg.as_deref().or(self.figures.as_deref())?;
         let inputs = self.inputs.iter();
         let names: Vec<_> = inputs.map(|path| corpus_name(path)).collect();
-        Some(charts::ChartFolder {
+        Some(ChartFolder {
             context,
             path,
             corpus: names.join(", "),
@@ -147,9 +145,9 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
         let compared = compare(context, arguments, &sample)?;
         let compared =
             compared.ok_or_else(|| Failure::bad_input(nothing_to_estimate(arguments)))?;
-        comparison::write(arguments.format.layout(), &compared)?;
+        sections::write_compared(arguments.format.layout(), &compared)?;
         if let Some(folder) = arguments.charts(context) {
-            folder.write(comparison::charts(&compared))?;
+            folder.write(comparison_charts(&compared))?;
         }
         return Ok(Outcome::Done);
     }
@@ -177,16 +175,44 @@ fn more_charts(
     arguments: &EvalArguments,
     schema: &Schema,
     sample: &DocumentSample,
-) -> Result<Vec<(&'static str, Chart)>> {
+) -> Result<Vec<NamedChart>> {
     if arguments.figures.is_none() {
         return Ok(Vec::new());
     }
-    let mut charts = Vec::from_iter(figures::shingle_chart(context, arguments, schema, sample)?);
+    let mut charts = Vec::from_iter(shingle_chart(context, arguments, schema, sample)?);
     match compare(context, arguments, sample)? {
-        Some(compared) => charts.extend(comparison::charts(&compared)),
+        Some(compared) => charts.extend(comparison_charts(&compared)),
         None => context.note(nothing_to_estimate(arguments)),
     }
     Ok(charts)
+}
+
+/// Returns the chart of similarity by the size of shingles, unless the corpus has no texts or cannot be read again.
+fn shingle_chart(
+    context: &Context,
+    arguments: &EvalArguments,
+    schema: &Schema,
+    sample: &DocumentSample,
+) -> Result<Option<NamedChart>> {
+    if schema.text().is_none() {
+        return Ok(None);
+    }
+    let (inputs, options) = (&arguments.inputs, &arguments.options);
+    if unrereadable_source(context, inputs, options)?.is_some() {
+        context.note(
+            "no chart of the sizes of shingles: standard input can be read once; give a file",
+        );
+        return Ok(None);
+    }
+    let check = |_| context.interrupt.check();
+    let found = ComparedPairs::find(sample, arguments.min, check)?;
+    let threshold = schema.minhash().map_or(0.8, |minhash| minhash.threshold());
+    let sizes = ShingleSizes::choose(sample, &found, threshold, arguments.min)?;
+    let texts = read_texts_of(context, inputs, options, schema, sizes.keys(), usize::MAX)?;
+    let mut progress = context.progress("cutting");
+    let chart = sizes.chart(&texts, || context.tick(&mut progress))?;
+    progress.clear();
+    Ok(Some(chart))
 }
 
 fn nothing_to_estimate(arguments: &EvalArguments) -> String {
@@ -253,7 +279,7 @@ fn report(
     context: &Context,
     arguments: &EvalArguments,
     evaluation: &Evaluation,
-    mut drawn: Vec<(&'static str, Chart)>,
+    mut drawn: Vec<NamedChart>,
 ) -> Result<()> {
     let mut found = Vec::new();
     if let Some(tally) = &evaluation.minhash {
@@ -265,11 +291,11 @@ fn report(
         if !evaluation.seeds().is_empty() {
             found.push(sections::seed_section(evaluation.seeds()));
         }
-        drawn.extend(charts::minhash_charts(tally));
+        drawn.extend(minhash_charts(tally));
     }
     if let Some(tally) = &evaluation.simhash {
         found.extend(sections::simhash_sections(tally));
-        drawn.push(charts::simhash_chart(tally));
+        drawn.push(simhash_chart(tally));
     }
     if !evaluation.families.is_empty() {
         found.push(sections::family_section(&evaluation.families));

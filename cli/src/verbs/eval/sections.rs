@@ -1,13 +1,13 @@
 //! The results of an evaluation, as sections of rows.
 
 use resemblance::Family;
+use resemblance::invariant::at;
 use resemblance_eval::{
-    DocumentSample, FamilyTally, MinHashTally, RecallSpread, SimHashTally, step_name,
+    ComparedKind, DocumentSample, FamilyTally, MinHashTally, RecallSpread, SimHashTally, step_name,
 };
 
-use crate::bug::at;
 use crate::failure::Result;
-use crate::output::{Layout, Results, Section, SectionItem, SectionRow, Value};
+use crate::output::{Column, Layout, Results, Section, SectionItem, SectionRow, Value};
 
 /// Writes sections: tables with titles, or one measure a line.
 pub(super) fn write(layout: Layout, sections: &[Section<'_>]) -> Result<()> {
@@ -19,6 +19,33 @@ pub(super) fn write(layout: Layout, sections: &[Section<'_>]) -> Result<()> {
         section.write_measures(&mut lines)?;
     }
     lines.finish()
+}
+
+/// Writes a line for each kind and size.
+pub(super) fn write_compared(layout: Layout, compared: &[ComparedKind]) -> Result<()> {
+    let columns = Column::list(
+        "kind values signature_bytes seeds pairs mean_error deviation theory half_pairs \
+         half_deviation half_theory worst_theory feature_nanoseconds",
+    );
+    let mut results = Results::new(layout, columns)?;
+    for row in compared {
+        results.row(&[
+            Value::Text(row.kind.name),
+            Value::Count(row.values().into()),
+            Value::Count(row.signature_bytes()),
+            Value::Count(row.seeds),
+            Value::Count(row.all.count / row.seeds),
+            share(row.all.mean()),
+            share(row.all.deviation()),
+            share(row.all.theory()),
+            Value::Count(row.half.count / row.seeds),
+            share(row.half.deviation()),
+            share(row.half.theory()),
+            Value::Significant(row.worst_theory()),
+            share(row.feature_nanoseconds()),
+        ])?;
+    }
+    results.finish()
 }
 
 fn share(value: Option<f64>) -> Value<'static> {

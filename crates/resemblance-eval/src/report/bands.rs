@@ -1,10 +1,8 @@
 //! How many pairs are how alike, and some of each kind.
 
+use resemblance::invariant::{OrBug, at_mut};
 use resemblance::schema::feature_hash;
-use resemblance::{DocumentId, Pair, Schema};
-
-use crate::bug::{at_mut, bug};
-use crate::failure::Result;
+use resemblance::{DocumentId, Pair, Result, Schema};
 
 /// Bands between the threshold and 1.
 const BANDS: usize = 5;
@@ -16,6 +14,7 @@ const DISTANCE_BANDS: u32 = 6;
 const PARTS: usize = 100;
 
 /// Some of the pairs of a band.
+#[derive(Debug)]
 pub(super) struct SampledPair {
     pub(super) a: DocumentId,
     pub(super) b: DocumentId,
@@ -23,6 +22,7 @@ pub(super) struct SampledPair {
 }
 
 /// The pairs that are about equally alike.
+#[derive(Debug)]
 pub(super) struct PairBand {
     pub(super) name: String,
     pub(super) pairs: u64,
@@ -31,22 +31,29 @@ pub(super) struct PairBand {
 }
 
 /// All pairs, counted.
-pub(super) struct PairBands {
-    pub(super) pairs: u64,
+#[derive(Debug)]
+pub struct PairBands {
+    /// Number of pairs.
+    pub pairs: u64,
     /// The most alike last.
     pub(super) bands: Vec<PairBand>,
     /// The numbers of pairs by hundredths of similarity, those of 1 last; or by distance.
     pub(super) counts: Vec<u64>,
     /// None if pairs have distances alone.
     threshold: Option<f64>,
-    max_distance: u32,
+    /// Distances that a band has, where pairs have distances alone.
+    width: u32,
     samples: usize,
 }
 
 impl PairBands {
-    pub(super) fn new(schema: &Schema, samples: usize) -> Self {
+    /// Makes ready for the pairs of a schema, of which each band keeps some.
+    #[must_use]
+    pub fn new(schema: &Schema, samples: usize) -> Self {
         let threshold = schema.minhash().map(|minhash| minhash.threshold());
         let max_distance = schema.simhash().map_or(0, |s| u32::from(s.max_distance()));
+        let bands = DISTANCE_BANDS.min(max_distance + 1);
+        let width = (max_distance + 1).div_ceil(bands);
         let (names, counts) = match threshold {
             Some(threshold) => {
                 let edge = |band: usize| threshold + (1.0 - threshold) * band as f64 / BANDS as f64;
@@ -65,8 +72,6 @@ impl PairBands {
                 (names, PARTS + 1)
             }
             None => {
-                let bands = DISTANCE_BANDS.min(max_distance + 1);
-                let width = (max_distance + 1).div_ceil(bands);
                 let firsts = (0..=max_distance).step_by(width as usize);
                 let name = |first: u32| match (first + width - 1).min(max_distance) {
                     last if last == first => format!("distance {first}"),
@@ -85,7 +90,7 @@ impl PairBands {
             bands: names.into_iter().map(band).collect(),
             counts: vec![0; counts],
             threshold,
-            max_distance,
+            width,
             samples,
         }
     }
@@ -95,7 +100,12 @@ impl PairBands {
         self.threshold.is_some()
     }
 
-    pub(super) fn add(&mut self, pair: &Pair) -> Result<()> {
+    /// Counts a pair.
+    ///
+    /// # Errors
+    ///
+    /// A bug if the pair was compared by another schema.
+    pub fn add(&mut self, pair: &Pair) -> Result<()> {
         self.pairs += 1;
         let (band, part) = self.place(pair)?;
         *at_mut(&mut self.counts, part)? += 1;
@@ -135,12 +145,8 @@ impl PairBands {
                 (band, part.min(most))
             }
             _ => {
-                let distance = pair
-                    .distance
-                    .ok_or_else(|| bug("a pair without a distance"))?;
-                let bands = DISTANCE_BANDS.min(self.max_distance + 1);
-                let width = (self.max_distance + 1).div_ceil(bands);
-                ((distance / width) as usize, distance as usize)
+                let distance = pair.distance.or_bug("a pair with a distance")?;
+                ((distance / self.width) as usize, distance as usize)
             }
         })
     }

@@ -7,19 +7,21 @@ use resemblance::Schema;
 use resemblance_corpus::verification::Explanation;
 use serde_json::json;
 
-use super::{escape, html};
+use super::html;
+use crate::printable::for_terminal;
 
 /// Two texts and what they share.
-pub(crate) struct ExplainedPair {
+#[derive(Debug)]
+pub struct ExplainedPair {
     /// How the texts are called: printed keys, or names of files.
-    pub(crate) labels: [String; 2],
+    pub labels: [String; 2],
     texts: [String; 2],
     found: Explanation,
 }
 
 impl ExplainedPair {
     /// Compares two texts by the steps and the signatures of a schema for texts.
-    pub(crate) fn new(
+    pub fn new(
         schema: &Schema,
         labels: [String; 2],
         texts: [String; 2],
@@ -33,7 +35,7 @@ impl ExplainedPair {
     }
 
     /// The facts in words, a line each.
-    pub(crate) fn facts(&self) -> Vec<String> {
+    pub fn facts(&self) -> Vec<String> {
         let shared = &self.found.shared;
         let mut facts = vec![format!("similarity {:.6} (exact)", shared.jaccard)];
         let of_what = match self.found.weighted_similarity {
@@ -71,10 +73,10 @@ impl ExplainedPair {
     }
 
     /// Words for a reader: facts, then both texts with what they share in colour, or between ⟦ and ⟧.
-    pub(crate) fn text(&self, has_colour: bool) -> String {
+    pub fn text(&self, has_colour: bool) -> String {
         let mut out = String::new();
         for (name, label) in ["a", "b"].iter().zip(&self.labels) {
-            let _ = writeln!(out, "{name}: {}", escape::for_terminal(label));
+            let _ = writeln!(out, "{name}: {}", for_terminal(label));
         }
         for fact in self.facts() {
             let _ = writeln!(out, "{fact}");
@@ -87,7 +89,7 @@ impl ExplainedPair {
         for (name, (text, spans)) in ["a", "b"].iter().zip(sides) {
             let _ = writeln!(out, "\n--- {name}");
             for (part, is_shared) in parts(text, spans) {
-                let part = escape::for_terminal(part);
+                let part = for_terminal(part);
                 let _ = match is_shared {
                     true => write!(out, "{before}{part}{after}"),
                     false => write!(out, "{part}"),
@@ -99,7 +101,7 @@ impl ExplainedPair {
     }
 
     /// An object with all figures, and spans as pairs of byte positions.
-    pub(crate) fn json(&self) -> serde_json::Value {
+    pub fn json(&self) -> serde_json::Value {
         let pair = |range: &Range<usize>| json!([range.start, range.end]);
         let pairs = |spans: &[Range<usize>]| spans.iter().map(pair).collect::<Vec<_>>();
         let [a, b] = &self.labels;
@@ -133,7 +135,7 @@ impl ExplainedPair {
 
     /// Both texts side by side. Of each at most about so many bytes are shown, from a little before the first
     /// difference on, and what is left out is told.
-    pub(crate) fn html(&self, max_bytes: usize) -> String {
+    pub fn html(&self, max_bytes: usize) -> String {
         let mut out = String::from("<div class=\"pair\">\n");
         for (label, (text, spans)) in self.labels.iter().zip(self.sides()) {
             let window = excerpt(text, spans, max_bytes);
@@ -216,7 +218,7 @@ fn excerpt(text: &str, spans: &[Range<usize>], max_bytes: usize) -> Range<usize>
 }
 
 /// A page about some pairs.
-pub(crate) fn explained_page(title: &str, pairs: &[ExplainedPair]) -> String {
+pub fn explained_page(title: &str, pairs: &[ExplainedPair]) -> String {
     let mut body = legend();
     for pair in pairs {
         let [a, b] = &pair.labels;
@@ -236,7 +238,7 @@ pub(crate) fn explained_page(title: &str, pairs: &[ExplainedPair]) -> String {
 }
 
 /// What the colours say.
-pub(crate) fn legend() -> String {
+pub(super) fn legend() -> String {
     "<p class=\"note\"><span class=\"shared\">Covered by shingles that the other text has, too</span>; \
      <span class=\"alone\">in this text alone</span>.</p>\n"
         .into()

@@ -1,12 +1,8 @@
 //! Charts: curves and points, as SVG.
 
 use std::ops::Range;
-use std::path::Path;
 
 use plotters::prelude::*;
-
-use super::destination::Destination;
-use crate::failure::{Failure, Result};
 
 const SIZE_PIXELS: (u32, u32) = (860, 540);
 const FONT: &str = "sans-serif";
@@ -23,7 +19,8 @@ const COLOURS: [RGBColor; 7] = [
 
 /// How an axis is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ChartScale {
+pub enum ChartScale {
+    /// Equal steps are equal differences.
     Linear,
     /// Equal steps are doublings.
     Doubling,
@@ -31,20 +28,27 @@ pub(crate) enum ChartScale {
 
 /// One axis, in the units of the points.
 #[derive(Clone, Debug)]
-pub(crate) struct ChartAxis {
-    pub(crate) name: String,
-    pub(crate) from: f64,
-    pub(crate) to: f64,
-    pub(crate) scale: ChartScale,
+pub struct ChartAxis {
+    /// What it shows.
+    pub name: String,
+    /// The least value.
+    pub from: f64,
+    /// The greatest value.
+    pub to: f64,
+    /// How it is divided.
+    pub scale: ChartScale,
 }
 
 impl ChartAxis {
-    /// From 0 to 1.
-    pub(crate) fn share(name: &str) -> Self {
+    /// Returns an axis from 0 to 1.
+    #[must_use]
+    pub fn share(name: &str) -> Self {
         Self::linear(name, 0.0, 1.0)
     }
 
-    pub(crate) fn linear(name: &str, from: f64, to: f64) -> Self {
+    /// Returns an axis of equal steps.
+    #[must_use]
+    pub fn linear(name: &str, from: f64, to: f64) -> Self {
         Self {
             name: name.into(),
             from,
@@ -53,8 +57,8 @@ impl ChartAxis {
         }
     }
 
-    /// Around all of these positive numbers, divided by doublings.
-    pub(crate) fn doublings(name: &str, values: impl Iterator<Item = f64>) -> Self {
+    /// Returns an axis around all of these positive numbers, divided by doublings.
+    pub fn doublings(name: &str, values: impl Iterator<Item = f64>) -> Self {
         let (mut from, mut to) = (f64::INFINITY, 0.0_f64);
         for value in values.filter(|value| value.is_finite() && *value > 0.0) {
             from = from.min(value);
@@ -101,8 +105,10 @@ impl ChartAxis {
 
 /// How the points of a series are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ChartMark {
+pub enum ChartMark {
+    /// A line.
     Line,
+    /// Points alone.
     Points,
     /// Points as rings, within which other points can be seen.
     Rings,
@@ -112,58 +118,75 @@ pub(crate) enum ChartMark {
 
 /// Points that belong together, x ascending.
 #[derive(Clone, Debug)]
-pub(crate) struct ChartSeries {
-    pub(crate) name: String,
-    pub(crate) points: Vec<(f64, f64)>,
-    pub(crate) mark: ChartMark,
+pub struct ChartSeries {
+    /// Its name in the legend.
+    pub name: String,
+    /// The points.
+    pub points: Vec<(f64, f64)>,
+    /// How they are shown.
+    pub mark: ChartMark,
 }
 
 /// What is drawn.
 #[derive(Clone, Debug)]
-pub(crate) struct Chart {
-    pub(crate) title: String,
-    pub(crate) x: ChartAxis,
-    pub(crate) y: ChartAxis,
-    pub(crate) series: Vec<ChartSeries>,
+pub struct Chart {
+    /// Its title.
+    pub title: String,
+    /// The axis from left to right.
+    pub x: ChartAxis,
+    /// The axis from bottom to top.
+    pub y: ChartAxis,
+    /// The series, in the order in which they are drawn.
+    pub series: Vec<ChartSeries>,
 }
 
 impl Chart {
-    /// A curve over the whole x axis, which must be linear.
-    pub(crate) fn curve(&mut self, name: impl Into<String>, value: impl Fn(f64) -> f64) {
+    /// A chart without series.
+    #[must_use]
+    pub fn new(title: impl Into<String>, x: ChartAxis, y: ChartAxis) -> Self {
+        Self {
+            title: title.into(),
+            x,
+            y,
+            series: Vec::new(),
+        }
+    }
+
+    /// Adds a series.
+    pub fn add(&mut self, name: impl Into<String>, points: Vec<(f64, f64)>, mark: ChartMark) {
+        self.series.push(ChartSeries {
+            name: name.into(),
+            points,
+            mark,
+        });
+    }
+
+    /// Adds a curve over the whole x axis, which must be linear.
+    pub fn curve(&mut self, name: impl Into<String>, value: impl Fn(f64) -> f64) {
         let steps = 200_u32;
         let width = self.x.to - self.x.from;
         let at = |step: u32| self.x.from + width * f64::from(step) / f64::from(steps);
         let points = (0..=steps)
             .map(|step| (at(step), value(at(step))))
             .collect();
-        self.series.push(ChartSeries {
-            name: name.into(),
-            points,
-            mark: ChartMark::Line,
-        });
+        self.add(name, points, ChartMark::Line);
     }
 
-    /// A line from bottom to top.
-    pub(crate) fn upright(&mut self, name: impl Into<String>, x: f64) {
-        self.series.push(ChartSeries {
-            name: name.into(),
-            points: vec![(x, self.y.from), (x, self.y.to)],
-            mark: ChartMark::Line,
-        });
+    /// Adds a line from bottom to top.
+    pub fn upright(&mut self, name: impl Into<String>, x: f64) {
+        self.add(
+            name,
+            vec![(x, self.y.from), (x, self.y.to)],
+            ChartMark::Line,
+        );
     }
 
-    /// Writes the chart to a file, which must not exist unless `force`.
-    pub(crate) fn write(&self, path: &Path, force: bool) -> Result<()> {
-        let svg = self.svg().map_err(|reason| {
-            Failure::refused(format!("cannot draw {}: {reason}", path.display()))
-        })?;
-        let mut destination = Destination::create(path, force)?;
-        destination.write(svg.as_bytes())?;
-        destination.finish()
-    }
-
-    /// The chart as an SVG document, or why it cannot be drawn.
-    pub(crate) fn svg(&self) -> std::result::Result<String, String> {
+    /// Returns the chart as an SVG document.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it cannot be drawn.
+    pub fn svg(&self) -> Result<String, String> {
         let mut svg = String::new();
         let area = SVGBackend::with_string(&mut svg, SIZE_PIXELS).into_drawing_area();
         self.draw(&area).map_err(|e| e.to_string())?;
@@ -208,7 +231,7 @@ impl Chart {
     fn draw<B: DrawingBackend>(
         &self,
         area: &DrawingArea<B, plotters::coord::Shift>,
-    ) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+    ) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
         area.fill(&WHITE)?;
         let range = |axis: &ChartAxis| axis.place(axis.from)..axis.place(axis.to);
         let mut chart = ChartBuilder::on(area)
@@ -279,19 +302,15 @@ mod tests {
     use super::*;
 
     fn chart() -> Chart {
-        let mut chart = Chart {
-            title: "a < b & c".into(),
-            x: ChartAxis::share("similarity"),
-            y: ChartAxis::share("probability"),
-            series: Vec::new(),
-        };
+        let axes = (
+            ChartAxis::share("similarity"),
+            ChartAxis::share("probability"),
+        );
+        let mut chart = Chart::new("a < b & c", axes.0, axes.1);
         chart.curve("s squared", |s| s * s);
         chart.upright("threshold", 0.8);
-        chart.series.push(ChartSeries {
-            name: "measured".into(),
-            points: vec![(0.5, 0.25), (0.7, f64::NAN), (0.9, 0.8)],
-            mark: ChartMark::Both,
-        });
+        let points = vec![(0.5, 0.25), (0.7, f64::NAN), (0.9, 0.8)];
+        chart.add("measured", points, ChartMark::Both);
         chart
     }
 

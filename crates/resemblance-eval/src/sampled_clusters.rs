@@ -2,37 +2,26 @@
 
 use std::collections::HashMap;
 
-use super::decide::DroppedRecord;
-use crate::output::SurvivorPlace;
-
 /// How many documents were dropped for each survivor in a sample.
-#[derive(Default)]
-pub(super) struct SampledClusters {
+#[derive(Clone, Debug, Default)]
+pub struct SampledClusters {
     sizes: HashMap<u64, u64>,
     /// Documents that another store has.
     known: u64,
 }
 
 impl SampledClusters {
-    /// Counts a document that is dropped.
-    pub(super) fn take(&mut self, dropped: &DroppedRecord<'_>) {
-        match dropped.survivor.map(|survivor| survivor.place) {
-            Some(SurvivorPlace::Corpus(number)) => *self.sizes.entry(number).or_insert(1) += 1,
-            Some(SurvivorPlace::Store(_)) => self.known += 1,
-            None => {}
-        }
+    /// Counts a document that is dropped for the one of this number.
+    pub fn add(&mut self, survivor: u64) {
+        *self.sizes.entry(survivor).or_insert(1) += 1;
     }
 
-    /// What to say of a sample of so many documents, which is a share of a corpus.
-    pub(super) fn note(&self, share: f64, read: u64, documents: u64) -> String {
-        let expected = 100.0 * self.expected_drops(read, share);
-        format!(
-            "--sample {share}: {read} of {documents} documents, by hashes of their keys; of all documents about \
-             {expected:.1} % are expected to go (of most pairs the sample has one document alone)"
-        )
+    /// Counts a document that is dropped because another store has it.
+    pub fn add_known(&mut self) {
+        self.known += 1;
     }
 
-    /// The share of the documents of the whole corpus that would be dropped, where these are of `documents` that are
+    /// Returns the share of the documents of the whole corpus that would be dropped, where these are of `documents` that are
     /// a share of it.
     ///
     /// A sample has one document at most of most clusters, so that it has relatively fewer duplicates. The number of
@@ -40,7 +29,8 @@ impl SampledClusters {
     /// species richness under sampling without replacement* (2012): from those of which the sample has one document, and two.
     /// It is right where clusters are of one or two documents, or of so many that the sample has some of each, and too
     /// low, so that the share is too high, in between.
-    fn expected_drops(&self, documents: u64, share: f64) -> f64 {
+    #[must_use]
+    pub fn expected_drops(&self, documents: u64, share: f64) -> f64 {
         if documents == 0 {
             return 0.0;
         }

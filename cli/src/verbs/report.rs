@@ -1,26 +1,21 @@
 //! The verb `report`.
 
-mod bands;
-mod groups;
-mod page;
-
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::Collected;
+use resemblance::invariant::OrBug;
 use resemblance::search::LeftOut;
-use resemblance::{Bounds, DocumentId, Schema};
+use resemblance::{Bounds, Collected};
 use resemblance_corpus::verification::{FeatureSets, verify_exact};
+use resemblance_eval::report::{
+    ClusterFigures, DroppedDocuments, DroppedSample, Findings, Likeness, PairBands, SurvivorRule,
+    likeness,
+};
 
-use self::bands::PairBands;
-use self::groups::{ClusterFigures, Likeness};
-use self::page::{DroppedDocuments, DroppedSample, ReportPage, SamplePair};
-use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{JoinLimits, JoinOptions, KeepRule, PolicyName, ReadOptions, SurvivorOptions};
-use crate::output::{Destination, Evidence, ExplainedPair, SurvivorPlace, escape};
+use crate::output::{Destination, Evidence, SurvivorPlace, escape};
 use crate::session::{
     Context, DocumentTally, JoinProduct, JoinProgress, Subject, announce_join, limited,
     must_be_rereadable, read_texts_of, resolve_corpus,
@@ -30,9 +25,6 @@ use resemblance_corpus::{ContentRule, only_store};
 
 /// Texts that are longer are not shown.
 const MAX_TEXT_BYTES: usize = 1 << 20;
-
-/// So many of the documents that dedup drops are listed.
-const DROPPED: usize = 20;
 
 /// Write one page of HTML about the near-duplicates of a corpus
 ///
@@ -88,8 +80,8 @@ impl ReportArguments {
         }
     }
 
-    /// The options that say which documents survive, as they are printed.
-    fn survivors(&self) -> String {
+    /// The rule by which documents survive, and the options that say so, as they are printed.
+    fn survivor_rule(&self) -> SurvivorRule {
         let SurvivorOptions {
             against,
             policy,
@@ -106,7 +98,11 @@ impl ReportArguments {
             .map(|path| format!(" --against {}", path.display()));
         let limit = budget.map(|budget| format!(" --budget {budget}"));
         let others = [keep, against, limit].into_iter().flatten();
-        format!("--policy {policy}{}", others.collect::<String>())
+        SurvivorRule {
+            options: format!("--policy {policy}{}", others.collect::<String>()),
+            reason: policy.reason(),
+            is_one_of_each_cluster: *policy == PolicyName::Cluster,
+        }
     }
 }
 
@@ -122,24 +118,21 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
     arguments.choices().check_limits()?;
     let mut destination = Destination::create(&arguments.output, arguments.force)?;
     let found = find(context, arguments)?;
-    let page = found.page(context, arguments)?.html()?;
+    let (keys, schema) = (found.shown_keys()?, found.collected.schema());
+    let texts = read_texts_of(context, inputs, options, schema, keys, MAX_TEXT_BYTES)?;
+    let names: Vec<_> = inputs
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let drawn = found.page(&names, &texts, &arguments.survivor_rule())?;
+    let page = drawn.map_err(|reason| Failure::refused(format!("cannot draw: {reason}")))?;
     destination.write(page.as_bytes())?;
     destination.finish()?;
     context.note(format!(
         "pairs {}, clusters {}, documents that dedup drops {}",
-        found.bands.pairs, found.clusters.clusters, found.dropped.tally.dropped
+        found.bands.pairs, found.clusters.clusters, found.dropped.dropped
     ));
     Ok(Outcome::Done)
-}
-
-/// What was found in a corpus.
-struct Found {
-    collected: Collected,
-    is_exact: bool,
-    bands: PairBands,
-    clusters: ClusterFigures,
-    dropped: DroppedDocuments,
-    left_out: LeftOut,
 }
 
 /// What is joined.
@@ -149,7 +142,7 @@ struct ReportSubject {
     features: Option<Arc<FeatureSets>>,
 }
 
-fn find(context: &Context, arguments: &ReportArguments) -> Result<Found> {
+fn find(context: &Context, arguments: &ReportArguments) -> Result<Findings> {
     let choices = arguments.choices();
     let basis = choices.basis(context)?;
     let (collected, features) = Subject::collect(
@@ -171,7 +164,7 @@ fn find(context: &Context, arguments: &ReportArguments) -> Result<Found> {
     // Their memory is for those of dedup.
     drop(subject.features);
     let dropped = find_dropped(&context.repeated(), choices, &basis)?;
-    Ok(Found {
+    Ok(Findings {
         collected,
         is_exact: basis.is_exact,
         bands,
@@ -224,30 +217,6 @@ fn find_clusters(
     })
 }
 
-/// How alike two documents are.
-fn likeness(
-    collected: &Collected,
-    features: Option<&FeatureSets>,
-    a: DocumentId,
-    b: DocumentId,
-) -> Result<Likeness> {
-    if let Some(features) = features
-        && let Some(similarity) = features.similarity(a, b)?
-    {
-        return Ok(Likeness::Similarity(similarity));
-    }
-    let record = |id| -> Result<_> {
-        let record = collected.get_id(id)?;
-        Ok(record.ok_or_else(|| bug("a document of a cluster that was not collected"))?)
-    };
-    let (a, b) = (record(a)?, record(b)?);
-    if collected.schema().minhash().is_some() {
-        let estimate = a.signature().jaccard(b.signature())?;
-        return Ok(Likeness::Similarity(estimate));
-    }
-    Ok(Likeness::Distance(a.signature().hamming(b.signature())?))
-}
-
 /// Decides as dedup does, and writes nothing.
 fn find_dropped(
     context: &Context,
@@ -257,135 +226,26 @@ fn find_dropped(
     let content = ContentRule::new(&basis.schema, basis.is_exact);
     let mut corpus = resolve_corpus(context, choices.inputs, choices.options, content)?;
     choices.survivors.keep.apply(&mut corpus);
-    let (mut in_store, mut least_alike) = (0, Vec::new());
+    let mut found = DroppedDocuments::default();
     let mut on_drop = |dropped: DroppedRecord<'_>| {
         // Texts lose no parts here.
         let survivor = dropped
             .survivor
-            .ok_or_else(|| bug("nothing is left of a whole text"))?;
-        in_store += u64::from(matches!(survivor.place, SurvivorPlace::Store(_)));
-        least_alike.push(DroppedSample {
+            .or_bug("something is left of a whole text")?;
+        found.in_store += u64::from(matches!(survivor.place, SurvivorPlace::Store(_)));
+        found.add(DroppedSample {
             likeness: Likeness::of(survivor.similarity, survivor.distance)?,
             is_estimate: basis.is_exact && survivor.evidence == Evidence::Estimate,
             document: escape::key(dropped.key).into_owned(),
             survivor: survivor.label(),
         });
-        if least_alike.len() >= 2 * DROPPED {
-            keep_least_alike(&mut least_alike);
-        }
         Ok(())
     };
     let (corpus, tally) = (Arc::new(corpus), DocumentTally::default());
     let decided = decide(context, choices, basis, &corpus, None, tally, &mut on_drop)?;
-    keep_least_alike(&mut least_alike);
-    Ok(DroppedDocuments {
-        tally: decided.tally,
-        in_store,
-        least_alike,
-    })
-}
-
-/// Keeps those that are shown.
-fn keep_least_alike(dropped: &mut Vec<DroppedSample>) {
-    dropped.sort_by(|a, b| {
-        let order = groups::least_alike_first(a.likeness, b.likeness);
-        order.then_with(|| (&a.document, &a.survivor).cmp(&(&b.document, &b.survivor)))
-    });
-    dropped.truncate(DROPPED);
-}
-
-impl Found {
-    fn page<'f>(
-        &'f self,
-        context: &Context,
-        arguments: &'f ReportArguments,
-    ) -> Result<ReportPage<'f>> {
-        let texts = self.texts(context, arguments)?;
-        let inputs = arguments
-            .inputs
-            .iter()
-            .map(|path| path.display().to_string());
-        let mut samples = Vec::new();
-        for band in &self.bands.bands {
-            let pairs = band
-                .samples
-                .iter()
-                .map(|sample| self.sample_pair(&texts, sample.a, sample.b));
-            samples.push((band, pairs.collect::<Result<Vec<_>>>()?));
-        }
-        let mut chains = Vec::new();
-        for cluster in self.clusters.shown() {
-            let pair = self.sample_pair(&texts, cluster.least_alike.a, cluster.least_alike.b)?;
-            chains.push((cluster, pair));
-        }
-        Ok(ReportPage {
-            inputs: inputs.collect(),
-            documents: self.collected.len(),
-            schema: self.collected.schema(),
-            is_exact: self.is_exact,
-            bands: &self.bands,
-            clusters: &self.clusters,
-            left_out: self.left_out,
-            survivors: arguments.survivors(),
-            policy: arguments.survivors.policy,
-            dropped: &self.dropped,
-            samples,
-            chains,
-        })
-    }
-
-    fn key(&self, id: DocumentId) -> Result<Vec<u8>> {
-        let key = self.collected.key(id)?;
-        Ok(key.ok_or_else(|| bug("a document of a corpus without a key"))?)
-    }
-
-    fn label(&self, id: DocumentId) -> Result<String> {
-        Ok(escape::key(&self.key(id)?).into_owned())
-    }
-
-    /// The texts of all pairs that are shown.
-    fn texts(
-        &self,
-        context: &Context,
-        arguments: &ReportArguments,
-    ) -> Result<BTreeMap<Vec<u8>, String>> {
-        let samples = self
-            .bands
-            .bands
-            .iter()
-            .flat_map(|band| &band.samples)
-            .map(|sample| (sample.a, sample.b));
-        let chains = self.clusters.shown();
-        let pairs =
-            samples.chain(chains.map(|cluster| (cluster.least_alike.a, cluster.least_alike.b)));
-        let mut wanted = BTreeSet::new();
-        for (a, b) in pairs {
-            wanted.extend([self.key(a)?, self.key(b)?]);
-        }
-        let (inputs, options) = (&arguments.inputs, &arguments.join.corpus);
-        let schema = self.collected.schema();
-        read_texts_of(context, inputs, options, schema, wanted, MAX_TEXT_BYTES)
-    }
-
-    /// Two documents, explained if their texts are at hand.
-    fn sample_pair(
-        &self,
-        texts: &BTreeMap<Vec<u8>, String>,
-        a: DocumentId,
-        b: DocumentId,
-    ) -> Result<SamplePair> {
-        let labels = [self.label(a)?, self.label(b)?];
-        let schema: &Schema = self.collected.schema();
-        let found = texts
-            .get(&self.key(a)?)
-            .zip(texts.get(&self.key(b)?))
-            .filter(|_| schema.text().is_some());
-        let explained = found
-            .map(|(text_a, text_b)| {
-                let texts = [text_a.clone(), text_b.clone()];
-                ExplainedPair::new(schema, labels.clone(), texts)
-            })
-            .transpose()?;
-        Ok(SamplePair { labels, explained })
-    }
+    let tally = decided.tally;
+    (found.kept, found.dropped) = (tally.kept, tally.dropped);
+    (found.equal, found.estimated) = (tally.equal, tally.estimated);
+    found.budget_exceeded = tally.budget_exceeded;
+    Ok(found)
 }

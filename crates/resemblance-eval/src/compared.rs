@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use resemblance::invariant::{OrBug, at};
 use resemblance::schema::{MinHashSchema, feature_hash};
-use resemblance::{Signature, Sketcher};
+use resemblance::{Error, Result, Signature, Sketcher};
 use resemblance_corpus::verification::exact_partners;
-use resemblance_eval::{DocumentSample, EstimateErrors};
 
-use super::kinds::{SIGNATURE_KINDS, SignatureKind, variance};
-use crate::bug::{at, bug};
-use crate::failure::Result;
+use super::kinds::{SIGNATURE_KINDS, SignatureKind, signature_bytes, variance};
+use super::sample::DocumentSample;
+use super::tally::EstimateErrors;
 
 /// Maximum number of pairs that are compared; of more, a sample.
 const MAX_PAIRS: usize = 100_000;
@@ -33,7 +33,7 @@ struct ComparedPair {
 
 /// Pairs of a sample whose exact similarity is at least a floor and below 1.
 #[derive(Debug)]
-pub(super) struct ComparedPairs {
+pub struct ComparedPairs {
     pairs: Vec<ComparedPair>,
     /// Number of such pairs in the sample, those not compared included.
     total: u64,
@@ -42,11 +42,11 @@ pub(super) struct ComparedPairs {
 impl ComparedPairs {
     /// Finds the pairs from the floor on; of more than 100,000, those whose numbers hash lowest.
     /// Calls `on_document` after each document with the number joined so far; its error ends the search.
-    pub(super) fn find(
+    pub fn find<E: From<Error>>(
         sample: &DocumentSample,
         floor: f64,
-        mut on_document: impl FnMut(u64) -> Result<()>,
-    ) -> Result<Self> {
+        mut on_document: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let mut total = 0;
         // By the hash, which is almost always different.
         let mut kept: BTreeSet<(u64, usize, usize, u64)> = BTreeSet::new();
@@ -80,41 +80,41 @@ impl ComparedPairs {
 
     /// Iterates over the pairs that are compared, in an order that has nothing to do with their documents:
     /// the indexes of the two in the sample, the lesser first, and their exact similarity.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, usize, f64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (usize, usize, f64)> {
         self.pairs
             .iter()
             .map(|pair| (pair.a, pair.b, pair.similarity))
     }
 
     /// Returns true if no two documents are so similar.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
     /// Returns the number of pairs that are compared: all, up to 100,000.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
     /// Returns the number of such pairs in the sample.
-    pub(super) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.total
     }
 }
 
 /// Errors and times of one kind of signature in one size.
 #[derive(Debug)]
-pub(super) struct ComparedKind {
+pub struct ComparedKind {
     /// The kind.
-    pub(super) kind: &'static SignatureKind,
+    pub kind: &'static SignatureKind,
     /// Its parameters.
-    pub(super) minhash: MinHashSchema,
+    pub minhash: MinHashSchema,
     /// Number of seeds that were tried.
-    pub(super) seeds: u64,
+    pub seeds: u64,
     /// The errors over all pairs.
-    pub(super) all: EstimateErrors,
+    pub all: EstimateErrors,
     /// The errors over the pairs with a similarity of 0.4 to 0.6.
-    pub(super) half: EstimateErrors,
+    pub half: EstimateErrors,
     /// Features of the documents in the pairs.
     features: u64,
     /// The time to sketch them with the fastest seed: slower ones were held up by something else.
@@ -123,19 +123,24 @@ pub(super) struct ComparedKind {
 
 impl ComparedKind {
     /// Returns the number of MinHash values.
-    pub(super) fn values(&self) -> u16 {
+    pub fn values(&self) -> u16 {
         self.minhash.values()
     }
 
+    /// Returns the bytes that the values of a signature take.
+    pub fn signature_bytes(&self) -> u64 {
+        signature_bytes(&self.minhash)
+    }
+
     /// Returns the greatest theoretical deviation over all similarities.
-    pub(super) fn worst_theory(&self) -> f64 {
+    pub fn worst_theory(&self) -> f64 {
         let steps = (0..=1_000).map(|step| f64::from(step) / 1_000.0);
         let variances = steps.map(|similarity| variance(&self.minhash, similarity, LARGE_UNION));
         variances.fold(0.0, f64::max).sqrt()
     }
 
     /// Nanoseconds for each feature on one thread; `None` if there was none.
-    pub(super) fn feature_nanoseconds(&self) -> Option<f64> {
+    pub fn feature_nanoseconds(&self) -> Option<f64> {
         (self.features > 0).then(|| self.time.as_nanos() as f64 / self.features as f64)
     }
 
@@ -146,7 +151,7 @@ impl ComparedKind {
     ) -> Result<()> {
         let signature = |document: usize| {
             let signature = signatures.get(&document);
-            signature.ok_or_else(|| bug("a document of a pair was not sketched"))
+            signature.or_bug("a document of a pair that was not sketched")
         };
         for pair in pairs {
             // An estimate that is not brought into [0, 1]: that would hide errors of few bits.
@@ -165,12 +170,12 @@ impl ComparedKind {
 /// Sketches the documents of the pairs with every kind, size and seed from 1 on, and compares
 /// estimates with exact similarities. `on_document` is called before each sketch; its error ends the
 /// comparison.
-pub(super) fn compare_kinds(
+pub fn compare_kinds<E: From<Error>>(
     sample: &DocumentSample,
     pairs: &ComparedPairs,
     seeds: u64,
-    mut on_document: impl FnMut() -> Result<()>,
-) -> Result<Vec<ComparedKind>> {
+    mut on_document: impl FnMut() -> Result<(), E>,
+) -> Result<Vec<ComparedKind>, E> {
     let documents: BTreeSet<usize> = pairs.pairs.iter().flat_map(|p| [p.a, p.b]).collect();
     let mut compared = Vec::new();
     for kind in SIGNATURE_KINDS {
@@ -178,7 +183,7 @@ pub(super) fn compare_kinds(
             let minhash = kind.schema(values, 1)?.minhash();
             let mut row = ComparedKind {
                 kind,
-                minhash: minhash.ok_or_else(|| bug("a kind of MinHash has no MinHash"))?,
+                minhash: minhash.or_bug("a kind of MinHash without MinHash")?,
                 seeds,
                 all: EstimateErrors::default(),
                 half: EstimateErrors::default(),

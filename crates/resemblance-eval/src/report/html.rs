@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::escape;
+use crate::printable::for_terminal;
 
 /// The one style sheet. Colours are those of Okabe and Ito; what they say is underlined, too.
 const STYLE: &str = "\
@@ -22,8 +22,8 @@ svg { max-width: 100%; height: auto; }
 
 /// Text as HTML shows it, whatever it contains. What HTML forbids, and what turns the order of text, is
 /// escaped as in a terminal.
-pub(crate) fn text(text: &str) -> Cow<'_, str> {
-    let safe = escape::for_terminal(text);
+pub(super) fn text(text: &str) -> Cow<'_, str> {
+    let safe = for_terminal(text);
     if !safe.contains(['&', '<', '>', '"', '\'']) {
         return safe;
     }
@@ -42,7 +42,7 @@ pub(crate) fn text(text: &str) -> Cow<'_, str> {
 }
 
 /// A page with this title, which is text, and this body, which is HTML.
-pub(crate) fn page(title: &str, body: &str) -> String {
+pub(super) fn page(title: &str, body: &str) -> String {
     let title = text(title);
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
@@ -53,12 +53,12 @@ pub(crate) fn page(title: &str, body: &str) -> String {
 }
 
 /// A table with these columns. Cells are HTML; those that are numbers are aligned to the right.
-pub(crate) struct HtmlTable {
+pub(super) struct HtmlTable {
     html: String,
 }
 
 impl HtmlTable {
-    pub(crate) fn new(columns: &[&str]) -> Self {
+    pub(super) fn new(columns: &[&str]) -> Self {
         let mut html = String::from("<table>\n<tr>");
         for column in columns {
             let _ = write!(html, "<th>{}</th>", text(column));
@@ -67,7 +67,7 @@ impl HtmlTable {
         Self { html }
     }
 
-    pub(crate) fn row<'c>(&mut self, cells: impl IntoIterator<Item = HtmlCell<'c>>) {
+    pub(super) fn row<'c>(&mut self, cells: impl IntoIterator<Item = HtmlCell<'c>>) {
         self.html.push_str("<tr>");
         for cell in cells {
             let _ = match cell {
@@ -89,14 +89,14 @@ impl HtmlTable {
         self.html.push_str("</tr>\n");
     }
 
-    pub(crate) fn finish(mut self) -> String {
+    pub(super) fn finish(mut self) -> String {
         self.html.push_str("</table>\n");
         self.html
     }
 }
 
 /// One cell of a table.
-pub(crate) enum HtmlCell<'c> {
+pub(super) enum HtmlCell<'c> {
     Text(&'c str),
     Key(&'c str),
     Number(String),

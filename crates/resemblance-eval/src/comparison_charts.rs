@@ -1,44 +1,17 @@
-//! The results of `eval --compare`, as rows and as charts.
+//! Errors and times of kinds of signatures, as charts.
 
+use super::chart::{Chart, ChartAxis, ChartMark, ChartSeries};
 use super::compared::ComparedKind;
-use super::kinds::{SIGNATURE_KINDS, SignatureKind, signature_bytes};
-use crate::failure::Result;
-use crate::output::{Chart, ChartAxis, ChartMark, ChartSeries, Column, Layout, Results, Value};
-
-/// Writes a line for each kind and size.
-pub(super) fn write(layout: Layout, compared: &[ComparedKind]) -> Result<()> {
-    let columns = Column::list(
-        "kind values signature_bytes seeds pairs mean_error deviation theory half_pairs \
-         half_deviation half_theory worst_theory feature_nanoseconds",
-    );
-    let mut results = Results::new(layout, columns)?;
-    let number = |value: Option<f64>| value.map_or(Value::Similarity(None), Value::Significant);
-    for row in compared {
-        results.row(&[
-            Value::Text(row.kind.name),
-            Value::Count(row.values().into()),
-            Value::Count(signature_bytes(&row.minhash)),
-            Value::Count(row.seeds),
-            Value::Count(row.all.count / row.seeds),
-            number(row.all.mean()),
-            number(row.all.deviation()),
-            number(row.all.theory()),
-            Value::Count(row.half.count / row.seeds),
-            number(row.half.deviation()),
-            number(row.half.theory()),
-            Value::Significant(row.worst_theory()),
-            number(row.feature_nanoseconds()),
-        ])?;
-    }
-    results.finish()
-}
+use super::evaluation_charts::NamedChart;
+use super::kinds::{SIGNATURE_KINDS, SignatureKind};
 
 /// Error and time against the number of values, and error against bytes.
-pub(super) fn charts(compared: &[ComparedKind]) -> Vec<(&'static str, Chart)> {
+#[must_use]
+pub fn comparison_charts(compared: &[ComparedKind]) -> Vec<NamedChart> {
     let error = |row: &ComparedKind| row.all.deviation();
     let time = |row: &ComparedKind| row.feature_nanoseconds();
     let size = |row: &ComparedKind| f64::from(row.values());
-    let bytes = |row: &ComparedKind| signature_bytes(&row.minhash) as f64;
+    let bytes = |row: &ComparedKind| row.signature_bytes() as f64;
     let whole = |kind: &SignatureKind| !kind.is_cut();
     // The families of hash functions differ in nothing that shows here.
     let kept = |kind: &SignatureKind| kind.is_cut() || ["minhash", "bottom-k"].contains(&kind.name);
@@ -56,11 +29,7 @@ pub(super) fn charts(compared: &[ComparedKind]) -> Vec<(&'static str, Chart)> {
         let is_known =
             |series: &ChartSeries| series.mark == ChartMark::Line && series.points == theory;
         if !by_size.series.iter().any(is_known) {
-            by_size.series.push(ChartSeries {
-                name: format!("{} in theory", kind.name),
-                points: theory,
-                mark: ChartMark::Line,
-            });
+            by_size.add(format!("{} in theory", kind.name), theory, ChartMark::Line);
         }
     }
     let names = ["Error of the estimates", "bytes of a signature", deviation];

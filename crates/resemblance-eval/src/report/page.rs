@@ -2,16 +2,12 @@
 
 use std::fmt::Write as _;
 
-use resemblance::Schema;
-use resemblance::search::LeftOut;
-
-use super::bands::{PairBand, PairBands};
-use super::groups::{ClusterFigures, Likeness, ShownCluster};
-use crate::failure::{Failure, Result};
-use crate::options::PolicyName;
-use crate::output::html::{self, HtmlCell, HtmlTable};
-use crate::output::{Chart, ChartAxis, ExplainedPair, legend};
-use crate::session::DocumentTally;
+use super::bands::PairBand;
+use super::explained::{ExplainedPair, legend};
+use super::findings::{Findings, SurvivorRule};
+use super::groups::ShownCluster;
+use super::html::{self, HtmlCell, HtmlTable};
+use crate::chart::{Chart, ChartAxis};
 
 /// Of a text so many bytes are shown.
 const SHOWN_BYTES: usize = 3_000;
@@ -23,43 +19,17 @@ pub(super) struct SamplePair {
     pub(super) explained: Option<ExplainedPair>,
 }
 
-/// A document that dedup drops.
-pub(super) struct DroppedSample {
-    pub(super) likeness: Likeness,
-    /// Whether it is an estimate where others are exact.
-    pub(super) is_estimate: bool,
-    pub(super) document: String,
-    pub(super) survivor: String,
-}
-
-/// What dedup drops.
-pub(super) struct DroppedDocuments {
-    pub(super) tally: DocumentTally,
-    /// Near-duplicates of documents in the store of --against.
-    pub(super) in_store: u64,
-    /// Those least like their survivors.
-    pub(super) least_alike: Vec<DroppedSample>,
-}
-
 /// All that the page tells.
 pub(super) struct ReportPage<'f> {
-    pub(super) inputs: Vec<String>,
-    pub(super) documents: u64,
-    pub(super) schema: &'f Schema,
-    pub(super) is_exact: bool,
-    pub(super) bands: &'f PairBands,
-    pub(super) clusters: &'f ClusterFigures,
-    pub(super) left_out: LeftOut,
-    /// The options of dedup that say which documents survive.
-    pub(super) survivors: String,
-    pub(super) policy: PolicyName,
-    pub(super) dropped: &'f DroppedDocuments,
+    pub(super) inputs: &'f [String],
+    pub(super) found: &'f Findings,
+    pub(super) rule: &'f SurvivorRule,
     pub(super) samples: Vec<(&'f PairBand, Vec<SamplePair>)>,
     pub(super) chains: Vec<(&'f ShownCluster, SamplePair)>,
 }
 
 impl ReportPage<'_> {
-    pub(super) fn html(&self) -> Result<String> {
+    pub(super) fn html(&self) -> Result<String, String> {
         let sections = [
             self.figures(),
             self.curve()?,
@@ -69,7 +39,7 @@ impl ReportPage<'_> {
             self.suspicious(),
             self.losses(),
         ];
-        let title = match &self.inputs[..] {
+        let title = match self.inputs {
             [one] => format!("Near-duplicates of {one}"),
             [first, rest @ ..] => format!("Near-duplicates of {first} and {} more", rest.len()),
             [] => "Near-duplicates".into(),
@@ -79,7 +49,7 @@ impl ReportPage<'_> {
 
     /// What the similarities are.
     fn likeness(&self) -> &'static str {
-        match (self.bands.are_by_similarity(), self.is_exact) {
+        match (self.found.bands.are_by_similarity(), self.found.is_exact) {
             (false, _) => "distance",
             (true, true) => "similarity",
             (true, false) => "similarity_estimate",
@@ -87,8 +57,9 @@ impl ReportPage<'_> {
     }
 
     fn figures(&self) -> String {
-        let share = |part: u64| percentage(part, self.documents);
-        let clusters = self.clusters;
+        let documents = self.found.collected.len();
+        let share = |part: u64| percentage(part, documents);
+        let clusters = &self.found.clusters;
         let of_clusters = clusters.members - clusters.clusters;
         let mut table = HtmlTable::new(&["figure", "number", "share of the documents"]);
         let mut row = |name: &str, number: u64, share: String| {
@@ -98,26 +69,30 @@ impl ReportPage<'_> {
                 HtmlCell::Number(share),
             ]);
         };
-        row("documents", self.documents, String::new());
-        row("near-duplicate pairs", self.bands.pairs, String::new());
+        row("documents", documents, String::new());
+        row(
+            "near-duplicate pairs",
+            self.found.bands.pairs,
+            String::new(),
+        );
         row("clusters", clusters.clusters, String::new());
         row(
             "documents in clusters",
             clusters.members,
             share(clusters.members),
         );
-        let tally = &self.dropped.tally;
-        let dropped = format!("dropped by dedup ({})", self.survivors);
-        row(&dropped, tally.dropped, share(tally.dropped));
-        if self.dropped.in_store > 0 {
-            let in_store = self.dropped.in_store;
+        let dropped = &self.found.dropped;
+        let of_dedup = format!("dropped by dedup ({})", self.rule.options);
+        row(&of_dedup, dropped.dropped, share(dropped.dropped));
+        if dropped.in_store > 0 {
+            let in_store = dropped.in_store;
             row(
                 "of these, like documents of the store",
                 in_store,
                 share(in_store),
             );
         }
-        if self.policy != PolicyName::Cluster {
+        if !self.rule.is_one_of_each_cluster {
             row(
                 "documents in clusters but one of each (--policy cluster)",
                 of_clusters,
@@ -130,38 +105,37 @@ impl ReportPage<'_> {
             "similarity" => "Similarities are exact Jaccard similarities of the sets of shingles.",
             _ => "Similarities are estimates from signatures.",
         };
-        let schema = self.schema.to_string();
+        let schema = self.found.schema().to_string();
         let _ = writeln!(
             out,
             "<p>{how} The schema:</p>\n<pre>{}</pre>",
             html::text(&schema)
         );
-        if !self.left_out.is_empty() {
+        let left_out = &self.found.left_out;
+        if !left_out.is_empty() {
             let _ = writeln!(
                 out,
                 "<p>--max-bucket left {} pairs out in {} buckets: they were not compared.</p>",
-                self.left_out.pairs, self.left_out.buckets
+                left_out.pairs, left_out.buckets
             );
         }
         out
     }
 
-    fn curve(&self) -> Result<String> {
+    fn curve(&self) -> Result<String, String> {
         let mut out = "<h2>Which pairs are found</h2>\n".to_owned();
-        let Some(minhash) = self.schema.minhash() else {
+        let Some(minhash) = self.found.schema().minhash() else {
             out.push_str("<p>All pairs within the distance are found.</p>\n");
             return Ok(out);
         };
-        let mut chart = Chart {
-            title: format!("{} bands of {} rows", minhash.bands(), minhash.rows()),
-            x: ChartAxis::share("Jaccard similarity"),
-            y: ChartAxis::share("probability that a pair is found"),
-            series: Vec::new(),
-        };
+        let mut chart = Chart::new(
+            format!("{} bands of {} rows", minhash.bands(), minhash.rows()),
+            ChartAxis::share("Jaccard similarity"),
+            ChartAxis::share("probability that a pair is found"),
+        );
         chart.curve("by MinHash", |similarity| minhash.probability(similarity));
         chart.upright("threshold", minhash.threshold());
-        let svg = chart.svg();
-        out.push_str(&svg.map_err(|reason| Failure::refused(format!("cannot draw: {reason}")))?);
+        out.push_str(&chart.svg()?);
         let _ = writeln!(
             out,
             "<p>A pair at the threshold of {} is found with the probability {:.4}.</p>",
@@ -174,12 +148,12 @@ impl ReportPage<'_> {
     fn histogram(&self) -> String {
         let mut out = "<h2>How alike pairs are</h2>\n".to_owned();
         let mut table = HtmlTable::new(&[self.likeness(), "pairs", ""]);
-        let counts = &self.bands.counts;
+        let counts = &self.found.bands.counts;
         let first = counts
             .iter()
             .position(|count| *count > 0)
             .unwrap_or(counts.len());
-        let rows: Vec<(String, u64)> = match self.bands.are_by_similarity() {
+        let rows: Vec<(String, u64)> = match self.found.bands.are_by_similarity() {
             false => counts
                 .iter()
                 .enumerate()
@@ -204,7 +178,7 @@ impl ReportPage<'_> {
     fn sizes(&self) -> String {
         let mut out = "<h2>Sizes of clusters</h2>\n".to_owned();
         let mut rows: Vec<(usize, usize, u64, u64)> = Vec::new();
-        for (&size, &clusters) in &self.clusters.sizes {
+        for (&size, &clusters) in &self.found.clusters.sizes {
             let (from, to) = size_class(size);
             let members = size as u64 * clusters;
             match rows.last_mut().filter(|(start, ..)| *start == from) {
@@ -261,16 +235,17 @@ impl ReportPage<'_> {
              common. Here are the largest clusters, then those whose members are least alike. Of a large \
              cluster some members are compared, evenly spread.</p>\n",
         );
-        if self.clusters.uncompared > 0 {
+        let clusters = &self.found.clusters;
+        if clusters.uncompared > 0 {
             let _ = writeln!(
                 out,
                 "<p>The members of {} further clusters were not compared.</p>",
-                self.clusters.uncompared
+                clusters.uncompared
             );
         }
         let what = self.likeness();
         for (place, (cluster, pair)) in self.chains.iter().enumerate() {
-            let kind = match place < self.clusters.largest.len() {
+            let kind = match place < clusters.largest.len() {
                 true => "One of the largest",
                 false => "One of the least alike",
             };
@@ -286,20 +261,15 @@ impl ReportPage<'_> {
 
     fn losses(&self) -> String {
         let mut out = "<h2>What dedup drops</h2>\n".to_owned();
-        let (tally, samples) = (&self.dropped.tally, &self.dropped.least_alike);
+        let tally = &self.found.dropped;
+        let samples = tally.least_alike();
         let documents = tally.kept + tally.dropped;
-        let why = match self.policy {
-            PolicyName::First => "each is near one that was decided before it and stays",
-            PolicyName::Cluster => "each is in the cluster of one that stays",
-            PolicyName::Representative => {
-                "each is near one that stays, of those with the most near-duplicates"
-            }
-        };
+        let why = self.rule.reason;
         let _ = writeln!(
             out,
             "<p>With {}: {} of {documents} documents, {}; {why}. {} of them are equal to the one that stays. \
              The {} that are least like their survivors:</p>",
-            html::text(&self.survivors),
+            html::text(&self.rule.options),
             tally.dropped,
             percentage(tally.dropped, documents),
             tally.equal,

@@ -1,18 +1,18 @@
 //! The kinds of signature that are compared: one list.
 
 use resemblance::schema::{MinHashKind, MinHashSchema, Permutations};
-use resemblance::{Error, MinHash, Schema};
+use resemblance::{MinHash, Result, Schema};
 
 /// Bytes of memory that a document takes for the largest signature of all kinds.
-pub(super) const MAX_SIGNATURE_BYTES: u64 = 8 * 1024;
+pub const MAX_SIGNATURE_BYTES: u64 = 8 * 1024;
 
 /// One kind of signature that is compared.
 #[derive(Debug)]
-pub(super) struct SignatureKind {
+pub struct SignatureKind {
     /// The name of the kind.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// The numbers of values to compare, ascending.
-    pub(super) sizes: &'static [u16],
+    pub sizes: &'static [u16],
     minhash: fn(u16) -> MinHash,
     /// The bits that are left of each value, if it is cut.
     bits: Option<u8>,
@@ -67,13 +67,13 @@ impl SignatureKind {
     }
 
     /// Returns true if only some bits of each value are kept.
-    pub(super) fn is_cut(&self) -> bool {
+    pub fn is_cut(&self) -> bool {
         self.bits.is_some()
     }
 
     /// Returns the schema of this kind with the given number of values and seed. It has no rule for
     /// texts.
-    pub(super) fn schema(&self, values: u16, seed: u64) -> Result<Schema, Error> {
+    pub fn schema(&self, values: u16, seed: u64) -> Result<Schema> {
         let minhash = (self.minhash)(values).value_bits(self.bits.unwrap_or(32));
         Ok(Schema::builder().minhash(minhash).seed(seed).build()?)
     }

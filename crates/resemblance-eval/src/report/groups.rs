@@ -4,10 +4,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::fmt;
 
-use resemblance::DocumentId;
-
-use crate::bug::{at, bug};
-use crate::failure::Result;
+use resemblance::invariant::{OrBug, at};
+use resemblance::{DocumentId, Result};
 
 /// So many of the largest clusters, and as many chains, are shown.
 const SHOWN: usize = 5;
@@ -20,18 +18,24 @@ const COMPARISONS: u64 = 500_000;
 
 /// How alike two documents are.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Likeness {
+pub enum Likeness {
+    /// Of sets of features, from 0 to 1.
     Similarity(f64),
     /// Of fingerprints, where there are no similarities.
     Distance(u32),
 }
 
 impl Likeness {
-    pub(super) fn of(similarity: Option<f64>, distance: Option<u32>) -> Result<Self> {
+    /// Takes the similarity, or else the distance.
+    ///
+    /// # Errors
+    ///
+    /// A bug if there is neither.
+    pub fn of(similarity: Option<f64>, distance: Option<u32>) -> Result<Self> {
         let likeness = similarity
             .map(Self::Similarity)
             .or(distance.map(Self::Distance));
-        Ok(likeness.ok_or_else(|| bug("two documents that were not compared"))?)
+        likeness.or_bug("two documents that were compared")
     }
 
     /// The greater, the less alike.
@@ -86,8 +90,9 @@ pub(super) struct ShownCluster {
 
 /// What is known of all clusters.
 #[derive(Debug, Default)]
-pub(super) struct ClusterFigures {
-    pub(super) clusters: u64,
+pub struct ClusterFigures {
+    /// Number of clusters.
+    pub clusters: u64,
     pub(super) members: u64,
     /// How many clusters have each number of documents.
     pub(super) sizes: BTreeMap<usize, u64>,
@@ -106,7 +111,12 @@ impl ClusterFigures {
         self.largest.iter().chain(&self.chains)
     }
 
-    pub(super) fn add(
+    /// Counts a cluster, and compares some of its members with each other.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of comparing.
+    pub fn add(
         &mut self,
         cluster: &[DocumentId],
         likeness: impl Fn(DocumentId, DocumentId) -> Result<Likeness>,
@@ -160,7 +170,7 @@ impl ClusterFigures {
         Ok(ShownCluster {
             documents: cluster.len(),
             first: *at(cluster, 0)?,
-            least_alike: least.ok_or_else(|| bug("a cluster of one document"))?,
+            least_alike: least.or_bug("a cluster of two documents or more")?,
             compared: compared.len(),
         })
     }

@@ -1,0 +1,111 @@
+//! Schemas to choose from, with what they would find and cost.
+
+use resemblance::invariant::OrBug;
+use resemblance::schema::{Banding, MinHashSchema, TableDesign};
+use resemblance::{MinHash, Result, Schema, SimHash};
+
+use super::background::Background;
+#[cfg(feature = "charts")]
+use super::chart::{Chart, ChartAxis};
+use super::costs::document_bytes;
+
+/// A number of MinHash values with its bands, and what they cost.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BandingChoice {
+    /// How values are made and compared.
+    pub minhash: MinHashSchema,
+    /// The bands.
+    pub banding: Banding,
+    /// Candidates that a query is expected to have.
+    pub candidates: f64,
+    /// Bytes on disk of a document without its key.
+    pub document_bytes: f64,
+}
+
+impl BandingChoice {
+    /// Plans a store of these values for a number of documents.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of building the schema.
+    pub fn new(minhash: MinHash, documents: u64, background: &Background) -> Result<Self> {
+        let schema = Schema::builder().minhash(minhash).build()?;
+        let minhash = schema.minhash().or_bug("the schema has MinHash")?;
+        let banding = minhash.banding();
+        Ok(Self {
+            minhash,
+            banding,
+            candidates: background.candidates(banding, documents),
+            document_bytes: document_bytes(&schema)?,
+        })
+    }
+}
+
+/// Draws the S-curves of several choices.
+#[cfg(feature = "charts")]
+#[must_use]
+pub fn s_curves(choices: &[BandingChoice], threshold: f64, title: String) -> Chart {
+    let mut chart = Chart::new(
+        title,
+        ChartAxis::share("Jaccard similarity"),
+        ChartAxis::share("probability of being looked at"),
+    );
+    for BandingChoice {
+        minhash, banding, ..
+    } in choices
+    {
+        let (values, bands, rows) = (minhash.values(), banding.bands(), banding.rows());
+        let name = format!("{values} values: {bands} bands of {rows} rows");
+        chart.curve(name, |similarity| banding.probability(similarity));
+    }
+    chart.upright("threshold", threshold);
+    chart
+}
+
+/// The tables for a number of documents, and what they cost.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TableChoice {
+    /// The number of documents.
+    pub documents: u64,
+    /// The tables.
+    pub design: TableDesign,
+    /// Bytes on disk of a document without its key.
+    pub document_bytes: f64,
+}
+
+impl TableChoice {
+    /// Plans a store of these fingerprints for a number of documents.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of building the schema.
+    pub fn new(simhash: SimHash, documents: u64) -> Result<Self> {
+        let schema = Schema::builder()
+            .simhash(simhash)
+            .expected_documents(documents)
+            .build()?;
+        let design = schema.simhash().or_bug("the schema has SimHash")?.clone();
+        Ok(Self {
+            documents,
+            design,
+            document_bytes: document_bytes(&schema)?,
+        })
+    }
+
+    /// Draws the probability with which pairs come within the distance.
+    #[cfg(feature = "charts")]
+    #[must_use]
+    pub fn curve(&self) -> Chart {
+        let design = &self.design;
+        let mut chart = Chart::new(
+            format!("SimHash of {} bits", design.bits()),
+            ChartAxis::share("Jaccard similarity of unweighted sets"),
+            ChartAxis::share("probability of being found"),
+        );
+        let name = format!("distance {} or less", design.max_distance());
+        chart.curve(name, |similarity| design.probability(similarity));
+        chart
+    }
+}

@@ -1,0 +1,106 @@
+//! The results of an evaluation, as charts.
+
+use super::chart::{Chart, ChartAxis, ChartMark};
+use super::tally::{MinHashTally, ReturnedPairs, SimHashTally, SimilarityStep};
+
+/// A chart and the name of its file.
+pub type NamedChart = (&'static str, Chart);
+
+/// Points at the mean similarity of each step.
+fn step_points(
+    steps: &[SimilarityStep],
+    value: impl Fn(&SimilarityStep) -> Option<f64>,
+) -> Vec<(f64, f64)> {
+    let points = steps
+        .iter()
+        .map(|step| step.mean_similarity().zip(value(step)));
+    points.flatten().collect()
+}
+
+/// Recall, precision and error against similarity.
+#[must_use]
+pub fn minhash_charts(tally: &MinHashTally) -> Vec<NamedChart> {
+    let minhash = tally.minhash;
+    let (values, bands, rows) = (minhash.values(), minhash.bands(), minhash.rows());
+    let exact = ChartAxis::share("exact Jaccard similarity");
+    let mut recall = Chart::new(
+        format!("What is found: {values} values, {bands} bands of {rows} rows"),
+        exact.clone(),
+        ChartAxis::share("share of the pairs"),
+    );
+    recall.curve("candidates in theory", |s| minhash.probability(s));
+    let candidates = step_points(&tally.steps, |step| step.share(step.candidates as f64));
+    recall.add("candidates", candidates, ChartMark::Rings);
+    let returned = step_points(&tally.steps, |step| step.share(step.returned as f64));
+    recall.add("returned", returned, ChartMark::Points);
+    recall.upright("threshold", minhash.threshold());
+
+    let steps = tally.returned.iter().enumerate();
+    let precisions = steps.filter_map(|(place, step)| {
+        let middle = ((place as f64 + 0.5) / 10.0).min(1.0);
+        Some((middle, ReturnedPairs::precision(step)?))
+    });
+    let mut precision = Chart::new(
+        format!("Precision at threshold {}", minhash.threshold()),
+        ChartAxis::share("estimated Jaccard similarity"),
+        ChartAxis::share("share of what was returned that is right"),
+    );
+    precision.add("precision", precisions.collect(), ChartMark::Both);
+
+    let theory = |s: f64| minhash.variance(s).sqrt();
+    let deviations = step_points(&tally.steps, |step| step.errors.deviation());
+    let most = deviations
+        .iter()
+        .map(|(_, deviation)| *deviation)
+        .fold(theory(0.5).max(theory(0.0)), f64::max);
+    let mut error = Chart::new(
+        format!("Error of the estimate: {values} values"),
+        exact,
+        ChartAxis::linear("standard deviation", 0.0, most * 1.3),
+    );
+    error.curve("theory", theory);
+    error.add("measured", deviations, ChartMark::Points);
+    vec![
+        ("recall.svg", recall),
+        ("precision.svg", precision),
+        ("precision-recall.svg", bound_chart(tally)),
+        ("error.svg", error),
+    ]
+}
+
+/// Precision and recall against the bound on the estimate.
+fn bound_chart(tally: &MinHashTally) -> Chart {
+    let minhash = tally.minhash;
+    let threshold = minhash.threshold();
+    let mut bounds = Chart::new(
+        format!("Precision and recall by the bound, for pairs of {threshold}"),
+        ChartAxis::linear("bound on the estimated similarity", 0.5, 1.0),
+        ChartAxis::share("share"),
+    );
+    let points = |share: &dyn Fn(ReturnedPairs) -> Option<f64>| {
+        let hundredths = (50..=100)
+            .filter_map(|bound| Some((bound as f64 / 100.0, share(tally.returned_from(bound))?)));
+        hundredths.collect()
+    };
+    let precisions = points(&|returned| returned.precision());
+    bounds.add("precision", precisions, ChartMark::Line);
+    let near = tally.near.pairs;
+    let recalls = points(&|returned| (near > 0).then(|| returned.right as f64 / near as f64));
+    bounds.add("recall", recalls, ChartMark::Line);
+    bounds.upright("threshold", threshold);
+    bounds
+}
+
+/// What comes within the distance, against similarity.
+#[must_use]
+pub fn simhash_chart(tally: &SimHashTally) -> NamedChart {
+    let mut chart = Chart::new(
+        format!("SimHash: {}", tally.design),
+        ChartAxis::share("exact Jaccard similarity"),
+        ChartAxis::share("share of the pairs within the distance"),
+    );
+    chart.curve("theory", |s| tally.design.probability(s));
+    let within = step_points(&tally.steps, |step| step.share(step.returned as f64));
+    chart.add("measured", within, ChartMark::Points);
+    ("simhash.svg", chart)
+}

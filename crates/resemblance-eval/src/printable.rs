@@ -1,0 +1,71 @@
+//! Text that cannot drive the terminal that shows it.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// True for what can drive a terminal or turn the order of what it shows: control characters of C0,
+/// C1 and delete, and the embeddings, overrides and isolates of bidirectional text.
+fn is_control(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text that cannot drive a terminal: control characters other than newline and tab are escaped.
+pub fn for_terminal(text: &str) -> Cow<'_, str> {
+    without(text, |c| is_control(c) && c != '\n' && c != '\t')
+}
+
+/// The same on one line.
+pub fn one_line(text: &str) -> String {
+    without(text, |c| is_control(c) && c != '\t').into_owned()
+}
+
+/// JSON that cannot drive a terminal: in its strings control characters are escaped.
+pub fn json(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_control) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 8);
+    for character in json.chars() {
+        if is_control(character) {
+            // All of them lie in the basic plane.
+            let _ = write!(out, "\\u{:04x}", u32::from(character));
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn without(text: &str, is_unwanted: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_unwanted) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        if is_unwanted(character) {
+            push_bytes(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes());
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn push_bytes(out: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        let _ = write!(out, "\\x{byte:02X}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminals_are_not_driven_by_keys() {
+        assert_eq!(for_terminal("a\x1b[2Jb"), "a\\x1B[2Jb");
+        assert_eq!(for_terminal("a\u{9b}b\n"), "a\\xC2\\x9Bb\n");
+        assert_eq!(for_terminal("a\u{202e}b\t"), "a\\xE2\\x80\\xAEb\t");
+        assert_eq!(one_line("a\nb"), "a\\x0Ab");
+    }
+}

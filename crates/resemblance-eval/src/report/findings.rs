@@ -1,0 +1,146 @@
+//! What was found in a corpus, and the page about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use resemblance::invariant::OrBug;
+use resemblance::search::LeftOut;
+use resemblance::{Collected, DocumentId, Result, Schema, key_text};
+use resemblance_corpus::verification::FeatureSets;
+
+use super::bands::PairBands;
+use super::dropped::DroppedDocuments;
+use super::explained::ExplainedPair;
+use super::groups::{ClusterFigures, Likeness};
+use super::page::{ReportPage, SamplePair};
+
+/// What was found in a corpus.
+#[derive(Debug)]
+pub struct Findings {
+    /// The documents.
+    pub collected: Collected,
+    /// Whether similarities are exact.
+    pub is_exact: bool,
+    /// The pairs.
+    pub bands: PairBands,
+    /// The clusters.
+    pub clusters: ClusterFigures,
+    /// What a deduplication drops.
+    pub dropped: DroppedDocuments,
+    /// What was not compared.
+    pub left_out: LeftOut,
+}
+
+/// The rule by which a deduplication keeps documents, in words.
+#[derive(Clone, Debug)]
+pub struct SurvivorRule {
+    /// The options that set it.
+    pub options: String,
+    /// Why a document goes.
+    pub reason: &'static str,
+    /// Whether one document of each cluster stays.
+    pub is_one_of_each_cluster: bool,
+}
+
+impl Findings {
+    pub(super) fn schema(&self) -> &Schema {
+        self.collected.schema()
+    }
+
+    fn key(&self, id: DocumentId) -> Result<Vec<u8>> {
+        let key = self.collected.key(id)?;
+        key.or_bug("a document of a corpus has a key")
+    }
+
+    /// Returns the keys of the documents whose texts the page shows.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of reading the documents.
+    pub fn shown_keys(&self) -> Result<BTreeSet<Vec<u8>>> {
+        let bands = self.bands.bands.iter().flat_map(|band| &band.samples);
+        let samples = bands.map(|sample| [sample.a, sample.b]);
+        let clusters = self.clusters.shown().map(|cluster| cluster.least_alike);
+        let shown = samples.chain(clusters.map(|pair| [pair.a, pair.b]));
+        shown.flatten().map(|id| self.key(id)).collect()
+    }
+
+    /// Returns the page, in HTML; the inner error is why it cannot be drawn. `inputs` are the names of the corpus,
+    /// `texts` those of the documents by their keys, as far as they are known.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of reading the documents, and of sketching the texts.
+    pub fn page(
+        &self,
+        inputs: &[String],
+        texts: &BTreeMap<Vec<u8>, String>,
+        rule: &SurvivorRule,
+    ) -> Result<Result<String, String>> {
+        let mut samples = Vec::new();
+        for band in &self.bands.bands {
+            let pairs = band.samples.iter().map(|it| self.pair(texts, it.a, it.b));
+            samples.push((band, pairs.collect::<Result<Vec<_>>>()?));
+        }
+        let mut chains = Vec::new();
+        for cluster in self.clusters.shown() {
+            let pair = cluster.least_alike;
+            chains.push((cluster, self.pair(texts, pair.a, pair.b)?));
+        }
+        let page = ReportPage {
+            inputs,
+            found: self,
+            rule,
+            samples,
+            chains,
+        };
+        Ok(page.html())
+    }
+
+    /// Returns two documents, explained if their texts are known.
+    fn pair(
+        &self,
+        texts: &BTreeMap<Vec<u8>, String>,
+        a: DocumentId,
+        b: DocumentId,
+    ) -> Result<SamplePair> {
+        let (a, b) = (self.key(a)?, self.key(b)?);
+        let labels = [&a, &b].map(|key| key_text(key).into_owned());
+        let known = texts.get(&a).zip(texts.get(&b));
+        let explained = match known.filter(|_| self.schema().text().is_some()) {
+            Some((a, b)) => {
+                let both = [a.clone(), b.clone()];
+                Some(ExplainedPair::new(self.schema(), labels.clone(), both)?)
+            }
+            None => None,
+        };
+        Ok(SamplePair { labels, explained })
+    }
+}
+
+/// Returns how alike two documents are: exactly where their features are known, else by their signatures.
+///
+/// # Errors
+///
+/// Returns the errors of reading the documents.
+pub fn likeness(
+    collected: &Collected,
+    features: Option<&FeatureSets>,
+    a: DocumentId,
+    b: DocumentId,
+) -> Result<Likeness> {
+    if let Some(features) = features
+        && let Some(similarity) = features.similarity(a, b)?
+    {
+        return Ok(Likeness::Similarity(similarity));
+    }
+    let record = |id| {
+        let record = collected.get_id(id)?;
+        record.or_bug("a document of a cluster was collected")
+    };
+    let (a, b) = (record(a)?, record(b)?);
+    if collected.schema().minhash().is_some() {
+        let estimate = a.signature().jaccard(b.signature())?;
+        return Ok(Likeness::Similarity(estimate));
+    }
+    Ok(Likeness::Distance(a.signature().hamming(b.signature())?))
+}

@@ -1,0 +1,17 @@
+//! One page of HTML about the near-duplicates of a corpus, and pages about pairs of texts.
+//!
+//! [`Findings`] is what was found, [`ExplainedPair`] two texts beside each other.
+
+mod bands;
+mod dropped;
+mod explained;
+mod findings;
+mod groups;
+mod html;
+mod page;
+
+pub use bands::PairBands;
+pub use dropped::{DroppedDocuments, DroppedSample};
+pub use explained::{ExplainedPair, explained_page};
+pub use findings::{Findings, SurvivorRule, likeness};
+pub use groups::{ClusterFigures, Likeness};
