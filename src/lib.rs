@@ -203,7 +203,8 @@ pub mod distributed {
     pub use crate::maintain::{Codec, PairRule, PairScore};
 }
 
-/// The examples of the README, held to be true.
+/// The examples of the README and the tutorial, which are compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
+#[doc = include_str!("../docs/tutorial.md")]
 struct Readme;
