@@ -206,7 +206,7 @@ pub(crate) fn parse_age(text: &str) -> Result<u64, String> {
     }
 }
 
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since_1970.unwrap_or(Duration::ZERO).as_secs()
 }

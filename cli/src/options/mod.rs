@@ -15,7 +15,7 @@ mod verify;
 
 pub(crate) use bounds::{BoundOptions, ByOptions, JoinLimits, PassageOptions};
 pub(crate) use common::{CommonOptions, parse_key};
-pub(crate) use corpus::{CorpusOptions, StoredOptions, parse_age, parse_stamp};
+pub(crate) use corpus::{CorpusOptions, StoredOptions, now, parse_age, parse_stamp};
 pub(crate) use difference::differing_options;
 pub(crate) use format::FormatOptions;
 pub(crate) use join::{JoinOptions, ReadOptions, parse_share};

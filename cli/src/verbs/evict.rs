@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use resemblance::report::EvictReport;
 use resemblance::{EvictPolicy, Store};
+use resemblance_corpus::time_of_stamp;
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{FormatOptions, parse_age};
+use crate::options::{FormatOptions, now, parse_age};
 use crate::output::{Results, Value};
 use crate::session::{Context, open_to_read, open_to_write};
 use resemblance::invariant::bug;
@@ -36,9 +37,8 @@ pub(crate) struct EvictArguments {
     /// Remove all but the N newest documents
     #[arg(long, value_name = "N")]
     keep_newest: Option<u64>,
-    /// With --older-than: remove more than nine tenths of the documents, or all of a store whose stamps
-    /// are 0
-    #[arg(long, conflicts_with = "keep_newest")]
+    /// Remove the documents even if they are more than nine tenths of the store
+    #[arg(long)]
     force: bool,
     /// Remove nothing, and say how many documents would be removed
     #[arg(long)]
@@ -58,8 +58,9 @@ pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Out
         open_to_write(context, path, &context.store_options)?
     };
     let before = store.snapshot()?.len();
-    if let Some(stamp) = arguments.older_than.filter(|_| !arguments.force) {
-        must_leave_some(context, arguments, &store, stamp)?;
+    let survey = Survey::of(context, arguments, &store)?;
+    if !arguments.force {
+        survey.must_leave_some(context, arguments)?;
     }
     let mut watched = context.watch();
     let report = store
@@ -77,22 +78,41 @@ pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Out
     }
     let evicted = report.map_err(|error| Failure::unfinished(path.display(), error))?;
     print(arguments, &evicted, before)?;
+    if let Some(note) = arguments.older_than.and_then(|stamp| survey.doubt(stamp)) {
+        context.note(note);
+    }
     if arguments.dry_run {
         context.note("a dry run: nothing was removed");
     }
     Ok(Outcome::Done)
 }
 
-/// An error if so many documents are older that the stamps or the age must be wrong.
-fn must_leave_some(
-    context: &Context,
-    arguments: &EvictArguments,
-    store: &Store,
-    stamp: u64,
-) -> Result<()> {
-    let count_older = |stamp| {
+/// The stamps of a store, and the number of documents that an eviction would remove.
+#[derive(Default)]
+struct Survey {
+    documents: u64,
+    removed: u64,
+    /// Documents whose stamps are at least a day ahead of the clock.
+    future: u64,
+    oldest: Option<u64>,
+    newest: u64,
+}
+
+impl Survey {
+    fn of(context: &Context, arguments: &EvictArguments, store: &Store) -> Result<Self> {
+        let tomorrow = now() + 86_400;
+        let mut survey = Self::default();
         let counted = store
-            .evict(EvictPolicy::OlderThan(stamp))
+            .evict(EvictPolicy::Where(Box::new(|document| {
+                let stamp = document.stamp();
+                let is_older = arguments.older_than.is_some_and(|least| stamp < least);
+                survey.documents += 1;
+                survey.removed += u64::from(is_older);
+                survey.future += u64::from(stamp > tomorrow);
+                survey.oldest = Some(survey.oldest.map_or(stamp, |oldest| oldest.min(stamp)));
+                survey.newest = survey.newest.max(stamp);
+                false
+            })))
             .dry_run(true)
             .on_progress(|_| match context.interrupt.check() {
                 Ok(()) => ControlFlow::Continue(()),
@@ -100,31 +120,78 @@ fn must_leave_some(
             })
             .run();
         context.interrupt.check()?;
-        match counted {
-            Ok(report) => Ok(report.evicted),
-            Err(error) => Err(Failure::store(arguments.store.display(), error)),
+        counted.map_err(|error| Failure::store(arguments.store.display(), error))?;
+        if let Some(kept) = arguments.keep_newest {
+            survey.removed = survey.documents.saturating_sub(kept);
         }
-    };
-    let documents = store.snapshot()?.len();
-    let older = count_older(stamp)?;
-    // All but a tenth; nothing is lost where nothing is.
-    if u128::from(older) * 10 <= u128::from(documents) * 9 {
-        return Ok(());
+        Ok(survey)
     }
-    let message = if count_older(1)? == documents {
-        format!("all stamps are 0, so --older-than would remove all {documents} documents")
-    } else {
-        format!("--older-than would remove {older} of {documents} documents, more than nine tenths")
-    };
-    if arguments.dry_run {
-        context.note(format!("warning: {message}"));
-        return Ok(());
+
+    /// Fails if so many documents would be removed that the stamps, the age or the number must be wrong.
+    fn must_leave_some(&self, context: &Context, arguments: &EvictArguments) -> Result<()> {
+        let (removed, documents) = (self.removed, self.documents);
+        // All but a tenth; nothing is lost where nothing is.
+        if u128::from(removed) * 10 <= u128::from(documents) * 9 {
+            return Ok(());
+        }
+        let is_by_age = arguments.older_than.is_some();
+        let message = if is_by_age && self.newest == 0 {
+            format!("all stamps are 0, so --older-than would remove all {documents} documents")
+        } else {
+            let option = match is_by_age {
+                true => "--older-than",
+                false => "--keep-newest",
+            };
+            format!(
+                "{option} would remove {removed} of {documents} documents, more than nine tenths"
+            )
+        };
+        if arguments.dry_run {
+            context.note(format!(
+                "warning: {message}; without --dry-run it takes --force"
+            ));
+            return Ok(());
+        }
+        let failure = Failure::usage(message).with_note("--force removes them all the same");
+        if !is_by_age {
+            return Err(failure);
+        }
+        Err(failure.with_note(
+            "add --stamp and --stamp-field give documents stamps, and touch gives them others",
+        ))
     }
-    let failure = Failure::usage(message).with_note("--force removes them all the same");
-    Err(failure.with_note(
-        "add --stamp and --stamp-field give documents stamps, and touch gives them others",
-    ))
+
+    /// Returns why an eviction by age may not be what was meant: nothing was old enough, or the stamps are in
+    /// another unit than seconds.
+    fn doubt(&self, stamp: u64) -> Option<String> {
+        let (future, documents) = (self.future, self.documents);
+        let shown = |stamp| match time_of_stamp(stamp) {
+            Some(time) => format!("{stamp} ({time})"),
+            None => format!("{stamp} (after the year 9999)"),
+        };
+        if future > 0 && stamp <= now() {
+            return Some(format!(
+                "warning: {future} of {documents} documents have stamps in the future, up to {}; --older-than \
+                 compares stamps as seconds since 1970",
+                shown(self.newest)
+            ));
+        }
+        let oldest = self.oldest.filter(|_| self.removed == 0)?;
+        // A number alone is a stamp. One of the first years of the epoch was probably meant as an age.
+        let unit = match (1..FIRST_PLAUSIBLE_STAMP).contains(&stamp) {
+            true => format!("; for an age write a unit, such as {stamp}d"),
+            false => String::new(),
+        };
+        Some(format!(
+            "no document has a stamp before {}; the oldest has {}{unit}",
+            shown(stamp),
+            shown(oldest)
+        ))
+    }
 }
+
+/// 1973-03-03: no crawl has pages from before, and no age in days is as large.
+const FIRST_PLAUSIBLE_STAMP: u64 = 100_000_000;
 
 fn policy(arguments: &EvictArguments) -> Result<EvictPolicy<'static>> {
     match (arguments.older_than, arguments.keep_newest) {

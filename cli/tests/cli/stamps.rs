@@ -145,3 +145,59 @@ fn an_eviction_that_takes_nearly_all_must_be_forced() {
     folder.run(&forced).expect(0);
     assert_eq!(folder.count("a.rsm"), 1);
 }
+
+#[test]
+fn any_eviction_of_nearly_all_must_be_forced() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", dated(0..20, |number| serde_json::json!(number)));
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    for kept in ["0", "1"] {
+        folder
+            .run(&["evict", "a.rsm", "--keep-newest", kept])
+            .expect(2)
+            .says(&["--keep-newest would remove", "of 20 documents", "--force"]);
+        let dry = ["evict", "a.rsm", "--keep-newest", kept, "--dry-run"];
+        let ran = folder.run(&dry).expect(0);
+        let warning = "warning: --keep-newest would remove";
+        assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    }
+    assert_eq!(folder.count("a.rsm"), 20);
+    let forced = ["evict", "a.rsm", "--keep-newest", "0", "--force"];
+    folder.run(&forced).expect(0);
+    assert_eq!(folder.count("a.rsm"), 0);
+    // Nothing is lost where nothing is.
+    folder
+        .run(&["evict", "a.rsm", "--keep-newest", "0"])
+        .expect(0);
+}
+
+#[test]
+fn an_eviction_that_finds_nothing_old_says_what_it_looked_for() {
+    let folder = Folder::new();
+    let seconds = |_| serde_json::json!("2026-01-31T08:00:00Z");
+    folder.write("seconds.jsonl", dated(0..3, seconds));
+    let stamps = ["--stamp-field", "meta.date"];
+    folder
+        .run(&[&["build", "a.rsm", "seconds.jsonl"][..], &stamps].concat())
+        .expect(0);
+    folder
+        .run(&["evict", "a.rsm", "--older-than", "14"])
+        .expect(0)
+        .says(&[
+            "no document has a stamp before 14 (1970-01-01T00:00:14Z)",
+            "the oldest has 1769846400 (2026-01-31T08:00:00Z)",
+            "such as 14d",
+        ]);
+    let milliseconds = |_| serde_json::json!(1_769_846_400_000_u64);
+    folder.write("milliseconds.jsonl", dated(0..3, milliseconds));
+    folder
+        .run(&[&["build", "b.rsm", "milliseconds.jsonl"][..], &stamps].concat())
+        .expect(0);
+    folder
+        .run(&["evict", "b.rsm", "--older-than", "14d"])
+        .expect(0)
+        .says(&[
+            "warning: 3 of 3 documents have stamps in the future",
+            "seconds since 1970",
+        ]);
+}

@@ -184,6 +184,12 @@ pub fn parse_time(text: &str) -> Option<u64> {
     u64::try_from(time.as_second()).ok()
 }
 
+/// Returns the time of a stamp as RFC 3339 writes it, in UTC; `None` beyond the year 9999.
+pub fn time_of_stamp(seconds: u64) -> Option<String> {
+    let time = Timestamp::from_second(i64::try_from(seconds).ok()?).ok()?;
+    Some(time.to_string())
+}
+
 /// The integer or the time in this field.
 fn parse_stamp(path: &FieldPath, value: &RawValue) -> Result<u64, BadDocument> {
     let wrong = |found: &str| {
@@ -209,6 +215,8 @@ mod tests {
         assert_eq!(parse_time("1970-01-01T00:00:01Z"), Some(1));
         assert_eq!(parse_time("2024-02-29T12:00:00+02:00"), Some(1_709_200_800));
         assert_eq!(parse_time("2024-02-29T10:00:00.5Z"), Some(1_709_200_800));
+        assert_eq!(time_of_stamp(14).as_deref(), Some("1970-01-01T00:00:14Z"));
+        assert_eq!(time_of_stamp(u64::MAX), None);
         for wrong in [
             "",
             "yesterday",
