@@ -11,7 +11,7 @@ use crate::join::{Clusters, Join, Pairs};
 use crate::maintain::{self, BackupReport, ExportReport, Stats};
 use crate::query::{self, ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
 use crate::read::{Records, SnapshotView};
-use crate::types::{CheckReport, DocumentId, Operation, Record};
+use crate::types::{CheckReport, DocumentId, Matches, Operation, Overlaps, Record};
 use resemblance_sketch::schema::{DesignReport, Schema};
 
 #[cfg(doc)]
@@ -80,7 +80,10 @@ impl Snapshot {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[doc(alias("near", "similar", "lookup", "search"))]
-    pub fn query<'a, Q: OneOrMany + ?Sized>(&'a self, signatures: &'a Q) -> Query<'a, Q::Answer> {
+    pub fn query<'a, Q: OneOrMany + ?Sized>(
+        &'a self,
+        signatures: &'a Q,
+    ) -> Query<'a, Q::Each<Matches>> {
         Query::new(self.view.view(), Cow::Borrowed(signatures.signatures()))
     }
 
@@ -105,7 +108,7 @@ impl Snapshot {
     pub fn contained_in<'a, Q: OneOrMany + ?Sized>(
         &'a self,
         signatures: &'a Q,
-    ) -> ContainmentQuery<'a, Q::Overlaps> {
+    ) -> ContainmentQuery<'a, Q::Each<Overlaps>> {
         self.about_passages(signatures, ShareOf::Query)
     }
 
@@ -125,7 +128,7 @@ impl Snapshot {
     pub fn contents_of<'a, Q: OneOrMany + ?Sized>(
         &'a self,
         signatures: &'a Q,
-    ) -> ContainmentQuery<'a, Q::Overlaps> {
+    ) -> ContainmentQuery<'a, Q::Each<Overlaps>> {
         self.about_passages(signatures, ShareOf::Document)
     }
 
@@ -145,7 +148,7 @@ impl Snapshot {
     pub fn overlaps<'a, Q: OneOrMany + ?Sized>(
         &'a self,
         signatures: &'a Q,
-    ) -> ContainmentQuery<'a, Q::Overlaps> {
+    ) -> ContainmentQuery<'a, Q::Each<Overlaps>> {
         self.about_passages(signatures, ShareOf::Neither)
     }
 
@@ -153,7 +156,7 @@ impl Snapshot {
         &'a self,
         signatures: &'a Q,
         share_of: ShareOf,
-    ) -> ContainmentQuery<'a, Q::Overlaps> {
+    ) -> ContainmentQuery<'a, Q::Each<Overlaps>> {
         let signatures = Cow::Borrowed(signatures.signatures());
         ContainmentQuery::new(self.view.view(), signatures, share_of)
     }
@@ -205,7 +208,7 @@ impl Snapshot {
         &'a self,
         signatures: &'a Q,
         n: usize,
-    ) -> Nearest<'a, Q::Answer> {
+    ) -> Nearest<'a, Q::Each<Matches>> {
         Nearest::new(self.view.view(), signatures.signatures(), n)
     }
 
@@ -227,9 +230,12 @@ impl Snapshot {
     /// assert_eq!(snapshot.candidates(&[page.clone(), page])?, [[id], [id]]);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn candidates<Q: OneOrMany + ?Sized>(&self, signatures: &Q) -> Result<Q::Candidates> {
+    pub fn candidates<Q: OneOrMany + ?Sized>(
+        &self,
+        signatures: &Q,
+    ) -> Result<Q::Each<Vec<DocumentId>>> {
         let ids = query::candidates(self.view.view(), signatures.signatures())?;
-        signatures.of_candidates(ids)
+        signatures.each(ids)
     }
 
     /// Returns the document with a key, if there is one.

@@ -74,49 +74,29 @@ pub(crate) enum WriteReply {
     Novelty(Novelty),
     /// The document that was removed or touched, if there was one.
     Found(Option<DocumentId>),
-    Flushed,
+    Flushed(()),
 }
 
 /// Each request has a reply of its own kind: any other is a bug.
-impl WriteReply {
-    pub(crate) fn inserted(self) -> Result<DocumentId> {
-        match self {
-            Self::Inserted(id) => Ok(id),
-            other => Err(other.is_misplaced()),
-        }
-    }
+macro_rules! replies {
+    ($($kind:ident: $variant:ident($answer:ty),)+) => {
+        impl WriteReply {$(
+            pub(crate) fn $kind(self) -> Result<$answer> {
+                match self {
+                    Self::$variant(answer) => Ok(answer),
+                    other => Err(bug(format!("the reply to another kind of request: {other:?}"))),
+                }
+            }
+        )+}
+    };
+}
 
-    pub(crate) fn upserted(self) -> Result<Upserted> {
-        match self {
-            Self::Upserted(upserted) => Ok(upserted),
-            other => Err(other.is_misplaced()),
-        }
-    }
-
-    pub(crate) fn novelty(self) -> Result<Novelty> {
-        match self {
-            Self::Novelty(novelty) => Ok(novelty),
-            other => Err(other.is_misplaced()),
-        }
-    }
-
-    pub(crate) fn found(self) -> Result<Option<DocumentId>> {
-        match self {
-            Self::Found(found) => Ok(found),
-            other => Err(other.is_misplaced()),
-        }
-    }
-
-    pub(crate) fn flushed(self) -> Result<()> {
-        match self {
-            Self::Flushed => Ok(()),
-            other => Err(other.is_misplaced()),
-        }
-    }
-
-    fn is_misplaced(&self) -> Error {
-        bug(format!("the reply to another kind of request: {self:?}"))
-    }
+replies! {
+    inserted: Inserted(DocumentId),
+    upserted: Upserted(Upserted),
+    novelty: Novelty(Novelty),
+    found: Found(Option<DocumentId>),
+    flushed: Flushed(()),
 }
 
 impl<'a> WriteRequest<'a> {
@@ -189,7 +169,7 @@ impl<'a> WriteRequest<'a> {
             )?),
             Self::Remove(key) => WriteReply::Found(transaction.remove(key)?),
             Self::Touch(key, stamp) => WriteReply::Found(transaction.touch(key, *stamp)?),
-            Self::Flush => WriteReply::Flushed,
+            Self::Flush => WriteReply::Flushed(()),
         })
     }
 

@@ -27,4 +27,4 @@
 //! ones stay to the end; [`Store::compact`](crate::Store::compact) gives their space back.
 //!
 //! [`Snapshot::design`](crate::Snapshot::design) and [`Stats`](crate::stats::Stats) tell when a store has more documents than
-//! its schema expects. [`Rebanding::expected_documents`](resemblance_sketch::schema::Rebanding::expected_documents) mends that.
+//! its schema expects. [`Rebanding::expected_documents`](crate::schema::Rebanding::expected_documents) mends that.

@@ -37,7 +37,7 @@
 //!
 //! # Rare shingles weigh more
 //!
-//! [`DocumentFrequencies`](resemblance_sketch::schema::DocumentFrequencies) counts in how many documents of a corpus each shingle occurs;
+//! [`DocumentFrequencies`](crate::schema::DocumentFrequencies) counts in how many documents of a corpus each shingle occurs;
 //! SimHash and weighted MinHash use the weights that follow (tf-idf, Salton and Buckley 1988). All documents of a
 //! store must be weighed alike, so count first, then insert.
 //!

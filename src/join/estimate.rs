@@ -6,8 +6,9 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::join::join_lanes::BucketStream;
 use crate::join::partners::for_each_within;
-use crate::join::settings::{BATCH_BYTES, PairOptions, Settings};
+use crate::join::settings::{BATCH_BYTES, Settings};
 use crate::join::source::{JoinSource, LiveDocuments};
+use crate::query::SearchOptions;
 
 /// Maximum number of postings of a lane in the sample.
 const SAMPLE_POSTINGS: u64 = 1 << 18;
@@ -70,9 +71,12 @@ struct Sample {
 }
 
 /// Estimates the work and the result of a join from samples of its lanes.
-pub(super) fn estimate(source: &Arc<dyn JoinSource>, options: PairOptions) -> Result<JoinEstimate> {
+pub(super) fn estimate(
+    source: &Arc<dyn JoinSource>,
+    options: SearchOptions,
+) -> Result<JoinEstimate> {
     // It says what the join would take without a limit on buckets.
-    let unlimited = PairOptions {
+    let unlimited = SearchOptions {
         max_bucket: None,
         ..options
     };

@@ -10,7 +10,7 @@ use crate::invariant::OrBug;
 use crate::join::batch::{BucketPiece, CutBuckets, JoinBatch, MIN_DOCUMENTS, NotedDocuments};
 use crate::join::join_lanes::BucketStream;
 use crate::join::partners::Partners;
-use crate::join::settings::{LeftOut, Settings};
+use crate::join::settings::{DEFAULT_MEMORY_BYTES, LeftOut, Settings};
 use crate::join::signature_batch::{SignatureBatch, stopped};
 use crate::join::source::{JoinSource, LiveDocuments};
 use crate::threads::spawn;
@@ -198,7 +198,8 @@ impl Gatherer {
         let distance = settings.bounds.max_distance;
         if let Some(table) = settings.table(lane).filter(|_| !may_be_cut) {
             let is_first = |a, b| !self.cut.is_empty() || table.may_meet_first(a, b);
-            self.partners.find(bucket, distance, is_first);
+            let all = usize::MAX;
+            self.partners.find_if_few(bucket, distance, all, is_first);
             let near = self.partners.runs(bucket).filter(|(_, is_near)| *is_near);
             self.ids
                 .extend(near.flat_map(|(run, _)| run).map(|posting| posting.id));
@@ -436,7 +437,11 @@ fn held_signatures(
     if let Some(held) = source.held_signatures() {
         return Ok(Some(held));
     }
-    let most = settings.options.memory_bytes / settings.document_bytes;
+    let memory_bytes = settings
+        .options
+        .memory_bytes
+        .unwrap_or(DEFAULT_MEMORY_BYTES);
+    let most = memory_bytes / settings.document_bytes;
     let Some(ids) = documents_with_partners(source, settings, most)? else {
         return Ok(None);
     };

@@ -9,9 +9,10 @@ use crate::invariant::invariant;
 use crate::join::batch::JoinBatch;
 use crate::join::compare::{Comparer, Cursor, Event};
 use crate::join::gather::Gatherer;
-use crate::join::settings::{LeftOut, PairOptions, Settings};
+use crate::join::settings::{LeftOut, Settings};
 use crate::join::source::JoinSource;
 use crate::join::verify::{Pair, PairSimilarity, ROUND_CANDIDATES, Verifier};
+use crate::query::SearchOptions;
 use crate::types::{DocumentId, Phase, Watch};
 use resemblance_sketch::sketch::ValueLayout;
 
@@ -69,7 +70,7 @@ pub(super) struct EventPairs {
 impl Pairs {
     pub(super) fn new(
         source: Arc<dyn JoinSource>,
-        options: PairOptions,
+        options: SearchOptions,
         links_only: bool,
     ) -> Result<Self> {
         Ok(Self {

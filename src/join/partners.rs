@@ -42,16 +42,6 @@ impl Partners {
         is_searched
     }
 
-    /// Does what [`find_if_few`](Self::find_if_few) does, for any number of codes.
-    pub(super) fn find(
-        &mut self,
-        bucket: &[Posting],
-        distance: Option<u32>,
-        is_first: impl Fn(u64, u64) -> bool,
-    ) {
-        self.find_if_few(bucket, distance, usize::MAX, is_first);
-    }
-
     fn mark_near(
         &mut self,
         bucket: &[Posting],

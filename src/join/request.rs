@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::join::clusters::Clusters;
 use crate::join::estimate::{JoinEstimate, estimate};
 use crate::join::pairs::Pairs;
-use crate::join::settings::PairOptions;
 use crate::join::source::JoinSource;
 use crate::join::verify::PairSimilarity;
 use crate::query::{Bounds, SearchOptions};
@@ -37,7 +36,7 @@ use crate::error::Error;
 #[must_use = "a join does nothing until it is run"]
 pub struct Join<'a, A> {
     pub(super) source: Arc<dyn JoinSource>,
-    pub(super) options: PairOptions,
+    pub(super) options: SearchOptions,
     pub(super) verify: Option<Arc<PairSimilarity>>,
     on_progress: Option<Box<OnProgress<'a>>>,
     answer: PhantomData<fn() -> A>,
@@ -103,7 +102,7 @@ impl<'a, A> Join<'a, A> {
     pub(crate) fn new(source: Arc<dyn JoinSource>) -> Self {
         Self {
             source,
-            options: PairOptions::default(),
+            options: SearchOptions::default(),
             verify: None,
             on_progress: None,
             answer: PhantomData,
@@ -128,14 +127,14 @@ impl<'a, A> Join<'a, A> {
     /// Returns the bounds that were set.
     #[doc(hidden)]
     pub fn given_bounds(&self) -> Bounds {
-        self.options.search.bounds
+        self.options.bounds
     }
 
     /// Returns the least similarity that the join returns: 0 if the bounds do not speak of it, or are wrong,
     /// which running the join reports.
     #[doc(hidden)]
     pub fn similarity_floor(&self) -> f64 {
-        let bounds = self.options.search.bounds;
+        let bounds = self.options.bounds;
         let resolved = bounds.resolve(&self.source.context().schema, false);
         resolved.map_or(0.0, |bounds| bounds.similarity_floor())
     }
@@ -154,7 +153,7 @@ impl<'a, A> Join<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn options(mut self, options: SearchOptions) -> Self {
-        self.options.search = options;
+        self.options = options;
         self
     }
 
@@ -168,13 +167,13 @@ impl<'a, A> Join<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn bounds(mut self, bounds: Bounds) -> Self {
-        self.options.search.bounds = bounds;
+        self.options.bounds = bounds;
         self
     }
 
     /// See [`Bounds::min_similarity`].
     pub fn min_similarity(mut self, similarity: f64) -> Self {
-        self.options.search.bounds.min_similarity = Some(similarity);
+        self.options.bounds.min_similarity = Some(similarity);
         self
     }
 
@@ -193,7 +192,7 @@ impl<'a, A> Join<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn max_distance(mut self, distance: u32) -> Self {
-        self.options.search.bounds.max_distance = Some(distance);
+        self.options.bounds.max_distance = Some(distance);
         self
     }
 
@@ -211,7 +210,7 @@ impl<'a, A> Join<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn accept_lower_recall(mut self) -> Self {
-        self.options.search.bounds.accept_lower_recall = true;
+        self.options.bounds.accept_lower_recall = true;
         self
     }
 
@@ -227,14 +226,14 @@ impl<'a, A> Join<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
-        self.options.memory_bytes = bytes;
+        self.options.memory_bytes = Some(bytes);
         self
     }
 
     /// Threads that read and compare signatures, 1 to 1,024; one if not given. The result and its order
     /// are the same for any number.
     pub fn threads(mut self, threads: usize) -> Self {
-        self.options.search.threads = Some(threads);
+        self.options.threads = Some(threads);
         self
     }
 
@@ -268,7 +267,7 @@ impl<'a, A> Join<'a, A> {
     /// returns for two documents, 0 to 1, decides against the bound on the similarity and is what the pair
     /// reports, which then is exact. Where it returns `None`, because one of the two is not at hand, the
     /// estimate decides. Distances are exact anyway. A pair is still found with the probability that its two
-    /// share a bucket: see [`MinHashSchema::probability`](resemblance_sketch::schema::MinHashSchema::probability).
+    /// share a bucket: see [`MinHashSchema::probability`](crate::schema::MinHashSchema::probability).
     ///
     /// The closure is given each two documents that share a bucket, the earlier one first, once,
     /// from as many threads as the join has; the pairs and their order are the same for any

@@ -12,38 +12,7 @@ use resemblance_sketch::lanes::{LaneSet, TableDesign};
 use resemblance_sketch::sketch::ValueLayout;
 
 /// Memory for signatures, unless the caller says otherwise.
-const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
-
-/// The options of a join.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PairOptions {
-    /// A join reads the bounds and the number of threads.
-    pub(super) search: SearchOptions,
-    /// Memory for signatures that are read before the join, in bytes.
-    pub(super) memory_bytes: u64,
-    /// The maximum number of signatures of a bucket that are compared with all of it.
-    pub(super) max_bucket: Option<usize>,
-}
-
-impl Default for PairOptions {
-    fn default() -> Self {
-        Self {
-            search: SearchOptions::default(),
-            memory_bytes: DEFAULT_MEMORY_BYTES,
-            max_bucket: None,
-        }
-    }
-}
-
-impl PairOptions {
-    fn validate(&self) -> Result<()> {
-        self.search.check_threads()?;
-        if self.max_bucket == Some(0) {
-            return Err(Error::invalid("max_bucket", 0, "at least 1"));
-        }
-        Ok(())
-    }
-}
+pub(super) const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Signatures in memory at a time take at most twice as much.
 pub(super) const BATCH_BYTES: usize = 32 << 20;
@@ -53,7 +22,7 @@ const MIN_BATCH_DOCUMENTS: usize = 1 << 10;
 
 pub(super) struct Settings {
     pub(super) bounds: ResolvedBounds,
-    pub(super) options: PairOptions,
+    pub(super) options: SearchOptions,
     pub(super) threads: usize,
     /// True if the join needs only enough pairs to connect all that are near, not all pairs.
     pub(super) links_only: bool,
@@ -80,12 +49,15 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn new(
         source: &dyn JoinSource,
-        options: PairOptions,
+        options: SearchOptions,
         links_only: bool,
     ) -> Result<Self> {
-        options.validate()?;
+        options.check_threads()?;
+        if options.max_bucket == Some(0) {
+            return Err(Error::invalid("max_bucket", 0, "at least 1"));
+        }
         let schema = &source.context().schema;
-        let bounds = options.search.bounds.resolve(schema, false)?;
+        let bounds = options.bounds.resolve(schema, false)?;
         let shape = source.context().shape();
         let join_lanes = JoinLanes::new(source, &bounds)?;
         let reads_signatures = !source.context().codes_are_signatures();
@@ -96,7 +68,7 @@ impl Settings {
             join_lanes: Arc::new(join_lanes),
             bounds,
             options,
-            threads: options.search.threads.unwrap_or(1),
+            threads: options.threads.unwrap_or(1),
             links_only,
             verifies: false,
             reads_signatures,

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::*;
-use crate::join::settings::PairOptions;
 use crate::options::StoreOptions;
 use crate::query::Family;
 use crate::query::{Bounds, SearchOptions};
@@ -210,13 +209,10 @@ fn components(pairs: &PairMap) -> BTreeSet<Vec<u64>> {
     sorted.collect()
 }
 
-fn in_threads(threads: usize) -> PairOptions {
-    PairOptions {
-        search: SearchOptions {
-            threads: Some(threads),
-            ..SearchOptions::default()
-        },
-        ..PairOptions::default()
+fn in_threads(threads: usize) -> SearchOptions {
+    SearchOptions {
+        threads: Some(threads),
+        ..SearchOptions::default()
     }
 }
 
@@ -224,22 +220,16 @@ fn in_threads(threads: usize) -> PairOptions {
 fn join(
     snapshot: &Snapshot,
     bounds: Bounds,
-    options: PairOptions,
+    options: SearchOptions,
     links_only: bool,
     batch_documents: Option<usize>,
 ) -> Pairs {
-    let options = PairOptions {
-        search: SearchOptions {
-            bounds,
-            ..options.search
-        },
-        ..options
-    };
+    let options = SearchOptions { bounds, ..options };
     let source = Arc::new(snapshot.view().clone());
     let mut pairs = Pairs::new(source, options, links_only).unwrap();
     if let Some(documents) = batch_documents {
         pairs.settings_mut().batch_documents = documents;
-        pairs.settings_mut().options.memory_bytes = 0;
+        pairs.settings_mut().options.memory_bytes = Some(0);
     }
     pairs
 }
@@ -263,7 +253,7 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
     let clusters = components(&expected);
     let mut orders = BTreeSet::new();
     for (threads, batch_documents) in [(1, None), (5, None), (1, Some(7)), (3, Some(7))] {
-        let options = PairOptions {
+        let options = SearchOptions {
             max_bucket: most,
             ..in_threads(threads)
         };

@@ -131,6 +131,18 @@ fn back_up(
     })
 }
 
+/// Does something with the definition of each table, whose keys are of different types.
+macro_rules! for_each_table {
+    ($table:ident => $work:expr) => {
+        for_each_table!($table => $work,
+            META LANES RUNS DEAD EQUAL DOCUMENTS PAYLOADS KEYS BANDS PERMUTED FILTERS);
+    };
+    ($table:ident => $work:expr, $($definition:ident)+) => {$(
+        let $table = $definition;
+        $work;
+    )+};
+}
+
 /// Returns an error if the store may have tables that this release does not know: a copy without
 /// them would be another store.
 fn check_tables(snapshot: &SnapshotView) -> Result<()> {
@@ -153,7 +165,8 @@ fn check_tables(snapshot: &SnapshotView) -> Result<()> {
     if flags != 0 {
         return Err(Error::UnknownFeatures { flags });
     }
-    let known = table_names();
+    let mut known = Vec::new();
+    for_each_table!(table => known.push(table.name()));
     let mut tables = read.list_tables().engine()?;
     match tables.find(|table| !known.contains(&table.name())) {
         None => Ok(()),
@@ -167,38 +180,13 @@ fn check_tables(snapshot: &SnapshotView) -> Result<()> {
 
 /// Returns the number of rows of all tables.
 pub(super) fn row_count(snapshot: &SnapshotView) -> Result<u64> {
-    let tables = snapshot.inner.tables()?;
-    let read = &tables.read;
-    let counts = [
-        read.open_table(META).engine()?.len().engine()?,
-        read.open_table(LANES).engine()?.len().engine()?,
-        read.open_table(RUNS).engine()?.len().engine()?,
-        read.open_table(DEAD).engine()?.len().engine()?,
-        read.open_table(EQUAL).engine()?.len().engine()?,
-        tables.documents.len().engine()?,
-        tables.payloads.len().engine()?,
-        tables.keys.len().engine()?,
-        tables.bands.len().engine()?,
-        tables.permuted.len().engine()?,
-        tables.filters.len().engine()?,
-    ];
-    Ok(counts.into_iter().fold(0, u64::saturating_add))
-}
-
-fn table_names() -> [&'static str; 11] {
-    [
-        META.name(),
-        LANES.name(),
-        RUNS.name(),
-        DEAD.name(),
-        EQUAL.name(),
-        DOCUMENTS.name(),
-        PAYLOADS.name(),
-        KEYS.name(),
-        BANDS.name(),
-        PERMUTED.name(),
-        FILTERS.name(),
-    ]
+    let read = &snapshot.inner.tables()?.read;
+    let mut rows = 0_u64;
+    for_each_table!(table => {
+        let count = read.open_table(table).engine()?.len().engine()?;
+        rows = rows.saturating_add(count);
+    });
+    Ok(rows)
 }
 
 /// Adds the path of the copy to an error, because the engine does not name the file.
@@ -278,16 +266,8 @@ impl StoreCopy<'_, '_> {
     }
 
     fn all_tables(&mut self) -> Result<()> {
-        self.table(META)?;
-        self.table(LANES)?;
-        self.table(RUNS)?;
-        for rows in [DEAD, EQUAL, DOCUMENTS, PAYLOADS] {
-            self.table(rows)?;
-        }
-        for blocks in [KEYS, BANDS, PERMUTED] {
-            self.table(blocks)?;
-        }
-        self.table(FILTERS)
+        for_each_table!(table => self.table(table)?);
+        Ok(())
     }
 
     /// Copies a table, an empty one too.

@@ -8,7 +8,7 @@ use crate::build::{BulkBuild, BulkOptions, BulkReport, bulk_build};
 use crate::error::{Error, Result};
 use crate::read::{Records, SnapshotView};
 use crate::state::{OpenStore, open_read_only};
-use crate::types::{Document, Operation, Phase, Record, Report, Watch};
+use crate::types::{Document, Operation, Phase, Report, Watch};
 use resemblance_sketch::schema::Schema;
 
 /// The parameter that errors name.
@@ -109,15 +109,8 @@ fn copy(build: &mut BulkBuild<'_>, shard: &Arc<OpenStore>, watch: &mut Watch<'_>
     let snapshot = SnapshotView::open(shard)?;
     for record in Records::new(&snapshot) {
         let record = record?;
-        build.insert(document(&record), record.signature())?;
+        build.insert(Document::from(&record), record.signature())?;
         watch.step(Phase::ReadingDocuments, build.len(), None)?;
     }
     watch.tell(Phase::ReadingDocuments, build.len(), None)
-}
-
-fn document(record: &Record) -> Document<'_> {
-    let document = record
-        .key()
-        .map_or_else(Document::without_key, Document::new);
-    document.stamp(record.stamp()).payload(record.payload())
 }

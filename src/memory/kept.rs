@@ -101,13 +101,6 @@ impl DocumentsInStore {
     }
 }
 
-fn as_document(record: &Record) -> Document<'_> {
-    let document = record
-        .key()
-        .map_or_else(Document::without_key, Document::new);
-    document.stamp(record.stamp()).payload(record.payload())
-}
-
 impl KeptDocuments {
     /// Keeps documents in memory, 64 MiB of them unless [`set_memory_bytes`](Self::set_memory_bytes) is
     /// called, and beyond that in a temporary store in `folder`. With a probe budget it is a store from the
@@ -293,7 +286,7 @@ impl KeptDocuments {
         for ids in ids.chunks(MOVED_TOGETHER) {
             let records = ids.iter().filter_map(|id| view.record(*id).transpose());
             let records = records.collect::<Result<Vec<_>>>()?;
-            let documents = records.iter().map(|r| (as_document(r), r.signature()));
+            let documents = records.iter().map(|r| (Document::from(r), r.signature()));
             let documents: Vec<_> = documents.collect();
             store.transaction.insert_all(&documents)?;
         }

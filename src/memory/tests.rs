@@ -9,7 +9,7 @@ use crate::{
     BulkOptions, Document, DocumentId, DuplicateKeys, Error, MinHash, Pair, Schema, Signature,
     SimHash, Store, Text,
 };
-use resemblance_sketch::schema::EmptyDocuments;
+use resemblance_sketch::EmptyDocuments;
 
 /// Documents that fill a mebibyte: fewer in a usual run, which have more to hold.
 fn document_count() -> u64 {

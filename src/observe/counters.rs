@@ -1,6 +1,5 @@
 //! The counters of an open file, which all threads share, and those of a transaction until it ends.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,20 +25,6 @@ pub(crate) struct SharedCounters {
     next_snapshot: Counter,
     has_warned_outgrown: AtomicBool,
     has_warned_budget: AtomicBool,
-}
-
-/// A number of one transaction, which stays on one thread.
-#[derive(Debug, Default)]
-pub(crate) struct LocalCounter(Cell<u64>);
-
-impl LocalCounter {
-    pub(crate) fn get(&self) -> u64 {
-        self.0.get()
-    }
-
-    pub(crate) fn add(&self, value: u64) {
-        self.0.set(self.0.get() + value);
-    }
 }
 
 impl SharedCounters {
@@ -86,7 +71,7 @@ impl SharedCounters {
     pub(crate) fn note_known(&self, novelty: &Novelty) {
         let counters = TransactionCounters::default();
         counters.note_answer(novelty);
-        counters.count(&self.count);
+        counters.add_to(&self.count);
     }
 
     /// Counts a transaction that was committed for this many calls.
@@ -166,53 +151,25 @@ impl Drop for LiveSnapshot {
     }
 }
 
-/// Makes the counters of a transaction of the numbers that it adds to those of the store.
-macro_rules! transaction_counters {
-    ($($number:ident,)+) => {
-        /// Numbers of one transaction. They are added to those of the store once it is committed.
-        #[derive(Debug, Default)]
-        pub(crate) struct TransactionCounters {
-            /// Documents that the transaction deleted, whether they were replaced, evicted or removed.
-            pub(crate) deleted: LocalCounter,
-            $(pub(crate) $number: LocalCounter,)+
-            is_counted: Cell<bool>,
-        }
-
-        impl TransactionCounters {
-            fn add_to(&self, counters: &Counters) {
-                $(counters.$number.add(self.$number.get());)+
-            }
-        }
-    };
-}
-
-transaction_counters! {
-    inserted,
-    replaced,
-    evicted,
-    touched,
-    known,
-    near_duplicates,
-    unchanged,
-    budgets_met,
-    flushes,
-    flushed_postings,
-    merges_begun,
-    merges_ended,
-    merged_postings,
-    merged_blocks,
+/// Numbers of one transaction. They are added to those of the store once it is committed.
+#[derive(Debug, Default)]
+pub(crate) struct TransactionCounters {
+    pub(crate) count: Counters,
+    /// Documents that the transaction deleted, whether they were replaced, evicted or removed.
+    pub(crate) deleted: Counter,
+    is_counted: AtomicBool,
 }
 
 impl TransactionCounters {
     /// Counts the answer for a document that was to be inserted if it is new.
     pub(crate) fn note_answer(&self, novelty: &Novelty) {
         match novelty {
-            Novelty::KeyExists(_) => self.known.add(1),
-            Novelty::NearDuplicate(_) => self.near_duplicates.add(1),
-            Novelty::New { .. } => {}
-        }
-        self.budgets_met
-            .add(u64::from(novelty.budget_exceeded().is_some()));
+            Novelty::KeyExists(_) => self.count.known.add(1),
+            Novelty::NearDuplicate(_) => self.count.near_duplicates.add(1),
+            Novelty::New { .. } => 0,
+        };
+        let is_beyond = novelty.budget_exceeded().is_some();
+        self.count.budgets_met.add(u64::from(is_beyond));
     }
 
     /// Returns the number of deleted documents that were neither replaced nor evicted.
@@ -220,26 +177,26 @@ impl TransactionCounters {
     /// # Errors
     /// [`Error::Bug`](crate::Error::Bug) if more were replaced and evicted than deleted.
     pub(crate) fn removed(&self) -> Result<u64> {
-        let (deleted, replaced, evicted) =
-            (self.deleted.get(), self.replaced.get(), self.evicted.get());
+        let deleted = self.deleted.get();
+        let (replaced, evicted) = (self.count.replaced.get(), self.count.evicted.get());
         deleted.checked_sub(replaced + evicted).or_bug_with(|| {
             format!("{replaced} documents replaced and {evicted} evicted, of {deleted} deleted")
         })
     }
 
     /// Adds the numbers of a transaction that has been committed to those of the store.
-    pub(crate) fn count(&self, counters: &Counters) {
-        self.add_to(counters);
+    pub(crate) fn add_to(&self, counters: &Counters) {
+        self.count.add_to(counters);
         // The commit has failed before if this is an error.
         let removed = self.removed();
         debug_assert!(removed.is_ok(), "{removed:?}");
         counters.removed.add(removed.unwrap_or_default());
-        self.is_counted.set(true);
+        self.is_counted.store(true, Relaxed);
     }
 
     /// Returns true once the transaction has been counted as committed.
     pub(crate) fn is_counted(&self) -> bool {
-        self.is_counted.get()
+        self.is_counted.load(Relaxed)
     }
 }
 

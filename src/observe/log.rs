@@ -17,44 +17,25 @@ pub(crate) const COMMIT: Topic = "resemblance::commit";
 /// Damage that was found in a file.
 pub(crate) const DAMAGE: Topic = "resemblance::damage";
 
-#[derive(Clone, Copy)]
-enum Level {
-    Error,
-    Warn,
-    Info,
-    Debug,
+macro_rules! levels {
+    ($($(#[$doc:meta])+ $name:ident: $level:ident,)+) => {$(
+        $(#[$doc])+
+        pub(crate) fn $name(topic: Topic, path: &Path, message: Arguments<'_>) {
+            #[cfg(feature = "log")]
+            log::log!(target: topic, log::Level::$level, "{}: {message}", path.display());
+            #[cfg(not(feature = "log"))]
+            let _ = (topic, path, message);
+        }
+    )+};
 }
 
-/// Logs that something does not work any more.
-pub(crate) fn error(topic: Topic, path: &Path, message: Arguments<'_>) {
-    log_event(Level::Error, topic, path, message);
+levels! {
+    /// Logs that something does not work any more.
+    error: Error,
+    /// Logs something that should be looked at.
+    warn: Warn,
+    /// Logs a rare event, such as opening a store.
+    info: Info,
+    /// Logs an event of normal work, such as a merge.
+    debug: Debug,
 }
-
-/// Logs something that should be looked at.
-pub(crate) fn warn(topic: Topic, path: &Path, message: Arguments<'_>) {
-    log_event(Level::Warn, topic, path, message);
-}
-
-/// Logs a rare event, such as opening a store.
-pub(crate) fn info(topic: Topic, path: &Path, message: Arguments<'_>) {
-    log_event(Level::Info, topic, path, message);
-}
-
-/// Logs an event of normal work, such as a merge.
-pub(crate) fn debug(topic: Topic, path: &Path, message: Arguments<'_>) {
-    log_event(Level::Debug, topic, path, message);
-}
-
-#[cfg(feature = "log")]
-fn log_event(level: Level, topic: Topic, path: &Path, message: Arguments<'_>) {
-    let level = match level {
-        Level::Error => log::Level::Error,
-        Level::Warn => log::Level::Warn,
-        Level::Info => log::Level::Info,
-        Level::Debug => log::Level::Debug,
-    };
-    log::log!(target: topic, level, "{}: {message}", path.display());
-}
-
-#[cfg(not(feature = "log"))]
-fn log_event(_: Level, _: Topic, _: &Path, _: Arguments<'_>) {}

@@ -56,6 +56,11 @@ macro_rules! metrics {
         }
 
         impl Counters {
+            /// Adds all numbers to those of others.
+            pub(super) fn add_to(&self, others: &Self) {
+                $(others.$number.add(self.$number.get());)+
+            }
+
             pub(super) fn get(&self) -> Metrics {
                 Metrics {
                     $($number: self.$number.get(),)+

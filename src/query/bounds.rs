@@ -44,10 +44,10 @@ const MAX_THREADS: usize = 1_024;
 
 /// The options of searches, for callers who keep them as data. Builder methods fill the same fields.
 ///
-/// Each search reads the options that it has a use for: [`Query`](crate::Query) all but `min_recall`,
-/// [`Nearest`](crate::Nearest) `bounds.by`, `scan`, `exclude`, `with_payloads` and `min_recall`,
-/// [`ContainmentQuery`](crate::ContainmentQuery) `limit` and `threads`, and [`Join`](crate::Join) `bounds`
-/// and `threads`.
+/// Each search reads the options that it has a use for: [`Nearest`](crate::Nearest) `bounds.by`, `scan`,
+/// `exclude`, `with_payloads` and `min_recall`, [`ContainmentQuery`](crate::ContainmentQuery) `limit` and
+/// `threads`, [`Join`](crate::Join) `bounds`, `threads`, `memory_bytes` and `max_bucket`, and
+/// [`Query`](crate::Query) all but those that the others alone have.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, SearchOptions, Store, Text};
@@ -85,6 +85,10 @@ pub struct SearchOptions {
     pub threads: Option<usize>,
     /// See [`Nearest::min_recall`](crate::Nearest::min_recall); `None` stands for 0.9.
     pub min_recall: Option<f64>,
+    /// See [`Join::memory_bytes`](crate::Join::memory_bytes); `None` stands for 64 MiB.
+    pub memory_bytes: Option<u64>,
+    /// See [`Join::max_bucket`](crate::Join::max_bucket); `None` compares all.
+    pub max_bucket: Option<usize>,
 }
 
 impl SearchOptions {

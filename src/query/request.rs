@@ -15,7 +15,7 @@ use crate::query::sweep::{Sweep, for_each_piece, in_threads};
 use crate::query::verify::{Verify, asking};
 use crate::read::ReadView;
 use crate::state::SharedContext;
-use crate::types::{DocumentId, Matches, Overlaps};
+use crate::types::{DocumentId, Matches};
 use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 
 /// One signature, or many: what a query can be about.
@@ -34,20 +34,14 @@ use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 pub trait OneOrMany: sealed::Sealed {
-    /// The answer to a query.
-    type Answer;
-
-    /// The candidates of one signature, or those of each of many.
-    type Candidates;
-
-    /// The answer to a query for shared passages.
-    type Overlaps;
+    /// What is returned where each signature has one `T`: that one, or a `Vec` of those of many.
+    type Each<T>;
 
     #[doc(hidden)]
     fn signatures(&self) -> &[Signature];
 
     #[doc(hidden)]
-    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates>;
+    fn each<T>(&self, all: Vec<T>) -> Result<Self::Each<T>>;
 }
 
 mod sealed {
@@ -60,32 +54,28 @@ mod sealed {
 }
 
 impl OneOrMany for Signature {
-    type Answer = Matches;
-    type Candidates = Vec<DocumentId>;
-    type Overlaps = Overlaps;
+    type Each<T> = T;
 
     fn signatures(&self) -> &[Signature] {
         std::slice::from_ref(self)
     }
 
-    fn of_candidates(&self, mut ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
-        ids.pop().or_bug("the candidates of a signature")
+    fn each<T>(&self, mut all: Vec<T>) -> Result<T> {
+        all.pop().or_bug("what was found for a signature")
     }
 }
 
 macro_rules! answered_together {
     ($many:ty $(, const $count:ident)?) => {
         impl$(<const $count: usize>)? OneOrMany for $many {
-            type Answer = Vec<Matches>;
-            type Candidates = Vec<Vec<DocumentId>>;
-            type Overlaps = Vec<Overlaps>;
+            type Each<T> = Vec<T>;
 
             fn signatures(&self) -> &[Signature] {
                 self
             }
 
-            fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
-                Ok(ids)
+            fn each<T>(&self, all: Vec<T>) -> Result<Vec<T>> {
+                Ok(all)
             }
         }
     };
@@ -95,16 +85,14 @@ answered_together!([Signature; N], const N);
 answered_together!(Vec<Signature>);
 
 impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
-    type Answer = Q::Answer;
-    type Candidates = Q::Candidates;
-    type Overlaps = Q::Overlaps;
+    type Each<T> = Q::Each<T>;
 
     fn signatures(&self) -> &[Signature] {
         (**self).signatures()
     }
 
-    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
-        (**self).of_candidates(ids)
+    fn each<T>(&self, all: Vec<T>) -> Result<Q::Each<T>> {
+        (**self).each(all)
     }
 }
 

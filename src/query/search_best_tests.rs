@@ -83,7 +83,7 @@ pub(super) fn signature(schema: &Schema, random: &mut Random) -> Signature {
     let bits = schema.minhash().map(|m| u32::from(m.value_bits()));
     let whole = schema
         .minhash()
-        .is_none_or(|m| m.kind() != resemblance_sketch::schema::MinHashKind::External);
+        .is_none_or(|m| m.kind() != resemblance_sketch::MinHashKind::External);
     let most = if whole {
         u32::MAX
     } else {
@@ -108,7 +108,7 @@ pub(super) fn signature(schema: &Schema, random: &mut Random) -> Signature {
     let values: Vec<u32> = (0..32).map(value).collect();
     let is_bottom_k = schema
         .minhash()
-        .is_some_and(|m| m.kind() == resemblance_sketch::schema::MinHashKind::BottomK);
+        .is_some_and(|m| m.kind() == resemblance_sketch::MinHashKind::BottomK);
     let signature = match schema.minhash() {
         None => Signature::from_parts(None, None),
         Some(_) if is_bottom_k => {

@@ -161,21 +161,23 @@ impl dyn ReadView + '_ {
         }
     }
 
-    /// Returns what `read` makes of what stands in front of a document's signature, `None` if it does not live.
-    fn with_head<T>(&self, id: u64, read: impl Fn(&RowHead<'_>) -> Result<T>) -> Result<Option<T>> {
+    /// Returns what `read` makes of a document's row, `None` if it does not live.
+    fn with_row<T>(&self, id: u64, read: impl Fn(&[u8]) -> Result<T>) -> Result<Option<T>> {
         let mut found = None;
         self.context().counters.count.documents_read.add(1);
         self.document_rows(&[id], &mut |_, row| {
-            let head = row.map(|row| match self.holds_rows() {
-                true => RowHead::split(row)
-                    .map(|(head, _)| head)
-                    .or_bug("a row in memory"),
-                false => RowHead::decode(id, row),
-            });
-            found = head.transpose()?.as_ref().map(&read).transpose()?;
+            found = row.map(&read).transpose()?;
             Ok(())
         })?;
         Ok(found)
+    }
+
+    /// Returns what `read` makes of what is written before a document's signature, `None` if it does not live.
+    fn with_head<T>(&self, id: u64, read: impl Fn(&RowHead<'_>) -> Result<T>) -> Result<Option<T>> {
+        self.with_row(id, |row| match self.holds_rows() {
+            true => read(&RowHead::split(row).or_bug("a row in memory")?.0),
+            false => read(&RowHead::decode(id, row)?),
+        })
     }
 
     /// Returns what `read` makes of a document, `None` if it does not live.
@@ -184,15 +186,7 @@ impl dyn ReadView + '_ {
         id: u64,
         read: impl Fn(&DocumentRow<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
-        let mut found = None;
-        self.context().counters.count.documents_read.add(1);
-        self.document_rows(&[id], &mut |_, row| {
-            if let Some(bytes) = row {
-                found = Some(read(&self.decode(id, bytes)?)?);
-            }
-            Ok(())
-        })?;
-        Ok(found)
+        self.with_row(id, |row| read(&self.decode(id, row)?))
     }
 
     /// Checks that a document which has a posting and no row was removed.

@@ -69,6 +69,17 @@ impl<'a> From<&'a Document<'_>> for Document<'a> {
     }
 }
 
+/// What is stored of a document, borrowed: to insert it into another store.
+impl<'a> From<&'a Record> for Document<'a> {
+    fn from(record: &'a Record) -> Self {
+        Self {
+            key: record.key().map(Cow::Borrowed),
+            stamp: record.stamp,
+            payload: Cow::Borrowed(&record.payload),
+        }
+    }
+}
+
 /// A document with a key and a payload, and stamp 0.
 impl<'a, K: Into<Document<'a>>, P: AsRef<[u8]> + ?Sized> From<(K, &'a P)> for Document<'a> {
     fn from((key, payload): (K, &'a P)) -> Self {

@@ -11,7 +11,7 @@ impl Writer {
     /// [`Error::Bug`](crate::Error::Bug), and nothing may be committed then.
     pub(super) fn check_conservation(&self) -> Result<()> {
         let (base, state, counters) = (&self.base, &self.state, &self.counters);
-        let (inserted, deleted) = (counters.inserted.get(), counters.deleted.get());
+        let (inserted, deleted) = (counters.count.inserted.get(), counters.deleted.get());
         counters.removed()?;
         // A document is replaced by removing one and inserting another, so no case is left out.
         invariant!(

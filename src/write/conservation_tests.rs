@@ -32,8 +32,12 @@ fn changed(store: &Arc<OpenStore>, signature: &Signature) -> WriteTransaction {
 fn a_broken_sum_is_a_bug_and_commits_nothing() {
     let slips: [Slip; 8] = [
         |writer| writer.state.documents += 1,
-        |writer| writer.counters.inserted.add(1),
-        |writer| writer.counters.replaced.add(2),
+        |writer| {
+            writer.counters.count.inserted.add(1);
+        },
+        |writer| {
+            writer.counters.count.replaced.add(2);
+        },
         |writer| writer.state.next_id += 1,
         |writer| writer.state.sealed_below += 9,
         |writer| writer.state.unsealed_documents += 1_000,

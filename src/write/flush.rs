@@ -87,8 +87,8 @@ impl Writer {
             lanes,
         };
         let postings = descriptor.postings();
-        self.counters.flushes.add(1);
-        self.counters.flushed_postings.add(postings);
+        self.counters.count.flushes.add(1);
+        self.counters.count.flushed_postings.add(postings);
         self.log_merge(format_args!(
             "run {run} flushed: documents {first_id} to {last_id}, {postings} postings"
         ));

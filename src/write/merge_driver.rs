@@ -176,7 +176,7 @@ impl Writer {
         output.rows_from = first_dropped.filter(|id| *id <= output.last_id);
         output.lanes.push(self.new_lane(0, &inputs)?);
         self.write_descriptor(&output)?;
-        self.counters.merges_begun.add(1);
+        self.counters.count.merges_begun.add(1);
         self.log_merge(format_args!(
             "run {run} begun, of level {}: a merge of runs {:?}",
             output.level, output.inputs
@@ -304,8 +304,8 @@ impl Writer {
         }
         let written = summary.blocks.checked_sub(blocks);
         let written_blocks = written.or_bug("an output that only grows")?;
-        self.counters.merged_postings.add(step.postings);
-        self.counters.merged_blocks.add(written_blocks);
+        self.counters.count.merged_postings.add(step.postings);
+        self.counters.count.merged_blocks.add(written_blocks);
         Ok((step.postings, step.is_last))
     }
 
@@ -377,7 +377,7 @@ impl Writer {
             self.advance_rows(&mut output, &since, u64::MAX)?;
             self.clear_tombstones(&output)?;
         }
-        self.counters.merges_ended.add(1);
+        self.counters.count.merges_ended.add(1);
         self.log_merge(format_args!(
             "run {} merged: {} documents, {} postings",
             output.run,

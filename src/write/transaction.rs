@@ -9,7 +9,7 @@ use crate::invariant::invariant;
 use crate::query::{ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
 use crate::read::ReadView;
 use crate::state::{OpenStore, WriterGuard, WriterLock};
-use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
+use crate::types::{Document, DocumentId, Matches, Novelty, Overlaps, Record, Upserted};
 use crate::write::duplicate_check::{TailView, find_duplicate};
 use crate::write::writer::Writer;
 use resemblance_sketch::sketch::Signature;
@@ -304,7 +304,10 @@ impl WriteTransaction {
     /// # transaction.commit()?;
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn query<'a, Q: OneOrMany + ?Sized>(&'a self, signatures: &'a Q) -> Query<'a, Q::Answer> {
+    pub fn query<'a, Q: OneOrMany + ?Sized>(
+        &'a self,
+        signatures: &'a Q,
+    ) -> Query<'a, Q::Each<Matches>> {
         Query::new(self.view(), Cow::Borrowed(signatures.signatures()))
     }
 
@@ -332,7 +335,7 @@ impl WriteTransaction {
     pub fn contained_in<'a, Q: OneOrMany + ?Sized>(
         &'a self,
         signatures: &'a Q,
-    ) -> ContainmentQuery<'a, Q::Overlaps> {
+    ) -> ContainmentQuery<'a, Q::Each<Overlaps>> {
         self.about_passages(signatures, ShareOf::Query)
     }
 
@@ -353,7 +356,7 @@ impl WriteTransaction {
     pub fn contents_of<'a, Q: OneOrMany + ?Sized>(
         &'a self,
         signatures: &'a Q,
-    ) -> ContainmentQuery<'a, Q::Overlaps> {
+    ) -> ContainmentQuery<'a, Q::Each<Overlaps>> {
         self.about_passages(signatures, ShareOf::Document)
     }
 
@@ -374,7 +377,7 @@ impl WriteTransaction {
     pub fn overlaps<'a, Q: OneOrMany + ?Sized>(
         &'a self,
         signatures: &'a Q,
-    ) -> ContainmentQuery<'a, Q::Overlaps> {
+    ) -> ContainmentQuery<'a, Q::Each<Overlaps>> {
         self.about_passages(signatures, ShareOf::Neither)
     }
 
@@ -382,7 +385,7 @@ impl WriteTransaction {
         &'a self,
         signatures: &'a Q,
         share_of: ShareOf,
-    ) -> ContainmentQuery<'a, Q::Overlaps> {
+    ) -> ContainmentQuery<'a, Q::Each<Overlaps>> {
         let signatures = Cow::Borrowed(signatures.signatures());
         ContainmentQuery::new(self.view(), signatures, share_of)
     }
@@ -404,7 +407,7 @@ impl WriteTransaction {
         &'a self,
         signatures: &'a Q,
         n: usize,
-    ) -> Nearest<'a, Q::Answer> {
+    ) -> Nearest<'a, Q::Each<Matches>> {
         let view = self.view();
         Nearest::new(view, signatures.signatures(), n)
     }
@@ -525,7 +528,7 @@ impl WriteTransaction {
 
     /// Counts documents that this transaction has removed as evicted.
     pub(crate) fn note_evicted(&self, documents: u64) {
-        self.writer.counters.evicted.add(documents);
+        self.writer.counters.count.evicted.add(documents);
     }
 
     /// Returns the document with an id, with its payload if that is asked for.

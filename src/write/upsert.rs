@@ -23,7 +23,7 @@ impl Writer {
         let is_there = touched.is_some();
         if let Some(row) = touched.flatten() {
             self.replace_document_row(id, row)?;
-            self.counters.touched.add(1);
+            self.counters.count.touched.add(1);
         }
         Ok(is_there)
     }
@@ -45,7 +45,7 @@ impl Writer {
         let replaced = last.map(|(_, id)| id);
         if let (Revision::Unchanged(_), Some(id)) = (&revision, replaced) {
             self.renew(id, document, signature)?;
-            self.counters.unchanged.add(1);
+            self.counters.count.unchanged.add(1);
             return Ok(Upserted {
                 id: DocumentId::new(id),
                 replaced: None,
@@ -58,7 +58,7 @@ impl Writer {
                 is_removed,
                 "document {id} was found by its key and is not there"
             );
-            self.counters.replaced.add(1);
+            self.counters.count.replaced.add(1);
         }
         Ok(Upserted {
             id: self.store_document(document, signature)?,

@@ -162,7 +162,7 @@ impl Writer {
         self.note_moved(kept)?;
         self.unflushed_kept += kept;
         self.has_changes = true;
-        self.counters.inserted.add(1);
+        self.counters.count.inserted.add(1);
         if self.pending.is_full() {
             self.flush_pending()?;
         }
@@ -406,7 +406,7 @@ impl Writer {
         match (outcome, self.has_ended()) {
             (Ok(()), true) => {
                 count.transactions_committed.add(1);
-                self.counters.count(count);
+                self.counters.add_to(count);
                 context.note_documents(self.state.documents);
                 let latency = began.elapsed();
                 let longest = count.commit_latencies.record(latency);
@@ -417,7 +417,7 @@ impl Writer {
             }
             (Ok(()), false) => {
                 count.transactions_unchanged.add(1);
-                self.counters.count(count);
+                self.counters.add_to(count);
             }
             (Err(error), true) => {
                 count.transactions_failed.add(1);

@@ -1,7 +1,6 @@
 //! Large buckets, equal documents, and what is expected and said of a join.
 
 use super::*;
-use crate::join::settings::PairOptions;
 use crate::query::Bounds;
 use crate::snapshot::Snapshot;
 
@@ -31,7 +30,7 @@ fn equal_documents_are_not_compared_with_each_other() {
         let (_folder, snapshot) = of_equal(count, 4_000 / part as u64, schema);
         for batch_documents in [None, Some(1_000 / part)] {
             let bounds = Bounds::new();
-            let options = PairOptions::default();
+            let options = SearchOptions::default();
             let mut links = join(&snapshot, bounds, options, true, batch_documents);
             assert_eq!(links.by_ref().count(), count - 1);
             assert_eq!(links.comparisons(), 0);
@@ -65,15 +64,15 @@ fn comparisons_are_counted() {
         let joined = |options| {
             let mut pairs = join(&snapshot, Bounds::new(), options, false, batch_documents);
             if is_in_memory {
-                pairs.settings_mut().options.memory_bytes = 1 << 20;
+                pairs.settings_mut().options.memory_bytes = Some(1 << 20);
             }
             pairs
         };
-        let options = PairOptions::default();
+        let options = SearchOptions::default();
         let mut pairs = joined(options);
         assert_eq!(pairs.by_ref().count(), 150);
         assert_eq!(pairs.comparisons(), 150 * 149 / 2);
-        let options = PairOptions {
+        let options = SearchOptions {
             max_bucket: Some(10),
             ..options
         };
@@ -172,7 +171,7 @@ fn expectations_are_near_what_happens() {
         let mut pairs = join(
             &snapshot,
             Bounds::new(),
-            PairOptions::default(),
+            SearchOptions::default(),
             false,
             None,
         );

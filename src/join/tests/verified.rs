@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::error::{Error, Result};
-use crate::join::settings::PairOptions;
 use crate::query::Bounds;
 use crate::snapshot::Snapshot;
 use crate::types::DocumentId;
@@ -46,7 +45,7 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
     let clusters = components(&expected);
     let mut orders = BTreeSet::new();
     for (threads, batch_documents) in [(1, None), (5, None), (1, Some(7)), (3, Some(7))] {
-        let options = PairOptions {
+        let options = SearchOptions {
             max_bucket: most,
             ..in_threads(threads)
         };

@@ -375,7 +375,7 @@ fn insert_by_rule(
                     continue;
                 }
                 writer.remove_document(holder)?;
-                writer.counters.replaced.add(1);
+                writer.counters.count.replaced.add(1);
                 report.replaced += 1;
             } else {
                 report.inserted += 1;
