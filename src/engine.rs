@@ -68,6 +68,19 @@ impl ReadTables {
     }
 }
 
+/// Does something with the definition of each table of a store, whose keys are of different types.
+macro_rules! for_each_table {
+    ($table:ident => $work:expr) => {
+        for_each_table!(@ $table => $work,
+            META LANES RUNS DOCUMENTS PAYLOADS DEAD EQUAL KEYS BANDS PERMUTED FILTERS);
+    };
+    (@ $table:ident => $work:expr, $($definition:ident)+) => {$(
+        let $table = $crate::engine::$definition;
+        $work;
+    )+};
+}
+pub(crate) use for_each_table;
+
 /// Results of the engine as ours.
 pub(crate) trait EngineResult<T> {
     fn engine(self) -> Result<T>;

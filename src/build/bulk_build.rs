@@ -24,6 +24,34 @@ use resemblance_sketch::sketch::Signature;
 /// Called with a document that is left out because of its key, and the key.
 type OnDuplicate<'w> = dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w;
 
+/// What the caller of a build or a collection is told, and may stop it with.
+#[derive(Default)]
+pub(crate) struct BuildCallbacks<'w> {
+    pub(crate) on_progress: Option<Box<dyn FnMut(Progress) -> ControlFlow<()> + Send + 'w>>,
+    pub(crate) on_duplicate: Option<Box<OnDuplicate<'w>>>,
+}
+
+impl BuildCallbacks<'_> {
+    /// Runs some work, `what` in errors, with these callbacks.
+    pub(crate) fn run<T>(
+        self,
+        what: &'static str,
+        work: impl FnOnce(&mut Watch<'_>, &mut OnDuplicate<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut watch = Watch::new(what);
+        if let Some(callback) = self.on_progress {
+            watch.set(callback);
+        }
+        let mut callback = self.on_duplicate;
+        watch.run(|watch| {
+            work(watch, &mut |id, key| match &mut callback {
+                Some(callback) => callback(id, key),
+                None => ControlFlow::Continue(()),
+            })
+        })
+    }
+}
+
 /// The result of a build.
 ///
 /// ```
@@ -89,8 +117,7 @@ pub struct BulkBuild<'w> {
     failure: Option<String>,
     /// The file that this is a copy of, whose mode the store gets.
     source: Option<PathBuf>,
-    on_progress: Option<Box<dyn FnMut(Progress) -> ControlFlow<()> + Send + 'w>>,
-    on_duplicate: Option<Box<OnDuplicate<'w>>>,
+    callbacks: BuildCallbacks<'w>,
     // in this order: the file is closed before it goes
     store: BulkStore,
     path: TemporaryFile,
@@ -129,8 +156,7 @@ impl<'w> BulkBuild<'w> {
             codes: Vec::new(),
             failure: None,
             source: None,
-            on_progress: None,
-            on_duplicate: None,
+            callbacks: BuildCallbacks::default(),
             store,
             path,
         })
@@ -223,7 +249,7 @@ impl<'w> BulkBuild<'w> {
         mut self,
         callback: impl FnMut(Progress) -> ControlFlow<()> + Send + 'w,
     ) -> Self {
-        self.on_progress = Some(Box::new(callback));
+        self.callbacks.on_progress = Some(Box::new(callback));
         self
     }
 
@@ -255,7 +281,7 @@ impl<'w> BulkBuild<'w> {
         mut self,
         callback: impl FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w,
     ) -> Self {
-        self.on_duplicate = Some(Box::new(callback));
+        self.callbacks.on_duplicate = Some(Box::new(callback));
         self
     }
 
@@ -285,16 +311,9 @@ impl<'w> BulkBuild<'w> {
     /// [`Error::AlreadyExists`] if something has got the name meanwhile; [`Error::Stopped`] if a
     /// callback breaks off; [`Error::Io`]. There is no store then.
     pub fn finish(mut self) -> Result<BulkReport> {
-        let mut watch = Watch::new("the build");
-        if let Some(callback) = self.on_progress.take() {
-            watch.set(callback);
-        }
-        let mut on_duplicate = self.on_duplicate.take();
-        watch.run(|watch| {
-            self.finish_watched(watch, &mut |id, key| match &mut on_duplicate {
-                Some(callback) => callback(id, key),
-                None => ControlFlow::Continue(()),
-            })
+        let callbacks = std::mem::take(&mut self.callbacks);
+        callbacks.run("the build", |watch, on_duplicate| {
+            self.finish_watched(watch, on_duplicate)
         })
     }
 
@@ -335,10 +354,7 @@ impl<'w> BulkBuild<'w> {
             documents + duplicates == given,
             "wrote {documents} of {given} documents, {duplicates} with repeated keys"
         );
-        match &self.source {
-            Some(source) => self.path.publish_as_copy(&self.target, source)?,
-            None => self.path.publish(&self.target)?,
-        }
+        self.path.publish(&self.target, self.source.as_deref())?;
         Ok(BulkReport {
             documents,
             duplicates,

@@ -63,10 +63,10 @@ pub enum DuplicateKeys {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkOptions {
     pub(crate) store: StoreOptions,
-    pub(super) memory_bytes: u64,
+    pub(crate) memory_bytes: u64,
     pub(super) temp_dir: Option<PathBuf>,
     pub(super) threads: Option<NonZeroUsize>,
-    pub(super) duplicate_keys: DuplicateKeys,
+    pub(crate) duplicate_keys: DuplicateKeys,
     pub(super) kept_hashes: Option<u64>,
 }
 
@@ -149,18 +149,6 @@ impl BulkOptions {
     pub fn duplicate_keys(mut self, rule: DuplicateKeys) -> Self {
         self.duplicate_keys = rule;
         self
-    }
-
-    pub(crate) fn memory_limit_bytes(&self) -> u64 {
-        self.memory_bytes
-    }
-
-    pub(crate) fn store_options(&self) -> &StoreOptions {
-        &self.store
-    }
-
-    pub(crate) fn duplicate_keys_rule(&self) -> DuplicateKeys {
-        self.duplicate_keys
     }
 
     /// Returns what sorts the postings of a store with this schema, at this path.

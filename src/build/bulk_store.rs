@@ -70,7 +70,7 @@ impl BulkStore {
     /// Makes the file; one that exists is an error and stays as it is.
     pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
         let store = crate::state::create_in(path, path, schema, &options.written_at_once())?;
-        let write = store.context.run_checked(|| begin_write(&store))?;
+        let write = store.context.run_checked(|| store.begin_write())?;
         Ok(Self {
             write: Some(Arc::new(write)),
             sync_ahead: SyncAhead::start(path, &options.file_options())?,
@@ -192,7 +192,7 @@ impl BulkStore {
         let store = &self.store;
         let next = store.context.run_checked(|| {
             commit_without_sync(write)?;
-            begin_write(store)
+            store.begin_write()
         })?;
         self.write = Some(Arc::new(next));
         self.uncommitted_bytes = 0;
@@ -294,14 +294,6 @@ impl BulkStore {
         let descriptor = whole_run(&self.store.context, RUN, &state, lanes);
         let has_run = descriptor.is_some();
         self.in_tables(|write| {
-            if let Some(descriptor) = &descriptor {
-                let row = encode_run(descriptor)?;
-                write
-                    .open_table(RUNS)
-                    .engine()?
-                    .insert(RUN, row.as_slice())
-                    .engine()?;
-            }
             for (rows, expected) in [(DOCUMENTS, documents), (PAYLOADS, payloads)] {
                 let table = rows.name();
                 let rows = write.open_table(rows).engine()?.len().engine()?;
@@ -310,13 +302,7 @@ impl BulkStore {
                     "{rows} rows in {table}, expected {expected}"
                 );
             }
-            let row = header::encode_meta(header::STATE, &state)?;
-            write
-                .open_table(META)
-                .engine()?
-                .insert(header::STATE, row.as_slice())
-                .engine()?;
-            Ok(())
+            write_run_and_state(write, descriptor.as_ref(), &state)
         })?;
         let write = self.take_write()?;
         catch_engine_panic(|| write.commit().engine())?;
@@ -351,12 +337,6 @@ impl Drop for BulkStore {
             let _ = catch_engine_panic(|| write.abort().engine());
         }
     }
-}
-
-fn begin_write(store: &OpenStore) -> Result<WriteTransaction> {
-    let mut write = store.engine.begin_write()?;
-    write.set_quick_repair(store.context.options.quick_repair);
-    Ok(write)
 }
 
 /// Writes one lane of a run that holds all documents, of which so many have a key. The postings come in
@@ -402,6 +382,22 @@ pub(super) fn whole_run(
         lanes,
     };
     (descriptor.postings() > 0).then_some(descriptor)
+}
+
+/// Writes the descriptor of the one run, if there is any, and the counters of the store.
+pub(super) fn write_run_and_state(
+    write: &WriteTransaction,
+    run: Option<&RunDescriptor>,
+    state: &State,
+) -> Result<()> {
+    if let Some(run) = run {
+        let mut runs = write.open_table(RUNS).engine()?;
+        runs.insert(run.run, encode_run(run)?.as_slice()).engine()?;
+    }
+    let mut meta = write.open_table(META).engine()?;
+    let row = header::encode_meta(header::STATE, state)?;
+    meta.insert(header::STATE, row.as_slice()).engine()?;
+    Ok(())
 }
 
 /// Returns the number of postings in the lane of kept hashes.

@@ -110,11 +110,7 @@ fn kept_per_document(view: &SnapshotView) -> f64 {
     let Some(lane) = view.context().lanes.kept_lane() else {
         return 0.0;
     };
-    let version = &view.inner.version;
-    let summaries = version.runs.descriptors().filter_map(|run| run.lane(lane));
-    let in_runs = summaries.map(|summary| summary.postings);
-    let postings = in_runs.fold(version.memtable.lane_postings(lane), u64::saturating_add);
-    postings as f64 / view.len().max(1) as f64
+    view.inner.version.lane_postings(lane) as f64 / view.len().max(1) as f64
 }
 
 /// Estimates the memory and the disk space that a rebanding of a store takes.

@@ -14,14 +14,6 @@ struct MergeCount<'a, 'w> {
     total: u64,
 }
 
-impl MergeCount<'_, '_> {
-    fn add(&mut self, postings: usize) -> Result<()> {
-        self.done += postings as u64;
-        self.watch
-            .tell(Phase::WritingPostings, self.done, self.total)
-    }
-}
-
 /// The merged chunks of a lane; progress is reported after each.
 pub(super) struct CountedChunks<'a, 'c, 'w> {
     chunks: LaneChunks<'a>,
@@ -32,10 +24,14 @@ impl PostingChunks for CountedChunks<'_, '_, '_> {
     fn read(&mut self, postings: &mut Vec<Posting>) -> Result<()> {
         let before = postings.len();
         self.chunks.read(postings)?;
-        match postings.len() - before {
-            0 => Ok(()),
-            read => self.count.add(read),
+        let read = (postings.len() - before) as u64;
+        if read == 0 {
+            return Ok(());
         }
+        let count = &mut *self.count;
+        count.done += read;
+        let (done, total) = (count.done, count.total);
+        count.watch.tell(Phase::WritingPostings, done, total)
     }
 }
 

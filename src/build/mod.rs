@@ -12,7 +12,7 @@ mod reband_store;
 mod repeated;
 mod sort;
 
-pub(crate) use bulk_build::bulk_build;
+pub(crate) use bulk_build::{BuildCallbacks, bulk_build};
 pub use bulk_build::{BulkBuild, BulkReport};
 pub use bulk_options::{BulkOptions, DuplicateKeys};
 pub use estimate::BuildEstimate;

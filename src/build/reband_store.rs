@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
-use crate::build::bulk_store::{whole_run, write_whole_lane};
+use crate::build::bulk_store::{whole_run, write_run_and_state, write_whole_lane};
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, LANES, META, PAYLOADS, PERMUTED,
-    PanicSafe, RUNS, WriteTransaction, catch_engine_panic, file_size, verify_pages,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, PAYLOADS,
+    PERMUTED, PanicSafe, RUNS, Table, TableDefinition, WriteTransaction, catch_engine_panic,
+    file_size, verify_pages,
 };
 use crate::error::{Error, Result};
-use crate::format::{DocumentRow, LaneRow, LaneSummary, Posting, State, encode_run, header};
+use crate::format::{DocumentRow, LaneRow, LaneSummary, Posting, State, header};
 use crate::invariant::{OrBug, invariant};
 use crate::options::StoreOptions;
 use crate::state::OpenStore;
@@ -129,12 +130,9 @@ impl RebandStore {
 
     /// Begins the transaction. If lanes change, everything that belongs to the old ones goes.
     pub(crate) fn begin(&mut self) -> Result<()> {
-        let write = self.store.context.run_checked(|| {
-            let mut write = self.store.engine.begin_write()?;
-            write.set_quick_repair(self.context.options.quick_repair);
-            Ok(PanicSafe::new(write))
-        })?;
-        self.write = Some(write);
+        let context = &self.store.context;
+        let write = context.run_checked(|| self.store.begin_write())?;
+        self.write = Some(PanicSafe::new(write));
         // Rather now than when all the work is done.
         let mut state = self.version.state;
         state.next_commit()?;
@@ -145,19 +143,14 @@ impl RebandStore {
         self.in_tables(|write| {
             self.remove_dead(write)?;
             for rows in [DEAD, EQUAL] {
-                write.delete_table(rows).engine()?;
-                write.open_table(rows).engine()?;
+                emptied(write, rows)?;
             }
             for blocks in [KEYS, BANDS, PERMUTED] {
-                write.delete_table(blocks).engine()?;
-                write.open_table(blocks).engine()?;
+                emptied(write, blocks)?;
             }
-            write.delete_table(RUNS).engine()?;
-            write.open_table(RUNS).engine()?;
-            write.delete_table(FILTERS).engine()?;
-            write.open_table(FILTERS).engine()?;
-            write.delete_table(LANES).engine()?;
-            let mut lanes = write.open_table(LANES).engine()?;
+            emptied(write, RUNS)?;
+            emptied(write, FILTERS)?;
+            let mut lanes = emptied(write, LANES)?;
             for (role, lane) in self.context.lanes.roles().zip(0u16..) {
                 lanes
                     .insert(lane, LaneRow::from_role(role).encode(lane)?.as_slice())
@@ -236,17 +229,11 @@ impl RebandStore {
             state.take_run_number()?;
         }
         self.in_tables(|write| {
-            if let Some(descriptor) = &descriptor {
-                let row = encode_run(descriptor)?;
-                let mut runs = write.open_table(RUNS).engine()?;
-                runs.insert(descriptor.run, row.as_slice()).engine()?;
-            }
             let mut meta = write.open_table(META).engine()?;
             let schema = header::encode_meta(header::SCHEMA, &self.context.schema)?;
             meta.insert(header::SCHEMA, schema.as_slice()).engine()?;
-            let state = header::encode_meta(header::STATE, &state)?;
-            meta.insert(header::STATE, state.as_slice()).engine()?;
-            Ok(())
+            drop(meta);
+            write_run_and_state(write, descriptor.as_ref(), &state)
         })?;
         let write = self.write.take().or_bug("the transaction has ended")?;
         catch_engine_panic(|| write.into_inner()?.commit().engine())?;
@@ -254,4 +241,13 @@ impl RebandStore {
         self.store.engine.close()?;
         Ok(file_size(&path, &options.file_options())?.1)
     }
+}
+
+/// Drops the rows of a table, and returns it.
+fn emptied<'w, K: Key + 'static>(
+    write: &'w WriteTransaction,
+    table: TableDefinition<'static, K, &'static [u8]>,
+) -> Result<Table<'w, K, &'static [u8]>> {
+    write.delete_table(table).engine()?;
+    write.open_table(table).engine()
 }

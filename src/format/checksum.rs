@@ -3,6 +3,10 @@
 //! The storage engine does not verify its pages when it reads them. The checksum covers the
 //! table's name and the key beside the value, so that a good value in the wrong place is seen too.
 
+use resemblance_sketch::metadata;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::error::{Error, Result};
 
 /// Bytes that [`seal`] appends.
@@ -43,6 +47,38 @@ pub(crate) fn open<'v>(table: &str, key: &[u8], value: &'v [u8]) -> Result<&'v [
         place(table, key),
         format!("found checksum {found:08x}, expected {expected:08x}"),
     ))
+}
+
+/// The kind byte of rows of metadata.
+const KIND: u8 = 1;
+
+/// Encodes a structure of metadata, which errors call `name`, as a row with a checksum.
+pub(super) fn encode(
+    table: &str,
+    key: &[u8],
+    name: &str,
+    value: &impl Serialize,
+) -> Result<Vec<u8>> {
+    let mut bytes = vec![KIND];
+    bytes.extend(metadata::encode(name, value)?);
+    seal(table, key, &mut bytes);
+    Ok(bytes)
+}
+
+/// Decodes what [`encode`] has encoded.
+pub(super) fn decode<T: DeserializeOwned>(
+    table: &str,
+    key: &[u8],
+    name: &str,
+    bytes: &[u8],
+) -> Result<T> {
+    match open(table, key, bytes)? {
+        [KIND, body @ ..] => Ok(metadata::decode(name, body)?),
+        found => {
+            let detail = format!("found kind {:?}, expected {KIND}", found.first());
+            Err(Error::corrupt(place(table, key), detail))
+        }
+    }
 }
 
 /// Returns the name of a row in errors: the table and the key in hexadecimal.

@@ -1,11 +1,11 @@
 //! Rows of the table `meta` other than the schema: the header and the counters.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-use resemblance_sketch::metadata;
 
 use crate::error::{Error, Result};
 use crate::format::checksum;
+use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::DocumentFrequencies;
 
 pub(crate) const META: &str = "meta";
@@ -28,9 +28,6 @@ const KNOWN_FEATURES: u64 = HAS_WEIGHTS;
 /// # assert!(resemblance::stats::FORMAT_VERSION > 0);
 /// ```
 pub const FORMAT_VERSION: u16 = 1;
-
-/// The kind byte of all rows but the header, which begins with a magic number.
-const KIND: u8 = 1;
 
 const MAGIC: [u8; 8] = *b"RESEMBL\x1a";
 
@@ -220,23 +217,19 @@ pub(crate) fn decode_state(bytes: &[u8]) -> Result<State> {
 
 /// Encodes a structure as the checksummed row `name` of `meta`.
 pub(crate) fn encode_meta(name: &str, value: &impl Serialize) -> Result<Vec<u8>> {
-    let mut bytes = vec![KIND];
-    bytes.extend(metadata::encode(name, value)?);
-    checksum::seal(META, name.as_bytes(), &mut bytes);
-    Ok(bytes)
+    checksum::encode(META, name.as_bytes(), name, value)
 }
 
-pub(crate) fn decode_meta<T: serde::de::DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
-    match checksum::open(META, name.as_bytes(), bytes)? {
-        [KIND, body @ ..] => Ok(metadata::decode(name, body)?),
-        found => {
-            let detail = format!("found kind {:?}, expected {KIND}", found.first());
-            Err(Error::corrupt(
-                checksum::place(META, name.as_bytes()),
-                detail,
-            ))
-        }
-    }
+pub(crate) fn decode_meta<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
+    checksum::decode(META, name.as_bytes(), name, bytes)
+}
+
+/// Checks that a schema that was read is valid for this build.
+pub(crate) fn check_schema(schema: &Schema) -> Result<()> {
+    schema.validate().map_err(|error| match Error::from(error) {
+        error @ Error::SelfTest { .. } => error,
+        error => Error::corrupt("table meta, row schema", error.to_string()),
+    })
 }
 
 /// Reads the weights of features.

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use resemblance_sketch::metadata;
-
 use crate::error::{Error, Result};
 use crate::format::checksum;
 use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
@@ -12,33 +10,14 @@ use resemblance_sketch::lanes::LaneRole;
 pub(crate) const RUNS: &str = "runs";
 pub(crate) const LANES: &str = "lanes";
 
-const KIND: u8 = 1;
-
-fn encode(table: &str, key: &[u8], value: &impl Serialize) -> Result<Vec<u8>> {
-    let mut bytes = vec![KIND];
-    bytes.extend(metadata::encode(table, value)?);
-    checksum::seal(table, key, &mut bytes);
-    Ok(bytes)
-}
-
-fn decode<T: serde::de::DeserializeOwned>(table: &str, key: &[u8], bytes: &[u8]) -> Result<T> {
-    match checksum::open(table, key, bytes)? {
-        [KIND, body @ ..] => Ok(metadata::decode(table, body)?),
-        found => {
-            let detail = format!("found kind {:?}, expected {KIND}", found.first());
-            Err(Error::corrupt(checksum::place(table, key), detail))
-        }
-    }
-}
-
 pub(crate) fn encode_run(run: &RunDescriptor) -> Result<Vec<u8>> {
-    encode(RUNS, &run.run.to_be_bytes(), run)
+    checksum::encode(RUNS, &run.run.to_be_bytes(), RUNS, run)
 }
 
 /// Decodes the descriptor of run number `run`, whose fields must not contradict each other. In `kept_lane`
 /// documents have any number of postings.
 pub(crate) fn decode_run(run: u32, kept_lane: Option<u16>, bytes: &[u8]) -> Result<RunDescriptor> {
-    let descriptor: RunDescriptor = decode(RUNS, &run.to_be_bytes(), bytes)?;
+    let descriptor: RunDescriptor = checksum::decode(RUNS, &run.to_be_bytes(), RUNS, bytes)?;
     let ordered = descriptor.lanes.is_sorted_by(|a, b| a.lane < b.lane);
     // A document has at most one posting in any other lane, a block at least one posting.
     let range = descriptor.last_id.checked_sub(descriptor.first_id);
@@ -115,11 +94,11 @@ impl LaneRow {
     }
 
     pub(crate) fn encode(&self, lane: u16) -> Result<Vec<u8>> {
-        encode(LANES, &lane.to_be_bytes(), self)
+        checksum::encode(LANES, &lane.to_be_bytes(), LANES, self)
     }
 
     pub(crate) fn decode(lane: u16, bytes: &[u8]) -> Result<Self> {
-        decode(LANES, &lane.to_be_bytes(), bytes)
+        checksum::decode(LANES, &lane.to_be_bytes(), LANES, bytes)
     }
 }
 

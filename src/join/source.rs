@@ -103,12 +103,7 @@ impl JoinSource for SnapshotView {
     }
 
     fn lane_postings(&self, lane: u16) -> u64 {
-        let version = &self.inner.version;
-        let sealed = version.runs.descriptors().filter_map(|run| run.lane(lane));
-        let in_memory = version.memtable.lane_postings(lane);
-        sealed.fold(in_memory, |sum, summary| {
-            sum.saturating_add(summary.postings)
-        })
+        self.inner.version.lane_postings(lane)
     }
 
     fn signatures(

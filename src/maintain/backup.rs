@@ -6,12 +6,10 @@
 use std::ops::Bound;
 use std::path::Path;
 
-use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard,
-    PAYLOADS, PERMUTED, PanicSafe, RUNS, ReadableTableMetadata, RedbFile, StorageError,
-    TableDefinition, TableHandle, TemporaryFile, Value, WriteTransaction, catch_engine_panic,
-    file_size, must_not_exist,
+    EngineResult, Key, META, OwnedAccessGuard, PanicSafe, ReadableTableMetadata, RedbFile,
+    StorageError, TableDefinition, TableHandle, TemporaryFile, Value, WriteTransaction,
+    catch_engine_panic, file_size, folder_of, for_each_table, must_not_exist,
 };
 use crate::error::{Error, Result};
 use crate::format::{FORMAT_VERSION, Header, header};
@@ -121,7 +119,7 @@ fn back_up(
     copy.tell()?;
     copy.all_tables()?;
     let rows = copy.finish()?;
-    scratch.publish_as_copy(path, &snapshot.context().path)?;
+    scratch.publish(path, Some(&snapshot.context().path))?;
     let message = format_args!("copied to {}: {rows} rows", path.display());
     events::debug(UPKEEP, &snapshot.context().path, message);
     Ok(BackupReport {
@@ -129,18 +127,6 @@ fn back_up(
         rows,
         size_bytes: file_size(path, &options.file_options())?.1,
     })
-}
-
-/// Does something with the definition of each table, whose keys are of different types.
-macro_rules! for_each_table {
-    ($table:ident => $work:expr) => {
-        for_each_table!($table => $work,
-            META LANES RUNS DEAD EQUAL DOCUMENTS PAYLOADS KEYS BANDS PERMUTED FILTERS);
-    };
-    ($table:ident => $work:expr, $($definition:ident)+) => {$(
-        let $table = $definition;
-        $work;
-    )+};
 }
 
 /// Returns an error if the store may have tables that this release does not know: a copy without

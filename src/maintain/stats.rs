@@ -9,9 +9,8 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, PAYLOADS,
-    PERMUTED, RUNS, ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition,
-    TableHandle, Value, file_size,
+    DOCUMENTS, EngineResult, FILTERS, Key, PAYLOADS, ReadTransaction, ReadableTable,
+    ReadableTableMetadata, TableDefinition, TableHandle, file_size, for_each_table,
 };
 use crate::error::Result;
 use crate::format::RunDescriptor;
@@ -471,31 +470,19 @@ fn needed_filter_bytes(snapshot: &SnapshotView) -> u64 {
 }
 
 fn lane_stats(snapshot: &SnapshotView) -> Vec<LaneStats> {
-    let committed = &snapshot.inner.version;
+    let version = &snapshot.inner.version;
     let to_stats = |(role, lane): (LaneRole, u16)| {
-        let mut stats = LaneStats {
+        let summaries = version.runs.descriptors().filter_map(|run| run.lane(lane));
+        let blocks = summaries.map(|summary| summary.blocks);
+        LaneStats {
             lane,
             role: role.to_string(),
-            postings: committed.memtable.lane_postings(lane),
-            blocks: 0,
-        };
-        for summary in committed
-            .runs
-            .descriptors()
-            .filter_map(|run| run.lane(lane))
-        {
-            stats.postings = stats.postings.saturating_add(summary.postings);
-            stats.blocks = stats.blocks.saturating_add(summary.blocks);
+            postings: version.lane_postings(lane),
+            blocks: blocks.fold(0, u64::saturating_add),
         }
-        stats
     };
-    snapshot
-        .context()
-        .lanes
-        .roles()
-        .zip(0u16..)
-        .map(to_stats)
-        .collect()
+    let roles = snapshot.context().lanes.roles().zip(0u16..);
+    roles.map(to_stats).collect()
 }
 
 fn largest_buckets(
@@ -597,16 +584,8 @@ fn all_table_stats(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Vec
         total: row_count(snapshot)?,
         watch,
     };
-    let mut stats = vec![rows.table_stats(META)?];
-    stats.push(rows.table_stats(LANES)?);
-    stats.push(rows.table_stats(RUNS)?);
-    for table in [DOCUMENTS, PAYLOADS, DEAD, EQUAL] {
-        stats.push(rows.table_stats(table)?);
-    }
-    for table in [KEYS, BANDS, PERMUTED] {
-        stats.push(rows.table_stats(table)?);
-    }
-    stats.push(rows.table_stats(FILTERS)?);
+    let mut stats = Vec::new();
+    for_each_table!(table => stats.push(rows.table_stats(table)?));
     rows.watch
         .tell(Phase::CountingRows, rows.done, rows.total)?;
     Ok(stats)
@@ -621,9 +600,9 @@ struct RowCount<'a, 'w> {
 }
 
 impl RowCount<'_, '_> {
-    fn table_stats<K: Key + 'static, V: Value + 'static>(
+    fn table_stats<K: Key + 'static>(
         &mut self,
-        definition: TableDefinition<'_, K, V>,
+        definition: TableDefinition<'static, K, &'static [u8]>,
     ) -> Result<TableStats> {
         let table = self.read.open_table(definition).engine()?;
         // The engine's walk for its figures does not end where damaged pages form a circle, and

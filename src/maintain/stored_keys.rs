@@ -38,6 +38,7 @@ fn number(table: &str, stored: &[u8]) -> Option<u64> {
 pub(crate) fn ids_of(table: &str, keys: &KeyRange) -> Option<(u64, u64)> {
     let bound = |key: &Option<Box<[u8]>>| key.as_ref().and_then(|key| number(table, key));
     let first = bound(&keys.above).map_or(0, |above| above.saturating_add(1));
+    // Nothing bounds the last page of a table.
     let last = bound(&keys.up_to).unwrap_or(u64::MAX);
     match table {
         "documents" | "payloads" => Some((first, last)),

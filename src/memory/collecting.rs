@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::build::{BulkBuild, BulkOptions, bulk_build};
+use crate::build::{BuildCallbacks, BulkBuild, BulkOptions, bulk_build};
 use crate::engine::TemporaryFile;
 use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 use crate::memory::collected::{Collected, TemporaryStore};
 use crate::memory::documents::MemoryDocuments;
-use crate::types::{Document, DocumentId, Progress, Watch};
+use crate::types::{Document, DocumentId, Progress};
 use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::Signature;
 
@@ -40,12 +40,8 @@ pub struct Collection<'w> {
     schema: Schema,
     options: BulkOptions,
     held: Held,
-    on_progress: Option<Box<dyn FnMut(Progress) -> ControlFlow<()> + Send + 'w>>,
-    on_duplicate: Option<Box<OnLeftOut<'w>>>,
+    callbacks: BuildCallbacks<'w>,
 }
-
-/// Called with a document that is left out because of its key, and the key.
-type OnLeftOut<'w> = dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w;
 
 enum Held {
     Memory(Box<MemoryDocuments>),
@@ -83,8 +79,7 @@ impl<'w> Collection<'w> {
             schema,
             options: options.clone(),
             held: Held::Memory(Box::new(documents)),
-            on_progress: None,
-            on_duplicate: None,
+            callbacks: BuildCallbacks::default(),
         })
     }
 
@@ -114,7 +109,7 @@ impl<'w> Collection<'w> {
         let Held::Memory(documents) = &mut self.held else {
             return Ok(());
         };
-        if documents.size_bytes() <= self.options.memory_limit_bytes() {
+        if documents.size_bytes() <= self.options.memory_bytes {
             return Ok(());
         }
         let moved = moved(documents, &self.folder, &self.schema, &self.options);
@@ -170,7 +165,7 @@ impl<'w> Collection<'w> {
         mut self,
         callback: impl FnMut(Progress) -> ControlFlow<()> + Send + 'w,
     ) -> Self {
-        self.on_progress = Some(Box::new(callback));
+        self.callbacks.on_progress = Some(Box::new(callback));
         self
     }
 
@@ -201,7 +196,7 @@ impl<'w> Collection<'w> {
         mut self,
         callback: impl FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w,
     ) -> Self {
-        self.on_duplicate = Some(Box::new(callback));
+        self.callbacks.on_duplicate = Some(Box::new(callback));
         self
     }
 
@@ -212,36 +207,24 @@ impl<'w> Collection<'w> {
     /// [`Error::KeyTwice`] if a key comes twice and the options refuse that; [`Error::Stopped`] if a
     /// callback breaks off; [`Error::Io`].
     pub fn finish(mut self) -> Result<Collected> {
-        let mut watch = Watch::new("the collection");
-        if let Some(callback) = self.on_progress.take() {
-            watch.set(callback);
-        }
-        let mut callback = self.on_duplicate.take();
-        let mut on_duplicate = |id, key: &[u8]| match &mut callback {
-            Some(callback) => callback(id, key),
-            None => ControlFlow::Continue(()),
-        };
-        match self.held {
+        let callbacks = std::mem::take(&mut self.callbacks);
+        callbacks.run("the collection", |watch, on_duplicate| match self.held {
             Held::Failed(reason) => Err(closed(&reason)),
             Held::Memory(mut documents) => {
-                let rule = self.options.duplicate_keys_rule();
-                watch.run(|watch| {
-                    for id in documents.leave_out_repeated(rule)? {
-                        let document = documents.document(id)?;
-                        let key = document.key().or_bug("the key of a repeated document")?;
-                        watch.obey(on_duplicate(DocumentId::new(id), key))?;
-                    }
-                    Ok(())
-                })?;
+                for id in documents.leave_out_repeated(self.options.duplicate_keys)? {
+                    let document = documents.document(id)?;
+                    let key = document.key().or_bug("the key of a repeated document")?;
+                    watch.obey(on_duplicate(DocumentId::new(id), key))?;
+                }
                 Ok(Collected::in_memory(Arc::new(*documents)))
             }
             Held::Store(making) => {
                 let StoreInTheMaking { build, file } = *making;
-                watch.run(|watch| build.finish_watched(watch, &mut on_duplicate))?;
-                let store = TemporaryStore::open(file, self.options.store_options())?;
+                build.finish_watched(watch, on_duplicate)?;
+                let store = TemporaryStore::open(file, &self.options.store)?;
                 Ok(Collected::in_store(store))
             }
-        }
+        })
     }
 }
 
@@ -252,7 +235,7 @@ fn moved(
     schema: &Schema,
     options: &BulkOptions,
 ) -> Result<StoreInTheMaking> {
-    let shared_files = options.store_options().shared_files();
+    let shared_files = options.store.shared_files();
     let (file, mut build) = TemporaryFile::create(folder, shared_files, |path| {
         bulk_build(path, schema.clone(), options)
     })?;

@@ -36,7 +36,7 @@ pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Res
         Error::Io { source, .. } => Error::io("creating", path, source),
         error => error,
     })?;
-    scratch.publish(path)?;
+    scratch.publish(path, None)?;
     Ok(begin_session(made, "created", began))
 }
 
@@ -290,12 +290,7 @@ fn load_unguarded(
     let may_write = admit(path, &meta)?;
     let found: UncheckedSchema = header::decode_meta(header::SCHEMA, &row(header::SCHEMA)?)?;
     let mut schema = found.into_unchecked();
-    schema
-        .validate()
-        .map_err(|error| match Error::from(error) {
-            error @ Error::SelfTest { .. } => error,
-            error => Error::corrupt("table meta, row schema", error.to_string()),
-        })?;
+    header::check_schema(&schema)?;
     if Header::decode(&row(header::HEADER)?)?.has_weights() {
         schema = header::decode_weights(&row(header::WEIGHTS)?)
             .and_then(|weights| Ok(schema.with_weights(weights)?))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::{EngineResult, RedbFile};
+use crate::engine::{EngineResult, RedbFile, WriteTransaction};
 use crate::error::{Error, Result};
 use crate::observe::{DAMAGE, STORE, SharedCounters, log as events};
 use crate::state::context::SharedContext;
@@ -32,6 +32,13 @@ impl OpenStore {
             true => Ok(()),
             false => Err(Error::ReadOnly),
         }
+    }
+
+    /// Begins a transaction of the engine.
+    pub(crate) fn begin_write(&self) -> Result<WriteTransaction> {
+        let mut write = self.engine.begin_write()?;
+        write.set_quick_repair(self.context.options.quick_repair);
+        Ok(write)
     }
 
     pub(crate) fn schema(&self) -> &Schema {

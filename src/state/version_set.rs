@@ -22,6 +22,13 @@ pub(crate) struct Version {
 }
 
 impl Version {
+    /// Returns the number of postings in a lane, in runs and in memory, those of deleted documents included.
+    pub(crate) fn lane_postings(&self, lane: u16) -> u64 {
+        let summaries = self.runs.descriptors().filter_map(|run| run.lane(lane));
+        let in_runs = summaries.map(|summary| summary.postings);
+        in_runs.fold(self.memtable.lane_postings(lane), u64::saturating_add)
+    }
+
     /// Returns the number of documents whose rows a merge under way has still to drop.
     pub(crate) fn rows_left(&self, output: &RunDescriptor) -> u64 {
         let dropped = self.dead.dropped(&(output.first_id..=output.last_id));

@@ -69,11 +69,7 @@ const MANY_REMOVED: u64 = 1_000;
 impl Writer {
     pub(crate) fn begin(store: Arc<OpenStore>) -> Result<Self> {
         store.context.health.check_writes()?;
-        let write = store.context.run_checked(|| {
-            let mut write = store.engine.begin_write()?;
-            write.set_quick_repair(store.context.options.quick_repair);
-            Ok(write)
-        })?;
+        let write = store.context.run_checked(|| store.begin_write())?;
         let latest = store.versions.latest()?;
         let lanes = store.context.lanes.count();
         let kept_lane = store.context.lanes.kept_lane();

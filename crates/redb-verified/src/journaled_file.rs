@@ -319,6 +319,7 @@ impl JournaledFile {
         let offset = self.length_bytes.load(Ordering::Acquire);
         // A commit of which the disk has no room for the journal must not fail for that. And a file system takes
         // longer for a sync of bytes that the file did not have before.
+        // A limit beyond all memory is refused by the allocation, as any that is too large.
         let zeros = vec![0; usize::try_from(self.limits.bytes).unwrap_or(usize::MAX)];
         let room = self.file.set_len(offset + self.limits.bytes);
         match room.and_then(|()| self.write_file(offset, &zeros)) {

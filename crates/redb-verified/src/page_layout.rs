@@ -259,6 +259,7 @@ pub(crate) fn is_branch(bytes: &[u8]) -> bool {
 
 /// Returns the number of rows, or of keys of a branch, that a page states.
 pub fn stated_count(bytes: &[u8]) -> usize {
+    // A page too short to state a number has no rows.
     u16_at(bytes, 2).unwrap_or(0)
 }
 

@@ -78,23 +78,12 @@ impl TemporaryFile {
         Ok((scratch, file))
     }
 
-    /// Gives the file its name, unless something has it, and with it the mode of a new file.
+    /// Gives the file its name, unless something has it, and the mode of the file that it is a copy of, or of a new
+    /// file.
     ///
     /// # Errors
     /// [`EngineError::AlreadyExists`], [`EngineError::Forked`], [`EngineError::Io`].
-    pub fn publish(self, target: &Path) -> Result<()> {
-        self.publish_with_mode(target, None)
-    }
-
-    /// Gives the file its name, unless something has it, and the mode of the file that it is a copy of.
-    ///
-    /// # Errors
-    /// Those of [`publish`](Self::publish).
-    pub fn publish_as_copy(self, target: &Path, source: &Path) -> Result<()> {
-        self.publish_with_mode(target, Some(source))
-    }
-
-    fn publish_with_mode(mut self, target: &Path, source: Option<&Path>) -> Result<()> {
+    pub fn publish(mut self, target: &Path, source: Option<&Path>) -> Result<()> {
         if !self.home.is_current() {
             return Err(EngineError::Forked);
         }
@@ -156,7 +145,7 @@ mod tests {
         let target = folder.path().join("target");
         drop(scratch(folder.path()));
         assert!(names(folder.path()).is_empty());
-        scratch(folder.path()).publish(&target).unwrap();
+        scratch(folder.path()).publish(&target, None).unwrap();
         assert_eq!(names(folder.path()), ["target"]);
         assert_eq!(fs::read_to_string(&target).unwrap(), "mine");
     }
@@ -166,7 +155,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("target");
         fs::write(&target, "precious").unwrap();
-        let refused = scratch(folder.path()).publish(&target);
+        let refused = scratch(folder.path()).publish(&target, None);
         assert!(matches!(refused, Err(EngineError::AlreadyExists { .. })));
         assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
         assert_eq!(names(folder.path()), ["target"]);

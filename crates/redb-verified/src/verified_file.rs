@@ -265,6 +265,7 @@ impl Verification {
     }
 
     fn verify(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        // Nothing is known of a page that memory cannot number, so that it is refused.
         let page = page_of(offset).unwrap_or(usize::MAX);
         let known = self.expectations.get(page);
         let tag = known & KIND_BITS;
@@ -468,6 +469,7 @@ impl StorageBackend for VerifiedFile {
     fn set_len(&self, len: u64) -> Result<()> {
         self.note(self.at_home()?.set_len(len))?;
         let pages = len.div_ceil(PAGE_BYTES as u64);
+        // Pages beyond what memory can number were never noted.
         let pages = usize::try_from(pages).unwrap_or(usize::MAX);
         let expectations = &self.verification.expectations;
         expectations.file_bytes.store(len, Ordering::Release);

@@ -141,20 +141,12 @@ struct Check<'a, 'w> {
 
 impl<'a, 'w> Check<'a, 'w> {
     fn new(snapshot: &'a SnapshotView, watch: &'a mut Watch<'w>) -> Self {
-        let (runs, memtable) = (
-            &snapshot.inner.version.runs,
-            &snapshot.inner.version.memtable,
-        );
-        let lane = |lane| {
-            let summaries = runs.descriptors().filter_map(|run| run.lane(lane));
-            let in_runs = summaries.map(|summary| summary.postings);
-            in_runs.fold(memtable.lane_postings(lane), u64::saturating_add)
-        };
         let lanes = (0..snapshot.context().lanes.count()).chain([0]);
+        let postings = lanes.map(|lane| snapshot.inner.version.lane_postings(lane));
         Self {
             snapshot,
             watch,
-            postings: lanes.map(lane).fold(0, u64::saturating_add),
+            postings: postings.fold(0, u64::saturating_add),
             postings_read: 0,
             report: CheckReport::default(),
             live: Tombstones::default(),

@@ -78,12 +78,7 @@ impl LossReport {
             range.last = DocumentId::new(id);
             return;
         }
-        let id = DocumentId::new(id);
-        self.push_lost(IdRange {
-            first: id,
-            last: id,
-            reason,
-        });
+        self.push_lost(range(id, id, reason));
     }
 
     fn push_lost(&mut self, range: IdRange) {
@@ -116,6 +111,7 @@ impl LossReport {
 
     /// Documents of which no row is left are in what cannot be reached.
     pub(crate) fn finish(&mut self, next_id: Option<u64>, may_be_back: Vec<(u64, u64)>) {
+        // Where the file does not say which id comes next, any may have been given.
         let end = next_id.unwrap_or(u64::MAX);
         let within = |(first, last): (u64, u64)| {
             (first < end).then(|| (first, last.min(end.saturating_sub(1))))
@@ -140,7 +136,7 @@ impl LossReport {
     }
 }
 
-fn range(first: u64, last: u64, reason: &str) -> IdRange {
+fn range(first: u64, last: u64, reason: impl Into<String>) -> IdRange {
     IdRange {
         first: DocumentId::new(first),
         last: DocumentId::new(last),

@@ -92,12 +92,7 @@ impl MetaRows {
         if let Some(weights) = self.weights.as_ref().or(given_weights) {
             schema = schema.with_weights(weights.clone())?;
         }
-        schema
-            .validate()
-            .map_err(|error| match Error::from(error) {
-                error @ Error::SelfTest { .. } => error,
-                error => Error::corrupt("table meta, row schema", error.to_string()),
-            })?;
+        header::check_schema(&schema)?;
         let sketcher = schema.sketcher();
         let found = (sketcher.recipe_mark().fingerprint, sketcher.self_test()?);
         match self.self_test {

@@ -221,7 +221,7 @@ fn fill(build: &mut BulkBuild<'_>, old: &mut DamagedStore, watch: &mut Watch<'_>
         }
         documents += 1;
     }
-    // Ids that were given are never given again.
+    // Ids that were given are never given again, as far as the file says which.
     build.skip_to(old.next_id().unwrap_or(0));
     watch.tell(Phase::ReadingDocuments, documents, total)?;
     Ok(documents)

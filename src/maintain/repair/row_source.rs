@@ -1,10 +1,10 @@
 //! Reads the rows of `documents` or `payloads` one by one, ascending by id.
 
-use crate::engine::{LeafPage, PageFile, Tree, Walk, WalkStep};
+use crate::engine::{LeafPage, PageFile, Tree, Walk};
 use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::rows::{ReadRow, remaining, row_at};
 use crate::maintain::repair::scan::ScannedRows;
-use crate::maintain::stored_keys::{ids_of, problem_of, row_check};
+use crate::maintain::stored_keys::{ids_of, row_check};
 
 /// A source of rows.
 pub(super) enum RowSource {
@@ -35,10 +35,6 @@ impl RowSource {
                 Self::None
             }
         }
-    }
-
-    pub(super) fn from_scan(rows: ScannedRows) -> Self {
-        Self::Scan(rows)
     }
 
     pub(crate) fn next(&mut self, pages: &PageFile, losses: &mut LossReport) -> Option<ReadRow> {
@@ -104,18 +100,12 @@ impl TreeRows {
                 return Some(row);
             }
             self.next_row = 0;
-            self.page = match self.walk.next(pages)? {
-                WalkStep::Leaf(page) => Some(page),
-                WalkStep::Damaged(page, bytes) => {
-                    losses.problem(problem_of(&page, self.table));
-                    let widths = self.walk.widths();
-                    let (leaf, has_lost) = remaining(self.table, bytes, widths, page.has_lost);
-                    if let Some(ids) = ids_of(self.table, &page.keys).filter(|_| has_lost) {
-                        losses.unreachable(self.table, ids);
-                    }
-                    leaf
-                }
-            };
+            let step = self.walk.next(pages)?;
+            let (page, lost) = remaining(self.table, step, self.walk.widths(), losses);
+            self.page = page;
+            if let Some(ids) = lost.and_then(|keys| ids_of(self.table, &keys)) {
+                losses.unreachable(self.table, ids);
+            }
         }
     }
 

@@ -29,22 +29,10 @@ pub(super) fn each_row(
     mut lost: impl FnMut(&KeyRange),
 ) {
     let mut walk = Walk::new(table);
-    while let Some(found) = walk.next(&commit.pages) {
-        let page = match found {
-            WalkStep::Leaf(page) => page,
-            WalkStep::Damaged(page, bytes) => {
-                losses.problem(problem_of(&page, &table.name));
-                let (leaf, has_lost) = remaining(&table.name, bytes, table.widths, page.has_lost);
-                if has_lost {
-                    lost(&page.keys);
-                }
-                match leaf {
-                    Some(leaf) => leaf,
-                    None => continue,
-                }
-            }
-        };
-        let Some(leaf) = page.leaf() else {
+    while let Some(step) = walk.next(&commit.pages) {
+        let (page, unreachable) = remaining(&table.name, step, table.widths, losses);
+        unreachable.iter().for_each(&mut lost);
+        let Some((page, leaf)) = page.as_ref().and_then(|page| Some((page, page.leaf()?))) else {
             continue;
         };
         for row in 0..leaf.rows() {
@@ -60,19 +48,28 @@ pub(super) fn each_row(
     }
 }
 
-/// Returns the rows that are left in a damaged page, with true if others are lost.
+/// Returns the page of rows that a walk has come to, or what is left of it, with the range of the keys of which rows are
+/// out of reach. Reports a damaged page.
 pub(super) fn remaining(
     table: &str,
-    bytes: Option<Vec<u8>>,
+    step: WalkStep,
     widths: Widths,
-    has_lost: bool,
-) -> (Option<LeafPage>, bool) {
+    losses: &mut LossReport,
+) -> (Option<LeafPage>, Option<KeyRange>) {
+    let (page, bytes) = match step {
+        WalkStep::Leaf(page) => return (Some(page), None),
+        WalkStep::Damaged(page, bytes) => (page, bytes),
+    };
+    losses.problem(problem_of(&page, table));
     let Some(bytes) = bytes else {
-        return (None, has_lost);
+        return (None, page.has_lost.then_some(page.keys));
     };
     let good = |key: &[u8], value: &[u8]| row_check(table, key, value).is_ok();
     match intact_rows(&bytes, widths, good) {
-        Some((rows, good)) => (Some(LeafPage::damaged(bytes, widths, rows)), good < rows),
-        None => (None, true),
+        Some((rows, good)) => {
+            let left = LeafPage::damaged(bytes, widths, rows);
+            (Some(left), (good < rows).then_some(page.keys))
+        }
+        None => (None, Some(page.keys)),
     }
 }

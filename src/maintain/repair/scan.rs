@@ -68,6 +68,7 @@ pub(super) fn scan(pages: &PageFile, watch: &mut Watch<'_>) -> Result<Scanned> {
 /// Returns the bytes of a possible page of rows, as many as its last row says.
 fn read_page(pages: &PageFile, offset: u64) -> Option<Vec<u8>> {
     let rest = pages.length_bytes().checked_sub(offset)?;
+    // An upper bound of a length of memory: more than that is never read.
     let max = usize::try_from(rest).unwrap_or(usize::MAX);
     let bytes = pages.read(offset, max.min(PAGE_BYTES)).ok()?;
     let ends_beyond = || {

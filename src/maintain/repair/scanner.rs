@@ -80,8 +80,8 @@ impl DamagedStore {
         }
         let (documents, payloads) = match found {
             Some(found) => (
-                RowSource::from_scan(found.documents),
-                RowSource::from_scan(found.payloads),
+                RowSource::Scan(found.documents),
+                RowSource::Scan(found.payloads),
             ),
             None => (
                 RowSource::from_tree(DOCUMENTS, table(DOCUMENTS), &mut losses),

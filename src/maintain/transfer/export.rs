@@ -5,6 +5,7 @@ use std::io::Write;
 use crate::engine::{EngineResult, OwnedRange, PanicSafe};
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, StreamHeader, StreamWriter, checksum};
+use crate::invariant::OrBug;
 use crate::read::ReadView;
 use crate::read::SnapshotView;
 use crate::types::{Operation, Phase, Report, Watch};
@@ -61,12 +62,15 @@ fn write_stream(
     };
     let mut piece = Vec::new();
     let mut stream = StreamWriter::begin(&header, &mut piece)?;
-    let mut rows = context.run_checked(|| LiveRows::new(snapshot))?;
+    let mut rows = context.run_checked(|| {
+        let documents = &snapshot.inner.tables()?.documents;
+        Ok(PanicSafe::new(documents.range_owned::<u64>(..).engine()?))
+    })?;
     let (mut documents, mut bytes) = (0, 0);
     loop {
         watch.tell(Phase::WritingDocuments, documents, total)?;
         // The writer is the caller's: what it does is no failure of the store.
-        let found = context.run_checked(|| rows.append(&mut stream, &mut piece))?;
+        let found = context.run_checked(|| append(snapshot, &mut rows, &mut stream, &mut piece))?;
         documents += found;
         if found == 0 {
             break;
@@ -101,46 +105,30 @@ fn unwritable(source: std::io::Error) -> Error {
 
 type TableRows = PanicSafe<OwnedRange<u64, &'static [u8]>>;
 
-/// The rows of documents that are not removed, ascending by id.
-struct LiveRows<'s> {
-    snapshot: &'s SnapshotView,
-    documents: TableRows,
-}
-
-impl<'s> LiveRows<'s> {
-    fn new(snapshot: &'s SnapshotView) -> Result<Self> {
-        let documents = &snapshot.inner.tables()?.documents;
-        Ok(Self {
-            snapshot,
-            documents: PanicSafe::new(documents.range_owned::<u64>(..).engine()?),
-        })
-    }
-
-    /// Appends documents until the piece is full. Returns how many; 0 at the end.
-    fn append(&mut self, stream: &mut StreamWriter, piece: &mut Vec<u8>) -> Result<u64> {
-        let mut appended = 0;
-        while piece.len() < PIECE_BYTES {
-            let Some(entry) = self.documents.next() else {
-                break;
-            };
-            let (id, row) = entry.engine()?;
-            let (id, row) = (id.value(), row.value());
-            if self.snapshot.inner.is_dead(id) {
-                continue;
-            }
-            let view = self.snapshot.view();
-            let document = DocumentRow::decode(id, row, self.snapshot.context().shape())?;
-            let document = view.to_document(id, &document.head, true)?;
-            stream.document(id, without_checksum(row), &document.payload, piece)?;
-            appended += 1;
+/// Appends documents that are not removed, ascending by id, until the piece is full. Returns how many; 0 at the end.
+fn append(
+    snapshot: &SnapshotView,
+    rows: &mut TableRows,
+    stream: &mut StreamWriter,
+    piece: &mut Vec<u8>,
+) -> Result<u64> {
+    let mut appended = 0;
+    while piece.len() < PIECE_BYTES {
+        let Some(entry) = rows.next() else {
+            break;
+        };
+        let (id, row) = entry.engine()?;
+        let (id, row) = (id.value(), row.value());
+        if snapshot.inner.is_dead(id) {
+            continue;
         }
-        Ok(appended)
+        let document = DocumentRow::decode(id, row, snapshot.context().shape())?;
+        let document = snapshot.view().to_document(id, &document.head, true)?;
+        let (body, _) = row
+            .split_last_chunk::<{ checksum::CHECKSUM_BYTES }>()
+            .or_bug("the checksum of a row that was decoded")?;
+        stream.document(id, body, &document.payload, piece)?;
+        appended += 1;
     }
-}
-
-fn without_checksum(row: &[u8]) -> &[u8] {
-    let (body, _) = row
-        .split_last_chunk::<{ checksum::CHECKSUM_BYTES }>()
-        .unwrap_or((row, &[0; checksum::CHECKSUM_BYTES]));
-    body
+    Ok(appended)
 }

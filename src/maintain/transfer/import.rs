@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::{StreamDocument, StreamHeader, StreamReader};
-use crate::invariant::invariant;
+use crate::invariant::{bug, invariant};
 use crate::observe::{UPKEEP, log as events};
 use crate::query::find_keys;
 use crate::state::OpenStore;
@@ -229,7 +229,10 @@ fn take_in(
         return Ok(());
     }
     let pairs = batch.iter().map(|document| {
-        let open = document.document().ok_or_else(|| no_layout(document.id))?;
+        let open = document.document().ok_or_else(|| {
+            let place = format!("document {} of the stream", document.id);
+            Error::corrupt(place, "it was changed")
+        })?;
         Ok((open, &document.signature))
     });
     let pairs: Vec<StreamPair<'_>> = pairs.collect::<Result<_>>()?;
@@ -256,10 +259,6 @@ fn take_in(
     transaction.commit()?;
     *report = counted;
     Ok(())
-}
-
-fn no_layout(id: u64) -> Error {
-    Error::corrupt(format!("document {id} of the stream"), "it was changed")
 }
 
 /// A document with its signature.
@@ -290,9 +289,12 @@ impl ImportReport {
 }
 
 fn key_exists(key: Option<&[u8]>, id: DocumentId) -> Error {
-    Error::KeyExists {
-        key: key.unwrap_or_default().to_vec(),
-        id,
+    match key {
+        Some(key) => Error::KeyExists {
+            key: key.to_vec(),
+            id,
+        },
+        None => bug("a document without a key has the key of another"),
     }
 }
 

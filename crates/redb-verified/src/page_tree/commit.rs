@@ -137,12 +137,14 @@ fn choose(pages: PageFile, slots: &[Slot], may_be_torn: bool, head: Vec<HeadDama
     }
     // If neither commit is whole there is damage besides, and the newest one that can be entered keeps most.
     let by_root = || slots.iter().position(|slot| readable(&commit, slot));
+    // Where no root can be read, the walk below the newest one says what is wrong.
     let place = chosen.or_else(by_root).unwrap_or(0);
     let tables = |place: usize| slots.get(place).map(|slot| slot.tables);
     // The engine makes commits in which nothing of ours changes.
     let is_other = place > 0 && tables(place) != tables(0);
     // If one of the two commits is gone it may have been the last.
     commit.is_earlier = is_other || (!commit.head.is_empty() && slots.len() == 1);
+    // A head may have no intact commit at all; that is reported below.
     commit.roots = slots.get(place).map(roots).unwrap_or_default();
     if commit.roots.is_empty() {
         let damage = HeadDamage::of_head("it leads to no commit");

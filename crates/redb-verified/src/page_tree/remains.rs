@@ -37,6 +37,7 @@ pub(crate) fn children(pages: &PageFile, bytes: &[u8], widths: Widths) -> Childr
         .filter(|keys| is_plausible(pages, bytes, widths, *keys))
         .map(|keys| of_count(pages, bytes, widths, keys))
         .max_by_key(|children| children.whole.len());
+    // A guess that leads to no page is none: the bytes are noise, or those of a page of rows.
     guessed
         .filter(|children| !children.whole.is_empty())
         .unwrap_or_default()

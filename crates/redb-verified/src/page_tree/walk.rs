@@ -143,20 +143,24 @@ impl Walk {
     pub fn next(&mut self, pages: &PageFile) -> Option<WalkStep> {
         while let Some(step) = self.steps.pop() {
             let Some((offset, length)) = pages.place(&step.page) else {
-                return Some(damaged(step, None, "the file ends before it"));
+                let damage = step.damaged(None, "the file ends before it");
+                return Some(WalkStep::Damaged(damage, None));
             };
             if step.is_suspect {
                 // Whatever is there, nothing says where it belongs.
                 let detail = "it is damaged, or what the damaged page above it says of it";
-                return Some(damaged(step, Some(offset), detail));
+                return Some(WalkStep::Damaged(step.damaged(Some(offset), detail), None));
             }
             if step.depth > MAX_DEPTH || !self.seen.insert(offset / PAGE_BYTES as u64) {
                 let detail = "it is below two pages, or below itself";
-                return Some(damaged(step, Some(offset), detail));
+                return Some(WalkStep::Damaged(step.damaged(Some(offset), detail), None));
             }
             let bytes = match pages.read(offset, length) {
                 Ok(bytes) => bytes,
-                Err(detail) => return Some(damaged(step, Some(offset), detail)),
+                Err(detail) => {
+                    let damage = step.damaged(Some(offset), detail);
+                    return Some(WalkStep::Damaged(damage, None));
+                }
             };
             if !is_verified(&bytes, self.widths, &step.page) {
                 return Some(self.go_on_below(pages, step, offset, bytes));
@@ -212,7 +216,7 @@ impl Walk {
         let detail = "its checksum is not the expected one";
         let (whole, other) = (remaining.whole.len(), remaining.other.len());
         if whole + other == 0 {
-            return damaged_with(step, offset, detail, bytes);
+            return WalkStep::Damaged(step.damaged(Some(offset), detail), Some(bytes));
         }
         let pushed = remaining.whole.into_iter().chain(remaining.other);
         let below = |(place, page): (usize, Child)| PendingPage {
@@ -227,32 +231,20 @@ impl Walk {
             "{detail}; {whole} of {} pages below it can be reached",
             whole + other
         );
-        let mut found = PageDamage::new(step, Some(offset), detail);
-        found.has_lost = other > 0;
-        WalkStep::Damaged(found, None)
+        let has_lost = other > 0;
+        let damage = step.damaged(Some(offset), detail);
+        WalkStep::Damaged(PageDamage { has_lost, ..damage }, None)
     }
 }
 
-impl PageDamage {
-    fn new(step: PendingPage, offset: Option<u64>, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self {
+impl PendingPage {
+    fn damaged(self, offset: Option<u64>, detail: impl Into<Cow<'static, str>>) -> PageDamage {
+        PageDamage {
             offset,
-            keys: step.keys,
-            depth: step.depth,
+            keys: self.keys,
+            depth: self.depth,
             detail: detail.into(),
             has_lost: true,
         }
     }
-}
-
-fn damaged(
-    step: PendingPage,
-    offset: Option<u64>,
-    detail: impl Into<Cow<'static, str>>,
-) -> WalkStep {
-    WalkStep::Damaged(PageDamage::new(step, offset, detail), None)
-}
-
-fn damaged_with(step: PendingPage, offset: u64, detail: &'static str, bytes: Vec<u8>) -> WalkStep {
-    WalkStep::Damaged(PageDamage::new(step, Some(offset), detail), Some(bytes))
 }
