@@ -8,7 +8,7 @@ use crate::format::DocumentRow;
 use crate::invariant::OrBug;
 use crate::query::bounds::ResolvedBounds;
 use crate::query::collect::FoundDocuments;
-use crate::query::score::Scorer;
+use crate::query::score::{Scored, Scorer};
 use crate::query::search::SearchSpec;
 use crate::read::VisitShare;
 use crate::state::SharedContext;
@@ -24,13 +24,13 @@ const SCAN_SIGNATURES: usize = 256;
 impl SearchSpec<'_> {
     /// Compares signatures with every stored document, each of which is read once for some hundred of
     /// them. Returns their answers in their order.
-    pub(super) fn scan(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
+    pub(super) fn scan(&self, signatures: &[&Signature], kept: ScanKeeps) -> Result<Vec<Matches>> {
         let context = self.view.context();
         let mut answers = Vec::with_capacity(signatures.len());
         for piece in signatures.chunks(SCAN_SIGNATURES) {
             let filed = piece.iter().copied().filter(|one| context.is_filed(one));
             let filed: Vec<&Signature> = filed.collect();
-            let mut all = self.scan_found(&filed)?.into_iter();
+            let mut all = self.scan_found(&filed, kept)?.into_iter();
             for signature in piece {
                 if !context.is_filed(signature) {
                     answers.push(Matches::none(Scope::Scan));
@@ -45,22 +45,41 @@ impl SearchSpec<'_> {
     }
 
     /// Returns what the store has for each signature, not verified.
-    pub(super) fn scan_found(&self, signatures: &[&Signature]) -> Result<Vec<FoundDocuments>> {
+    pub(super) fn scan_found(
+        &self,
+        signatures: &[&Signature],
+        kept: ScanKeeps,
+    ) -> Result<Vec<FoundDocuments>> {
         if signatures.is_empty() {
             return Ok(Vec::new());
         }
         let context = self.view.context();
-        let encoded = signatures.iter().map(|signature| {
-            let mut values = Vec::new();
+        let bounds = self.bounds.filter(|_| self.verify.is_none());
+        let of_bands = bounds.filter(|bounds| bounds.probes_bands());
+        let distance_without_band = match kept {
+            ScanKeeps::WhatProbesMeet => of_bands.and_then(|bounds| bounds.max_distance),
+            ScanKeeps::Everything => None,
+        };
+        let mut encoded = Vec::with_capacity(signatures.len());
+        for signature in signatures {
+            let (mut values, mut codes) = (Vec::new(), Vec::new());
             if let Some(layout) = context.shape().values {
                 signature.encode_values(layout, &mut values);
             }
-            EncodedSignature { signature, values }
-        });
+            if distance_without_band.is_some() {
+                context.band_codes(signature, &mut codes)?;
+            }
+            encoded.push(EncodedSignature {
+                signature,
+                values,
+                codes,
+            });
+        }
         let scan = Scan {
             context,
-            signatures: encoded.collect(),
-            bounds: self.bounds.filter(|_| self.verify.is_none()),
+            signatures: encoded,
+            bounds,
+            distance_without_band,
             exclude: self.exclude,
         };
         // Every thread has its own lists, which are joined at the end: no lock is taken for a row.
@@ -87,12 +106,34 @@ impl SearchSpec<'_> {
     }
 }
 
+/// The documents within the bounds that a scan keeps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ScanKeeps {
+    /// All of them.
+    Everything,
+    /// Those that probes would meet. A scan that only saves time must not change the answer: bands miss some
+    /// documents of a similarity, which a scan finds, and whether it is cheaper depends on the number of questions.
+    WhatProbesMeet,
+}
+
+impl ScanKeeps {
+    /// A scan that the caller wants keeps everything.
+    pub(super) fn of(wanted: Option<bool>) -> Self {
+        match wanted {
+            Some(true) => Self::Everything,
+            _ => Self::WhatProbesMeet,
+        }
+    }
+}
+
 /// The signatures that are compared with every document.
 struct Scan<'s> {
     context: &'s SharedContext,
     signatures: Vec<EncodedSignature<'s>>,
     /// `None` keeps every document.
     bounds: Option<&'s ResolvedBounds>,
+    /// A document at a greater distance must share a band with the signature; `None` if none must.
+    distance_without_band: Option<u32>,
     exclude: Option<u64>,
 }
 
@@ -100,6 +141,8 @@ struct Scan<'s> {
 struct EncodedSignature<'s> {
     signature: &'s Signature,
     values: Vec<u8>,
+    /// The codes of its bands, where a document must share one.
+    codes: Vec<u64>,
 }
 
 impl Scan<'_> {
@@ -111,17 +154,41 @@ impl Scan<'_> {
             return Ok(());
         }
         let layout = shape.values;
-        for (EncodedSignature { signature, values }, found) in self.signatures.iter().zip(all) {
+        for (asked, found) in self.signatures.iter().zip(all) {
             found.compared += 1;
-            if row.is_empty() == signature.is_empty() {
-                let agreement = layout.map_or(0, |layout| layout.agreement(values, row.values()));
-                let scorer = Scorer::new(signature);
+            if row.is_empty() == asked.signature.is_empty() {
+                let agreement =
+                    layout.map_or(0, |layout| layout.agreement(&asked.values, row.values()));
+                let scorer = Scorer::new(asked.signature);
                 let scored = scorer.scored(self.context, id, agreement, row.fingerprint());
-                if self.bounds.is_none_or(|bounds| scored.is_within(bounds)) {
+                if self.bounds.is_none_or(|bounds| scored.is_within(bounds))
+                    && self.would_meet(asked, &scored, &row)?
+                {
                     found.push(scored);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Returns true if the document counts although it may share no bucket with the signature, or shares one.
+    fn would_meet(
+        &self,
+        asked: &EncodedSignature<'_>,
+        scored: &Scored,
+        row: &DocumentRow<'_>,
+    ) -> Result<bool> {
+        // Tables have every document within the distance.
+        if self
+            .distance_without_band
+            .is_none_or(|distance| scored.distance <= distance)
+        {
+            return Ok(true);
+        }
+        let mut codes = Vec::with_capacity(asked.codes.len());
+        let stored = row.to_signature(self.context.recipe);
+        self.context.band_codes(&stored, &mut codes)?;
+        let mut pairs = asked.codes.iter().zip(&codes);
+        Ok(pairs.any(|(own, other)| own == other))
     }
 }

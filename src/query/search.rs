@@ -11,6 +11,7 @@ use crate::query::collect::{Collector, FoundDocuments, TopK};
 use crate::query::equal_classes::EqualMembers;
 use crate::query::plan::{Families, IdenticalLane, ProbePlan};
 use crate::query::probe::Probe;
+use crate::query::scan::ScanKeeps;
 use crate::query::score::{Order, Scored, Scorer};
 use crate::query::sweep::{Sweep, for_each_piece, in_threads};
 use crate::query::verify::{Ask, CallerVerdict};
@@ -129,7 +130,7 @@ impl<'q> SearchSpec<'q> {
     /// Answers one signature by probes, or by a scan if that is asked for or costs less.
     pub(super) fn answer(&self, scan: Option<bool>, signature: &Signature) -> Result<Matches> {
         if self.scans(scan, 1) {
-            let mut answers = self.scan(&[signature])?;
+            let mut answers = self.scan(&[signature], ScanKeeps::of(scan))?;
             answers.pop().or_bug("the answer for a signature")
         } else {
             self.probe(0, signature)
@@ -145,7 +146,7 @@ impl<'q> SearchSpec<'q> {
         threads: Option<usize>,
     ) -> Result<Vec<Matches>> {
         if self.scans(scan, signatures.len()) {
-            return self.scan(signatures);
+            return self.scan(signatures, ScanKeeps::of(scan));
         }
         // A transaction is of one thread, and so is the closure of a caller.
         let Some(view) = self.view.shared().filter(|_| self.verify.is_none()) else {

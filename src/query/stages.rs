@@ -10,6 +10,7 @@ use crate::invariant::at;
 use crate::query::candidates::{Candidate, Gathered};
 use crate::query::collect::{FoundDocuments, TopK};
 use crate::query::plan::{ProbePlan, ProbedLane};
+use crate::query::scan::ScanKeeps;
 use crate::query::score::{Order, Scored};
 use crate::query::search::SearchSpec;
 use crate::query::sweep::in_threads;
@@ -201,7 +202,7 @@ impl StagedSearch<'_> {
             .iter()
             .map(|(index, _)| at(signatures, *index).copied())
             .collect::<Result<Vec<_>>>()?;
-        let found = self.spec.scan_found(&asked)?;
+        let found = self.spec.scan_found(&asked, ScanKeeps::Everything)?;
         for ((index, answer), found) in left.iter_mut().zip(found) {
             self.take(answer, *index, found, Stage::Scan)?;
         }

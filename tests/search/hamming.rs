@@ -5,7 +5,10 @@ use crate::common::sample::{is_all, one_in};
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::schema::TableDesign;
 use resemblance::search::Scope;
-use resemblance::{Closed, Document, Novelty, Schema, Signature, SimHash, Snapshot, Store};
+use resemblance::{
+    Bounds, Closed, Document, Matches, MinHash, Novelty, Schema, SearchOptions, Signature, SimHash,
+    Snapshot, Store, Text,
+};
 
 /// A fingerprint, its lowest word first.
 type Words = [u64; 4];
@@ -407,4 +410,48 @@ fn duplicates_are_found_beyond_whole_buckets() {
         assert_eq!(store.close().unwrap(), Closed::File);
         check_clean(&place.store());
     }
+}
+
+/// Where either family suffices, a scan that only costs less keeps what the buckets hold: bands miss some documents of
+/// the similarity, and the number of signatures that are asked together must not decide whether they are found.
+#[test]
+fn a_scan_that_costs_less_answers_as_buckets_do() {
+    let minhash = MinHash::new(64).threshold(0.6);
+    let simhash = SimHash::bits64().tables(&[(1, 1); 4]);
+    let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
+    let store = Store::in_memory(builder.simhash(simhash).build().unwrap()).unwrap();
+    let mut random = Random(17);
+    let mut signatures = Vec::new();
+    for _ in 0..400 {
+        // Half of the words are the same in each tenth text.
+        let family = random.below(40);
+        let mut words: Vec<String> = (0..30).map(|n| format!("f{family}n{n}")).collect();
+        for _ in 0..random.below(12) {
+            let place = random.below(30) as usize;
+            words[place] = format!("r{}", random.next());
+        }
+        let signature = store.sketch_text(&words.join(" ")).unwrap();
+        store.insert(Document::without_key(), &signature).unwrap();
+        signatures.push(signature);
+    }
+    let snapshot = store.snapshot().unwrap();
+    let any = SearchOptions {
+        bounds: Bounds {
+            min_similarity: Some(0.6),
+            max_distance: Some(8),
+            ..Bounds::new()
+        },
+        ..SearchOptions::default()
+    };
+    let answers = |scan| {
+        let options = SearchOptions { scan, ..any };
+        snapshot.query(&signatures).options(options).run().unwrap()
+    };
+    let (buckets, usual, everything) = (answers(Some(false)), answers(None), answers(Some(true)));
+    assert!(usual.iter().all(|matches| matches.scope() == Scope::Scan));
+    let found = |answers: &[Matches]| answers.iter().map(found).collect::<Vec<_>>();
+    assert_eq!(found(&usual), found(&buckets));
+    // The bands miss some, or this would show nothing.
+    let count = |answers: &[Matches]| answers.iter().map(|matches| matches.len()).sum::<usize>();
+    assert!(count(&everything) > count(&usual));
 }
