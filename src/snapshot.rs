@@ -215,6 +215,11 @@ impl Snapshot {
     /// Returns the documents that share a bucket with a signature, ascending by id and not compared with
     /// it; for many signatures, those of each.
     ///
+    /// A bucket has a number of at most [`code_bits`](crate::schema::MinHashSchema::code_bits) bits: documents whose values in
+    /// a band differ may share one. Of a band of more than two rows, 16 bits are left for what comes after the first
+    /// two, so that of 65,536 documents that agree in these one more is returned. Who wants those that agree in a whole
+    /// band compares it.
+    ///
     /// # Errors
     ///
     /// As [`Query::run`].

@@ -2,8 +2,8 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice};
-use resemblance::search::Scope;
 use resemblance::Revision;
+use resemblance::search::Scope;
 
 use crate::keys::Key;
 use crate::python::at;

@@ -19,7 +19,7 @@ use resemblance_corpus::verification::SketchedText;
 
 use crate::errors::{OrRaise, invalid, invalid_parameter};
 use crate::keys::{Key, key_object};
-use crate::schema::Schema;
+use crate::schema::{Schema, SchemaParts};
 use crate::signature;
 use crate::waiting::{lock, released};
 
@@ -176,16 +176,19 @@ impl<'py> Batches<'py> {
     pub(crate) fn sketch(
         &mut self,
         py: Python<'_>,
-        sketcher: &Sketcher,
+        parts: &SchemaParts,
         batch: &Batch<'_>,
     ) -> PyResult<Vec<Signature>> {
         let items = batch.items(py)?;
         if let [Item::Text(text)] = items.as_slice() {
-            return Ok(vec![sketch(py, sketcher, text)?]);
+            return Ok(vec![sketch(py, &parts.sketcher, text)?]);
         }
         self.map(py, &items, |item| match item {
-            Item::Text(text) => Ok(sketcher.text(text)?),
-            Item::Ready(signature) => Ok((*signature).clone()),
+            Item::Text(text) => Ok(parts.sketcher.text(text)?),
+            Item::Ready(signature) => {
+                parts.check(signature)?;
+                Ok((*signature).clone())
+            }
         })
     }
 
@@ -193,16 +196,19 @@ impl<'py> Batches<'py> {
     pub(crate) fn sketch_texts(
         &mut self,
         py: Python<'_>,
-        sketcher: &Sketcher,
+        parts: &SchemaParts,
         batch: &Batch<'_>,
         with_features: bool,
     ) -> PyResult<Vec<SketchedText>> {
         self.map(py, &batch.items(py)?, |item| match item {
-            Item::Text(text) => SketchedText::new(sketcher, with_features, text),
-            Item::Ready(signature) if !with_features => Ok(SketchedText {
-                signature: (*signature).clone(),
-                features: Arc::default(),
-            }),
+            Item::Text(text) => SketchedText::new(&parts.sketcher, with_features, text),
+            Item::Ready(signature) if !with_features => {
+                parts.check(signature)?;
+                Ok(SketchedText {
+                    signature: (*signature).clone(),
+                    features: Arc::default(),
+                })
+            }
             Item::Ready(_) => {
                 let expected = "texts, which exact similarities are computed from";
                 Err(invalid_parameter("documents", "a signature", expected))
@@ -548,7 +554,9 @@ pub(crate) fn signature_of(
     document: &Bound<'_, PyAny>,
 ) -> PyResult<Signature> {
     if let Ok(ready) = document.cast::<signature::Signature>() {
-        return Ok(ready.get().signature.clone());
+        let signature = &ready.get().signature;
+        schema.get().parts.check(signature).or_raise(py)?;
+        return Ok(signature.clone());
     }
     match document.extract::<&str>() {
         Ok(text) => sketch(py, &schema.get().parts.sketcher, text),

@@ -13,8 +13,8 @@ use arrow_array::{
 };
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
-use resemblance::exact::jaccard_of_sorted;
 use resemblance::distributed::{Codec, PairScore};
+use resemblance::exact::jaccard_of_sorted;
 use resemblance::{Error, Signature, Sketcher, key_text};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use resemblance::StoreOptions;
 use resemblance::report::{CheckReport, Problem};
 use resemblance::schema::Rebanding;
 use resemblance::stats::Stats;
-use resemblance::StoreOptions;
 
 use crate::errors::invalid;
 use crate::progress::Callback;

@@ -198,7 +198,7 @@ impl Reads {
         let mut batches = Batches::new(documents, threads)?.by_threads();
         let (threads, mut all) = (batches.threads, Vec::new());
         while let Some(batch) = batches.next()? {
-            let signatures = batches.sketch(py, &self.schema.get().parts.sketcher, &batch)?;
+            let signatures = batches.sketch(py, &self.schema.get().parts, &batch)?;
             let answers = released(py, || {
                 let query = snapshot.query(&signatures[..]).bounds(bounds);
                 let query = given!(query, limit, probe_budget; with_payloads if payloads);
@@ -255,7 +255,7 @@ impl Reads {
         let mut batches = Batches::new(documents, None)?;
         let mut all: Vec<Matches> = Vec::new();
         while let Some(batch) = batches.next()? {
-            let signatures = batches.sketch(py, &self.schema.get().parts.sketcher, &batch)?;
+            let signatures = batches.sketch(py, &self.schema.get().parts, &batch)?;
             let (snapshot, own, before) = (reader.clone(), verifier.clone(), all.len());
             // A scan takes long, and Ctrl-C ends it.
             let answers = in_background(py, None, move |_| {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use resemblance::distributed::Codec;
-use resemblance::schema::{EmptyDocuments, Language, MinHashKind, Permutations, ShingleUnit};
-use resemblance::{Combine, SimHash, Sketcher};
+use resemblance::schema::{
+    EmptyDocuments, Language, MinHashKind, MinHashSchema, Permutations, ShingleUnit,
+};
+use resemblance::{Combine, Error, SimHash, Sketcher};
 
 use crate::batches::{Batches, sketch};
 use crate::errors::{OrRaise, invalid};
@@ -26,6 +28,28 @@ pub(crate) struct SchemaParts {
     pub(crate) schema: resemblance::Schema,
     pub(crate) sketcher: Sketcher,
     pub(crate) codec: Codec,
+}
+
+impl SchemaParts {
+    /// Checks that a signature can be compared with those of the schema. That its values were not cut before is not
+    /// known of one without a schema.
+    ///
+    /// # Errors
+    /// `SignatureMismatch` for values without a schema, where this one mixes and cuts its own.
+    pub(crate) fn check(&self, signature: &resemblance::Signature) -> Result<(), Error> {
+        let is_cut = |minhash: MinHashSchema| {
+            minhash.kind() != MinHashKind::External && minhash.value_bits() < 32
+        };
+        let is_bare = signature.recipe_mark().is_none() && signature.value_bits() == Some(32);
+        if !is_bare || !self.schema.minhash().is_some_and(is_cut) {
+            return Ok(());
+        }
+        Err(Error::SignatureMismatch {
+            part: "MinHash values",
+            found: "values without a schema".into(),
+            expected: "those of this schema: from_minhash(values, schema=...), or a schema of kind=\"external\"".into(),
+        })
+    }
 }
 
 impl Schema {
@@ -290,11 +314,11 @@ impl Schema {
         texts: &Bound<'_, PyAny>,
         threads: Option<usize>,
     ) -> PyResult<Signatures> {
-        let (py, sketcher) = (slf.py(), &slf.get().parts.sketcher);
+        let (py, parts) = (slf.py(), &slf.get().parts);
         let mut signatures = Vec::new();
         let mut batches = Batches::new(texts, threads)?;
         while let Some(batch) = batches.next()? {
-            signatures.extend(batches.sketch(py, sketcher, &batch)?);
+            signatures.extend(batches.sketch(py, parts, &batch)?);
             py.check_signals()?;
         }
         Ok(Signatures::new(signatures, slf.clone().unbind()))

@@ -5,6 +5,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArra
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice, PyTuple, PyType};
+use resemblance::Error;
 
 use crate::errors::{OrRaise, invalid};
 use crate::python::at;
@@ -46,14 +47,24 @@ impl Signature {
 
 #[pymethods]
 impl Signature {
-    /// Makes a signature of ready-made MinHash values.
+    /// Makes a signature of ready-made MinHash values. Those of a schema, such as `Signature.minhash` returns, need
+    /// that schema. Without one they are 32 bits each, as another program made them, for a schema with
+    /// `MinHash(kind="external")`.
     #[classmethod]
-    fn from_minhash(_class: &Bound<'_, PyType>, values: &Bound<'_, PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (values, *, schema=None))]
+    fn from_minhash(
+        class: &Bound<'_, PyType>,
+        values: &Bound<'_, PyAny>,
+        schema: Option<&Bound<'_, Schema>>,
+    ) -> PyResult<Self> {
         let values = match values.extract::<PyReadonlyArray1<'_, u32>>() {
             Ok(array) => array.as_array().to_vec(),
             Err(_) => values.extract()?,
         };
-        Ok(Self::bare(resemblance::Signature::from_minhash(values)))
+        Ok(Self {
+            signature: of_values(schema, values).or_raise(class.py())?,
+            schema: schema.map(|schema| schema.clone().unbind()),
+        })
     }
 
     /// Makes a signature of a ready-made fingerprint of 32, 64, 128 or 256 bits: an integer, or hexadecimal
@@ -238,6 +249,17 @@ impl Signature {
     }
 }
 
+/// The signature of MinHash values, of a schema or made elsewhere.
+fn of_values(
+    schema: Option<&Bound<'_, Schema>>,
+    values: Vec<u32>,
+) -> Result<resemblance::Signature, Error> {
+    match schema {
+        Some(schema) => Ok(schema.get().parts.schema.signature_of_values(values)?),
+        None => Ok(resemblance::Signature::from_minhash(values)),
+    }
+}
+
 fn hash(value: &impl std::hash::Hash) -> u64 {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
     // For dictionaries of this process alone.
@@ -272,14 +294,22 @@ impl Signatures {
 
 #[pymethods]
 impl Signatures {
-    /// Makes signatures of the rows of an array of MinHash values, of type uint32.
+    /// Makes signatures of the rows of an array of MinHash values, of type uint32. Those of a schema, such as
+    /// `Signatures.minhash` returns, need that schema: see `Signature.from_minhash`.
     #[classmethod]
-    fn from_minhash(_class: &Bound<'_, PyType>, values: &Bound<'_, PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (values, *, schema=None))]
+    fn from_minhash(
+        class: &Bound<'_, PyType>,
+        values: &Bound<'_, PyAny>,
+        schema: Option<&Bound<'_, Schema>>,
+    ) -> PyResult<Self> {
         let values: PyReadonlyArray2<'_, u32> = values.extract()?;
-        let made = |row: ArrayView1<'_, u32>| resemblance::Signature::from_minhash(row.to_vec());
+        let made = |row: ArrayView1<'_, u32>| of_values(schema, row.to_vec());
+        let rows = values.as_array();
+        let all = rows.rows().into_iter().map(made);
         Ok(Self {
-            all: values.as_array().rows().into_iter().map(made).collect(),
-            schema: None,
+            all: all.collect::<Result<_, _>>().or_raise(class.py())?,
+            schema: schema.map(|schema| schema.clone().unbind()),
         })
     }
 

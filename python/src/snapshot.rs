@@ -90,8 +90,7 @@ macro_rules! passage_questions {
                 let mut batches = Batches::new(documents, threads)?.by_threads();
                 let (threads, mut all) = (batches.threads, Vec::new());
                 while let Some(batch) = batches.next()? {
-                    let sketcher = &self.schema.get().parts.sketcher;
-                    let signatures = batches.sketch(py, sketcher, &batch)?;
+                    let signatures = batches.sketch(py, &self.schema.get().parts, &batch)?;
                     let answers = released(py, || {
                         let query = self.snapshot.$one(&signatures[..]).threads(threads);
                         given!(query, min_share, min_shared, limit, max_document_frequency).run()
@@ -141,7 +140,7 @@ impl Snapshot {
         let mut batches = Batches::new(documents, threads)?.by_threads();
         let mut all = Vec::new();
         while let Some(batch) = batches.next()? {
-            let signatures = batches.sketch(py, &parts.sketcher, &batch)?;
+            let signatures = batches.sketch(py, parts, &batch)?;
             let texts: Vec<_> = batch.texts(py)?.into_iter().zip(signatures).collect();
             // Fewer are not worth a thread.
             let threads = batches.threads.min(texts.len() / 256 + 1);

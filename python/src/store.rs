@@ -121,6 +121,23 @@ impl Store {
         Self::start(py, path, move |path| options.create(path, schema))
     }
 
+    /// Creates a store in memory, for tests and for work that need not last. `backup` writes it to a file. Its `path`
+    /// is `:memory:`, which is no file.
+    #[classmethod]
+    #[pyo3(signature = (schema, *, cache_bytes=None, probe_budget=None))]
+    fn in_memory(
+        class: &Bound<'_, PyType>,
+        schema: &Schema,
+        cache_bytes: Option<u64>,
+        probe_budget: Option<u64>,
+    ) -> PyResult<Py<Self>> {
+        let (py, schema) = (class.py(), schema.parts.schema.clone());
+        let options = store_options(py, cache_bytes, probe_budget, None, false)?;
+        Self::start(py, ":memory:".into(), move |_| {
+            options.create_in_memory(schema)
+        })
+    }
+
     /// Opens a store. Never creates one.
     #[classmethod]
     #[pyo3(signature = (path, *, read_only=false, cache_bytes=None, probe_budget=None,

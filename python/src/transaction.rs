@@ -80,7 +80,7 @@ impl<'py> Many<'py> {
         mut work: impl FnMut(&Documents<'_, Signature>) -> Result<(), Error> + Send,
     ) -> PyResult<()> {
         while let Some((batch, fields)) = self.next(py)? {
-            let signatures = self.batches.sketch(py, &schema.parts.sketcher, &batch)?;
+            let signatures = self.batches.sketch(py, &schema.parts, &batch)?;
             released(py, || work(&fields.beside(&signatures)))?;
         }
         Ok(())
@@ -94,11 +94,10 @@ impl<'py> Many<'py> {
         with_features: bool,
         mut work: impl FnMut(&Documents<'_, SketchedText>) -> Result<(), Error> + Send,
     ) -> PyResult<()> {
-        let sketcher = &schema.parts.sketcher;
         while let Some((batch, fields)) = self.next(py)? {
             let sketched = self
                 .batches
-                .sketch_texts(py, sketcher, &batch, with_features)?;
+                .sketch_texts(py, &schema.parts, &batch, with_features)?;
             released(py, || work(&fields.beside(&sketched)))?;
         }
         Ok(())

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import decimal
+import gzip
+import json
+import os
 import pickle
 import random
+import threading
 from collections.abc import Hashable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from resemblance import Signatures
 from resemblance.datasketch import MinHash, MinHashLSH, MinHashLSHForest, WeightedMinHashGenerator
+from resemblance.datasketch import _index
 from resemblance.datasketch.lsh import best_bands
 
 
@@ -174,3 +181,156 @@ def test_weighted_sets() -> None:
         errors.append(x.jaccard(y) - np.minimum(a, b).sum() / np.maximum(a, b).sum())
     assert abs(np.mean(errors)) < 0.03
     assert generator.minhash_many(np.vstack([vectors[0], np.zeros(20)]))[1] is None
+
+
+def real_texts(count: int) -> list[str]:
+    """Passages of the texts of the corpora that `RESEMBLANCE_DATA` names."""
+    folder = os.environ.get("RESEMBLANCE_DATA")
+    if not folder:
+        pytest.skip("RESEMBLANCE_DATA names no corpora")
+    found: dict[str, None] = {}
+    for path in sorted(Path(folder).rglob("docs.jsonl.gz")):
+        with gzip.open(path, "rt") as file:
+            for line in file:
+                words = json.loads(line)["text"].split()
+                found.update(dict.fromkeys(" ".join(words[i : i + 60]) for i in range(0, len(words), 60)))
+    if len(found) < count:
+        pytest.skip(f"RESEMBLANCE_DATA has {len(found)} passages of {count}")
+    return list(found)[:: len(found) // count][:count]
+
+
+def test_real_texts_have_the_candidates_of_datasketch() -> None:
+    datasketch = pytest.importorskip("datasketch")
+    ours, theirs = MinHashLSH(0.5, 128), datasketch.MinHashLSH(0.5, 128)
+    differing = 0
+    for number, text in enumerate(real_texts(20_000)):
+        words = text.split()
+        minhash = MinHash(128)
+        minhash.update_batch({" ".join(words[i : i + 3]).encode() for i in range(max(len(words) - 2, 1))})
+        expected = theirs.query(minhash)
+        differing += set(ours.query(minhash)) != set(expected)
+        if not expected:
+            theirs.insert(number, minhash)
+            ours.insert(number, minhash)
+    assert differing == 0 and len(ours) > 15_000
+
+
+def test_candidates_share_a_band_and_not_a_bucket_alone() -> None:
+    """The number of a bucket has 16 bits for what comes after two rows: sets that agree in these share it by chance."""
+    lsh = MinHashLSH(num_perm=64, params=(2, 32))
+    chance = np.random.RandomState(1)
+    rows = chance.randint(0, 1 << 32, (300_000, 64), dtype=np.uint32)
+    rows[:, :2] = rows[0, :2]
+    codes = [s.bucket_codes()[0] for s in Signatures.from_minhash(rows, schema=lsh.store.schema)]
+    alike = [number for number in range(1, len(rows)) if codes[number] == codes[0]]
+    assert alike, "no set shares a bucket"
+    first, *others = (MinHash(hashvalues=rows[number], scheme="affine32") for number in (0, *alike))
+    for number, other in enumerate(others):
+        lsh.insert(number, other)
+    assert lsh.query(first) == []
+    lsh.insert("first", first)
+    assert lsh.query(first) == ["first"]
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_many_threads_share_an_index(path: Path, in_file: bool) -> None:
+    sets = minhashes(160)
+    for _ in range(1 if in_file else 5):
+        lsh = MinHashLSH(0.5, 64, path=path if in_file else None)
+        barrier = threading.Barrier(8)
+
+        def fill(share: int) -> None:
+            barrier.wait()
+            for number in range(share, 160, 8):
+                lsh.insert(number, sets[number])
+                assert number in lsh.query(sets[number])
+                if number % 40 < 8:
+                    assert len(list(lsh.keys)) <= 160
+
+        threads = [threading.Thread(target=fill, args=(share,), daemon=True) for share in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive(), "a thread waits for ever"
+        assert set(lsh.keys) == set(range(160))
+        lsh.close()
+
+
+def test_equal_keys_are_one_key() -> None:
+    a, b, _ = minhashes(3)
+    lsh = MinHashLSH(0.5, 64)
+    word, same_word = "".join(["ab", "c"]), "".join(["a", "bc"])
+    equal: list[tuple[Hashable, Hashable]] = [
+        ((word, word), (word, same_word)),
+        (1, 1.0),
+        ((2, "x"), (2.0, "x")),
+        (True, np.int64(1)),
+        (decimal.Decimal("0.5"), 0.5),
+        (frozenset("xyz"), frozenset("zyx")),
+        ((None, ("x", (3, b"y"))), (None, ("x", (3.0, b"y")))),
+    ]
+    for one, other in equal:
+        assert one == other
+        lsh.insert(one, a)
+        with pytest.raises(ValueError, match="exists"):
+            lsh.insert(other, b)
+        assert other in lsh and lsh.query(a) == [other]
+        lsh.remove(other)
+    for kept in (None, (), ("a", 1.5, None), float("inf"), 2**70, np.str_("x"), "\udc80", 1 + 2j):
+        lsh.insert(kept, a)
+        assert lsh.query(a) == [kept] == list(lsh.keys)
+        lsh.remove(kept)
+    lsh.insert((1, "1"), a)
+    assert ("1", 1) not in lsh and ("1", "1") not in lsh and (1, 1) not in lsh
+
+
+def test_an_index_takes_one_scheme_and_seed_also_when_it_is_reopened(path: Path) -> None:
+    made = {
+        (scheme, seed): MinHash.bulk([[b"a", b"b"]], num_perm=64, seed=seed, scheme=scheme)[0]
+        for scheme in ("affine32", "legacy")
+        for seed in (1, 2)
+    }
+    with MinHashLSH(0.5, 64, path=path) as lsh:
+        lsh.insert("a", made["affine32", 1])
+    for (scheme, seed), minhash in made.items():
+        with MinHashLSH(0.5, 64, path=path) as lsh:
+            if (scheme, seed) == ("affine32", 1):
+                assert lsh.query(minhash) == ["a"]
+                continue
+            for verb in (lsh.query, lsh.add_to_query_buffer, lambda m: lsh.insert("b", m)):
+                with pytest.raises(ValueError, match=f"scheme '{scheme}' and seed {seed}, expected"):
+                    verb(minhash)
+    path.unlink()
+    with MinHashLSHForest(64, path=path) as forest:
+        forest.add("a", made["affine32", 1])
+        forest.index()
+    with MinHashLSHForest(64, path=path) as forest:
+        with pytest.raises(ValueError, match="seed 2, expected"):
+            forest.query(made["affine32", 2], 1)
+        with pytest.raises(ValueError, match="seed 2, expected"):
+            forest.add("b", made["affine32", 2])
+
+
+def test_many_small_indexes_take_no_files() -> None:
+    minhash = minhashes(1)[0]
+    before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+    indexes = [MinHashLSH(0.5, 64) for _ in range(200)]
+    for number, lsh in enumerate(indexes):
+        lsh.insert(number, minhash)
+    assert all(lsh.query(minhash) == [number] for number, lsh in enumerate(indexes))
+    if before:
+        assert len(os.listdir("/proc/self/fd")) - before < 50
+
+
+def test_a_large_index_moves_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_index, "_IN_MEMORY", 20)
+    sets = minhashes(50)
+    lsh = MinHashLSH(0.5, 64)
+    for number, minhash in enumerate(sets):
+        lsh.insert(number, minhash)
+    assert lsh.store.path.exists() and set(lsh.keys) == set(range(50))
+    assert all(number in lsh.query(minhash) for number, minhash in enumerate(sets))
+    folder = lsh.store.path.parent
+    lsh.close()
+    assert not folder.exists()

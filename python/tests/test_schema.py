@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,3 +178,47 @@ def test_weights_travel(schema: rs.Schema) -> None:
     assert again.sketch("the cat") == weighted.sketch("the cat")
     with pytest.raises(rs.InvalidParameterError):
         schema.with_weights(["a"])
+
+
+def test_values_of_a_schema_come_back_as_its_signatures() -> None:
+    """Values that a schema mixed and cut are no values that another program made."""
+    documents = ["one two three four five six", "one two three four five seven", ""]
+    for minhash in (rs.MinHash(128), rs.MinHash(64, value_bits=32), rs.MinHash(64, value_bits=1)):
+        schema = rs.Schema(text=rs.Text.words(1), minhash=minhash)
+        made = schema.sketch_many(documents)
+        again = rs.Signatures.from_minhash(made.minhash, schema=schema)
+        assert again == made and again.to_bytes() == made.to_bytes()
+        alone = rs.Signature.from_minhash(made[0].minhash, schema=schema)
+        assert alone.jaccard(made[0]) == 1.0 and alone.jaccard(made[1]) == made[0].jaccard(made[1])
+        assert pickle.loads(pickle.dumps(alone)) == alone
+        with pytest.raises(rs.SignatureMismatchError, match="found 3, expected"):
+            rs.Signature.from_minhash([1, 2, 3], schema=schema)
+        assert rs.Signatures.from_minhash(made.minhash, schema=schema)[2].is_empty
+
+
+def test_values_without_a_schema_are_refused_where_values_are_cut(path: Path) -> None:
+    schema = rs.Schema(text=rs.Text.words(1), minhash=rs.MinHash(128))
+    made = schema.sketch_many(["one two three four", "five six seven"])
+    bare = rs.Signatures.from_minhash(made.minhash)
+    for compare in (made[0].jaccard, lambda other: other.jaccard(made[0])):
+        with pytest.raises(rs.SignatureMismatchError, match="without a schema"):
+            compare(bare[0])
+    with rs.Store.create(path, schema) as store:
+        attempts = [
+            lambda: store.insert("a", bare[0]),
+            lambda: store.insert_many(bare),
+            lambda: store.insert_many(list(bare)),
+            lambda: store.query(bare[0]),
+            lambda: store.query_many(bare),
+            lambda: store.nearest(bare[0]),
+            lambda: store.snapshot().candidates(bare[0]),
+            lambda: rs.pairs(bare, schema),
+            lambda: rs.dedup(bare, schema),
+            lambda: store.queue_insert_if_new("a", bare[0]),
+        ]
+        for attempt in attempts:
+            with pytest.raises(rs.SignatureMismatchError, match="from_minhash"):
+                attempt()
+        assert len(store) == 0
+    outside = rs.Schema(minhash=rs.MinHash(128, kind="external"))
+    assert [len(found) for found in (rs.pairs(bare, outside).arrays()["a"],)] == [0]

@@ -385,7 +385,7 @@ fn parse_signature(rule: &ContentRule, value: &RawValue) -> Result<Content<'stat
     let schema = rule.schema.as_ref();
     let values = match (schema.and_then(Schema::minhash), parts.0) {
         (None, None) => None,
-        (Some(own), Some(found)) => Some(parse_values(&own, found)?),
+        (Some(own), Some(found)) => Some(parse_values(schema, &own, found)?),
         (Some(own), None) => {
             let expected = format!("an array of the {} values of MinHash", own.values());
             return Err(wrong_signature("without MinHash", expected));
@@ -417,6 +417,7 @@ fn parse_signature(rule: &ContentRule, value: &RawValue) -> Result<Content<'stat
 }
 
 fn parse_values(
+    schema: Option<&Schema>,
     own: &resemblance::schema::MinHashSchema,
     value: &RawValue,
 ) -> Result<Signature, BadDocument> {
@@ -441,9 +442,14 @@ fn parse_values(
         ));
     }
     // Each is at most `u32::MAX`.
-    Ok(Signature::from_minhash(
-        values.into_iter().map(|value| value as u32).collect(),
-    ))
+    let words = values.into_iter().map(|value| value as u32).collect();
+    match schema.filter(|_| own.kind() != MinHashKind::External) {
+        Some(schema) => {
+            let made = schema.signature_of_values(words);
+            made.map_err(|error| BadDocument::new(error.to_string()))
+        }
+        None => Ok(Signature::from_minhash(words)),
+    }
 }
 
 /// Hexadecimal digits, one for four bits, or an integer.

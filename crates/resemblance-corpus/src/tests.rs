@@ -456,3 +456,27 @@ fn rows_of_every_table_are_the_same_documents() {
         assert_eq!(whole.totals(), read.totals(), "{name}");
     }
 }
+
+#[test]
+fn values_of_a_signature_of_the_schema_are_that_signature() {
+    use resemblance::{MinHash, Schema, Text};
+    for minhash in [MinHash::new(64), MinHash::new(64).value_bits(32)] {
+        let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
+        let schema = builder.build().unwrap();
+        let made = schema.sketcher().text("to be or not to be").unwrap();
+        let settings = CorpusSettings {
+            content: ContentRule::new(&schema, false),
+            ..settings()
+        };
+        let line = format!(
+            r#"{{"id": "a", "signature": {:?}}}"#,
+            made.minhash().unwrap()
+        );
+        let document = line::parse(line.as_bytes(), &settings, || unreachable!()).unwrap();
+        let Content::Signature(read) = document.content else {
+            panic!("the line has a signature");
+        };
+        assert_eq!(*read, made);
+        assert_eq!(read.jaccard(&made).unwrap(), 1.0);
+    }
+}

@@ -111,7 +111,9 @@ class Signature:
     """The signature of one document. It can be compared, hashed and pickled."""
 
     @classmethod
-    def from_minhash(cls, values: Sequence[int] | NDArray[np.uint32]) -> Signature: ...
+    def from_minhash(
+        cls, values: Sequence[int] | NDArray[np.uint32], *, schema: Schema | None = None
+    ) -> Signature: ...
     @classmethod
     def from_simhash(cls, fingerprint: int | str, bits: int | None = None) -> Signature: ...
     @classmethod
@@ -146,7 +148,9 @@ class Signatures(Sequence[Signature]):
     """Signatures of many documents: a sequence, with their values as NumPy arrays."""
 
     @classmethod
-    def from_minhash(cls, values: NDArray[np.uint32]) -> Signatures: ...
+    def from_minhash(
+        cls, values: NDArray[np.uint32], *, schema: Schema | None = None
+    ) -> Signatures: ...
     @classmethod
     def from_simhash(cls, fingerprints: NDArray[np.uint64]) -> Signatures: ...
     @classmethod
@@ -526,6 +530,10 @@ class Store(_Reads, _Writes):
         probe_budget: int | None = None,
         group_wait: float | None = None,
         without_lock: bool = False,
+    ) -> Store: ...
+    @classmethod
+    def in_memory(
+        cls, schema: Schema, *, cache_bytes: int | None = None, probe_budget: int | None = None
     ) -> Store: ...
     @classmethod
     def open(

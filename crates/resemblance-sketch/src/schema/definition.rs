@@ -9,7 +9,7 @@ use crate::invariant::bug;
 use crate::lanes::{Banding, LaneSet, TableDesign};
 use crate::sketch::{
     Containment, DocumentFrequencies, EmptyDocuments, KEPT_HASH_BITS, MinHashKind, Recipe,
-    Sketcher, ValueLayout,
+    Signature, Sketcher, ValueLayout,
 };
 use crate::text::{Text, UnicodeVersion};
 
@@ -234,6 +234,41 @@ impl Schema {
     pub fn sketcher(&self) -> Sketcher {
         let value_bits = self.minhash.map_or(32, |minhash| minhash.value_bits);
         Sketcher::from_valid(self.recipe.clone(), self.weights.clone(), value_bits)
+    }
+
+    /// Makes a signature of MinHash values of this schema, such as [`Signature::minhash`] returns. Values that have
+    /// more bits than the schema keeps are cut.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::SignatureMismatch`] if the schema has no MinHash, or that of bottom-k, or another number of
+    /// values.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// let page = schema.sketcher().features(["a", "b"])?;
+    /// let values = page.minhash().unwrap().to_vec();
+    /// assert_eq!(schema.signature_of_values(values)?, page);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn signature_of_values(&self, values: Vec<u32>) -> Result<Signature> {
+        let layout = self.minhash.map(|minhash| minhash.layout());
+        let Some(layout @ ValueLayout::Packed { count, .. }) = layout else {
+            let expected = "none: the schema keeps none, or the smallest hashes";
+            return Err(SketchError::signature("MinHash values", "some", expected));
+        };
+        if values.len() != usize::from(count) {
+            let expected = format!("{count}, as in the schema");
+            return Err(SketchError::signature(
+                "MinHash values",
+                values.len(),
+                expected,
+            ));
+        }
+        let are_samples = self.minhash.is_some_and(|it| it.kind().is_weighted());
+        let mark = self.sketcher().recipe_mark();
+        Ok(Signature::of_values(layout, values, are_samples, mark))
     }
 
     /// Makes the MinHash values of a schema that differs from this one in its seed alone.

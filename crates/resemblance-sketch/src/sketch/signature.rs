@@ -121,6 +121,9 @@ impl Signature {
 
     /// A signature of ready-made MinHash values, minima of hash functions.
     ///
+    /// They are 32 bits each, as another program made them. Those that a signature of a schema returns were cut, as a
+    /// rule: [`Schema::signature_of_values`](crate::Schema::signature_of_values) makes a signature of them.
+    ///
     /// ```
     /// let signature = resemblance_sketch::Signature::from_minhash(vec![7; 128]);
     /// assert_eq!(signature.minhash().map(<[u32]>::len), Some(128));
@@ -129,6 +132,19 @@ impl Signature {
     #[inline]
     pub fn from_minhash(values: Vec<u32>) -> Self {
         Self::from_parts(Some(values), None)
+    }
+
+    /// A signature of values of a layout, or of wider ones, which are cut. Values that all have the bits of the layout
+    /// were cut before: whole ones would do so with a probability of 2⁻¹⁶ each, or less.
+    pub(crate) fn of_values(
+        layout: ValueLayout,
+        values: Vec<u32>,
+        are_samples: bool,
+        recipe: RecipeMark,
+    ) -> Self {
+        let values = MinHashValues::of_layout(layout, values, are_samples);
+        let is_empty = values.are_of_no_features(layout);
+        Self::new(Some(values), None, is_empty, Some(recipe))
     }
 
     /// A signature of ready-made MinHash values of 64 bits, each cut to 32 by a hash: equal ones
@@ -486,8 +502,8 @@ impl Signature {
     /// # Errors
     ///
     /// [`SketchError::SignatureMismatch`] if one has no MinHash values, their numbers differ, only one was
-    /// made and cut elsewhere, or both are marked with different recipes. Values with more bits than
-    /// those of the other are cut for the comparison.
+    /// made and cut elsewhere, one was made without a schema and the other cut by one, or both are marked with
+    /// different recipes. Values with more bits than those of the other are cut for the comparison.
     #[inline]
     pub fn jaccard(&self, other: &Self) -> Result<f64> {
         Ok(self.jaccard_unclamped(other)?.clamp(0.0, 1.0))
@@ -509,6 +525,7 @@ impl Signature {
     #[inline]
     pub fn jaccard_unclamped(&self, other: &Self) -> Result<f64> {
         self.check_recipe(other)?;
+        self.check_unmixed(other)?;
         let estimate = self.values()?.estimate(other.values()?)?;
         Ok(match (self.is_empty, other.is_empty) {
             (true, true) => 1.0,
@@ -669,6 +686,22 @@ impl Signature {
         let expected = "MinHash values in both signatures";
         let missing = || SketchError::signature("MinHash values", "none", expected);
         self.values.as_ref().ok_or_else(missing)
+    }
+
+    /// Checks that values without a schema are not compared with those that a schema mixed and cut: nobody knows
+    /// whether they have been cut as well.
+    fn check_unmixed(&self, other: &Self) -> Result<()> {
+        for (bare, made) in [(self, other), (other, self)] {
+            if bare.recipe.is_none()
+                && bare.values()?.is_wider_than(16)
+                && made.values()?.was_mixed()
+            {
+                let expected = "those of one schema: its `signature_of_values` takes values of it";
+                let found = "values without a schema";
+                return Err(SketchError::signature("MinHash values", found, expected));
+            }
+        }
+        Ok(())
     }
 
     fn check_recipe(&self, other: &Self) -> Result<()> {

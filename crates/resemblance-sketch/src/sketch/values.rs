@@ -390,6 +390,46 @@ impl MinHashValues {
         }
     }
 
+    /// The values of a layout that packs them, cut to its bits if one has more.
+    pub(super) fn of_layout(layout: ValueLayout, values: Vec<u32>, are_samples: bool) -> Self {
+        let (bits, was_mixed) = match layout {
+            ValueLayout::Packed { bits, is_mixed, .. } => (bits, is_mixed),
+            ValueLayout::Smallest { .. } => (32, false),
+        };
+        if bits < 32 && values.iter().all(|value| value >> bits == 0) {
+            return Self::Cut {
+                bits,
+                was_mixed,
+                values,
+            };
+        }
+        let whole = match are_samples {
+            true => Self::Samples(values),
+            false => Self::Minima(values),
+        };
+        whole.into_cut(bits, was_mixed)
+    }
+
+    /// Returns true if these are the values of a document without features.
+    pub(super) fn are_of_no_features(&self, layout: ValueLayout) -> bool {
+        let ValueLayout::Packed { bits, is_mixed, .. } = layout else {
+            return self.count() == 0;
+        };
+        let none = cut(u32::MAX, bits, is_mixed);
+        self.words().into_iter().flatten().all(|word| *word == none)
+    }
+
+    /// Returns true if the values were mixed before they were cut.
+    pub(super) fn was_mixed(&self) -> bool {
+        matches!(
+            self,
+            Self::Cut {
+                was_mixed: true,
+                ..
+            }
+        )
+    }
+
     /// [`ValueLayout::agreement`] with stored values of this layout, which these values fit.
     #[inline]
     pub(crate) fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {

@@ -1,7 +1,7 @@
 """The classes of the package `datasketch`, over a store on disk.
 
 A program that changes its import from `datasketch` to `resemblance.datasketch` works as before, with the
-index in a temporary file in place of memory; with `path=...` it is in a file of yours, each change is
+index in a temporary file in place of memory once it is large; with `path=...` it is in a file of yours, each change is
 durable when the call returns, and it is there after a restart:
 
     >>> from resemblance.datasketch import MinHash, MinHashLSH

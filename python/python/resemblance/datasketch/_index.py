@@ -1,11 +1,11 @@
-"""What the indexes share: keys of any kind, values of either MinHash, and the store."""
+"""What the indexes share: values of either MinHash, and the store."""
 
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Hashable, Iterator
 from pathlib import Path
@@ -16,34 +16,14 @@ from numpy.typing import NDArray
 
 from .._native import Schema, Signature, Store, Transaction
 from ..schema import MinHash as MinHashPart
+from ._keys import key_bytes, key_object
 from .weighted import words_of
 
 # The library takes 16 values or more; those beyond the bands are not looked at.
 _MIN_VALUES = 16
-
-
-def key_bytes(key: Hashable) -> bytes:
-    """A key as the store has it: text and bytes as they are, after a letter; others pickled."""
-    if isinstance(key, str):
-        return b"s" + key.encode("utf-8", "surrogatepass")
-    if isinstance(key, bytes):
-        return b"b" + key
-    if type(key) is int:
-        return b"i%d" % key
-    return b"p" + pickle.dumps(key, protocol=4)
-
-
-def key_object(key: bytes) -> Hashable:
-    """The key that `key_bytes` made these bytes of."""
-    kind, rest = key[:1], key[1:]
-    if kind == b"s":
-        return rest.decode("utf-8", "surrogatepass")
-    if kind == b"b":
-        return rest
-    if kind == b"i":
-        return int(rest)
-    unpickled: Hashable = pickle.loads(rest)
-    return unpickled
+# An index without a path is in memory while it has fewer documents, some 20 MB: many small ones need no files.
+_IN_MEMORY = 16_384
+_SCHEMES = {1: "affine32", 2: "legacy", 3: "weighted"}
 
 
 def values_of(minhash: Any) -> NDArray[np.uint32]:
@@ -64,61 +44,173 @@ def signature_of(minhash: Any, count: int | None = None) -> Signature:
     return Signature.from_minhash(values)
 
 
-class Index:
-    """A store, in a file of the caller's or a temporary one.
+def mark_of(minhash: Any) -> int:
+    """The scheme and the seed as the stamp of a document; 0 if they are not known."""
+    scheme = "weighted" if minhash.hashvalues.ndim == 2 else getattr(minhash, "scheme", None)
+    number = next((number for number, name in _SCHEMES.items() if name == scheme), 0)
+    seed = getattr(minhash, "seed", None)
+    return 0 if number == 0 or seed is None else number << 32 | int(seed) & 0xFFFF_FFFF
 
-    A file of the caller's has every change when the call returns. A temporary one is written in one
-    transaction, which is never waited for.
+
+def _described(mark: int) -> str:
+    return f"scheme {_SCHEMES.get(mark >> 32)!r} and seed {mark & 0xFFFF_FFFF}"
+
+
+class Index:
+    """A store, in a file of the caller's or a temporary one, for any number of threads.
+
+    A file of the caller's has every change when the call returns. A temporary one is in memory while it is small, and
+    is written in one transaction, which is never waited for.
     """
 
     def __init__(
-        self, num_perm: int, bands: int, rows: int, path: str | os.PathLike[str] | None
+        self,
+        num_perm: int,
+        bands: int,
+        rows: int,
+        path: str | os.PathLike[str] | None,
+        *,
+        sessions: int = 0,
     ) -> None:
-        values = max(num_perm, _MIN_VALUES)
-        part = MinHashPart(values, bands=bands, rows=rows, kind="external", value_bits=32)
+        self._bands, self._rows = bands, rows
+        self._values = max(num_perm, _MIN_VALUES)
+        self._padding = self._values - num_perm
+        part = MinHashPart(self._values, bands=bands, rows=rows, kind="external", value_bits=32)
         # As in datasketch, sets without features are like each other.
         schema = Schema(minhash=part, empty_documents="alike")
         self._open_transaction: Transaction | None = None
+        self._lock = threading.RLock()
+        self._sessions = sessions
         self.is_temporary = path is None
-        if path is None:
-            folder = tempfile.mkdtemp(prefix="resemblance-")
-            self._cleaner = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            path = Path(folder) / "index.rsm"
-        self.store = Store.open_or_create(path, schema)
+        self._is_in_memory = path is None
+        self.store = Store.in_memory(schema) if path is None else Store.open_or_create(path, schema)
+        first = next(iter(self.store.records()), None)
+        self.mark = 0 if first is None else first.stamp
 
-    def write(self) -> Store | Transaction:
-        """Where changes go."""
-        if self.is_temporary and self._open_transaction is None:
-            self.begin()
-        return self._open_transaction or self.store
+    def signature(self, minhash: Any, count: int | None = None) -> Signature:
+        """The signature of a set.
+
+        Raises:
+            ValueError: It was made by another scheme or seed than those of the index.
+        """
+        mark = mark_of(minhash)
+        if self.mark and mark and mark != self.mark and len(self.read()):
+            expected = _described(self.mark)
+            raise ValueError(f"minhash: found {_described(mark)}, expected {expected}, as those of the index")
+        return signature_of(minhash, count)
+
+    def insert(self, key: Hashable, minhash: Any, count: int | None = None) -> None:
+        """Inserts a set under a key that must be new."""
+        self._put("insert", key, minhash, count)
+
+    def upsert(self, key: Hashable, minhash: Any) -> None:
+        """Inserts a set in place of the one with this key, if there is one."""
+        self._put("upsert", key, minhash, None)
+
+    def _put(self, verb: str, key: Hashable, minhash: Any, count: int | None) -> None:
+        name, mark = key_bytes(key), mark_of(minhash)
+        with self._lock:
+            signature = self.signature(minhash, count)
+            self.mark = mark or self.mark
+        self.write(verb, name, signature, stamp=mark)
+
+    def discard(self, key: Hashable) -> bool:
+        """Removes a set, and returns whether it was there."""
+        return bool(self.write("discard", key_bytes(key)))
+
+    def write(self, verb: str, *arguments: Any, **named: Any) -> Any:
+        """Makes a change where changes go."""
+        with self._lock:
+            if self.is_temporary:
+                self.begin()
+                if self._is_in_memory and not self._sessions and len(self.read()) >= _IN_MEMORY:
+                    self.commit()
+                    self.begin()
+            if self._open_transaction is not None:
+                return getattr(self._open_transaction, verb)(*arguments, **named)
+        return getattr(self.store, verb)(*arguments, **named)
 
     def begin(self) -> None:
-        if self._open_transaction is None:
-            self._open_transaction = self.store.transaction()
+        with self._lock:
+            if self._open_transaction is None:
+                self._open_transaction = self.store.transaction()
+
+    def begin_session(self) -> None:
+        """Begins a group of changes. What came before stays, should they be rolled back."""
+        with self._lock:
+            self._sessions += 1
+            self.commit()
+            self.begin()
+
+    def end_session(self, *, keeps: bool) -> None:
+        with self._lock:
+            self._sessions -= 1
+            if keeps:
+                self.commit()
+            else:
+                self.rollback()
+
+    def _move_to_file(self) -> None:
+        folder = tempfile.mkdtemp(prefix="resemblance-")
+        self._cleaner = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        path = Path(folder) / "index.rsm"
+        self.store.backup(path)
+        self.store.close()
+        self.store, self._is_in_memory = Store.open(path), False
 
     def commit(self) -> None:
-        if self._open_transaction is not None:
-            self._open_transaction.commit()
-            self._open_transaction = None
+        with self._lock:
+            if self._open_transaction is not None:
+                self._open_transaction.commit()
+                self._open_transaction = None
+            if self._is_in_memory and len(self.store) >= _IN_MEMORY:
+                self._move_to_file()
 
     def rollback(self) -> None:
-        if self._open_transaction is not None:
-            self._open_transaction.rollback()
-            self._open_transaction = None
+        with self._lock:
+            if self._open_transaction is not None:
+                self._open_transaction.rollback()
+                self._open_transaction = None
 
     def read(self) -> Store | Transaction:
         """Where the newest changes are found."""
-        return self._open_transaction or self.store
+        with self._lock:
+            return self._open_transaction or self.store
 
     def committed(self) -> Store:
         """The store, with all changes, for what a transaction cannot do."""
-        self.commit()
-        return self.store
+        with self._lock:
+            self.commit()
+            return self.store
 
     def candidates(self, signature: Signature) -> list[Hashable]:
         """The keys of the documents that share a band."""
-        found = self.read().query(signature, threshold=0.0, accept_lower_recall=True)
-        return [key_object(match.key_bytes) for match in found if match.key_bytes is not None]
+        with self._lock:
+            reader = self._open_transaction
+            if reader is not None:
+                return self._candidates(reader, signature)
+        return self._candidates(self.store, signature)
+
+    def _candidates(self, reader: Store | Transaction, signature: Signature) -> list[Hashable]:
+        found = reader.query(signature, threshold=0.0, accept_lower_recall=True)
+        keys: list[Hashable] = []
+        for match in found:
+            equal = round((match.similarity or 0.0) * self._values)
+            name = match.key_bytes
+            # Buckets are numbered by a part of what is in a band, so that some have nothing else in common.
+            if name is None or equal - self._padding < self._rows:
+                continue
+            # Values that differ are in fewer places than there are bands, or one band is compared with the other.
+            if self._values - equal < self._bands or self._shares_band(reader, signature, name):
+                keys.append(key_object(name))
+        return keys
+
+    def _shares_band(self, reader: Store | Transaction, signature: Signature, name: bytes) -> bool:
+        record, own = reader.get(name), signature.minhash
+        if record is None or own is None:
+            return False
+        agree = (own == record.signature.minhash)[: self._bands * self._rows]
+        return bool(agree.reshape(self._bands, self._rows).all(axis=1).any())
 
     def keys(self) -> Iterator[Hashable]:
         for key in self.committed():
@@ -126,11 +218,23 @@ class Index:
                 yield key_object(key.encode("utf-8", "surrogateescape"))
 
     def values(self, key: Hashable) -> NDArray[np.uint32] | None:
-        record = self.read().get(key_bytes(key))
+        with self._lock:
+            record = self.read().get(key_bytes(key))
         return None if record is None else record.signature.minhash
 
+    def __contains__(self, key: Hashable) -> bool:
+        with self._lock:
+            return key_bytes(key) in self.read()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self.read())
+
     def close(self) -> None:
-        self.commit()
-        self.store.close()
-        if self.is_temporary:
-            self._cleaner()
+        with self._lock:
+            if self._open_transaction is not None:
+                self._open_transaction.commit()
+                self._open_transaction = None
+            self.store.close()
+            if self.is_temporary and not self._is_in_memory:
+                self._cleaner()

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._index import Index, key_bytes, key_object, signature_of
+from ._index import Index
+from ._keys import key_object
 
 
 class MinHashLSHForest:
@@ -30,8 +31,10 @@ class MinHashLSHForest:
         self.l = l
         self.k = num_perm // l
         self._values = self.k * l
-        self._index = Index(self._values, max(self._values // 2, 1), 2 if self._values > 1 else 1, path)
-        self._indexed = len(self._index.store)
+        bands, rows = max(self._values // 2, 1), 2 if self._values > 1 else 1
+        # Sets wait for `index`.
+        self._index = Index(self._values, bands, rows, path, sessions=1)
+        self._indexed = len(self._index)
 
     def add(self, key: Hashable, minhash: Any) -> None:
         """Adds a set under a key that must be new. `index` lets queries find it."""
@@ -39,7 +42,7 @@ class MinHashLSHForest:
             raise ValueError("The num_perm of MinHash out of range")
         self._index.begin()
         try:
-            self._index.write().insert(key_bytes(key), signature_of(minhash, self._values))
+            self._index.insert(key, minhash, self._values)
         except KeyError as error:
             raise ValueError("The given key has already been added") from error
 
@@ -53,7 +56,7 @@ class MinHashLSHForest:
             raise ValueError("k must be positive")
         if len(minhash) < self._values:
             raise ValueError("The num_perm of MinHash out of range")
-        found = self._index.store.nearest(signature_of(minhash, self._values), k)
+        found = self._index.store.nearest(self._index.signature(minhash, self._values), k)
         return [key_object(match.key_bytes) for match in found if match.key_bytes is not None]
 
     def get_minhash_hashvalues(self, key: Hashable) -> NDArray[np.uint32]:
@@ -68,8 +71,14 @@ class MinHashLSHForest:
         return self._indexed == 0
 
     def __contains__(self, key: Hashable) -> bool:
-        return key_bytes(key) in self._index.read()
+        return key in self._index
 
     def close(self) -> None:
         """Closes the file; a temporary one goes."""
         self._index.close()
+
+    def __enter__(self) -> MinHashLSHForest:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._native import Signature
-from ._index import Index, key_bytes, signature_of, values_of
+from ._index import Index, values_of
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)
 
@@ -50,7 +50,7 @@ class _Keys:
         return self._lsh._index.keys()
 
     def __len__(self) -> int:
-        return len(self._lsh._index.read())
+        return len(self._lsh._index)
 
     def __getitem__(self, key: Hashable) -> list[bytes]:
         values = self._lsh._index.values(key)
@@ -62,8 +62,9 @@ class _Keys:
 class MinHashLSH:
     """An index of sets by their MinHash, on disk.
 
-    `path` is the file, which is made if it is not there; without it the index is in a temporary file that
-    goes with it. With `recall` the bands are chosen to find that share of the pairs at the threshold; else
+    `path` is the file, which is made if it is not there; without it the index is in memory, and in a temporary file
+    that goes with it once it is large. Any number of threads may use it. Keys are equal where those of a dictionary
+    are, and come back as a key that equals the one that was given. With `recall` the bands are chosen to find that share of the pairs at the threshold; else
     by datasketch's rule, or as `params` says. `hashfunc` and `prepickle` change nothing here.
     """
 
@@ -97,7 +98,6 @@ class MinHashLSH:
         if self.b < 2:
             raise ValueError("threshold: found one for a single band, expected a lower one")
         self._index = Index(num_perm, self.b, self.r, path)
-        self._scheme: str | None = None
         self._asked: list[Signature] = []
         self.buffer_size = 50_000
 
@@ -120,22 +120,18 @@ class MinHashLSH:
     def _signature(self, minhash: Any) -> Signature:
         if len(minhash) != self.h:
             raise ValueError(f"minhash: found {len(minhash)} values, expected {self.h}")
-        scheme = getattr(minhash, "scheme", None)
-        if scheme is not None and self._scheme not in (None, scheme):
-            raise ValueError(f"minhash: found scheme {scheme!r}, expected {self._scheme!r} as before")
-        return signature_of(minhash)
+        return self._index.signature(minhash)
 
     def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
         """Inserts a set under a key that must be new. It is durable on return if there is a `path`."""
-        signature = self._signature(minhash)
-        self._scheme = self._scheme or getattr(minhash, "scheme", None)
-        name = key_bytes(key)
+        if len(minhash) != self.h:
+            raise ValueError(f"minhash: found {len(minhash)} values, expected {self.h}")
         if not check_duplication:
-            self._index.write().upsert(name, signature)
+            self._index.upsert(key, minhash)
             return
         # It tells of a key that is there in the one step that inserts.
         try:
-            self._index.write().insert(name, signature)
+            self._index.insert(key, minhash)
         except KeyError as error:
             raise ValueError("The given key already exists") from error
 
@@ -155,22 +151,21 @@ class MinHashLSH:
 
     def remove(self, key: Hashable) -> None:
         """Removes a set."""
-        if not self._index.write().discard(key_bytes(key)):
+        if not self._index.discard(key):
             raise ValueError("The given key does not exist")
 
     def merge(self, other: MinHashLSH, check_overlap: bool = False) -> None:
         """Inserts all that another index with the same bands has."""
         if type(self) is not type(other) or (self.h, self.b, self.r) != (other.h, other.b, other.r):
             raise ValueError("Cannot merge MinHashLSH with different initialization parameters.")
-        schemes = {self._scheme, other._scheme} - {None}
-        if len(schemes) > 1:
-            raise ValueError(f"cannot merge MinHashLSH of the schemes {sorted(map(str, schemes))}")
+        if len({self._index.mark, other._index.mark} - {0}) > 1:
+            raise ValueError("cannot merge MinHashLSH of different schemes or seeds")
         if check_overlap and any(key in self for key in other.keys):
             raise ValueError("The keys are overlapping, duplicate key exists.")
-        self._scheme = self._scheme or other._scheme
+        self._index.mark = self._index.mark or other._index.mark
         with self.insertion_session():
             for record in other.store.records():
-                self._index.write().upsert(record.key_bytes, record.signature)
+                self._index.write("upsert", record.key_bytes, record.signature, stamp=record.stamp)
 
     def insertion_session(self, buffer_size: int = 50_000) -> MinHashLSHInsertionSession:
         """A group of inserts that is durable together: much quicker than one by one."""
@@ -181,10 +176,10 @@ class MinHashLSH:
         return MinHashLSHDeletionSession(self, buffer_size)
 
     def __contains__(self, key: Hashable) -> bool:
-        return key_bytes(key) in self._index.read()
+        return key in self._index
 
     def __len__(self) -> int:
-        return len(self._index.read())
+        return len(self._index)
 
     def __bool__(self) -> bool:
         return True
@@ -236,16 +231,16 @@ class MinHashLSH:
     def __getstate__(self) -> dict[str, Any]:
         if not self._index.is_temporary:
             raise TypeError(f"this index is in {self.store.path}: open it by its path, and do not pickle it")
-        rows = [(record.key_bytes, record.signature) for record in self.store.records()]
-        own = (self.threshold, self.h, (self.b, self.r), self._scheme, self.buffer_size)
-        return {"own": own, "keys": [r[0] for r in rows], "signatures": [r[1].minhash for r in rows]}
+        rows = [(r.key_bytes, r.signature.minhash, r.stamp) for r in self.store.records()]
+        return {"own": (self.threshold, self.h, (self.b, self.r), self.buffer_size), "rows": rows}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        threshold, num_perm, params, scheme, buffer_size = state["own"]
+        threshold, num_perm, params, buffer_size = state["own"]
         self.__init__(threshold, num_perm, params=params)  # type: ignore[misc]
-        self._scheme, self.buffer_size = scheme, buffer_size
-        for key, values in zip(state["keys"], state["signatures"]):
-            self._index.write().insert(key, Signature.from_minhash(values))
+        self.buffer_size = buffer_size
+        for key, values, stamp in state["rows"]:
+            self._index.write("insert", key, Signature.from_minhash(values), stamp=stamp)
+            self._index.mark = stamp or self._index.mark
 
 
 class _Session:
@@ -254,9 +249,8 @@ class _Session:
     def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
         self.lsh = lsh
         lsh.buffer_size = buffer_size
-        # What came before stays, should this be rolled back.
-        lsh._index.commit()
-        lsh._index.begin()
+        lsh._index.begin_session()
+        self._is_open = True
 
     def __exit__(
         self,
@@ -264,14 +258,16 @@ class _Session:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.lsh._index.rollback()
+        self._end(keeps=kind is None)
 
     def close(self) -> None:
         """Commits."""
-        self.lsh._index.commit()
+        self._end(keeps=True)
+
+    def _end(self, *, keeps: bool) -> None:
+        if self._is_open:
+            self._is_open = False
+            self.lsh._index.end_session(keeps=keeps)
 
 
 class MinHashLSHInsertionSession(_Session):
