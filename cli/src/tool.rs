@@ -17,6 +17,8 @@ use crate::options::CommonOptions;
 use crate::output::{tell_failure, tell_help, tell_usage};
 use crate::session::{Context, Interrupt};
 use crate::verbs;
+use crate::verbs::completions::{CompletionsArguments, completions};
+use crate::verbs::man::{ManArguments, man};
 use resemblance_corpus::only_store;
 
 /// A run of this length tells how long it was.
@@ -100,72 +102,66 @@ struct ToolArguments {
     common: CommonOptions,
 }
 
-#[derive(Debug, Subcommand)]
-enum Verb {
-    Create(verbs::CreateArguments),
-    Build(verbs::BuildArguments),
-    Add(verbs::AddArguments),
-    Query(verbs::QueryArguments),
-    Get(verbs::GetArguments),
-    List(verbs::ListArguments),
-    Remove(verbs::RemoveArguments),
-    Touch(verbs::TouchArguments),
-    Evict(verbs::EvictArguments),
-    Pairs(verbs::PairsArguments),
-    Clusters(verbs::ClustersArguments),
-    Dedup(verbs::DedupArguments),
-    Explain(verbs::ExplainArguments),
-    Report(verbs::ReportArguments),
-    Contain(verbs::ContainArguments),
-    Decontaminate(verbs::DecontaminateArguments),
-    Stats(verbs::StatsArguments),
-    Tune(verbs::TuneArguments),
-    Eval(verbs::EvalArguments),
-    Check(verbs::CheckArguments),
-    Compact(verbs::CompactArguments),
-    Reband(verbs::RebandArguments),
-    Repair(verbs::RepairArguments),
-    Backup(verbs::BackupArguments),
-    Export(verbs::ExportArguments),
-    Import(verbs::ImportArguments),
-    Completions(verbs::CompletionsArguments),
-    Man(verbs::ManArguments),
+/// Declares the verbs, in the order of their completions: the module and the arguments of each, and the store that is
+/// named on its command line, which messages about damage must name.
+macro_rules! verbs {
+    ($($verb:ident $module:ident($arguments:ident) $store:expr;)*) => {
+        #[derive(Debug, Subcommand)]
+        enum Verb {
+            $($verb(verbs::$module::$arguments),)*
+            Completions(CompletionsArguments),
+            Man(ManArguments),
+        }
+
+        impl Verb {
+            fn store(&self) -> Option<&Path> {
+                match self {
+                    $(Self::$verb(arguments) => {
+                        let store: fn(&verbs::$module::$arguments) -> Option<&Path> = $store;
+                        store(arguments)
+                    })*
+                    Self::Completions(_) | Self::Man(_) => None,
+                }
+            }
+
+            fn run(self, context: &Context) -> Result<Outcome> {
+                match self {
+                    $(Self::$verb(arguments) => verbs::$module::$module(context, &arguments),)*
+                    Self::Completions(arguments) => completions(&arguments, command()),
+                    Self::Man(arguments) => man(&arguments, command()),
+                }
+            }
+        }
+    };
 }
 
-impl Verb {
-    /// The store that is named on the command line, which messages about damage must name.
-    fn store(&self) -> Option<&Path> {
-        match self {
-            Self::Create(_)
-            | Self::Build(_)
-            | Self::Tune(_)
-            | Self::Eval(_)
-            | Self::Explain(_)
-            | Self::Completions(_)
-            | Self::Man(_) => None,
-            Self::Add(arguments) => Some(&arguments.store),
-            Self::Query(arguments) => Some(&arguments.store),
-            Self::Get(arguments) => Some(&arguments.store),
-            Self::List(arguments) => Some(&arguments.store),
-            Self::Remove(arguments) => Some(&arguments.store),
-            Self::Touch(arguments) => Some(&arguments.store),
-            Self::Evict(arguments) => Some(&arguments.store),
-            Self::Stats(arguments) => Some(&arguments.store),
-            Self::Check(arguments) => Some(&arguments.store),
-            Self::Compact(arguments) => Some(&arguments.store),
-            Self::Reband(arguments) => Some(&arguments.store),
-            Self::Repair(arguments) => Some(&arguments.store),
-            Self::Backup(arguments) => Some(&arguments.store),
-            Self::Export(arguments) => Some(&arguments.store),
-            Self::Import(arguments) => Some(&arguments.store),
-            Self::Pairs(arguments) => only_store(&arguments.inputs),
-            Self::Clusters(arguments) => only_store(&arguments.inputs),
-            Self::Dedup(arguments) => arguments.survivors.against.as_deref(),
-            Self::Report(arguments) => arguments.survivors.against.as_deref(),
-            Self::Contain(arguments) => Some(&arguments.store),
-            Self::Decontaminate(arguments) => only_store(&arguments.against),
-        }
-    }
+verbs! {
+    Create create(CreateArguments) |_| None;
+    Build build(BuildArguments) |_| None;
+    Add add(AddArguments) |it| Some(&it.store);
+    Query query(QueryArguments) |it| Some(&it.store);
+    Get get(GetArguments) |it| Some(&it.store);
+    List list(ListArguments) |it| Some(&it.store);
+    Remove remove(RemoveArguments) |it| Some(&it.store);
+    Touch touch(TouchArguments) |it| Some(&it.store);
+    Evict evict(EvictArguments) |it| Some(&it.store);
+    Pairs pairs(PairsArguments) |it| only_store(&it.inputs);
+    Clusters clusters(ClustersArguments) |it| only_store(&it.inputs);
+    Dedup dedup(DedupArguments) |it| it.survivors.against.as_deref();
+    Explain explain(ExplainArguments) |_| None;
+    Report report(ReportArguments) |it| it.survivors.against.as_deref();
+    Contain contain(ContainArguments) |it| Some(&it.store);
+    Decontaminate decontaminate(DecontaminateArguments) |it| only_store(&it.against);
+    Stats stats(StatsArguments) |it| Some(&it.store);
+    Tune tune(TuneArguments) |_| None;
+    Eval eval(EvalArguments) |_| None;
+    Check check(CheckArguments) |it| Some(&it.store);
+    Compact compact(CompactArguments) |it| Some(&it.store);
+    Reband reband(RebandArguments) |it| Some(&it.store);
+    Repair repair(RepairArguments) |it| Some(&it.store);
+    Backup backup(BackupArguments) |it| Some(&it.store);
+    Export export(ExportArguments) |it| Some(&it.store);
+    Import import(ImportArguments) |it| Some(&it.store);
 }
 
 /// Runs the tool with the arguments of the process, and returns the exit code of the process.
@@ -193,7 +189,7 @@ pub fn run() -> ExitCode {
             let file = config.display();
             context.detail(format_args!("defaults of options are in {file}"));
         }
-        let outcome = dispatch(&context, arguments.verb);
+        let outcome = arguments.verb.run(&context);
         tell_time(&context, started.elapsed());
         outcome
     })
@@ -221,39 +217,6 @@ fn tell_time(context: &Context, took: Duration) {
         context.note(text);
     } else {
         context.detail(text);
-    }
-}
-
-fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
-    match verb {
-        Verb::Create(arguments) => verbs::create(context, &arguments),
-        Verb::Build(arguments) => verbs::build(context, &arguments),
-        Verb::Add(arguments) => verbs::add(context, &arguments),
-        Verb::Query(arguments) => verbs::query(context, &arguments),
-        Verb::Get(arguments) => verbs::get(context, &arguments),
-        Verb::List(arguments) => verbs::list(context, &arguments),
-        Verb::Remove(arguments) => verbs::remove(context, &arguments),
-        Verb::Touch(arguments) => verbs::touch(context, &arguments),
-        Verb::Evict(arguments) => verbs::evict(context, &arguments),
-        Verb::Pairs(arguments) => verbs::pairs(context, &arguments),
-        Verb::Clusters(arguments) => verbs::clusters(context, &arguments),
-        Verb::Dedup(arguments) => verbs::dedup(context, &arguments),
-        Verb::Explain(arguments) => verbs::explain(context, &arguments),
-        Verb::Report(arguments) => verbs::report(context, &arguments),
-        Verb::Contain(arguments) => verbs::contain(context, &arguments),
-        Verb::Decontaminate(arguments) => verbs::decontaminate(context, &arguments),
-        Verb::Stats(arguments) => verbs::stats(context, &arguments),
-        Verb::Tune(arguments) => verbs::tune(context, &arguments),
-        Verb::Eval(arguments) => verbs::eval(context, &arguments),
-        Verb::Check(arguments) => verbs::check(context, &arguments),
-        Verb::Compact(arguments) => verbs::compact(context, &arguments),
-        Verb::Reband(arguments) => verbs::reband(context, &arguments),
-        Verb::Repair(arguments) => verbs::repair(context, &arguments),
-        Verb::Backup(arguments) => verbs::backup(context, &arguments),
-        Verb::Export(arguments) => verbs::export(context, &arguments),
-        Verb::Import(arguments) => verbs::import(context, &arguments),
-        Verb::Completions(arguments) => verbs::completions(&arguments, command()),
-        Verb::Man(arguments) => verbs::man(&arguments, command()),
     }
 }
 

@@ -84,6 +84,11 @@ pub(crate) fn parse_key(key: &OsStr, is_escaped: bool) -> Result<PrintedKey> {
         .map_err(|reason| Failure::usage(format!("key {}: {reason}", key.to_string_lossy())))
 }
 
+/// Several keys on the command line.
+pub(crate) fn parse_keys(keys: &[OsString], are_escaped: bool) -> Result<Vec<PrintedKey>> {
+    keys.iter().map(|key| parse_key(key, are_escaped)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use resemblance::{Combine, Containment, MinHash, Schema, SimHash};
 use resemblance_corpus::HtmlExtractor;
 
 use super::bounds::BoundOptions;
-use super::text::TextOptions;
+use super::text::{Agreement, TextOptions, agreement};
 use crate::failure::{Failure, Result};
 
 const DEFAULT_VALUES: u16 = 128;
@@ -345,45 +345,31 @@ impl SchemaOptions {
         let minhash = schema.and_then(Schema::minhash);
         let simhash = schema.and_then(Schema::simhash);
         let is_html = schema.and_then(HtmlExtractor::of).is_some();
+        let is_external = schema.is_some_and(Schema::has_external_fingerprints);
+        let external = simhash.filter(|_| is_external);
         let agreements = [
             ("--html", self.html.then_some(is_html)),
             ("--recall", self.recall.map(|_| false)),
-            (
-                "--bands",
-                self.bands.map(|b| minhash.is_some_and(|m| m.bands() == b)),
-            ),
-            (
-                "--rows",
-                self.rows.map(|r| minhash.is_some_and(|m| m.rows() == r)),
-            ),
-            (
-                "--simhash",
-                self.simhash
-                    .map(|bits| simhash.is_some_and(|s| s.bits() == bits)),
-            ),
-            (
+            agreement("--bands", self.bands, minhash.map(|m| m.bands())),
+            agreement("--rows", self.rows, minhash.map(|m| m.rows())),
+            agreement("--simhash", self.simhash, simhash.map(|s| s.bits())),
+            agreement(
                 "--fingerprints",
-                self.fingerprints.map(|bits| {
-                    schema.is_some_and(Schema::has_external_fingerprints)
-                        && simhash.is_some_and(|s| s.bits() == bits)
-                }),
+                self.fingerprints,
+                external.map(|s| s.bits()),
             ),
-            (
+            agreement(
                 "--tables",
-                self.tables
-                    .as_ref()
-                    .map(|TableGroups(groups)| simhash.is_some_and(|s| s.groups() == groups)),
+                self.tables.as_ref().map(|t| &*t.0),
+                simhash.map(|s| s.groups()),
             ),
-            (
+            agreement(
                 "--containment",
-                self.containment()
-                    .map(|own| schema.is_some_and(|s| s.containment() == Some(own))),
+                self.containment(),
+                schema.and_then(Schema::containment),
             ),
             ("--expected", self.expected.map(|_| false)),
-            (
-                "--seed",
-                self.seed.map(|n| schema.is_some_and(|s| s.seed() == n)),
-            ),
+            agreement("--seed", self.seed, schema.map(Schema::seed)),
             (
                 "--features",
                 self.features
@@ -403,30 +389,18 @@ impl SchemaOptions {
     }
 
     /// How the values are made and kept: each option with whether it agrees, if it was given.
-    fn minhash_agreements(
-        &self,
-        schema: Option<MinHashSchema>,
-    ) -> [(&'static str, Option<bool>); 4] {
-        let is_of = |permutations: PermutationsOption| {
-            let kind = MinHashKind::Functions(permutations.into());
-            schema.is_some_and(|m| m.kind() == kind)
-        };
+    fn minhash_agreements(&self, schema: Option<MinHashSchema>) -> [Agreement; 4] {
+        let kind = schema.map(|minhash| minhash.kind());
+        let is_of = |own: PermutationsOption| kind == Some(MinHashKind::Functions(own.into()));
+        let is_kind = |own: KindOption| kind.is_some_and(|kind| own.is(kind));
         [
-            (
-                "--minhash",
-                self.minhash
-                    .map(|k| schema.is_some_and(|m| m.values() == k)),
-            ),
-            (
-                "--minhash-kind",
-                self.minhash_kind
-                    .map(|kind| schema.is_some_and(|m| kind.is(m.kind()))),
-            ),
+            agreement("--minhash", self.minhash, schema.map(|m| m.values())),
+            ("--minhash-kind", self.minhash_kind.map(is_kind)),
             ("--permutations", self.permutations.map(is_of)),
-            (
+            agreement(
                 "--value-bits",
-                self.value_bits
-                    .map(|bits| schema.is_some_and(|m| m.value_bits() == bits)),
+                self.value_bits,
+                schema.map(|m| m.value_bits()),
             ),
         ]
     }
@@ -445,7 +419,7 @@ impl SchemaOptions {
 
 /// Those options that were given.
 fn given(
-    options: impl IntoIterator<Item = (&'static str, Option<bool>)>,
+    options: impl IntoIterator<Item = Agreement>,
 ) -> impl Iterator<Item = (&'static str, bool)> {
     options
         .into_iter()

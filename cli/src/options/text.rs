@@ -80,21 +80,19 @@ impl TextOptions {
     }
 
     /// The options with whether they agree with `schema`; `None` if not given.
-    pub(crate) fn agreements(&self, schema: Option<&Schema>) -> [(&'static str, Option<bool>); 10] {
+    pub(crate) fn agreements(&self, schema: Option<&Schema>) -> [Agreement; 10] {
         let text = schema.and_then(Schema::text);
         let has = |is: fn(&Text) -> bool| text.as_ref().is_some_and(is);
-        let is_of =
-            |unit, length| text.is_some_and(|text| text.unit() == unit && text.length() == length);
+        let length_of = |unit| {
+            text.filter(|text| text.unit() == unit)
+                .map(|text| text.length())
+        };
+        let stop_words = text.and_then(|text| text.stop_words_language());
+        let stem = text.and_then(|text| text.stem_language());
         [
-            ("--words", self.words.map(|n| is_of(ShingleUnit::Words, n))),
-            (
-                "--chars",
-                self.chars.map(|n| is_of(ShingleUnit::Characters, n)),
-            ),
-            (
-                "--code",
-                self.code.map(|n| is_of(ShingleUnit::CodeTokens, n)),
-            ),
+            agreement("--words", self.words, length_of(ShingleUnit::Words)),
+            agreement("--chars", self.chars, length_of(ShingleUnit::Characters)),
+            agreement("--code", self.code, length_of(ShingleUnit::CodeTokens)),
             ("--nfkc", self.nfkc.then(|| has(Text::is_nfkc))),
             (
                 "--keep-case",
@@ -112,16 +110,20 @@ impl TextOptions {
                 "--strip-accents",
                 self.strip_accents.then(|| has(Text::is_accent_stripped)),
             ),
-            (
-                "--stop-words",
-                self.stop_words
-                    .map(|l| text.and_then(|text| text.stop_words_language()) == Some(l)),
-            ),
-            (
-                "--stem",
-                self.stem
-                    .map(|l| text.and_then(|text| text.stem_language()) == Some(l)),
-            ),
+            agreement("--stop-words", self.stop_words, stop_words),
+            agreement("--stem", self.stem, stem),
         ]
     }
+}
+
+/// An option with whether it agrees with a schema; `None` if it was not given.
+pub(super) type Agreement = (&'static str, Option<bool>);
+
+/// Returns an option whose value, if it was given, must be that of the schema.
+pub(super) fn agreement<T: PartialEq>(
+    name: &'static str,
+    given: Option<T>,
+    own: Option<T>,
+) -> Agreement {
+    (name, given.map(|given| Some(given) == own))
 }

@@ -47,65 +47,44 @@ pub(crate) trait DocumentSink {
         Self: 'f;
 }
 
-impl DocumentSink for BulkBuild<'_> {
-    type Made = ();
+/// What both have: methods of these names, and callbacks that are set before the end.
+macro_rules! document_sink {
+    ($sink:ident, $made:ty, $finished:expr) => {
+        impl DocumentSink for $sink<'_> {
+            type Made = $made;
 
-    fn insert(
-        &mut self,
-        document: Document<'_>,
-        signature: &Signature,
-    ) -> resemblance::Result<DocumentId> {
-        self.insert(document, signature)
-    }
+            fn insert(
+                &mut self,
+                document: Document<'_>,
+                signature: &Signature,
+            ) -> resemblance::Result<DocumentId> {
+                self.insert(document, signature)
+            }
 
-    fn finish<'f>(
-        self,
-        on_progress: impl FnMut(Progress) -> ControlFlow<()> + Send + 'f,
-        on_duplicate: impl FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'f,
-    ) -> resemblance::Result<()>
-    where
-        Self: 'f,
-    {
-        let build: BulkBuild<'f> = self;
-        build
-            .on_progress(on_progress)
-            .on_duplicate(on_duplicate)
-            .finish()
-            .map(drop)
-    }
+            fn finish<'f>(
+                self,
+                on_progress: impl FnMut(Progress) -> ControlFlow<()> + Send + 'f,
+                on_duplicate: impl FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'f,
+            ) -> resemblance::Result<$made>
+            where
+                Self: 'f,
+            {
+                let sink: $sink<'f> = self;
+                let watched = sink.on_progress(on_progress).on_duplicate(on_duplicate);
+                watched.finish().map($finished)
+            }
+        }
+    };
 }
 
-impl DocumentSink for Collection<'_> {
-    type Made = Collected;
-
-    fn insert(
-        &mut self,
-        document: Document<'_>,
-        signature: &Signature,
-    ) -> resemblance::Result<DocumentId> {
-        self.insert(document, signature)
-    }
-
-    fn finish<'f>(
-        self,
-        on_progress: impl FnMut(Progress) -> ControlFlow<()> + Send + 'f,
-        on_duplicate: impl FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'f,
-    ) -> resemblance::Result<Collected>
-    where
-        Self: 'f,
-    {
-        let collection: Collection<'f> = self;
-        let collection = collection
-            .on_progress(on_progress)
-            .on_duplicate(on_duplicate);
-        collection.finish()
-    }
-}
+document_sink!(BulkBuild, (), drop);
+document_sink!(Collection, Collected, |collected| collected);
 
 /// Documents on their way into a store or a collection.
 pub(crate) struct Building<'c, S> {
     context: &'c Context,
     sink: S,
+    /// Whether later documents with a key that came before are left out; else they are an error.
     keeps_first: bool,
     /// Keeps the documents that are read for it.
     job: Option<Arc<Job>>,
@@ -171,20 +150,8 @@ impl<'c, S: DocumentSink> Building<'c, S> {
     }
 
     /// The same, where a job keeps the documents that are read, if there is one.
-    pub(crate) fn with_job(self, job: Option<Job>) -> Self {
-        Self {
-            job: job.map(Arc::new),
-            ..self
-        }
-    }
-
-    pub(super) fn job(&self) -> Option<Arc<Job>> {
-        self.job.clone()
-    }
-
-    /// Whether later documents with a key that came before are left out; else they are an error.
-    pub(crate) fn keeps_first(&self) -> bool {
-        self.keeps_first
+    pub(crate) fn with_job(self, job: Option<Arc<Job>>) -> Self {
+        Self { job, ..self }
     }
 
     /// Takes a document, which stands at `place`.
@@ -296,11 +263,11 @@ pub(crate) fn fill<S: DocumentSink>(
     schema: &Schema,
     mut features: Option<&mut FeatureSets>,
 ) -> Result<Filled<S::Made>> {
-    let skip_bad = building.keeps_first();
+    let skip_bad = building.keeps_first;
     let sketcher = schema.sketcher();
     let with_features = features.is_some();
     let mut documents =
-        CorpusDocuments::start_job(context, corpus, building.job(), move |document| {
+        CorpusDocuments::start_job(context, corpus, building.job.clone(), move |document| {
             Ok(document.content.sketch(&sketcher, with_features)?)
         });
     let mut positions = DocumentPositions::new(context.temp_dir.clone());

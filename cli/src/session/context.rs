@@ -4,7 +4,8 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use resemblance::StoreOptions;
+use resemblance::report::Report;
+use resemblance::{Operation, StoreOptions};
 use resemblance_corpus::verification::FeatureSets;
 
 use super::interrupt::{Interrupt, Watched};
@@ -98,6 +99,19 @@ impl Context {
     /// Shows the progress of a long operation of the library, and breaks it off at a signal.
     pub(crate) fn watch(&self) -> Watched<'_> {
         Watched::new(&self.interrupt, self.progress("beginning"))
+    }
+
+    /// Carries out an operation of the library, shows its progress, and breaks it off at a signal, which is returned as
+    /// well.
+    pub(crate) fn carry_out<R: Report>(
+        &self,
+        operation: Operation<'_, R>,
+    ) -> (resemblance::Result<R>, Option<Failure>) {
+        let mut watched = self.watch();
+        let done = operation
+            .on_progress(|progress| watched.tell(progress))
+            .run();
+        (done, watched.signal())
     }
 
     /// Tells how much memory work on so many bytes of corpus, if that is known, takes, unless it was given.

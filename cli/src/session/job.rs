@@ -60,13 +60,17 @@ pub(crate) struct Job {
 impl Job {
     /// Begins a job in a folder that does not exist or is empty, or goes on with the one in it. `settings`: what
     /// the kept documents depend on beside the schema and the corpus, by the names that messages have for it.
+    /// There is no job without a folder.
     pub(crate) fn open(
         context: &Context,
-        folder: &Path,
+        folder: Option<&Path>,
         corpus: &Corpus,
         schema: &Schema,
         settings: &[(&str, String)],
-    ) -> Result<Self> {
+    ) -> Result<Option<Arc<Self>>> {
+        let Some(folder) = folder else {
+            return Ok(None);
+        };
         let manifest = Manifest::of(corpus, schema, settings)?;
         let failed = |e| Failure::io(format!("cannot use {}", folder.display()), &e);
         std::fs::create_dir_all(folder).map_err(failed)?;
@@ -100,13 +104,13 @@ impl Job {
             known.len(),
             corpus.sources.len()
         ));
-        Ok(Self {
+        Ok(Some(Arc::new(Self {
             folder: folder.to_path_buf(),
             codec: Codec::new(schema)?,
             known,
             sources: corpus.sources.len(),
             _lock: lock,
-        })
+        })))
     }
 
     /// The sources that need not be read.

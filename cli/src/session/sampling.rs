@@ -12,7 +12,7 @@ use super::context::Context;
 use super::documents::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
 use crate::failure::{Failure, Result};
-use crate::options::CorpusOptions;
+use crate::options::{BoundOptions, CorpusOptions, SchemaOptions};
 use resemblance::invariant::bug;
 
 /// What is read, and how.
@@ -100,6 +100,22 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
     let totals = documents.end(context, &tally)?;
     context.counts(tally.summary("good", totals));
     Ok(sampler.finish(tally.kept))
+}
+
+/// Returns the schema that options ask for, with weights by the rarity of features in these corpora if that is asked
+/// for: then they are read for it.
+pub(crate) fn read_schema(
+    context: &Context,
+    schema: &SchemaOptions,
+    bounds: &BoundOptions,
+    inputs: &[PathBuf],
+    options: &CorpusOptions,
+) -> Result<Schema> {
+    let unweighed = schema.build(bounds)?;
+    match schema.weighs_by_rarity() {
+        true => with_tf_idf(context, unweighed, inputs, options),
+        false => Ok(unweighed),
+    }
 }
 
 /// The schema with weights by the rarity of features in these corpora, which are read for it.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use resemblance::{Schema, Store, StoreOptions};
+use resemblance::{DocumentId, Record, Schema, Snapshot, Store, StoreOptions, WriteTransaction};
 
 use super::context::Context;
 use crate::failure::{Failure, Result};
@@ -49,18 +49,30 @@ pub(crate) fn must_take_text(schema: &Schema) -> Result<()> {
     }
 }
 
-/// Changes the documents with these keys one by one, until the run is interrupted. `change` returns false
-/// for a key that the store does not have, which is named then. Returns how many were changed, and how many
+/// Returns the document with this key or number.
+pub(crate) fn find_document(snapshot: &Snapshot, key: &PrintedKey) -> Result<Option<Record>> {
+    Ok(match key {
+        PrintedKey::Key(key) => snapshot.get(key)?,
+        PrintedKey::Id(id) => snapshot.get_id(DocumentId::new(*id))?,
+    })
+}
+
+/// Changes the documents with these keys in one commit, one by one, until the run is interrupted. `change` returns
+/// false for a key that the store does not have, which is named then. Returns how many were changed, and how many
 /// were missing.
 pub(crate) fn change_each(
     context: &Context,
+    path: &Path,
     keys: &[PrintedKey],
-    mut change: impl FnMut(&PrintedKey) -> Result<bool>,
+    change: impl Fn(&mut WriteTransaction, &PrintedKey) -> resemblance::Result<bool>,
 ) -> Result<(u64, u64)> {
+    let store = open_to_write(context, path, &context.store_options)?;
+    let failure = |error| Failure::unfinished(path.display(), error);
+    let mut transaction = store.begin_write().map_err(failure)?;
     let (mut changed, mut missing) = (0, 0);
     for key in keys {
         context.interrupt.check()?;
-        if change(key)? {
+        if change(&mut transaction, key).map_err(failure)? {
             changed += 1;
         } else {
             missing += 1;
@@ -68,5 +80,6 @@ pub(crate) fn change_each(
             context.note(format!("no document has the key {key}"));
         }
     }
+    transaction.commit().map_err(failure)?;
     Ok((changed, missing))
 }

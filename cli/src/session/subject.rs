@@ -12,7 +12,7 @@ use super::building::fill;
 use super::context::Context;
 use super::documents::resolve_corpus;
 use super::job::Job;
-use super::sampling::with_tf_idf;
+use super::sampling::read_schema;
 use super::stores::open_to_read;
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, JoinOptions, ReadOptions};
@@ -128,13 +128,9 @@ impl Subject {
         if reading.job.is_some() {
             options.schema.must_not_weigh("--job")?;
         }
-        let mut schema = options.schema.build(&options.bounds)?;
-        if options.schema.weighs_by_rarity() {
-            schema = with_tf_idf(context, schema, inputs, &options.corpus)?;
-        }
+        let (corpus, bounds) = (&options.corpus, options.by.apply(Bounds::new()));
+        let schema = read_schema(context, &options.schema, &options.bounds, inputs, corpus)?;
         let is_exact = options.verify.is_exact(&schema, false)?;
-        let bounds = options.by.apply(Bounds::new());
-        let corpus = &options.corpus;
         let (collected, features) =
             Self::collect(context, inputs, corpus, reading, &schema, is_exact)?;
         Ok(Self {
@@ -163,11 +159,8 @@ impl Subject {
             ("the verb", "pairs".into()),
             ("--verify", is_exact.to_string()),
         ];
-        let job = reading
-            .job
-            .as_deref()
-            .map(|folder| Job::open(context, folder, &corpus, schema, &settings));
-        let in_job = building.with_job(job.transpose()?);
+        let job = Job::open(context, reading.job.as_deref(), &corpus, schema, &settings)?;
+        let in_job = building.with_job(job);
         let filled = fill(context, &corpus, in_job, schema, features.as_mut())?;
         if let Some(features) = &mut features {
             features.flush()?;

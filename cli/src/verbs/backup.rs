@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::Snapshot;
-use resemblance::report::BackupReport;
 
 use crate::failure::{Outcome, Result};
 use crate::options::FormatOptions;
@@ -35,7 +33,15 @@ pub(crate) struct BackupArguments {
 pub(crate) fn backup(context: &Context, arguments: &BackupArguments) -> Result<Outcome> {
     must_not_exist(&arguments.output, "backup makes a new store")?;
     let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
-    let report = back_up(context, arguments, &snapshot)?;
+    let backup = snapshot
+        .backup(&arguments.output)
+        .store(context.store_options.clone());
+    let (done, stopped) = context.carry_out(backup);
+    // The library names the copy in its own words; damage is the store's.
+    let report = done.map_err(|error| match stopped {
+        Some(signal) => signal.with_note("there is no copy"),
+        None => error.into(),
+    })?;
     let fields = [
         ("documents", Value::Count(report.documents)),
         ("rows", Value::Count(report.rows)),
@@ -43,23 +49,4 @@ pub(crate) fn backup(context: &Context, arguments: &BackupArguments) -> Result<O
     ];
     Results::print_one(arguments.format.layout(), &fields)?;
     Ok(Outcome::Done)
-}
-
-fn back_up(
-    context: &Context,
-    arguments: &BackupArguments,
-    snapshot: &Snapshot,
-) -> Result<BackupReport> {
-    let mut watched = context.watch();
-    let report = snapshot
-        .backup(&arguments.output)
-        .store(context.store_options.clone())
-        .on_progress(|progress| watched.tell(progress))
-        .run();
-    let stopped = watched.signal();
-    // The library names the copy in its own words; damage is the store's.
-    report.map_err(|error| match stopped {
-        Some(signal) => signal.with_note("there is no copy"),
-        None => error.into(),
-    })
 }

@@ -60,16 +60,15 @@ pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Out
     let skip_bad = arguments.options.skip_bad;
     let folder = parent(target);
     let building = StoreBuilding::begin(context, target, &folder, &schema, skip_bad)?;
-    let job = arguments.job.as_deref().map(|folder| {
-        Job::open(
-            context,
-            folder,
-            &corpus,
-            &schema,
-            &[("the verb", "build".into())],
-        )
-    });
-    let in_job = building.with_job(job.transpose()?);
+    let settings = [("the verb", "build".into())];
+    let job = Job::open(
+        context,
+        arguments.job.as_deref(),
+        &corpus,
+        &schema,
+        &settings,
+    )?;
+    let in_job = building.with_job(job);
     let filled = fill(context, &Arc::new(corpus), in_job, &schema, None)?;
     context.detail(&schema);
     context.counts(filled.tally.summary("added", filled.totals));

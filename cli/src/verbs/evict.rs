@@ -62,21 +62,19 @@ pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Out
     if !arguments.force {
         survey.must_leave_some(context, arguments)?;
     }
-    let mut watched = context.watch();
-    let report = store
+    let evict = store
         .evict(policy(arguments)?)
         .dry_run(arguments.dry_run)
-        .slice_documents(arguments.slice.get())
-        .on_progress(|progress| watched.tell(progress))
-        .run();
-    if let Some(stopped) = watched.signal() {
+        .slice_documents(arguments.slice.get());
+    let (done, stopped) = context.carry_out(evict);
+    if let Some(stopped) = stopped {
         let evicted = before
             .checked_sub(store.snapshot()?.len())
             .ok_or_else(|| bug("an eviction has added documents"))?;
         let note = format!("evicted {evicted} documents; give the command again for the rest");
         return Err(stopped.with_note(note));
     }
-    let evicted = report.map_err(|error| Failure::unfinished(path.display(), error))?;
+    let evicted = done.map_err(|error| Failure::unfinished(path.display(), error))?;
     print(arguments, &evicted, before)?;
     if let Some(note) = arguments.older_than.and_then(|stamp| survey.doubt(stamp)) {
         context.note(note);

@@ -4,8 +4,6 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::Snapshot;
-use resemblance::report::ExportReport;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::Destination;
@@ -43,7 +41,9 @@ pub(crate) fn export(context: &Context, arguments: &ExportArguments) -> Result<O
         destination: destination.with_permissions_of(&arguments.store)?,
         failure: None,
     };
-    let report = export_stream(context, &snapshot, &mut output)?;
+    let (done, stopped) = context.carry_out(snapshot.export(&mut output));
+    let failure = stopped.or_else(|| output.failure.take());
+    let report = done.map_err(|error| failure.unwrap_or_else(|| error.into()))?;
     output.destination.finish()?;
     context.note(format!(
         "exported {} documents in {} bytes",
@@ -72,18 +72,4 @@ impl Write for StreamOutput {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-fn export_stream(
-    context: &Context,
-    snapshot: &Snapshot,
-    output: &mut StreamOutput,
-) -> Result<ExportReport> {
-    let mut watched = context.watch();
-    let report = snapshot
-        .export(&mut *output)
-        .on_progress(|progress| watched.tell(progress))
-        .run();
-    let failure = watched.signal().or_else(|| output.failure.take());
-    report.map_err(|error| failure.unwrap_or_else(|| error.into()))
 }

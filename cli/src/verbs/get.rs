@@ -4,13 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{DocumentId, Record, Snapshot};
 
 use crate::failure::{Outcome, Result};
 use crate::options::{FormatOptions, parse_key};
-use crate::output::escape::PrintedKey;
 use crate::output::{Column, Results, Value, escape};
-use crate::session::{Context, open_to_read};
+use crate::session::{Context, find_document, open_to_read};
 
 /// Show what a store holds under a key
 ///
@@ -34,18 +32,10 @@ pub(crate) struct GetArguments {
     format: FormatOptions,
 }
 
-/// The document with this key or number.
-fn find(snapshot: &Snapshot, key: &PrintedKey) -> Result<Option<Record>> {
-    Ok(match key {
-        PrintedKey::Key(key) => snapshot.get(key)?,
-        PrintedKey::Id(id) => snapshot.get_id(DocumentId::new(*id))?,
-    })
-}
-
 pub(crate) fn get(context: &Context, arguments: &GetArguments) -> Result<Outcome> {
     let key = parse_key(&arguments.key, arguments.escaped)?;
     let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
-    let Some(record) = find(&snapshot, &key)? else {
+    let Some(record) = find_document(&snapshot, &key)? else {
         let key = escape::printed(&key);
         context.note(format!("no document has the key {key}"));
         return Ok(Outcome::Nothing);

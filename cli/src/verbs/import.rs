@@ -124,15 +124,13 @@ fn import_stream(
 ) -> Result<ImportReport> {
     let failure = RefCell::new(None);
     let input = StreamInput::open(&arguments.stream, context.memory_bytes / 2, &failure)?;
-    let mut watched = context.watch();
-    let report = store
+    let import = store
         .import(input)
         .existing_keys(arguments.keys.rule())
-        .if_new(arguments.if_new)
-        .on_progress(|progress| watched.tell(progress))
-        .run();
-    let known = watched.signal().or_else(|| failure.take());
-    report.map_err(|error| told(arguments, error, known))
+        .if_new(arguments.if_new);
+    let (done, stopped) = context.carry_out(import);
+    let known = stopped.or_else(|| failure.take());
+    done.map_err(|error| told(arguments, error, known))
 }
 
 /// The failure in this tool's words, and what is in the store in spite of it.

@@ -20,8 +20,8 @@ use crate::options::{
 use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{Column, ColumnKind, Results, Value, nearness_columns};
 use crate::session::{
-    Context, CorpusDocuments, DocumentTally, NamedStore, must_take_text, open_to_read, read_text,
-    resolve_corpus, taken_text,
+    Context, CorpusDocuments, DocumentTally, NamedStore, find_document, must_take_text,
+    open_to_read, read_text, resolve_corpus, taken_text,
 };
 use resemblance::invariant::{at, bug};
 use resemblance_corpus::{ContentRule, CorpusDocument};
@@ -430,11 +430,7 @@ fn matches_of_key(
     question: Question,
     known: Option<&FeatureSets>,
 ) -> Result<Option<Vec<Match>>> {
-    let record = match key {
-        PrintedKey::Key(key) => snapshot.get(key)?,
-        PrintedKey::Id(id) => snapshot.get_id(DocumentId::new(*id))?,
-    };
-    let Some(record) = record else {
+    let Some(record) = find_document(snapshot, key)? else {
         return Ok(None);
     };
     let own = record.id();

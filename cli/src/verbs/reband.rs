@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::report::{BuildEstimate, RebandReport};
+use resemblance::Store;
+use resemblance::report::BuildEstimate;
 use resemblance::schema::Rebanding;
-use resemblance::{Operation, Store};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, TableGroups};
@@ -103,8 +103,12 @@ pub(crate) fn reband(context: &Context, arguments: &RebandArguments) -> Result<O
     let rebanding = arguments.changes.rebanding();
     let reband = Store::reband(&arguments.store, &rebanding).bulk(bulk_options(context));
     context.note(expectation(&reband.estimate()?));
-    let report = reband_store(context, arguments, reband)?;
     let name = arguments.store.display();
+    let (done, stopped) = context.carry_out(reband);
+    let report = done.map_err(|error| match stopped {
+        Some(signal) => signal.with_note("the store is as it was"),
+        None => Failure::unfinished(&name, error),
+    })?;
     context.note(format!("{name} is now\n{}", report.schema));
     if report.is_rewritten {
         let compact = format!("resemblance compact {name} gives the space of the old ones back");
@@ -135,19 +139,4 @@ fn expectation(estimate: &BuildEstimate) -> String {
         "new postings for {documents} documents: expecting about {memory} of memory, {growth} of \
          disk beside the old ones{temporary}"
     )
-}
-
-/// Indexes the documents again, and stops at a signal.
-fn reband_store(
-    context: &Context,
-    arguments: &RebandArguments,
-    reband: Operation<'_, RebandReport>,
-) -> Result<RebandReport> {
-    let mut watched = context.watch();
-    let finished = reband.on_progress(|progress| watched.tell(progress)).run();
-    let stopped = watched.signal();
-    finished.map_err(|error| match stopped {
-        Some(signal) => signal.with_note("the store is as it was"),
-        None => Failure::unfinished(arguments.store.display(), error),
-    })
 }

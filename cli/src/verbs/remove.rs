@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 use resemblance::DocumentId;
 
-use crate::failure::{Failure, Outcome, Result};
-use crate::options::parse_key;
+use crate::failure::{Outcome, Result};
+use crate::options::parse_keys;
 use crate::output::escape::PrintedKey;
-use crate::session::{Context, change_each, open_to_write};
+use crate::session::{Context, change_each};
 
 /// Remove documents from a store
 ///
@@ -32,19 +32,17 @@ pub(crate) struct RemoveArguments {
 }
 
 pub(crate) fn remove(context: &Context, arguments: &RemoveArguments) -> Result<Outcome> {
-    let parse = |key: &OsString| parse_key(key, arguments.escaped);
-    let keys: Vec<_> = arguments.keys.iter().map(parse).collect::<Result<_>>()?;
-    let store = open_to_write(context, &arguments.store, &context.store_options)?;
-    let failure = |error| Failure::unfinished(arguments.store.display(), error);
-    let mut transaction = store.begin_write().map_err(failure)?;
-    let (removed, missing) = change_each(context, &keys, |key| {
-        let removed = match key {
-            PrintedKey::Key(key) => transaction.remove(key).map(|id| id.is_some()),
-            PrintedKey::Id(id) => transaction.remove_id(DocumentId::new(*id)),
-        };
-        removed.map_err(failure)
-    })?;
-    transaction.commit().map_err(failure)?;
+    let keys = parse_keys(&arguments.keys, arguments.escaped)?;
+    let (removed, missing) =
+        change_each(
+            context,
+            &arguments.store,
+            &keys,
+            |documents, key| match key {
+                PrintedKey::Key(key) => Ok(documents.remove(key)?.is_some()),
+                PrintedKey::Id(id) => documents.remove_id(DocumentId::new(*id)),
+            },
+        )?;
     context.note(format!("removed {removed}, not found {missing}"));
     Ok(Outcome::found(missing == 0))
 }

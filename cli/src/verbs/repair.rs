@@ -53,10 +53,8 @@ pub(crate) fn repair(context: &Context, arguments: &RepairArguments) -> Result<O
     if let Some(path) = &arguments.schema_of {
         repair = repair.schema(schema_of(context, path)?);
     }
-    let mut watched = context.watch();
-    let finished = repair.on_progress(|progress| watched.tell(progress)).run();
-    let stopped = watched.signal();
-    let report = finished.map_err(|error| stopped.unwrap_or_else(|| error.into()))?;
+    let (done, stopped) = context.carry_out(repair);
+    let report = done.map_err(|error| stopped.unwrap_or_else(|| error.into()))?;
     print(arguments, &report)?;
     context.note(summary(&report, arguments.scan));
     Ok(Outcome::found(report.is_complete()))

@@ -71,12 +71,8 @@ impl ReportArguments {
         DedupChoices {
             inputs: &self.inputs,
             survivors: &self.survivors,
-            bounds: &self.join.bounds,
-            by: self.join.by,
+            join: &self.join,
             limits,
-            verify: self.join.verify,
-            schema: &self.join.schema,
-            options: &self.join.corpus,
         }
     }
 
@@ -224,7 +220,7 @@ fn find_dropped(
     basis: &DedupBasis,
 ) -> Result<DroppedDocuments> {
     let content = ContentRule::new(&basis.schema, basis.is_exact);
-    let mut corpus = resolve_corpus(context, choices.inputs, choices.options, content)?;
+    let mut corpus = resolve_corpus(context, choices.inputs, &choices.join.corpus, content)?;
     choices.survivors.keep.apply(&mut corpus);
     let mut found = DroppedDocuments::default();
     let mut on_drop = |dropped: DroppedRecord<'_>| {

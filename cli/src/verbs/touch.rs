@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 use resemblance::DocumentId;
 
-use crate::failure::{Failure, Outcome, Result};
-use crate::options::{parse_key, parse_stamp};
+use crate::failure::{Outcome, Result};
+use crate::options::{parse_keys, parse_stamp};
 use crate::output::escape::PrintedKey;
-use crate::session::{Context, change_each, open_to_write};
+use crate::session::{Context, change_each};
 
 /// Give documents of a store another stamp
 ///
@@ -35,20 +35,18 @@ pub(crate) struct TouchArguments {
 }
 
 pub(crate) fn touch(context: &Context, arguments: &TouchArguments) -> Result<Outcome> {
-    let parse = |key: &OsString| parse_key(key, arguments.escaped);
-    let keys: Vec<_> = arguments.keys.iter().map(parse).collect::<Result<_>>()?;
-    let store = open_to_write(context, &arguments.store, &context.store_options)?;
-    let failure = |error| Failure::unfinished(arguments.store.display(), error);
-    let mut transaction = store.begin_write().map_err(failure)?;
+    let keys = parse_keys(&arguments.keys, arguments.escaped)?;
     let stamp = arguments.stamp;
-    let (touched, missing) = change_each(context, &keys, |key| {
-        let touched = match key {
-            PrintedKey::Key(key) => transaction.touch(key, stamp).map(|id| id.is_some()),
-            PrintedKey::Id(id) => transaction.touch_id(DocumentId::new(*id), stamp),
-        };
-        touched.map_err(failure)
-    })?;
-    transaction.commit().map_err(failure)?;
+    let (touched, missing) =
+        change_each(
+            context,
+            &arguments.store,
+            &keys,
+            |documents, key| match key {
+                PrintedKey::Key(key) => Ok(documents.touch(key, stamp)?.is_some()),
+                PrintedKey::Id(id) => documents.touch_id(DocumentId::new(*id), stamp),
+            },
+        )?;
     context.note(format!(
         "touched {touched} with stamp {stamp}, not found {missing}"
     ));

@@ -9,11 +9,8 @@ use resemblance_corpus::dedup::TextPart;
 use resemblance_corpus::verification::FeatureSets;
 
 use crate::failure::{Failure, Result};
-use crate::options::{
-    BoundOptions, ByOptions, CorpusOptions, JoinLimits, PolicyName, SchemaOptions, SurvivorOptions,
-    VerifyOptions, parse_share,
-};
-use crate::session::{Context, NamedStore, open_to_read, with_tf_idf};
+use crate::options::{JoinLimits, JoinOptions, PolicyName, SurvivorOptions, parse_share};
+use crate::session::{Context, NamedStore, open_to_read, read_schema};
 
 /// What goes if it was there before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -132,17 +129,7 @@ pub(crate) struct DedupArguments {
     #[command(flatten)]
     pub(crate) survivors: SurvivorOptions,
     #[command(flatten)]
-    pub(super) bounds: BoundOptions,
-    #[command(flatten)]
-    pub(super) by: ByOptions,
-    #[command(flatten)]
-    pub(super) limits: JoinLimits,
-    #[command(flatten)]
-    pub(super) verify: VerifyOptions,
-    #[command(flatten)]
-    pub(super) schema: SchemaOptions,
-    #[command(flatten)]
-    pub(super) options: CorpusOptions,
+    pub(super) join: JoinOptions,
 }
 
 impl DedupArguments {
@@ -159,12 +146,8 @@ impl DedupArguments {
         DedupChoices {
             inputs: &self.corpus,
             survivors: &self.survivors,
-            bounds: &self.bounds,
-            by: self.by,
-            limits: self.limits,
-            verify: self.verify,
-            schema: &self.schema,
-            options: &self.options,
+            join: &self.join,
+            limits: self.join.limits,
         }
     }
 
@@ -192,12 +175,8 @@ impl DedupArguments {
 pub(in crate::verbs) struct DedupChoices<'a> {
     pub(in crate::verbs) inputs: &'a [PathBuf],
     pub(in crate::verbs) survivors: &'a SurvivorOptions,
-    pub(in crate::verbs) bounds: &'a BoundOptions,
-    pub(in crate::verbs) by: ByOptions,
+    pub(in crate::verbs) join: &'a JoinOptions,
     pub(in crate::verbs) limits: JoinLimits,
-    pub(in crate::verbs) verify: VerifyOptions,
-    pub(in crate::verbs) schema: &'a SchemaOptions,
-    pub(in crate::verbs) options: &'a CorpusOptions,
 }
 
 /// How documents are compared.
@@ -229,24 +208,27 @@ impl DedupChoices<'_> {
     }
 
     pub(in crate::verbs) fn basis(&self, context: &Context) -> Result<DedupBasis> {
+        let join = self.join;
         let (schema, against) = match &self.survivors.against {
             Some(path) => {
                 let store = open_to_read(context, path)?;
-                self.schema.must_agree(store.schema())?;
-                self.bounds.must_lie_within(store.schema())?;
+                join.schema.must_agree(store.schema())?;
+                join.bounds.must_lie_within(store.schema())?;
                 (store.schema().clone(), Some(store.snapshot()?))
             }
             None => {
-                let schema = self.schema.build(self.bounds)?;
-                let weighed = self
-                    .schema
-                    .weighs_by_rarity()
-                    .then(|| with_tf_idf(context, schema.clone(), self.inputs, self.options));
-                (weighed.transpose()?.unwrap_or(schema), None)
+                let schema = read_schema(
+                    context,
+                    &join.schema,
+                    &join.bounds,
+                    self.inputs,
+                    &join.corpus,
+                )?;
+                (schema, None)
             }
         };
         let has_budget = self.survivors.budget.is_some();
-        let is_exact = self.verify.is_exact(&schema, has_budget)?;
+        let is_exact = join.verify.is_exact(&schema, has_budget)?;
         Ok(DedupBasis {
             schema,
             against,
@@ -257,10 +239,10 @@ impl DedupChoices<'_> {
     /// Bounds beyond the schema's own, which exist only with `--against`, and the family that decides.
     pub(in crate::verbs) fn join_bounds(&self) -> Bounds {
         let bounds = match self.survivors.against {
-            Some(_) => self.bounds.bounds(),
+            Some(_) => self.join.bounds.bounds(),
             None => Bounds::new(),
         };
-        self.by.apply(bounds)
+        self.join.by.apply(bounds)
     }
 
     /// The features of the documents of the other store, if similarities are to be exact.
@@ -277,7 +259,7 @@ impl DedupChoices<'_> {
         let name = path.display();
         let store = NamedStore { name, snapshot };
         let texts = &self.survivors.texts;
-        let known = store.read_texts(context, texts, self.options, &mut features)?;
+        let known = store.read_texts(context, texts, &self.join.corpus, &mut features)?;
         // A search that nobody verifies compares one of equal documents.
         Ok((known > 0).then(|| Arc::new(features)))
     }

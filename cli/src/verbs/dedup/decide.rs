@@ -221,7 +221,7 @@ impl Decision<'_> {
         &mut self,
         read: ReadDocument<SketchedDocument>,
     ) -> Result<Option<(Vec<u8>, SketchedDocument)>> {
-        let skip_bad = self.choices.options.skip_bad;
+        let skip_bad = self.choices.join.corpus.skip_bad;
         let number = read.number;
         // Those between are not in the sample.
         while self.kept.len() < number {
@@ -318,7 +318,7 @@ impl Decision<'_> {
         // Bounds that differ from the schema's come with another store only, or with another family.
         let has_store = self.basis.against.is_some();
         let has_own_bounds =
-            has_store && self.choices.bounds.is_given() || self.choices.by.is_given();
+            has_store && self.choices.join.bounds.is_given() || self.choices.join.by.is_given();
         let together = match has_own_bounds {
             true => None,
             false => self.decide_together(kept, &gathered)?,

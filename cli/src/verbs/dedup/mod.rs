@@ -48,7 +48,13 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         totals_before = Some(trimmed.totals);
         corpus = trimmed.corpus;
     }
-    let job = open_job(context, arguments, &corpus, &basis)?;
+    let settings = [
+        ("the verb", "dedup".to_owned()),
+        ("--verify", basis.is_exact.to_string()),
+        ("--keep", arguments.survivors.keep.scoring()),
+    ];
+    let folder = arguments.job.as_deref();
+    let job = Job::open(context, folder, &corpus, &basis.schema, &settings)?;
     let corpus = Arc::new(corpus);
     let mut on_drop = |dropped: DroppedRecord<'_>| outputs.take(&dropped);
     let decided = decide(context, choices, &basis, &corpus, job, tally, &mut on_drop)?;
@@ -67,7 +73,7 @@ fn prepare<'a>(context: &Context, arguments: &'a DedupArguments) -> Result<Prepa
     choices.check_limits()?;
     let basis = choices.basis(context)?;
     let content = ContentRule::new(&basis.schema, basis.is_exact);
-    let mut corpus = resolve_corpus(context, &arguments.corpus, &arguments.options, content)?;
+    let mut corpus = resolve_corpus(context, &arguments.corpus, &arguments.join.corpus, content)?;
     arguments.survivors.keep.apply(&mut corpus);
     corpus.settings.sample = arguments.sample;
     let outputs = DedupOutputs::open(arguments, &corpus, &basis)?;
@@ -78,25 +84,6 @@ fn prepare<'a>(context: &Context, arguments: &'a DedupArguments) -> Result<Prepa
         corpus,
         outputs,
     })
-}
-
-/// The job that keeps what is read, if one is wanted.
-fn open_job(
-    context: &Context,
-    arguments: &DedupArguments,
-    corpus: &Corpus,
-    basis: &DedupBasis,
-) -> Result<Option<Arc<Job>>> {
-    let Some(folder) = &arguments.job else {
-        return Ok(None);
-    };
-    let settings = [
-        ("the verb", "dedup".to_owned()),
-        ("--verify", basis.is_exact.to_string()),
-        ("--keep", arguments.survivors.keep.scoring()),
-    ];
-    let job = Job::open(context, folder, corpus, &basis.schema, &settings)?;
-    Ok(Some(Arc::new(job)))
 }
 
 /// The corpus without its repeated paragraphs or lines.
@@ -116,7 +103,13 @@ fn trim(
         let usage = "--level paragraph and line are for texts, which this schema has no rule for";
         return Err(Failure::usage(usage));
     };
-    trim_corpus(context, corpus, part, &recipe, arguments.options.skip_bad)
+    trim_corpus(
+        context,
+        corpus,
+        part,
+        &recipe,
+        arguments.join.corpus.skip_bad,
+    )
 }
 
 /// Writes what is left of each text.
@@ -136,7 +129,7 @@ fn write_trimmed(
 /// An error if an option for near-duplicate documents was given without that level, or a job for another.
 fn check_levels(arguments: &DedupArguments) -> Result<()> {
     if arguments.job.is_some() {
-        arguments.schema.must_not_weigh("--job")?;
+        arguments.join.schema.must_not_weigh("--job")?;
         if arguments.part()?.is_some() {
             return Err(Failure::usage("--job is for --level document alone"));
         }
@@ -148,14 +141,17 @@ fn check_levels(arguments: &DedupArguments) -> Result<()> {
             ("--report", arguments.report.is_some()),
             ("--against", arguments.survivors.against.is_some()),
             ("--budget", arguments.survivors.budget.is_some()),
-            ("--max-bucket", arguments.limits.max_bucket.is_some()),
+            ("--max-bucket", arguments.join.limits.max_bucket.is_some()),
             ("--policy", arguments.survivors.policy != PolicyName::First),
             (
                 "--keep",
                 !matches!(arguments.survivors.keep, KeepRule::First),
             ),
-            ("--threshold or --distance", arguments.bounds.is_given()),
-            ("--by", arguments.by.is_given()),
+            (
+                "--threshold or --distance",
+                arguments.join.bounds.is_given(),
+            ),
+            ("--by", arguments.join.by.is_given()),
         ];
         if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
             return Err(Failure::usage(format!(
