@@ -11,7 +11,7 @@ use super::escape;
 use crate::failure::{Failure, Result};
 
 /// The advice of messages about a file that exists.
-pub(crate) const FORCE: &str = "--force overwrites it";
+const FORCE: &str = "--force overwrites it";
 const PREFIX: &str = ".resemblance-";
 
 /// Makes temporary files and folders whose names tell where they come from.
@@ -93,6 +93,24 @@ pub(crate) fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
     }
 }
 
+/// An error unless an output may be made at a path. Every output that is not a new store is checked here.
+pub(super) fn must_be_free(path: &Path, force: bool) -> Result<()> {
+    match force || is_special(path) {
+        true => Ok(()),
+        false => must_not_exist(path, FORCE),
+    }
+}
+
+/// Gives a complete file its name. Every file of an output gets it here.
+pub(super) fn give_name(staged: TempPath, target: &Path, overwrites: bool) -> Result<()> {
+    let named = if overwrites {
+        staged.persist(target)
+    } else {
+        staged.persist_noclobber(target)
+    };
+    named.map_err(|e| cannot_write(target, &e.error))
+}
+
 /// An error if a folder on the way from `root` to `relative` below it is a link: what is written there
 /// would be written elsewhere.
 pub(crate) fn must_not_pass_links(root: &Path, relative: &Path) -> Result<()> {
@@ -172,9 +190,7 @@ impl Destination {
                 .map_err(|e| cannot_write(path, &e))?;
             return Self::new(path, compression, Box::new(file), None);
         }
-        if !force {
-            must_not_exist(path, FORCE)?;
-        }
+        must_be_free(path, force)?;
         // what is overwritten is the file to which a link leads, and it stays as private as it is
         let is_link = std::fs::read_link(path).is_ok();
         let linked = is_link.then(|| std::fs::canonicalize(path).ok()).flatten();
@@ -253,12 +269,7 @@ impl Destination {
         permitted
             .and_then(|()| staged.file.sync_all())
             .map_err(|e| cannot_write(&path, &e))?;
-        let named = if staged.overwrites {
-            staged.path.persist(&path)
-        } else {
-            staged.path.persist_noclobber(&path)
-        };
-        named.map_err(|e| cannot_write(&path, &e.error))
+        give_name(staged.path, &path, staged.overwrites)
     }
 }
 

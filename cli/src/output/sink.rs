@@ -288,17 +288,10 @@ impl OutputFolder {
         for relative in &self.written {
             let target = self.target.join(relative);
             destination::must_not_pass_links(&self.target, relative)?;
-            std::fs::create_dir_all(destination::parent(&target))
+            let staged = std::fs::create_dir_all(destination::parent(&target))
                 .and_then(|()| TempPath::try_from_path(self.root().join(relative)))
-                .and_then(|staged| {
-                    let named = if self.overwrites {
-                        staged.persist(&target)
-                    } else {
-                        staged.persist_noclobber(&target)
-                    };
-                    named.map_err(|e| e.error)
-                })
                 .map_err(|e| cannot_write(&target, &e))?;
+            destination::give_name(staged, &target, self.overwrites)?;
             moved.push(target);
         }
         Ok(())

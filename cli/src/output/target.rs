@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::destination::is_special;
-use super::destination::{self, FORCE};
+use super::destination::{self, is_special};
 use crate::failure::{Failure, Result};
 use resemblance_corpus::{
     Compression, Corpus, CorpusSource, SourceKind, SourceOrigin, is_remote, is_store, named_kind,
@@ -67,9 +66,7 @@ impl OutputTarget {
         if path.as_os_str() == "-" {
             return Ok(Self::Standard);
         }
-        if !force && !is_special(path) {
-            destination::must_not_exist(path, FORCE)?;
-        }
+        destination::must_be_free(path, force)?;
         must_not_be_a_store(path)?;
         Ok(Self::File(path.to_path_buf()))
     }
@@ -183,9 +180,7 @@ fn check_folder(out: &Path, inputs: &[PathBuf], corpus: &Corpus, force: bool) ->
             )));
         }
         destination::must_not_pass_links(out, &source.output_path())?;
-        if !force {
-            destination::must_not_exist(&out.join(source.output_path()), FORCE)?;
-        }
+        destination::must_be_free(&out.join(source.output_path()), force)?;
     }
     Ok(())
 }

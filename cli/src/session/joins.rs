@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use resemblance::search::{LeftOut, SuspiciousCluster};
-use resemblance::{Clusters, Join};
+use resemblance::{Bounds, Clusters, Join};
 
 use super::context::Context;
 use crate::failure::Result;
@@ -105,7 +105,7 @@ impl JoinProgress {
 }
 
 /// Tells how long a join is expected to take, and what, if it is long.
-pub(crate) fn announce_join<A>(
+fn announce_join<A>(
     context: &Context,
     join: &Join<'_, A>,
     product: JoinProduct,
@@ -212,19 +212,34 @@ pub(crate) fn tell_suspicious(context: &Context, cluster: &SuspiciousCluster, ke
     ));
 }
 
-/// Gives a join the tool's threads and memory, and the limits that were given.
+/// Gives a join its bounds, the tool's threads and memory, and the limits that were given.
 pub(crate) fn limited<'j, A>(
     context: &Context,
     join: Join<'j, A>,
+    bounds: Bounds,
     limits: JoinLimits,
 ) -> Join<'j, A> {
-    let join = join
+    let bounded = join
+        .bounds(bounds)
         .threads(context.threads.min(MAX_THREADS))
         .memory_bytes(context.corpus_bytes());
     match limits.max_bucket {
-        Some(documents) => join.max_bucket(documents.get() as usize),
-        None => join,
+        Some(documents) => bounded.max_bucket(documents.get() as usize),
+        None => bounded,
     }
+}
+
+/// Limits a join, and tells how long it is expected to take, and what, if it is long.
+pub(crate) fn prepare_join<'j, A>(
+    context: &Context,
+    join: Join<'j, A>,
+    bounds: Bounds,
+    limits: JoinLimits,
+    product: JoinProduct,
+) -> Result<(Join<'j, A>, JoinProgress)> {
+    let prepared = limited(context, join, bounds, limits);
+    let joining = announce_join(context, &prepared, product)?;
+    Ok((prepared, joining))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(crate) use documents::{
 pub(crate) use interrupt::Interrupt;
 pub(crate) use job::Job;
 pub(crate) use joins::{
-    JoinProduct, JoinProgress, announce_join, limited, tell_left_out, tell_suspicious,
+    JoinProduct, JoinProgress, limited, prepare_join, tell_left_out, tell_suspicious,
 };
 pub(crate) use positions::BitList;
 pub(crate) use sampling::{SampleSource, read_sample, read_schema, with_tf_idf};
@@ -44,6 +44,6 @@ pub(crate) use stores::{change_each, find_document, must_take_text, open_to_read
 pub(crate) use subject::Subject;
 pub(crate) use tally::{DocumentTally, ReadDocument, WorkedDocument};
 pub(crate) use texts::{
-    KnownTexts, NamedStore, must_be_rereadable, read_text, read_texts_of, taken_text,
+    KnownTexts, must_be_rereadable, read_stored_features, read_text, read_texts_of, taken_text,
     unrereadable_source,
 };

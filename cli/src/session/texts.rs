@@ -181,66 +181,60 @@ impl KnownTexts {
     }
 }
 
-/// A store, and how messages call it.
-pub(crate) struct NamedStore<'a, N> {
-    pub(crate) name: N,
-    pub(crate) snapshot: &'a Snapshot,
+/// Puts the features of the documents of a store into `features` whose texts are in these corpora, says of how many
+/// there are none, and returns how many there are. A text is that of the document with its key if it has the same
+/// signature. `name` is what messages call the store.
+pub(crate) fn read_stored_features(
+    context: &Context,
+    name: impl fmt::Display,
+    snapshot: &Snapshot,
+    texts: &[PathBuf],
+    options: &CorpusOptions,
+    features: &mut FeatureSets,
+) -> Result<u64> {
+    let known = if texts.is_empty() || snapshot.is_empty() {
+        0
+    } else {
+        put_features(context, snapshot, texts, options, features)?
+    };
+    let documents = snapshot.len();
+    let unknown = documents.saturating_sub(known);
+    if unknown > 0 {
+        context.note(format!(
+            "the texts of {unknown} of the {documents} documents in {name} are not at hand: \
+             similarities to them are estimates"
+        ));
+    }
+    Ok(known)
 }
 
-impl<N: fmt::Display> NamedStore<'_, N> {
-    /// Puts the features of the documents into `features` whose texts are in these corpora, says of how
-    /// many there are none, and returns how many there are. A text is that of the document with its key if it has the same signature.
-    pub(crate) fn read_texts(
-        &self,
-        context: &Context,
-        texts: &[PathBuf],
-        options: &CorpusOptions,
-        features: &mut FeatureSets,
-    ) -> Result<u64> {
-        let known = if texts.is_empty() || self.snapshot.is_empty() {
-            0
-        } else {
-            self.put_features(context, texts, options, features)?
+/// Returns how many documents have their texts here.
+fn put_features(
+    context: &Context,
+    snapshot: &Snapshot,
+    texts: &[PathBuf],
+    options: &CorpusOptions,
+    features: &mut FeatureSets,
+) -> Result<u64> {
+    let content = ContentRule::new(snapshot.schema(), true);
+    let corpus = Arc::new(resolve_corpus(context, texts, options, content)?);
+    let sketcher = snapshot.schema().sketcher();
+    let mut documents =
+        CorpusDocuments::start(context, "reading texts", &corpus, 0, move |document| {
+            Ok(document.content.sketch(&sketcher, true)?)
+        });
+    let mut tally = DocumentTally::default();
+    let mut known = 0;
+    while let Some(document) = documents.next_good(context, &mut tally, options.skip_bad)? {
+        let Some(record) = snapshot.get(&document.key)? else {
+            continue;
         };
-        let unknown = self.snapshot.len().saturating_sub(known);
-        if unknown > 0 {
-            let (name, documents) = (&self.name, self.snapshot.len());
-            context.note(format!(
-                "the texts of {unknown} of the {documents} documents in {name} are not at hand: \
-                 similarities to them are estimates"
-            ));
+        if *record.signature() == document.value.signature && !features.has(record.id()) {
+            features.put(record.id(), document.value.features)?;
+            known += 1;
         }
-        Ok(known)
     }
-
-    /// Returns how many documents have their texts here.
-    fn put_features(
-        &self,
-        context: &Context,
-        texts: &[PathBuf],
-        options: &CorpusOptions,
-        features: &mut FeatureSets,
-    ) -> Result<u64> {
-        let content = ContentRule::new(self.snapshot.schema(), true);
-        let corpus = Arc::new(resolve_corpus(context, texts, options, content)?);
-        let sketcher = self.snapshot.schema().sketcher();
-        let mut documents =
-            CorpusDocuments::start(context, "reading texts", &corpus, 0, move |document| {
-                Ok(document.content.sketch(&sketcher, true)?)
-            });
-        let mut tally = DocumentTally::default();
-        let mut known = 0;
-        while let Some(document) = documents.next_good(context, &mut tally, options.skip_bad)? {
-            let Some(record) = self.snapshot.get(&document.key)? else {
-                continue;
-            };
-            if *record.signature() == document.value.signature && !features.has(record.id()) {
-                features.put(record.id(), document.value.features)?;
-                known += 1;
-            }
-        }
-        documents.end(context, &tally)?;
-        features.flush()?;
-        Ok(known)
-    }
+    documents.end(context, &tally)?;
+    features.flush()?;
+    Ok(known)
 }

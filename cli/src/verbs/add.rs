@@ -15,8 +15,8 @@ use super::verdicts::NoVerdicts as AdditionVerdicts;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, StoredOptions, VerifyOptions};
 use crate::session::{
-    Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, NamedStore,
-    ReadDocument, WorkedDocument, open_to_write, resolve_corpus_to_store,
+    Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
+    WorkedDocument, open_to_write, read_stored_features, resolve_corpus_to_store,
 };
 use resemblance_corpus::{ContentRule, Corpus, ReadTotals};
 
@@ -120,9 +120,9 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
     let is_exact = arguments.if_new && arguments.verify.is_exact(store.schema(), has_budget)?;
     let mut features = context.features(is_exact);
     if let Some(features) = &mut features {
-        let (name, snapshot) = (arguments.store.display(), &store.snapshot()?);
-        let known = NamedStore { name, snapshot };
-        known.read_texts(context, &arguments.texts, &arguments.options, features)?;
+        let (name, snapshot) = (arguments.store.display(), store.snapshot()?);
+        let (texts, options) = (&arguments.texts, &arguments.options);
+        read_stored_features(context, name, &snapshot, texts, options, features)?;
     }
     let stored = Some(&arguments.stored);
     let (options, content) = (

@@ -10,9 +10,7 @@ use resemblance_corpus::verification::verify_exact;
 use crate::failure::{Outcome, Result};
 use crate::options::{FormatOptions, JoinOptions, ReadOptions};
 use crate::output::{Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair};
-use crate::session::{
-    Context, JoinProduct, Subject, announce_join, limited, tell_left_out, tell_suspicious,
-};
+use crate::session::{Context, JoinProduct, Subject, prepare_join, tell_left_out, tell_suspicious};
 use resemblance::invariant::bug;
 
 /// List the clusters of near-duplicates of a store or a corpus
@@ -54,19 +52,15 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
         &arguments.join,
         &arguments.reading,
     )?;
-    let documents = subject.documents.clone();
-    let (bounds, features) = (subject.bounds, subject.features.clone());
-    let join = limited(
-        context,
-        documents.clusters().bounds(bounds),
-        arguments.join.limits,
-    );
-    let joining = announce_join(context, &join, JoinProduct::SortedClusters)?;
-    let join = joining.follow(join);
+    let (documents, features) = (&subject.documents, subject.features.clone());
+    let (clusters, limits) = (documents.clusters(), arguments.join.limits);
+    let product = JoinProduct::SortedClusters;
+    let (join, joining) = prepare_join(context, clusters, subject.bounds, limits, product)?;
+    let followed = joining.follow(join);
     let sorter = documents.pair_sorter(context);
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {
-        sort(verify_exact(join, features).run()?, sorter)
+        sort(verify_exact(followed, features).run()?, sorter)
     })?;
 
     let columns = vec![

@@ -12,9 +12,7 @@ use crate::options::{FormatOptions, JoinOptions, ReadOptions, similarity_name};
 use crate::output::{
     Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, nearness_columns,
 };
-use crate::session::{
-    Context, JoinProduct, JoinProgress, Subject, announce_join, limited, tell_left_out,
-};
+use crate::session::{Context, JoinProduct, JoinProgress, Subject, prepare_join, tell_left_out};
 
 /// List all near-duplicate pairs of a store or a corpus
 ///
@@ -50,14 +48,9 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
         &arguments.join,
         &arguments.reading,
     )?;
-    let documents = subject.documents.clone();
-    let (bounds, features) = (subject.bounds, subject.features.clone());
-    let join = limited(
-        context,
-        documents.pairs().bounds(bounds),
-        arguments.join.limits,
-    );
-    let joining = announce_join(context, &join, JoinProduct::Pairs)?;
+    let (documents, features) = (&subject.documents, subject.features.clone());
+    let (pairs, limits) = (documents.pairs(), arguments.join.limits);
+    let (join, joining) = prepare_join(context, pairs, subject.bounds, limits, JoinProduct::Pairs)?;
     let sorter = documents.pair_sorter(context).ordering_documents();
     let mut progress = joining.display("finding pairs", context.messages.quiet);
     let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {

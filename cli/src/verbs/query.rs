@@ -20,8 +20,8 @@ use crate::options::{
 use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{Column, ColumnKind, Results, Value, nearness_columns};
 use crate::session::{
-    Context, CorpusDocuments, DocumentTally, NamedStore, find_document, must_take_text,
-    open_to_read, read_text, resolve_corpus, taken_text,
+    Context, CorpusDocuments, DocumentTally, find_document, must_take_text, open_to_read,
+    read_stored_features, read_text, resolve_corpus, taken_text,
 };
 use resemblance::invariant::{at, bug};
 use resemblance_corpus::{ContentRule, CorpusDocument};
@@ -176,13 +176,16 @@ impl Question {
         }
     }
 
-    /// Returns the answer for each document. `exact` says how alike the one at an index and a stored one are.
+    /// Returns the answer for each document. Where features are known, `similarity` says by them how alike the one at
+    /// an index and a stored one are.
     fn ask(
         self,
         snapshot: &Snapshot,
         signatures: &[Signature],
-        exact: Option<ExactSimilarity<'_>>,
+        known: Option<&FeatureSets>,
+        similarity: ExactSimilarity<'_>,
     ) -> Result<Vec<Matches>> {
+        let exact = known.map(|known| move |index: usize, id| similarity(known, index, id));
         let n = match self.goal {
             QueryGoal::Matches => {
                 let mut query = snapshot.query(signatures).options(self.options);
@@ -209,9 +212,11 @@ impl Question {
         self,
         snapshot: &Snapshot,
         signature: &Signature,
-        exact: Option<ExactSimilarity<'_>>,
+        known: Option<&FeatureSets>,
+        similarity: ExactSimilarity<'_>,
     ) -> Result<Matches> {
-        let mut answers = self.ask(snapshot, std::slice::from_ref(signature), exact)?;
+        let one = std::slice::from_ref(signature);
+        let mut answers = self.ask(snapshot, one, known, similarity)?;
         Ok(answers
             .pop()
             .ok_or_else(|| bug("a question without an answer"))?)
@@ -219,7 +224,8 @@ impl Question {
 }
 
 /// The exact similarity of the document at an index and a stored one, if the text of that is known.
-type ExactSimilarity<'e> = &'e dyn Fn(usize, DocumentId) -> resemblance::Result<Option<f64>>;
+type ExactSimilarity<'e> =
+    &'e dyn Fn(&FeatureSets, usize, DocumentId) -> resemblance::Result<Option<f64>>;
 
 pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Outcome> {
     let store = open_to_read(context, &arguments.store)?;
@@ -265,9 +271,12 @@ fn known_features(
         return Ok(None);
     };
     must_have_similarities("--texts", snapshot.schema())?;
-    let name = arguments.store.display();
-    let store = NamedStore { name, snapshot };
-    store.read_texts(context, &arguments.texts, &arguments.options, &mut features)?;
+    let (name, texts, options) = (
+        arguments.store.display(),
+        &arguments.texts,
+        &arguments.options,
+    );
+    read_stored_features(context, name, snapshot, texts, options, &mut features)?;
     Ok(Some(features))
 }
 
@@ -293,14 +302,11 @@ fn matches_of_text(
     if signature.is_empty() {
         context.note("the text has no features, so nothing is like it");
     }
-    let similarity = |_, id| match known {
-        Some(known) => known.similarity_to(&sketched.features, id),
-        None => Ok(None),
-    };
     // A ready-made fingerprint has no features.
-    let is_exact = known.is_some() && arguments.hash.is_none();
-    let exact = is_exact.then_some(&similarity as ExactSimilarity<'_>);
-    let matches = question.ask_one(snapshot, signature, exact)?;
+    let comparable = known.filter(|_| arguments.hash.is_none());
+    let matches = question.ask_one(snapshot, signature, comparable, &|known, _, id| {
+        known.similarity_to(&sketched.features, id)
+    })?;
     explain(context, question, &matches);
     let is_bounded = question.goal == QueryGoal::Matches;
     if matches.is_empty() && !signature.is_empty() && is_bounded {
@@ -436,14 +442,9 @@ fn matches_of_key(
     let own = record.id();
     let mut of_others = question;
     of_others.options.exclude = Some(own);
-    let similarity = |_, id| match known {
-        Some(known) => known.similarity(own, id),
-        None => Ok(None),
-    };
-    let exact = known
-        .is_some()
-        .then_some(&similarity as ExactSimilarity<'_>);
-    let matches = of_others.ask_one(snapshot, record.signature(), exact)?;
+    let matches = of_others.ask_one(snapshot, record.signature(), known, &|known, _, id| {
+        known.similarity(own, id)
+    })?;
     explain(context, question, &matches);
     let signature = record.signature();
     if matches.is_empty() && !signature.is_empty() && question.goal == QueryGoal::Matches {
@@ -518,14 +519,9 @@ fn query_together(
         signatures.push(sketched.signature);
         features.push(sketched.features);
     }
-    let similarity = |index: usize, id| match known {
-        Some(known) => known.similarity_to(at(&features, index)?, id),
-        None => Ok(None),
-    };
-    let exact = known
-        .is_some()
-        .then_some(&similarity as ExactSimilarity<'_>);
-    let answers = question.ask(snapshot, &signatures, exact)?;
+    let answers = question.ask(snapshot, &signatures, known, &|known, index, id| {
+        known.similarity_to(at(&features, index)?, id)
+    })?;
     let empty = signatures.iter().map(Signature::is_empty);
     Ok(empty.zip(answers).collect())
 }

@@ -17,8 +17,8 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{JoinLimits, JoinOptions, KeepRule, PolicyName, ReadOptions, SurvivorOptions};
 use crate::output::{Destination, Evidence, SurvivorPlace, escape};
 use crate::session::{
-    Context, DocumentTally, JoinProduct, JoinProgress, Subject, announce_join, limited,
-    must_be_rereadable, read_texts_of, resolve_corpus,
+    Context, DocumentTally, JoinProduct, JoinProgress, Subject, limited, must_be_rereadable,
+    prepare_join, read_texts_of, resolve_corpus,
 };
 use crate::verbs::dedup::{DedupBasis, DedupChoices, DroppedRecord, decide};
 use resemblance_corpus::{ContentRule, only_store};
@@ -175,9 +175,13 @@ fn find_pairs(
     arguments: &ReportArguments,
     subject: &ReportSubject,
 ) -> Result<(PairBands, LeftOut)> {
-    let join = subject.collected.pairs().bounds(subject.bounds);
-    let join = limited(context, join, arguments.join.limits);
-    let joining = announce_join(context, &join, JoinProduct::Clusters)?;
+    let (join, joining) = prepare_join(
+        context,
+        subject.collected.pairs(),
+        subject.bounds,
+        arguments.join.limits,
+        JoinProduct::Clusters,
+    )?;
     let mut progress = joining.display("finding pairs", context.messages.quiet);
     let mut bands = PairBands::new(subject.collected.schema(), arguments.samples);
     let features = subject.features.clone();
@@ -197,10 +201,14 @@ fn find_clusters(
     arguments: &ReportArguments,
     subject: &ReportSubject,
 ) -> Result<ClusterFigures> {
-    let join = subject.collected.clusters().bounds(subject.bounds);
-    let join = limited(context, join, arguments.join.limits);
+    let clusters = subject.collected.clusters();
     let joining = JoinProgress::default();
-    let join = joining.follow(join);
+    let join = joining.follow(limited(
+        context,
+        clusters,
+        subject.bounds,
+        arguments.join.limits,
+    ));
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let (features, collected) = (subject.features.clone(), subject.collected.clone());
     context.interrupt.while_working(&mut progress, move || {

@@ -10,7 +10,7 @@ use resemblance_corpus::verification::FeatureSets;
 
 use crate::failure::{Failure, Result};
 use crate::options::{JoinLimits, JoinOptions, PolicyName, SurvivorOptions, parse_share};
-use crate::session::{Context, NamedStore, open_to_read, read_schema};
+use crate::session::{Context, open_to_read, read_schema, read_stored_features};
 
 /// What goes if it was there before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -256,10 +256,8 @@ impl DedupChoices<'_> {
         else {
             return Ok(None);
         };
-        let name = path.display();
-        let store = NamedStore { name, snapshot };
-        let texts = &self.survivors.texts;
-        let known = store.read_texts(context, texts, &self.join.corpus, &mut features)?;
+        let (name, texts, options) = (path.display(), &self.survivors.texts, &self.join.corpus);
+        let known = read_stored_features(context, name, snapshot, texts, options, &mut features)?;
         // A search that nobody verifies compares one of equal documents.
         Ok((known > 0).then(|| Arc::new(features)))
     }

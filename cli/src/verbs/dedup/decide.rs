@@ -13,8 +13,8 @@ use crate::options::{KeepRule, PolicyName};
 use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::{
     BitList, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, Job,
-    JobContent, JobValue, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, deduplicator,
-    limited, tell_left_out, tell_suspicious, temporary_name,
+    JobContent, JobValue, JoinProduct, MAX_HELD_BYTES, ReadDocument, deduplicator, prepare_join,
+    tell_left_out, tell_suspicious, temporary_name,
 };
 use resemblance::invariant::{at, bug};
 use resemblance_corpus::{Corpus, CorpusDocument, ReadTotals};
@@ -404,9 +404,10 @@ impl Decision<'_> {
         let preference = self.choices.survivors.keep.preference(scores);
         let policy = self.policy()?;
         let features = self.features.take().map(Arc::new);
-        let bounded = collected.clusters().bounds(self.choices.join_bounds());
-        let join = limited(context, bounded, self.choices.limits);
-        let joining = announce_join(context, &join, JoinProduct::Clusters)?;
+        let (bounds, limits) = (self.choices.join_bounds(), self.choices.limits);
+        let clusters = collected.clusters();
+        let (join, joining) =
+            prepare_join(context, clusters, bounds, limits, JoinProduct::Clusters)?;
         let followed = joining.follow(join);
         let mut progress = joining.display("finding duplicates", context.messages.quiet);
         let duplicates = context.interrupt.while_working(&mut progress, move || {

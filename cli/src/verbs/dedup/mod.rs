@@ -112,7 +112,7 @@ fn trim(
     )
 }
 
-/// Writes what is left of each text.
+/// Writes what is left of each text; nothing is left of those that were emptied.
 fn write_trimmed(
     context: &Context,
     trimmed: TrimmedCorpus,
@@ -121,7 +121,10 @@ fn write_trimmed(
     let (tally, totals) = (trimmed.tally, trimmed.totals);
     context.note(totals);
     let corpus = Arc::new(trimmed.corpus);
-    outputs.write_trimmed(context, &corpus, totals, trimmed.kept, trimmed.emptied)?;
+    let (kept, emptied) = (trimmed.kept, trimmed.emptied);
+    outputs
+        .sinks
+        .write(context, &corpus, totals, kept, emptied, None)?;
     context.counts(tally.summary("kept", totals));
     Ok(Outcome::Done)
 }

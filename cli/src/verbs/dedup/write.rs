@@ -30,7 +30,7 @@ pub(super) struct DedupOutputs {
     schema: Schema,
     /// What the names of columns that are added begin with.
     column_prefix: String,
-    sinks: Sinks,
+    pub(super) sinks: DedupFiles<Sink>,
     report: Option<DropReport>,
     verdicts: Option<DedupVerdicts>,
     annotations: Option<Annotations>,
@@ -44,7 +44,7 @@ impl DedupOutputs {
         corpus: &Corpus,
         basis: &DedupBasis,
     ) -> Result<Self> {
-        let targets = Targets::choose(arguments, corpus, &basis.schema)?;
+        let targets = DedupFiles::choose(arguments, corpus, &basis.schema)?;
         let report = targets.report(arguments, basis, corpus)?;
         let verdicts = DedupVerdicts::new(arguments.verdicts.as_deref(), arguments.force, corpus)?;
         let is_annotated = arguments.annotate.is_some() || verdicts.is_some();
@@ -117,29 +117,16 @@ impl DedupOutputs {
         }
         Ok(())
     }
-
-    /// Writes what is left of each text of a corpus without repeated parts; nothing is left of those that were emptied.
-    pub(super) fn write_trimmed(
-        self,
-        context: &Context,
-        corpus: &Arc<Corpus>,
-        totals: ReadTotals,
-        kept: BitList,
-        emptied: BitList,
-    ) -> Result<()> {
-        self.sinks
-            .write(context, corpus, totals, kept, emptied, None)
-    }
 }
 
 /// Where documents go.
-struct Targets {
-    kept: Option<OutputTarget>,
-    dropped: Option<OutputTarget>,
-    annotated: Option<OutputTarget>,
+pub(super) struct DedupFiles<T> {
+    kept: Option<T>,
+    dropped: Option<T>,
+    annotated: Option<T>,
 }
 
-impl Targets {
+impl DedupFiles<OutputTarget> {
     fn choose(arguments: &DedupArguments, corpus: &Corpus, schema: &Schema) -> Result<Self> {
         let choose = |path: &Option<PathBuf>| {
             let chosen = path
@@ -192,12 +179,12 @@ impl Targets {
         DropReport::create(path, force, has_header, &basis.schema, name).map(Some)
     }
 
-    fn create(&self, force: bool) -> Result<Sinks> {
+    fn create(&self, force: bool) -> Result<DedupFiles<Sink>> {
         let create = |target: &Option<OutputTarget>| {
             let sink = target.as_ref().map(|target| Sink::create(target, force));
             sink.transpose()
         };
-        Ok(Sinks {
+        Ok(DedupFiles {
             kept: create(&self.kept)?,
             dropped: create(&self.dropped)?,
             annotated: create(&self.annotated)?,
@@ -205,17 +192,10 @@ impl Targets {
     }
 }
 
-/// The same, opened.
-struct Sinks {
-    kept: Option<Sink>,
-    dropped: Option<Sink>,
-    annotated: Option<Sink>,
-}
-
-impl Sinks {
+impl DedupFiles<Sink> {
     /// Writes the documents that were kept, those that were dropped as they stand in the input, and both with more
     /// columns.
-    fn write(
+    pub(super) fn write(
         self,
         context: &Context,
         corpus: &Arc<Corpus>,
