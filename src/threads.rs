@@ -1,6 +1,7 @@
 //! Threads with names, which the system's tools show: at most 15 bytes of them.
 
 use std::io;
+use std::panic::resume_unwind;
 use std::sync::mpsc::sync_channel;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle, scope};
 
@@ -28,6 +29,33 @@ pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
     run: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>> {
     named(name).spawn_scoped(scope, run).map_err(failure)
+}
+
+/// Works on shares, the first in this thread and each other one in a thread of its own. Returns the results in the
+/// order of the shares. A panic of another thread goes on in this one, where whoever catches it says whose it is.
+///
+/// # Errors
+/// The first error of a share, and as [`spawn`].
+pub(crate) fn in_shares<S: Send, T: Send>(
+    name: &str,
+    shares: impl IntoIterator<Item = S>,
+    work: impl Fn(S) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let mut shares = shares.into_iter();
+    let Some(own) = shares.next() else {
+        return Ok(Vec::new());
+    };
+    scope(|scope| {
+        let work = &work;
+        let others = shares
+            .map(|share| spawn_scoped(scope, name, move || work(share)))
+            .collect::<Result<Vec<_>>>()?;
+        let mut results = vec![work(own)?];
+        for other in others {
+            results.push(other.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+        }
+        Ok(results)
+    })
 }
 
 /// Has a second thread make items, two ahead of the one that `take` gets, in order. Returns false, with nothing

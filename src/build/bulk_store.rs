@@ -62,8 +62,6 @@ pub(super) struct BulkStore {
     keys: u64,
     /// Documents with a payload, without those removed since.
     payloads: u64,
-    /// The codes of one document, kept to be filled again.
-    codes: Vec<u64>,
 }
 
 impl BulkStore {
@@ -84,7 +82,6 @@ impl BulkStore {
             removed: 0,
             keys: 0,
             payloads: 0,
-            codes: Vec::new(),
         })
     }
 
@@ -119,13 +116,7 @@ impl BulkStore {
     ) -> Result<DocumentId> {
         let id = self.next_id;
         let key_code = document.key().map(hash_key);
-        document_codes(
-            &self.store.context,
-            key_code,
-            signature,
-            &mut self.codes,
-            row,
-        )?;
+        document_codes(&self.store.context, key_code, signature, row)?;
         let rows = DocumentRows::encode(&self.store.context, id, document, signature)?;
         self.rows_bytes += rows.size_bytes();
         self.payloads += u64::from(rows.payload.is_some());

@@ -92,7 +92,7 @@ impl RebandStore {
         mut take: impl FnMut(u64, &[LaneCode]) -> Result<()>,
     ) -> Result<()> {
         let (state, dead) = (&self.version.state, &self.version.dead);
-        let (mut codes, mut lanes) = (Vec::new(), Vec::new());
+        let mut lanes = Vec::new();
         let (mut documents, mut keys) = (0_u64, 0);
         self.store.context.run_checked(|| {
             let documents_table = self
@@ -110,7 +110,7 @@ impl RebandStore {
                 let stored = DocumentRow::decode(id, row.value(), self.context.shape())?;
                 let key_code = stored.head.key_code();
                 let signature = stored.to_signature(self.context.recipe);
-                document_codes(&self.context, key_code, &signature, &mut codes, &mut lanes)?;
+                document_codes(&self.context, key_code, &signature, &mut lanes)?;
                 documents += 1;
                 keys += u64::from(key_code.is_some());
                 take(id, &lanes)?;

@@ -3,12 +3,11 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::invariant::{OrBug, invariant};
+use crate::invariant::invariant;
 use crate::join::batch::{CutBuckets, Group, JoinBatch};
 use crate::join::partners::for_each_within;
 use crate::join::settings::Settings;
-use crate::join::signature_batch::stopped;
-use crate::threads::spawn_scoped;
+use crate::threads::in_shares;
 use resemblance_sketch::lanes::LaneSet;
 
 /// About the number of comparisons of a round. Their events stay in memory until they are returned:
@@ -154,18 +153,9 @@ impl Comparer<'_> {
             "shared {shared} of {} rows",
             rows.len()
         );
-        let (own, others) = shares.split_first().or_bug("the share of this thread")?;
-        std::thread::scope(|scope| {
-            let others: Vec<_> = others
-                .iter()
-                .map(|share| spawn_scoped(scope, "compare", move || self.compare_share(share)))
-                .collect::<Result<_>>()?;
-            let mut events = self.compare_share(own);
-            for other in others {
-                events.extend(other.join().map_err(|_| stopped())?);
-            }
-            Ok(events)
-        })
+        let compare = |share| Ok(self.compare_share(share));
+        let events = in_shares("compare", shares, compare)?;
+        Ok(events.into_iter().flatten().collect())
     }
 
     fn compare_share(self, rows: &[GroupRow]) -> Vec<Event> {

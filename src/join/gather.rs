@@ -11,7 +11,7 @@ use crate::join::batch::{BucketPiece, CutBuckets, JoinBatch, MIN_DOCUMENTS, Note
 use crate::join::join_lanes::BucketStream;
 use crate::join::partners::Partners;
 use crate::join::settings::{DEFAULT_MEMORY_BYTES, LeftOut, Settings};
-use crate::join::signature_batch::{SignatureBatch, stopped};
+use crate::join::signature_batch::SignatureBatch;
 use crate::join::source::{JoinSource, LiveDocuments};
 use crate::threads::spawn;
 
@@ -133,7 +133,7 @@ impl Gatherer {
         settings: &Settings,
     ) -> Result<Option<BucketStream>> {
         let stream = match self.opening.take() {
-            Some(opening) => Some(opening.join().map_err(|_| stopped())??),
+            Some(opening) => Some(opening.join().ok().or_bug("an opened lane")??),
             None => match self.lanes.next() {
                 Some(lane) => Some(BucketStream::open(source, &settings.join_lanes, lane)?),
                 None => None,

@@ -370,10 +370,7 @@ impl<'a> Join<'a, Clusters> {
     /// Returns the same join for all pairs, and the progress callback.
     #[doc(hidden)]
     pub fn into_pairs(self) -> (Join<'a, Pairs>, Watch<'a>) {
-        let mut watch = Watch::new("the search for duplicates");
-        if let Some(callback) = self.on_progress {
-            watch.set(callback);
-        }
+        let watch = watch("the search for duplicates", self.on_progress);
         let pairs = Join {
             source: self.source,
             options: self.options,
@@ -392,10 +389,7 @@ impl<'a> Join<'a, Clusters> {
     /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read; the closure's own;
     /// [`Error::Stopped`] if the progress callback breaks it off.
     pub fn run(self) -> Result<Clusters> {
-        let mut watch = Watch::new("the search for clusters");
-        if let Some(callback) = self.on_progress {
-            watch.set(callback);
-        }
+        let watch = watch("the search for clusters", self.on_progress);
         let documents = self.source.len();
         let is_verified = self.verify.is_some();
         let pairs = Pairs::new(self.source, self.options, !is_verified)?;
@@ -404,4 +398,12 @@ impl<'a> Join<'a, Clusters> {
             None => Clusters::from_pairs(pairs, documents, watch),
         })
     }
+}
+
+fn watch<'a>(work: &'static str, on_progress: Option<Box<OnProgress<'a>>>) -> Watch<'a> {
+    let mut watch = Watch::new(work);
+    if let Some(callback) = on_progress {
+        watch.set(callback);
+    }
+    watch
 }

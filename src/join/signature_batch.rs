@@ -1,11 +1,11 @@
 //! The signatures that are compared next, side by side in memory.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::DocumentRow;
-use crate::invariant::{OrBug, at, bug, invariant};
+use crate::invariant::{OrBug, at, invariant};
 use crate::read::SnapshotView;
 use crate::state::SharedContext;
-use crate::threads::spawn_scoped;
+use crate::threads::in_shares;
 use crate::types::Document;
 use resemblance_sketch::fingerprint::Fingerprint;
 use resemblance_sketch::sketch::{Signature, ValueLayout};
@@ -79,27 +79,24 @@ impl SignatureBatch {
         threads: usize,
     ) -> Result<Self> {
         let shares = threads.min(ids.len() / MIN_PER_THREAD).max(1);
-        let (own, others) = ids.split_at(ids.len().div_ceil(shares));
-        std::thread::scope(|scope| {
-            let load = |part: &[u64], room| {
-                let context = snapshot.context();
-                context.run_checked(|| Self::read(snapshot, part, with_codes, room))
-            };
-            let others: Vec<_> = others
-                .chunks(own.len().max(1))
-                .map(|part| spawn_scoped(scope, "read", move || load(part, part.len())))
-                .collect::<Result<_>>()?;
+        let parts = ids.chunks(ids.len().div_ceil(shares).max(1)).enumerate();
+        let load = |(number, part): (usize, &[u64])| {
             // All come together in the first part.
-            let mut signatures = load(own, ids.len())?;
-            for other in others {
-                signatures.append(other.join().map_err(|_| stopped())??);
-            }
-            let (found, expected) = (signatures.ids.len(), ids.len());
-            // The ids are those of live documents, and a live document without a row is damage, which
-            // reading has told.
-            invariant!(found == expected, "read {found} of {expected} signatures");
-            Ok(signatures)
-        })
+            let room = if number == 0 { ids.len() } else { part.len() };
+            let context = snapshot.context();
+            context.run_checked(|| Self::read(snapshot, part, with_codes, room))
+        };
+        let mut parts = in_shares("read", parts, load)?.into_iter();
+        let mut signatures = match parts.next() {
+            Some(first) => first,
+            None => Self::read(snapshot, ids, with_codes, 0)?,
+        };
+        parts.for_each(|other| signatures.append(other));
+        let (found, expected) = (signatures.ids.len(), ids.len());
+        // The ids are those of live documents, and a live document without a row is damage, which
+        // reading has told.
+        invariant!(found == expected, "read {found} of {expected} signatures");
+        Ok(signatures)
     }
 
     /// Reads signatures, with room for `room` of them.
@@ -221,11 +218,4 @@ impl SignatureBatch {
     pub(crate) fn is_empty(&self, slot: usize) -> bool {
         self.empty.get(slot).copied().unwrap_or(false)
     }
-}
-
-/// Returns the error of a thread that panicked. Such a thread reads nothing outside of
-/// `run_checked`, which catches the panics of a damaged file.
-#[track_caller]
-pub(super) fn stopped() -> Error {
-    bug("a thread of the join panicked")
 }

@@ -45,23 +45,6 @@ pub struct Collected {
     _file: Option<Arc<TemporaryFile>>,
 }
 
-/// A temporary store, open for reading.
-pub(super) struct TemporaryStore {
-    view: SnapshotView,
-    /// Its name, where an open file cannot do without.
-    file: Option<TemporaryFile>,
-}
-
-impl TemporaryStore {
-    pub(super) fn open(file: TemporaryFile, options: &StoreOptions) -> Result<Self> {
-        let store = Arc::new(open_read_only(file.path(), options)?);
-        Ok(Self {
-            view: SnapshotView::open(&store)?,
-            file: (!cfg!(unix)).then_some(file),
-        })
-    }
-}
-
 impl std::fmt::Debug for Collected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Collected")
@@ -78,11 +61,13 @@ impl Collected {
         }
     }
 
-    pub(super) fn in_store(store: TemporaryStore) -> Self {
-        Self {
-            source: Arc::new(store.view),
-            _file: store.file.map(Arc::new),
-        }
+    /// Opens a temporary store for reading. An open file can do without its name on Unix alone.
+    pub(super) fn in_store(file: TemporaryFile, options: &StoreOptions) -> Result<Self> {
+        let store = Arc::new(open_read_only(file.path(), options)?);
+        Ok(Self {
+            source: Arc::new(SnapshotView::open(&store)?),
+            _file: (!cfg!(unix)).then(|| Arc::new(file)),
+        })
     }
 
     /// All near pairs: see [`Snapshot::pairs`](crate::Snapshot::pairs).

@@ -9,7 +9,7 @@ use crate::build::{BuildCallbacks, BulkBuild, BulkOptions, bulk_build};
 use crate::engine::TemporaryFile;
 use crate::error::{Error, Result};
 use crate::invariant::OrBug;
-use crate::memory::collected::{Collected, TemporaryStore};
+use crate::memory::collected::Collected;
 use crate::memory::documents::MemoryDocuments;
 use crate::types::{Document, DocumentId, Progress};
 use resemblance_sketch::schema::Schema;
@@ -221,8 +221,7 @@ impl<'w> Collection<'w> {
             Held::Store(making) => {
                 let StoreInTheMaking { build, file } = *making;
                 build.finish_watched(watch, on_duplicate)?;
-                let store = TemporaryStore::open(file, &self.options.store)?;
-                Ok(Collected::in_store(store))
+                Collected::in_store(file, &self.options.store)
             }
         })
     }

@@ -27,8 +27,6 @@ pub(super) struct MemoryIndex {
     postings: usize,
     /// The number of threads that look documents up.
     threads: NonZeroUsize,
-    /// The codes of one document, kept to be filled again.
-    codes: Vec<u64>,
     row: Vec<LaneCode>,
 }
 
@@ -43,7 +41,6 @@ impl MemoryIndex {
             payloads: RowArena::default(),
             postings: 0,
             threads: NonZeroUsize::MIN,
-            codes: Vec::new(),
             row: Vec::new(),
         })
     }
@@ -77,10 +74,6 @@ impl MemoryIndex {
 }
 
 impl BatchTarget for MemoryIndex {
-    fn for_threads(&self) -> Option<&(dyn ReadView + Sync)> {
-        Some(self)
-    }
-
     fn threads(&self) -> usize {
         self.threads.get()
     }
@@ -96,8 +89,7 @@ impl BatchTarget for MemoryIndex {
     ) -> Result<DocumentId> {
         let id = self.len();
         let key_code = document.key().map(hash_key);
-        let (codes, row) = (&mut self.codes, &mut self.row);
-        document_codes(&self.context, key_code, signature, codes, row)?;
+        document_codes(&self.context, key_code, signature, &mut self.row)?;
         let lanes = &self.context.lanes;
         // Nothing here asks for shared passages, so that kept hashes need no postings.
         let asked = |code: &&LaneCode| code.lane < lanes.single_count();
@@ -123,6 +115,10 @@ impl BatchTarget for MemoryIndex {
 impl ReadView for MemoryIndex {
     fn context(&self) -> &SharedContext {
         &self.context
+    }
+
+    fn shared(&self) -> Option<&(dyn ReadView + Sync)> {
+        Some(self)
     }
 
     fn documents(&self) -> u64 {

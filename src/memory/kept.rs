@@ -246,7 +246,10 @@ impl KeptDocuments {
             return Ok(Novelty::NearDuplicate(found));
         }
         let id = self.insert(document, signature)?;
-        Ok(Novelty::inserted(id, beyond))
+        Ok(Novelty::New {
+            id,
+            left_out: beyond,
+        })
     }
 
     /// Inserts a document whose key no other has.

@@ -3,8 +3,6 @@
 
 use std::num::NonZero;
 use std::ops::Range;
-use std::panic::resume_unwind;
-use std::thread::scope;
 
 use crate::error::Result;
 use crate::format::Posting;
@@ -15,7 +13,7 @@ use crate::query::candidates::{
 };
 use crate::query::plan::ProbePlan;
 use crate::read::{PostingTable, ReadView};
-use crate::threads::spawn_scoped;
+use crate::threads::in_shares;
 use resemblance_sketch::lanes::hash_key;
 use resemblance_sketch::sketch::Signature;
 
@@ -265,23 +263,8 @@ pub(super) fn in_threads<T: Send>(
     let available = || std::thread::available_parallelism().map_or(1, NonZero::get);
     let shares = threads.unwrap_or_else(available).max(1);
     let size = signatures.len().div_ceil(shares).max(MIN_SIGNATURES);
-    let Some((own, others)) = signatures.split_at_checked(size) else {
-        return answer(signatures);
-    };
-    scope(|scope| {
-        let answer = &answer;
-        let parts = others
-            .chunks(size)
-            .map(|part| spawn_scoped(scope, "query", move || answer(part)))
-            .collect::<Result<Vec<_>>>()?;
-        // The first part is this thread's.
-        let mut answers = answer(own)?;
-        for part in parts {
-            // Whoever catches panics of this thread says whose they are.
-            answers.append(&mut part.join().unwrap_or_else(|panic| resume_unwind(panic))?);
-        }
-        Ok(answers)
-    })
+    let answers = in_shares("query", signatures.chunks(size), answer)?;
+    Ok(answers.into_iter().flatten().collect())
 }
 
 /// Number of keys that are looked up together.

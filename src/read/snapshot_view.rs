@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::thread;
 
 use crate::engine::{
     EQUAL, EngineResult, PageFinder, PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables,
@@ -10,14 +9,13 @@ use crate::engine::{
 };
 use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, VisitProbe};
-use crate::invariant::OrBug;
 use crate::observe::LiveSnapshot;
 use crate::read::probe::RunReader;
 use crate::read::view::{
     PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare, visit_rows,
 };
 use crate::state::{OpenStore, SharedContext, Version};
-use crate::threads::spawn_scoped;
+use crate::threads::in_shares;
 use crate::types::DocumentId;
 use resemblance_sketch::schema::Schema;
 
@@ -217,26 +215,13 @@ impl ReadView for SnapshotState {
         let next_id = self.version.state.next_id;
         let shares = (next_id / MIN_SHARE).clamp(1, visitors.len().max(1) as u64);
         let share = next_id.div_ceil(shares).max(1);
-        thread::scope(|scope| {
-            let mut threads = Vec::new();
-            let mut begun = (0..shares).zip(visitors);
-            let own = begun.next();
-            for (index, mut visit) in begun {
-                let ids = index * share..(index + 1) * share;
-                threads.push(spawn_scoped(scope, "scan", move || {
-                    let rows = || self.document_rows_within(ids, &mut *visit);
-                    self.context().run_checked(rows)
-                })?);
-            }
-            // This thread takes a share as well, rather than wait.
-            if let Some((_, mut visit)) = own {
-                self.document_rows_within(0..share, &mut *visit)?;
-            }
-            threads.into_iter().try_for_each(|thread| {
-                // Panics are caught within the thread.
-                thread.join().ok().or_bug("the end of a scan")?
-            })
+        let parts = (0..shares).zip(visitors);
+        in_shares("scan", parts, |(index, mut visit)| {
+            let ids = index * share..(index + 1) * share;
+            self.context()
+                .run_checked(|| self.document_rows_within(ids, &mut *visit))
         })
+        .map(drop)
     }
 
     fn equal_row(&self, chunk: u64, visit: &mut VisitRow<'_>) -> Result<()> {

@@ -205,7 +205,7 @@ impl SharedContext {
 
 /// Fills `row` with the codes of a document in the lanes of the store, in the order of the lanes: none in
 /// the lane of keys for a document without a key, none in all others for one that is not indexed by its
-/// signature, and any number in the lane of kept hashes, ascending. `codes` is scratch memory.
+/// signature, and any number in the lane of kept hashes, ascending.
 ///
 /// # Errors
 /// [`Error::Bug`](crate::Error::Bug) if the signature does not have a code for each band and table.
@@ -213,7 +213,6 @@ pub(crate) fn document_codes(
     context: &SharedContext,
     key_code: Option<u64>,
     signature: &Signature,
-    codes: &mut Vec<u64>,
     row: &mut Vec<LaneCode>,
 ) -> Result<()> {
     row.clear();
@@ -221,21 +220,18 @@ pub(crate) fn document_codes(
     if !context.is_filed(signature) {
         return Ok(());
     }
-    codes.clear();
-    context.band_codes(signature, codes)?;
+    let mut codes = Vec::with_capacity(context.lanes.single_count().into());
+    context.band_codes(signature, &mut codes)?;
     if let Some(fingerprint) = signature.fingerprint() {
-        context.lanes.table_codes(&fingerprint, codes);
+        context.lanes.table_codes(&fingerprint, &mut codes);
     }
     let (found, expected) = (1 + codes.len(), usize::from(context.lanes.single_count()));
     invariant!(
         found == expected,
         "a signature has codes for {found} lanes of {expected}"
     );
-    row.extend(
-        (1..)
-            .zip(&*codes)
-            .map(|(lane, &code)| LaneCode { lane, code }),
-    );
+    let lanes = (1..).zip(codes);
+    row.extend(lanes.map(|(lane, code)| LaneCode { lane, code }));
     if let Some(lane) = context.lanes.kept_lane() {
         let hashes = signature
             .kept_hashes()

@@ -109,20 +109,22 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
             refuse: features,
             ..Header::CURRENT
         };
-        meta.insert(header::HEADER, current.encode().as_slice())
-            .engine()?;
+        let mut put = |name, row: &[u8]| meta.insert(name, row).engine().map(drop);
+        put(header::HEADER, &current.encode())?;
         if let Some(weights) = weights {
             let pairs: Vec<(u64, u64)> = weights.iter().collect();
-            let row = header::encode_meta(header::WEIGHTS, &(weights.documents(), pairs))?;
-            meta.insert(header::WEIGHTS, row.as_slice()).engine()?;
+            let row = (weights.documents(), pairs);
+            put(
+                header::WEIGHTS,
+                &header::encode_meta(header::WEIGHTS, &row)?,
+            )?;
         }
         let schema = header::encode_meta(header::SCHEMA, &context.schema)?;
-        meta.insert(header::SCHEMA, schema.as_slice()).engine()?;
+        put(header::SCHEMA, &schema)?;
         let self_test = header::encode_meta(header::SELF_TEST, &self_test(context)?)?;
-        meta.insert(header::SELF_TEST, self_test.as_slice())
-            .engine()?;
+        put(header::SELF_TEST, &self_test)?;
         let state = header::encode_meta(header::STATE, &State::INITIAL)?;
-        meta.insert(header::STATE, state.as_slice()).engine()?;
+        put(header::STATE, &state)?;
         let mut lanes = write.open_table(LANES).engine()?;
         for (role, lane) in context.lanes.roles().zip(0u16..) {
             lanes
@@ -399,7 +401,7 @@ fn load_memtable(
 ) -> Result<Memtable> {
     let documents = read.open_table(DOCUMENTS).engine()?;
     let mut builder = SegmentBuilder::new((0..context.lanes.count()).collect());
-    let (mut codes, mut row) = (Vec::new(), Vec::new());
+    let mut row = Vec::new();
     // The memtable itself is never written: these rows serve as its log.
     for entry in documents.range(state.sealed_below..).engine()? {
         let (key, bytes) = entry.engine()?;
@@ -416,7 +418,7 @@ fn load_memtable(
         let stored = DocumentRow::decode(id, bytes.value(), context.shape())?;
         let key_code = stored.head.key_code();
         let signature = stored.to_signature(context.recipe);
-        document_codes(context, key_code, &signature, &mut codes, &mut row)?;
+        document_codes(context, key_code, &signature, &mut row)?;
         builder.push(id, &row)?;
     }
     if builder.documents() != state.unsealed_documents {

@@ -43,13 +43,6 @@ pub enum Novelty {
 }
 
 impl Novelty {
-    pub(crate) fn inserted(id: DocumentId, beyond: Option<BudgetExceeded>) -> Self {
-        Self::New {
-            id,
-            left_out: beyond,
-        }
-    }
-
     /// Returns true if the document was inserted.
     ///
     /// ```

@@ -2,13 +2,13 @@
 //! and those before it in the batch.
 
 use crate::error::Result;
-use crate::invariant::{OrBug, at, bug, invariant};
+use crate::invariant::{OrBug, at, invariant};
 use crate::query::{
     Ask, Bounds, Budget, Collector, Earlier, ExactSimilarity, FoundDocuments, ProbePlan,
     ResolvedBounds, Scorer, SearchSpec, find_keys, for_each_piece,
 };
 use crate::read::ReadView;
-use crate::threads::spawn_scoped;
+use crate::threads::in_shares;
 use crate::types::{Document, DocumentId, Matches, Novelty, Scope};
 use crate::write::batch_dedup::BatchDedup;
 use resemblance_sketch::sketch::Signature;
@@ -43,11 +43,6 @@ const MIN_PER_THREAD: usize = if cfg!(test) { 8 } else { 128 };
 
 /// A place that a batch is inserted into.
 pub(crate) trait BatchTarget: ReadView {
-    /// Returns the view for several threads to look documents up in; `None` if one thread does that.
-    fn for_threads(&self) -> Option<&(dyn ReadView + Sync)> {
-        None
-    }
-
     /// Returns the greatest number of threads that look documents up.
     fn threads(&self) -> usize {
         1
@@ -133,7 +128,7 @@ impl BatchInsert {
         documents: &[(Document<'_>, &Signature)],
     ) -> Result<LookedUp> {
         let threads = target.threads();
-        match (target.for_threads(), arbiter) {
+        match (target.shared(), arbiter) {
             (Some(view), Arbiter::Estimate) => self.look_up_shared(view, None, threads, documents),
             (Some(view), Arbiter::CallerOfAnyThread(ask)) => {
                 self.look_up_shared(view, Some(ask), threads, documents)
@@ -154,26 +149,15 @@ impl BatchInsert {
     ) -> Result<LookedUp> {
         let index = self.novelties.len();
         let size = documents.len().div_ceil(threads.max(1)).max(MIN_PER_THREAD);
-        let mut shares = documents.chunks(size).zip((index..).step_by(size));
-        let (own, _) = shares.next().or_bug("documents to look up")?;
-        let look_up = |share, index| {
+        let shares = documents.chunks(size).zip((index..).step_by(size));
+        let look_up = |(share, index)| {
             let caller = ask.map(|ask| -> &AskCaller<'_> { ask });
             self.look_up_share(view, caller, index, share)
         };
-        std::thread::scope(|scope| {
-            let mut threads = Vec::new();
-            for (share, index) in shares {
-                threads.push(spawn_scoped(scope, "look-up", move || {
-                    look_up(share, index)
-                })?);
-            }
-            let mut all = look_up(own, index)?;
-            for thread in threads {
-                let panicked = |_| bug("a thread of look-ups panicked");
-                all.append(thread.join().map_err(panicked)??);
-            }
-            Ok(all)
-        })
+        let mut parts = in_shares("look-up", shares, look_up)?.into_iter();
+        let mut all = parts.next().or_bug("documents to look up")?;
+        parts.for_each(|other| all.append(other));
+        Ok(all)
     }
 
     /// Looks up documents, the first of which has this index in the batch.
@@ -248,7 +232,10 @@ impl BatchInsert {
                         let id = target.store_document(document, signature)?;
                         dedup.push(target.context(), query_index, id.get())?;
                         self.note_inserted(id.get())?;
-                        Novelty::inserted(id, beyond)
+                        Novelty::New {
+                            id,
+                            left_out: beyond,
+                        }
                     }
                 }
             };

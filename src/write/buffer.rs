@@ -27,8 +27,6 @@ pub(super) struct TransactionBuffer {
     /// The key lane again, always in order: every insert under a key looks into it.
     keys: BTreeSet<(u64, u64)>,
     /// The codes of one document, here so that their memory is used again.
-    codes: Vec<u64>,
-    /// The same, with their lanes.
     row: Vec<LaneCode>,
 }
 
@@ -39,7 +37,6 @@ impl TransactionBuffer {
             segments: Memtable::default(),
             tail: SegmentBuilder::new(lanes),
             keys: BTreeSet::new(),
-            codes: Vec::new(),
             row: Vec::new(),
         }
     }
@@ -52,7 +49,7 @@ impl TransactionBuffer {
         key_code: Option<u64>,
         signature: &Signature,
     ) -> Result<()> {
-        document_codes(context, key_code, signature, &mut self.codes, &mut self.row)?;
+        document_codes(context, key_code, signature, &mut self.row)?;
         if let Some(code) = key_code {
             self.keys.insert((code, id));
         }

@@ -50,18 +50,6 @@ impl<A> fmt::Debug for InsertMany<'_, A> {
 }
 
 impl<'a> InsertMany<'a, DocumentId> {
-    pub(crate) fn new(
-        transaction: &'a mut WriteTransaction,
-        documents: &'a [(Document<'a>, &'a Signature)],
-    ) -> Self {
-        Self {
-            transaction,
-            documents,
-            verify: None,
-            answer: PhantomData,
-        }
-    }
-
     /// Inserts those documents alone that are new, one after the other. The stored documents are searched for
     /// the whole batch together, and each document is also compared with those before it in the batch.
     ///
@@ -228,7 +216,12 @@ impl WriteTransaction {
         &'a mut self,
         documents: &'a [(Document<'a>, &'a Signature)],
     ) -> InsertMany<'a, DocumentId> {
-        InsertMany::new(self, documents)
+        InsertMany {
+            transaction: self,
+            documents,
+            verify: None,
+            answer: PhantomData,
+        }
     }
 
     pub(crate) fn insert_all(

@@ -62,6 +62,11 @@ impl PendingRows {
         self.documents.get(self.index(id)?)?.as_ref()
     }
 
+    fn place(&mut self, id: u64) -> Option<&mut Option<DocumentRows>> {
+        let index = self.index(id)?;
+        self.documents.get_mut(index)
+    }
+
     /// Returns true if the rows of this id are here or were until it was deleted: the tables have none
     /// of it then.
     pub(super) fn covers(&self, id: u64) -> bool {
@@ -107,24 +112,20 @@ impl PendingRows {
         id: u64,
         change: impl FnOnce(&mut DocumentRows),
     ) -> Result<bool> {
-        let rows = self
-            .index(id)
-            .and_then(|index| self.documents.get_mut(index));
-        let Some(rows) = rows.and_then(Option::as_mut) else {
+        let Some(rows) = self.place(id).and_then(Option::as_mut) else {
             return Ok(false);
         };
-        let others = self.size_bytes.checked_sub(rows.size_bytes());
+        let before = rows.size_bytes();
         change(rows);
-        self.size_bytes = others.or_bug("a size that includes each row")? + rows.size_bytes();
+        let now = rows.size_bytes();
+        let others = self.size_bytes.checked_sub(before);
+        self.size_bytes = others.or_bug("a size that includes each row")? + now;
         Ok(true)
     }
 
     /// Removes a document and returns its row, if it is here. The rows count as bytes until the next flush.
     pub(super) fn remove(&mut self, id: u64) -> Option<Vec<u8>> {
-        let rows = self
-            .index(id)
-            .and_then(|index| self.documents.get_mut(index));
-        rows.and_then(Option::take).map(|rows| rows.document)
+        self.place(id)?.take().map(|rows| rows.document)
     }
 
     pub(super) fn is_full(&self) -> bool {

@@ -489,7 +489,10 @@ impl WriteTransaction {
                 Some(novelty) => Ok(novelty),
                 None => {
                     let id = writer.store_document(document, signature)?;
-                    Ok(Novelty::inserted(id, found.beyond))
+                    Ok(Novelty::New {
+                        id,
+                        left_out: found.beyond,
+                    })
                 }
             }
         })

@@ -259,8 +259,8 @@ impl<'a, 'w> Check<'a, 'w> {
         }
         self.live.insert(id);
         self.report.documents += 1;
-        let (mut codes, mut row) = (Vec::new(), Vec::new());
-        document_codes(context, key_code, &signature, &mut codes, &mut row)?;
+        let mut row = Vec::new();
+        document_codes(context, key_code, &signature, &mut row)?;
         // A sealed document with postings is in the range of a run.
         let runs = &committed.runs;
         let run = (id < committed.state.sealed_below)

@@ -8,33 +8,9 @@ use std::arch::x86_64::{
 
 use super::batch::{FeatureBatch, sum_at};
 use super::families::FunctionFamily;
-use super::rows::{LANES, RestOfRows, RowTerm, vector_kernel};
+use super::rows::{LANES, RestOfRows, RowTerm, detected_kernel, vector_kernel};
 
-/// Proof that the processor has the instructions: only `detect` makes one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Avx512(());
-
-impl Avx512 {
-    pub(super) fn detect() -> Option<Self> {
-        let is_found = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl");
-        is_found.then_some(Self(()))
-    }
-
-    pub(super) fn update(
-        self,
-        family: &FunctionFamily,
-        key: u64,
-        minima: &mut [[u32; LANES]],
-        batch: &mut FeatureBatch,
-    ) {
-        // SAFETY: `self` exists only if `detect` found that the processor has the instructions that
-        // `update_features` is compiled for.
-        unsafe { update_features(family, key, minima, batch) }
-    }
-}
-
+detected_kernel!(Avx512, "avx512f", "avx512dq", "avx512vl");
 vector_kernel!("avx512f,avx512dq,avx512vl", __m512i, 16, 8, 4, 1);
 
 #[inline]

@@ -110,6 +110,37 @@ macro_rules! vector_kernel {
 )]
 pub(super) use vector_kernel;
 
+/// Defines a kernel that calls the `update_features` of its module, which is compiled for the features given.
+#[cfg(target_arch = "x86_64")]
+macro_rules! detected_kernel {
+    ($kernel:ident, $($feature:tt),+) => {
+        /// Proof that the processor has the instructions: only `detect` makes one.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) struct $kernel(());
+
+        impl $kernel {
+            pub(super) fn detect() -> Option<Self> {
+                let is_found = $(is_x86_feature_detected!($feature))&&+;
+                is_found.then_some(Self(()))
+            }
+
+            pub(super) fn update(
+                self,
+                family: &FunctionFamily,
+                key: u64,
+                minima: &mut [[u32; LANES]],
+                batch: &mut FeatureBatch,
+            ) {
+                // SAFETY: `self` exists only if `detect` found that the processor has the instructions that
+                // `update_features` is compiled for.
+                unsafe { update_features(family, key, minima, batch) }
+            }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+pub(super) use detected_kernel;
+
 /// The high 32 bits of a number.
 pub(super) fn high(number: u64) -> u32 {
     (number >> 32) as u32
