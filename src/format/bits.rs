@@ -1,5 +1,12 @@
 //! Fields of any width packed into bytes, least significant bit first.
 
+/// Takes a field of whole bytes off the front; `None` if there are fewer.
+pub(super) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (field, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*field)
+}
+
 /// Returns ones in the lowest `width` bits, 0 to 64, and zeros above.
 pub(super) const fn mask(width: u32) -> u64 {
     match u64::MAX.checked_shr(64 - width) {

@@ -49,6 +49,12 @@ pub(crate) fn open<'v>(table: &str, key: &[u8], value: &'v [u8]) -> Result<&'v [
     ))
 }
 
+/// Returns the error of a row whose checksum is right and whose bytes make no sense.
+pub(super) fn unknown_layout(place: String, row: &[u8]) -> Error {
+    let detail = format!("a row of {} bytes that follows no known layout", row.len());
+    Error::corrupt(place, detail)
+}
+
 /// The kind byte of rows of metadata.
 const KIND: u8 = 1;
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::error::{Error, Result};
+use crate::format::bits::take;
 use crate::format::checksum;
 use crate::format::kept_hashes::{self, PackedHashes, PackedPositions};
 use crate::invariant::OrBug;
@@ -81,12 +82,11 @@ impl<'a> RowHead<'a> {
         let (mut stamp, mut key) = (0, None);
         let has_stamp = first & HAS_STAMP != 0;
         if has_stamp {
-            let (field, behind) = rest.split_first_chunk()?;
-            (stamp, rest) = (u64::from_le_bytes(*field), behind);
+            stamp = u64::from_le_bytes(take(&mut rest)?);
         }
         if first & HAS_KEY != 0 {
-            let (length, behind) = rest.split_first_chunk()?;
-            let (field, behind) = behind.split_at_checked(u16::from_le_bytes(*length).into())?;
+            let length = u16::from_le_bytes(take(&mut rest)?);
+            let (field, behind) = rest.split_at_checked(length.into())?;
             (key, rest) = (Some(field), behind);
         }
         let head = Self {
@@ -368,12 +368,10 @@ impl<'a> DocumentRow<'a> {
 
 /// Splits the values off the front of a signature.
 fn split_values(layout: ValueLayout, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (count, rest) = match layout {
-        ValueLayout::Packed { count, .. } => (count, bytes),
-        ValueLayout::Smallest { .. } => {
-            let (count, rest) = bytes.split_first_chunk()?;
-            (u16::from_le_bytes(*count), rest)
-        }
+    let mut rest = bytes;
+    let count = match layout {
+        ValueLayout::Packed { count, .. } => count,
+        ValueLayout::Smallest { .. } => u16::from_le_bytes(take(&mut rest)?),
     };
     layout.allows(count).then_some(())?;
     rest.split_at_checked(layout.size_bytes_for(count))
@@ -386,11 +384,7 @@ pub(crate) fn no_row(table: &str, id: u64, invariant: u8) -> Error {
 }
 
 fn row_error(table: &str, id: u64, bytes: &[u8]) -> Error {
-    let detail = format!(
-        "a row of {} bytes that follows no known layout",
-        bytes.len()
-    );
-    Error::corrupt(format!("table {table}, document {id}"), detail)
+    checksum::unknown_layout(format!("table {table}, document {id}"), bytes)
 }
 
 #[cfg(test)]

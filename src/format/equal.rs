@@ -1,6 +1,6 @@
 //! Rows of the table `equal`: which documents have equal signatures.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::bits::{pack, read_bits, width_of};
 use crate::format::checksum;
 use crate::format::dead_chunk::{CHUNK_DOCUMENTS, has, put};
@@ -114,11 +114,8 @@ impl EqualChunk {
 
     pub(crate) fn decode(chunk: u64, bytes: &[u8]) -> Result<Self> {
         let body = checksum::open(EQUAL, &chunk.to_be_bytes(), bytes)?;
-        Self::fields(body).ok_or_else(|| {
-            let place = format!("table {EQUAL}, chunk {chunk}");
-            let detail = format!("a row of {} bytes that follows no known layout", body.len());
-            Error::corrupt(place, detail)
-        })
+        let place = || format!("table {EQUAL}, chunk {chunk}");
+        Self::fields(body).ok_or_else(|| checksum::unknown_layout(place(), body))
     }
 
     fn fields(body: &[u8]) -> Option<Self> {

@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::format::bits::take;
 use crate::format::checksum;
 use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::DocumentFrequencies;
@@ -73,20 +74,16 @@ impl Header {
             .ok_or_else(|| Error::corrupt("header", "its magic or its length is wrong"))
     }
 
-    fn fields(bytes: &[u8]) -> Option<Self> {
-        let (magic, rest) = bytes.split_first_chunk()?;
-        let (version, rest) = rest.split_first_chunk()?;
-        let (oldest_reader, rest) = rest.split_first_chunk()?;
-        let (ignorable, rest) = rest.split_first_chunk()?;
-        let (read_only, rest) = rest.split_first_chunk()?;
-        let (refuse, _) = rest.split_first_chunk()?;
-        (*magic == MAGIC).then_some(Self {
-            version: u16::from_le_bytes(*version),
-            oldest_reader: u16::from_le_bytes(*oldest_reader),
-            ignorable: u64::from_le_bytes(*ignorable),
-            read_only: u64::from_le_bytes(*read_only),
-            refuse: u64::from_le_bytes(*refuse),
-        })
+    fn fields(mut bytes: &[u8]) -> Option<Self> {
+        let magic = take(&mut bytes)?;
+        let header = Self {
+            version: u16::from_le_bytes(take(&mut bytes)?),
+            oldest_reader: u16::from_le_bytes(take(&mut bytes)?),
+            ignorable: u64::from_le_bytes(take(&mut bytes)?),
+            read_only: u64::from_le_bytes(take(&mut bytes)?),
+            refuse: u64::from_le_bytes(take(&mut bytes)?),
+        };
+        (magic == MAGIC).then_some(header)
     }
 
     /// Returns the bits that this release does not know.
@@ -154,10 +151,7 @@ impl State {
     /// [`Error::InvalidParameter`] if there is none.
     pub(crate) fn next_commit(&self) -> Result<u64> {
         let next = self.commit.checked_add(1);
-        next.ok_or_else(|| {
-            let expected = "fewer than 2^64 in a store's life; build a new store of its documents";
-            Error::invalid("commits", self.commit, expected)
-        })
+        next.ok_or_else(|| used_up("commits", self.commit, u64::BITS))
     }
 
     /// Counts the postings of a document that came or went, a key that it lacks included.
@@ -166,10 +160,8 @@ impl State {
     /// [`Error::InvalidParameter`] if the count has no room for them.
     pub(crate) fn count_moved(&mut self, postings: u64) -> Result<()> {
         let moved = self.postings_moved.checked_add(postings);
-        self.postings_moved = moved.ok_or_else(|| {
-            let expected = "fewer than 2^64 in a store's life; build a new store of its documents";
-            Error::invalid("postings moved", self.postings_moved, expected)
-        })?;
+        self.postings_moved =
+            moved.ok_or_else(|| used_up("postings moved", self.postings_moved, u64::BITS))?;
         Ok(())
     }
 
@@ -180,10 +172,7 @@ impl State {
     pub(crate) fn take_run_number(&mut self) -> Result<u32> {
         let run = self.next_run;
         let next = run.checked_add(1);
-        self.next_run = next.ok_or_else(|| {
-            let expected = "fewer than 2^32 in a store's life; build a new store of its documents";
-            Error::invalid("runs", run, expected)
-        })?;
+        self.next_run = next.ok_or_else(|| used_up("runs", run.into(), u32::BITS))?;
         Ok(run)
     }
 
@@ -198,6 +187,12 @@ impl State {
             && self.unsealed_documents <= self.documents;
         (!is_possible).then(|| format!("found counters that contradict each other: {self:?}"))
     }
+}
+
+fn used_up(numbers: &'static str, found: u64, bits: u32) -> Error {
+    let expected =
+        format!("fewer than 2^{bits} in a store's life; build a new store of its documents");
+    Error::invalid(numbers, found, expected)
 }
 
 /// Decodes the row `state` of `meta`, whose counters must not contradict each other.

@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Read};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, Result};
+use crate::format::bits::take;
 #[cfg(any(test, fuzzing))]
 use crate::format::document_row::encode_body;
 use crate::format::document_row::{RowHead, Shape, decode_body};
@@ -68,30 +69,27 @@ impl StreamHeader {
 
     fn decode(body: &[u8]) -> Result<Self> {
         let cut = || damaged(0, "its header is cut short");
-        let ([_, _, low, high], rest) = body.split_first_chunk().ok_or_else(cut)?;
+        let mut rest = body;
+        let [_, _, version @ ..] = take::<4>(&mut rest).ok_or_else(cut)?;
         // What follows belongs to the version.
-        let found = u16::from_le_bytes([*low, *high]);
+        let found = u16::from_le_bytes(version);
         if found > STREAM_VERSION {
             return Err(Error::NewerFormat {
                 found,
                 supported: STREAM_VERSION,
             });
         }
-        let (documents, rest) = rest.split_first_chunk().ok_or_else(cut)?;
-        let (fingerprint, rest) = rest.split_first_chunk().ok_or_else(cut)?;
-        let (digest, schema) = rest.split_first_chunk().ok_or_else(cut)?;
-        let decoded = metadata::decode::<Schema>("its schema", schema);
+        let mut number = || take(&mut rest).map(u64::from_le_bytes).ok_or_else(cut);
+        let (documents, self_test) = (number()?, (number()?, number()?));
+        let decoded = metadata::decode::<Schema>("its schema", rest);
         let valid = decoded.and_then(|schema| schema.validate().map(|()| schema));
         let schema = valid.map_err(|error| match Error::from(error) {
             error @ (Error::SelfTest { .. } | Error::MissingFeature { .. }) => error,
             error => damaged(0, format!("its schema: {error}")),
         })?;
         Ok(Self {
-            documents: u64::from_le_bytes(*documents),
-            self_test: (
-                u64::from_le_bytes(*fingerprint),
-                u64::from_le_bytes(*digest),
-            ),
+            documents,
+            self_test,
             schema,
         })
     }
@@ -122,9 +120,9 @@ impl StreamDocument {
 
     /// Decodes a document and marks its signature with `recipe`; `None` if the body is damaged.
     fn decode(body: &[u8], shape: &Shape, recipe: RecipeMark) -> Option<Self> {
-        let (id, rest) = body.split_first_chunk()?;
-        let (length, rest) = rest.split_first_chunk()?;
-        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let mut rest = body;
+        let id = u64::from_le_bytes(take(&mut rest)?);
+        let length = usize::try_from(u32::from_le_bytes(take(&mut rest)?)).ok()?;
         let (row, payload) = rest.split_at_checked(length)?;
         let (head, signature) = decode_body(row, shape, recipe)?;
         let fits = head.key.is_none_or(|key| key.len() <= KEY_LIMIT_BYTES)
@@ -132,7 +130,7 @@ impl StreamDocument {
             && head.has_payload != payload.is_empty();
         fits.then_some(())?;
         Some(Self {
-            id: u64::from_le_bytes(*id),
+            id,
             row: row.to_vec(),
             payload: payload.to_vec(),
             signature,

@@ -39,10 +39,7 @@ impl BlockRow for (OwnedAccessGuard<Key>, OwnedAccessGuard<Value>) {
 pub(crate) struct LaneReader<S> {
     rows: S,
     table_name: &'static str,
-    run: u32,
-    expected: LaneSummary,
-    /// What the blocks read so far have.
-    seen: LaneSummary,
+    blocks: CountedBlocks,
 }
 
 /// A lane of a run that keeps its read transaction alive.
@@ -83,13 +80,7 @@ impl<S> LaneReader<S> {
         Self {
             rows,
             table_name,
-            run,
-            expected,
-            seen: LaneSummary {
-                filter: expected.filter,
-                after: expected.after,
-                ..LaneSummary::empty(expected.lane)
-            },
+            blocks: CountedBlocks::new(run, expected),
         }
     }
 }
@@ -104,66 +95,78 @@ where
         while postings.len() == start {
             let Some(next) = self.rows.next() else {
                 // Lost blocks at the end leave no gap in the chain: only the descriptor knows of them.
-                if self.seen == self.expected {
+                if self.blocks.seen == self.blocks.expected {
                     return Ok(());
                 }
-                let (seen, expected) = (&self.seen, &self.expected);
-                return Err(unexpected_end(self.table_name, self.run, seen, expected));
+                return Err(self.blocks.unexpected_end(self.table_name));
             };
             let row = next.engine()?;
-            let (name, after) = (self.table_name, self.expected.after);
-            read_block(
-                name,
-                row.key(),
-                row.value(),
-                self.seen.last,
-                after,
-                postings,
-            )?;
-            self.seen.postings += (postings.len() - start) as u64;
-            self.seen.blocks += 1;
-            self.seen.bytes += row.value().len() as u64;
-            self.seen.last = postings.last().copied();
-            if self.seen.blocks == 1 {
-                // A merge has moved what is before its cursor.
-                let first = self.expected.first_possible();
-                let is_moved = |posting: &&Posting| **posting < first;
-                let moved = postings.iter().skip(start).take_while(is_moved).count();
-                postings.drain(start..start + moved);
-            }
+            let blocks = &mut self.blocks;
+            let moved = blocks.read(self.table_name, row.key(), row.value(), postings)?;
+            postings.drain(start..start + moved);
         }
         Ok(())
     }
 }
 
-/// Appends the postings of a block that must follow `before`, or if it is the first that is left,
-/// something up to `after`.
-pub(super) fn read_block(
-    table_name: &str,
-    key: &BlockKey,
-    value: &[u8],
-    before: Option<Posting>,
-    after: Option<Posting>,
-    postings: &mut Vec<Posting>,
-) -> Result<()> {
-    let block = Block::parse(table_name, key, value)?;
-    let is_first = before.is_none() && after.is_some();
-    if block.previous() != before && !(is_first && block.previous() <= after) {
-        let (run, lane, _) = split_block_key(key);
-        return Err(missing(table_name, run, lane, before, block.previous()));
-    }
-    block.decode(postings, || checksum::place(table_name, key))
+/// The blocks of a lane of a run as they are read, one after the other, counted against what its descriptor says.
+pub(super) struct CountedBlocks {
+    pub(super) run: u32,
+    pub(super) expected: LaneSummary,
+    /// The counts of the blocks that were read.
+    pub(super) seen: LaneSummary,
 }
 
-/// A lane ended with other counts than its descriptor's.
-pub(super) fn unexpected_end(
-    table_name: &str,
-    run: u32,
-    found: &LaneSummary,
-    expected: &LaneSummary,
-) -> Error {
-    Error::corrupt(
-        place(table_name, run, expected.lane),
-        format!("found {found:?}, expected {expected:?}"),
-    )
+impl CountedBlocks {
+    pub(super) fn new(run: u32, expected: LaneSummary) -> Self {
+        let seen = LaneSummary {
+            filter: expected.filter,
+            after: expected.after,
+            ..LaneSummary::empty(expected.lane)
+        };
+        Self {
+            run,
+            expected,
+            seen,
+        }
+    }
+
+    /// Appends the postings of the next block. Returns how many of these, the first ones, a merge has moved to another
+    /// run already.
+    pub(super) fn read(
+        &mut self,
+        table_name: &str,
+        key: &BlockKey,
+        value: &[u8],
+        postings: &mut Vec<Posting>,
+    ) -> Result<usize> {
+        let start = postings.len();
+        let block = Block::parse(table_name, key, value)?;
+        // The chain of blocks begins with nothing, or where a merge has freed the blocks before the first that is
+        // left: then that one follows any posting up to the cursor.
+        let (before, after) = (self.seen.last, self.expected.after);
+        let is_first = before.is_none() && after.is_some();
+        if block.previous() != before && !(is_first && block.previous() <= after) {
+            let (run, lane, _) = split_block_key(key);
+            return Err(missing(table_name, run, lane, before, block.previous()));
+        }
+        block.decode(postings, || checksum::place(table_name, key))?;
+        self.seen.postings += (postings.len() - start) as u64;
+        self.seen.blocks += 1;
+        self.seen.bytes += value.len() as u64;
+        self.seen.last = postings.last().copied();
+        if self.seen.blocks > 1 {
+            return Ok(0);
+        }
+        let first = self.expected.first_possible();
+        let (_, of_block) = postings.split_at(start);
+        Ok(of_block.partition_point(|posting| *posting < first))
+    }
+
+    /// Returns the error of a lane that ended with other counts than its descriptor's.
+    pub(super) fn unexpected_end(&self, table_name: &str) -> Error {
+        let (found, expected) = (&self.seen, &self.expected);
+        let detail = format!("found {found:?}, expected {expected:?}");
+        Error::corrupt(place(table_name, self.run, expected.lane), detail)
+    }
 }

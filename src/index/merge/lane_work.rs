@@ -20,7 +20,7 @@
 use crate::error::{Error, Result};
 use crate::format::{LaneSummary, Posting, split_block_key};
 use crate::index::k_way::SliceMerger;
-use crate::index::lane_iter::{read_block, unexpected_end};
+use crate::index::lane_iter::CountedBlocks;
 use crate::index::lane_writer::{LanePacker, Packed};
 use crate::index::merge::lane_source::{InputBlock, MergeChunk, ReadBlock};
 use crate::invariant::{OrBug, at_mut, bug, invariant};
@@ -159,12 +159,12 @@ impl LaneWork {
     /// pass them, and they would be deleted with their block.
     fn check_bound(&self, bound: Posting, is_last: bool) -> Result<()> {
         for input in &self.inputs {
-            let (found, expected) = (&input.seen, &input.expected);
+            let (found, expected) = (&input.blocks.seen, &input.blocks.expected);
             let is_read = found.blocks >= expected.blocks;
             invariant!(
                 is_read || (!is_last && found.last >= Some(bound)),
                 "a merge passes unread blocks of run {}, lane {}: {} of {} were read",
-                input.run,
+                input.blocks.run,
                 expected.lane,
                 found.blocks,
                 expected.blocks
@@ -181,19 +181,19 @@ impl LaneWork {
     pub(super) fn finish(mut self, packed: &mut Packed) -> Result<LaneSummary> {
         for input in &mut self.inputs {
             input.clear()?;
-            let (found, expected) = (&input.seen, &input.expected);
+            let (found, expected) = (&input.blocks.seen, &input.blocks.expected);
             invariant!(
                 found.blocks == expected.blocks,
                 "a merge ends after {} of {} blocks of run {}, lane {}",
                 found.blocks,
                 expected.blocks,
-                input.run,
+                input.blocks.run,
                 expected.lane
             );
             // Blocks that do not add up were refused with the last one of them: this is a lane that
             // states postings and has no block.
             if found != expected {
-                return Err(unexpected_end(self.table_name, input.run, found, expected));
+                return Err(input.blocks.unexpected_end(self.table_name));
             }
         }
         let summary = self.packer.finish(packed)?;
@@ -240,11 +240,8 @@ fn blame(error: Error, slices: &[&[Posting]], newest: Option<Posting>) -> Error 
 
 /// The postings of one run that are being merged.
 struct InputPostings {
-    run: u32,
-    expected: LaneSummary,
-    /// Of the blocks that were unpacked.
-    seen: LaneSummary,
-    /// Of the blocks that were unpacked last.
+    blocks: CountedBlocks,
+    /// The postings of the blocks that were unpacked last.
     postings: Vec<Posting>,
     /// How many of these were taken, or passed over.
     position: usize,
@@ -252,15 +249,8 @@ struct InputPostings {
 
 impl InputPostings {
     fn new(run: u32, expected: LaneSummary) -> Self {
-        let seen = LaneSummary {
-            filter: expected.filter,
-            after: expected.after,
-            ..LaneSummary::empty(expected.lane)
-        };
         Self {
-            run,
-            expected,
-            seen,
+            blocks: CountedBlocks::new(run, expected),
             postings: Vec::new(),
             position: 0,
         }
@@ -272,8 +262,8 @@ impl InputPostings {
         invariant!(
             taken == held,
             "a merge took {taken} of {held} postings of run {}, lane {}",
-            self.run,
-            self.expected.lane
+            self.blocks.run,
+            self.blocks.expected.lane
         );
         self.postings.clear();
         self.position = 0;
@@ -283,34 +273,23 @@ impl InputPostings {
     /// Unpacks the next block.
     fn unpack(&mut self, table_name: &str, block: &InputBlock, value: &[u8]) -> Result<ReadBlock> {
         let (run, lane, _) = split_block_key(&block.key);
-        let expected_key = (self.run, self.expected.lane, self.seen.blocks);
+        let blocks = &mut self.blocks;
+        let expected_key = (blocks.run, blocks.expected.lane, blocks.seen.blocks);
         invariant!(
             (run, lane, block.number) == expected_key,
             "a merge takes block {} of run {run}, lane {lane} for {expected_key:?}",
             block.number
         );
         let before = self.postings.len();
-        let (last, after) = (self.seen.last, self.expected.after);
-        let (key, postings) = (&block.key, &mut self.postings);
-        read_block(table_name, key, value, last, after, postings)?;
-        let (postings, bytes) = ((self.postings.len() - before) as u64, value.len() as u64);
-        self.seen.postings += postings;
-        self.seen.blocks += 1;
-        self.seen.bytes += bytes;
-        self.seen.last = self.postings.last().copied();
-        if self.seen.blocks == 1 {
-            // An earlier slice has merged these already.
-            let first = self.expected.first_possible();
-            self.position = self.postings.partition_point(|posting| *posting < first);
-        }
-        if self.seen.blocks >= self.expected.blocks && self.seen != self.expected {
-            let (seen, expected) = (&self.seen, &self.expected);
-            return Err(unexpected_end(table_name, self.run, seen, expected));
+        // An earlier slice has merged these already.
+        self.position += blocks.read(table_name, &block.key, value, &mut self.postings)?;
+        if blocks.seen.blocks >= blocks.expected.blocks && blocks.seen != blocks.expected {
+            return Err(blocks.unexpected_end(table_name));
         }
         Ok(ReadBlock {
-            last: self.seen.last.or_bug("a posting of a block")?,
-            postings,
-            bytes,
+            last: blocks.seen.last.or_bug("a posting of a block")?,
+            postings: (self.postings.len() - before) as u64,
+            bytes: value.len() as u64,
         })
     }
 

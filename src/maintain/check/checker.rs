@@ -156,18 +156,20 @@ impl<'a, 'w> Check<'a, 'w> {
     }
 
     fn all(&mut self) -> Result<()> {
-        let rows = self.rows();
-        self.report.note(2, rows)?;
-        let dead = self.dead();
-        self.report.note(2, dead)?;
-        let equal = self.equal();
-        self.report.note(10, equal)?;
+        self.step(2, Self::rows)?;
+        self.step(2, Self::dead)?;
+        self.step(10, Self::equal)?;
         self.runs()?;
         self.memtable()?;
-        let keys = self.keys();
-        self.report.note(6, keys)?;
+        self.step(6, Self::keys)?;
         self.watch
             .tell(Phase::CheckingPostings, self.postings, self.postings)
+    }
+
+    /// Goes on behind a part that damage ends: it breaks an invariant.
+    fn step(&mut self, invariant: u8, part: fn(&mut Self) -> Result<()>) -> Result<()> {
+        let checked = part(self);
+        self.report.note(invariant, checked)
     }
 
     fn count_posting(&mut self) -> Result<()> {
