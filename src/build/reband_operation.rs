@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::build::build_estimate::{BuildEstimate, estimate_reband};
 use crate::build::bulk_options::BulkOptions;
-use crate::build::estimate::{BuildEstimate, estimate_reband};
 use crate::build::lane_postings::{LaneWritten, write_lanes};
 use crate::build::reband_store::RebandStore;
 use crate::build::sort::Sorter;

@@ -8,6 +8,7 @@ mod block_encoder;
 pub(crate) mod checksum;
 mod dead_chunk;
 pub(crate) mod document_row;
+mod document_stream;
 mod equal;
 mod filter;
 pub(crate) mod header;
@@ -15,7 +16,6 @@ mod kept_hashes;
 mod posting;
 mod run_descriptor;
 mod runs;
-mod stream;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use block::BLOCK_VALUE_BYTES;
@@ -28,6 +28,7 @@ pub(crate) use document_row::{
     DOCUMENTS, DocumentRow, PAYLOADS, RowHead, Shape, decode_body, decode_payload, encode_document,
     encode_payload, encode_signature, no_row,
 };
+pub(crate) use document_stream::{StreamDocument, StreamHeader, StreamReader, StreamWriter};
 #[cfg(any(test, fuzzing))]
 pub(crate) use equal::EQUAL;
 pub(crate) use equal::EqualChunk;
@@ -43,4 +44,3 @@ pub(crate) use run_descriptor::{LaneSummary, RunDescriptor};
 #[cfg(any(test, fuzzing))]
 pub(crate) use runs::{LANES, RUNS};
 pub(crate) use runs::{LaneRow, decode_run, encode_run};
-pub(crate) use stream::{StreamDocument, StreamHeader, StreamReader, StreamWriter};

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use redb::{Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, WriteTransaction};
 
-use crate::counters::FileCounters;
-use crate::error::{EngineError, Result};
+use crate::engine_error::{EngineError, Result};
+use crate::file_counters::FileCounters;
 use crate::files::{Access, FileOptions, OpenFile};
 use crate::journaled_file::JournaledFile;
+use crate::layout_check::check_engine;
 use crate::page_finder::PageFinder;
 use crate::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
 use crate::panics::{PanicSafe, catch_engine_panic};
@@ -70,6 +71,7 @@ impl RedbFile {
     /// [`EngineError::AlreadyExists`], [`EngineError::UntriedEngine`], [`EngineError::LocksUnsupported`],
     /// [`EngineError::Io`].
     pub fn create(path: &Path, options: &FileOptions) -> Result<Self> {
+        check_engine()?;
         let file = OpenFile::open(path, Access::Create, options)?;
         let file = VerifiedFile::new(JournaledFile::new(file, options.journal));
         let create = || {
@@ -216,6 +218,7 @@ pub fn verify_pages<E: From<EngineError>>(
 /// Opens a file that exists, and looks at its first bytes before the engine does, which would make a
 /// database of an empty file.
 fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<VerifiedFile> {
+    check_engine()?;
     let file = OpenFile::open(path, access, options)?;
     let reading = |error| EngineError::io("reading", path, error);
     let mut head = [0; SEALED_HEAD_BYTES];

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{BackendError, StorageBackend};
 
-use crate::error::EngineError;
-use crate::layout_check::check_engine;
+use crate::engine_error::EngineError;
 use crate::leftovers::probe_name;
 use crate::process::HomeProcess;
 
@@ -124,16 +123,15 @@ pub(crate) struct OpenFile {
 pub(crate) type Locked<T> = std::result::Result<T, BackendError>;
 
 impl OpenFile {
-    /// Opens a file that must be there, unless it is created.
+    /// Opens a file that must be there, unless it is created. The engine must be one that was tried.
     ///
     /// # Errors
-    /// [`EngineError::UntriedEngine`], and those of [`EngineError::opening`] or [`EngineError::naming`].
+    /// The errors of [`EngineError::opening`] or [`EngineError::naming`].
     pub(crate) fn open(
         path: &Path,
         access: Access,
         options: &FileOptions,
     ) -> std::result::Result<Self, EngineError> {
-        check_engine()?;
         let must_lock = !options.is_without_lock && options.files.0.are_shared();
         let opened = options.files.0.open(path, access);
         let backend = opened.map_err(|error| match access {

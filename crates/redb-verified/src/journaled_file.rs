@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Instant;
 
-use crate::counters::FileCounters;
-use crate::error::damaged;
+use crate::engine_error::damaged;
+use crate::file_counters::FileCounters;
 use crate::files::{JournalLimits, OpenFile};
 use crate::journal::{
     JournalRecords, JournaledPage, NOTE_BYTES, Note, encode_record, read_records, trimmed,

@@ -14,7 +14,7 @@ use redb::{
     TableDefinition, Value,
 };
 
-use crate::error::{EngineError, Result};
+use crate::engine_error::{EngineError, Result};
 use crate::files::{JournalLimits, MemoryFile};
 use crate::journaled_file::JournaledFile;
 use crate::page_layout::copy;

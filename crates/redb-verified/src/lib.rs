@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 
-mod counters;
 mod database;
-mod error;
+mod engine_error;
+mod file_counters;
 mod files;
 mod journal;
 mod journaled_file;
@@ -22,9 +22,9 @@ mod sync_ahead;
 mod temporary;
 mod verified_file;
 
-pub use counters::{Counter, FileCounters, Histogram};
 pub use database::{RedbFile, commit_without_sync, file_size, verify_pages};
-pub use error::{EngineError, PAGE_PLACE, Result};
+pub use engine_error::{EngineError, PAGE_PLACE, Result};
+pub use file_counters::{Counter, FileCounters, Histogram};
 pub use files::{Access, FileOptions, FileSource, Files, JournalLimits, folder_of};
 pub use overlay::overlay;
 pub use page_finder::{LeafPlaces, PageFinder, PagePlace, RowInPage, WantedRow};

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::StorageBackend;
 
-use crate::error::{self, EngineError};
+use crate::engine_error::{self, EngineError};
 use crate::files::{Access, FileOptions, FileSource, Files, Locked, OpenFile};
+use crate::layout_check::check_engine;
 use crate::page_layout::PAGE_BYTES;
 use crate::process::IgnorePoison;
 
@@ -19,7 +20,8 @@ use crate::process::IgnorePoison;
 ///
 /// # Errors
 /// [`EngineError::NotFound`], [`EngineError::Locked`], [`EngineError::LocksUnsupported`], [`EngineError::Io`].
-pub fn overlay(path: &Path, options: &FileOptions) -> error::Result<Arc<dyn Files>> {
+pub fn overlay(path: &Path, options: &FileOptions) -> engine_error::Result<Arc<dyn Files>> {
+    check_engine()?;
     let base = OpenFile::open_shared(path, options)?;
     let reading = |error| EngineError::io("reading", path, error);
     let base_bytes = base.len().map_err(reading)?;

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
-use crate::counters::FileCounters;
-use crate::error::{EngineError, Result};
+use crate::engine_error::{EngineError, Result};
+use crate::file_counters::FileCounters;
 use crate::process::HomeProcess;
 
 /// Runs nothing but calls of the engine: opening, committing, closing. A panic there comes of damaged

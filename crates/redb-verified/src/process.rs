@@ -2,7 +2,7 @@
 
 use std::sync::{LockResult, PoisonError};
 
-use crate::error::{EngineError, Result};
+use crate::engine_error::{EngineError, Result};
 
 /// What a lock gives, whether or not a thread has panicked while it held it. Those who change what is behind
 /// a lock keep it whole at every step, and a panic in the midst of a transaction closes the store.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-use crate::error::{EngineError, Result};
+use crate::engine_error::{EngineError, Result};
 use crate::files::FileOptions;
 
 /// A thread that syncs a file whenever it is asked to, beside whoever writes it.

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{EngineError, Result};
+use crate::engine_error::{EngineError, Result};
 use crate::files::{FileSource, create_private};
 use crate::leftovers::{remove_leftovers, temporary_name};
 use crate::process::HomeProcess;

@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, RwLock};
 use redb::StorageBackend;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::counters::FileCounters;
-use crate::error::{EngineError, damaged, refuse_partial_pages};
+use crate::engine_error::{EngineError, damaged, refuse_partial_pages};
+use crate::file_counters::FileCounters;
 use crate::files::Locked;
 use crate::journaled_file::{JournaledFile, WaitingPages};
 use crate::layout::{recognize, unknown_layout};

@@ -8,7 +8,7 @@ use std::thread;
 use super::*;
 use std::io::Error;
 
-use crate::error::PAGE_PLACE;
+use crate::engine_error::PAGE_PLACE;
 use crate::files::JournalLimits;
 
 /// What was written, by offset.

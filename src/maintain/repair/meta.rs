@@ -3,8 +3,8 @@
 use crate::engine::{Commit, Tree};
 use crate::error::{Error, Result};
 use crate::format::{Header, State, decode_meta, header};
+use crate::maintain::repair::damaged_rows::each_row;
 use crate::maintain::repair::loss_report::LossReport;
-use crate::maintain::repair::rows::each_row;
 use crate::maintain::stored_keys::row_check;
 use resemblance_sketch::schema::{Schema, UncheckedSchema};
 use resemblance_sketch::sketch::DocumentFrequencies;

@@ -1,11 +1,11 @@
 //! Builds a new store from the rows that are left of a damaged one.
 
+mod damaged_rows;
 mod loss_report;
 mod meta;
+mod page_scan;
 mod rebuild;
 mod row_source;
-mod rows;
-mod scan;
 mod scanner;
 mod tombstones;
 

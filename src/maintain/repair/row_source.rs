@@ -1,9 +1,9 @@
 //! Reads the rows of `documents` or `payloads` one by one, ascending by id.
 
 use crate::engine::{LeafPage, PageFile, Tree, Walk};
+use crate::maintain::repair::damaged_rows::{ReadRow, remaining, row_at};
 use crate::maintain::repair::loss_report::LossReport;
-use crate::maintain::repair::rows::{ReadRow, remaining, row_at};
-use crate::maintain::repair::scan::ScannedRows;
+use crate::maintain::repair::page_scan::ScannedRows;
 use crate::maintain::stored_keys::{ids_of, row_check};
 
 /// A source of rows.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::engine::{Commit, Tree};
 use crate::format::{CHUNK_DOCUMENTS, DeadChunk, State};
+use crate::maintain::repair::damaged_rows::each_row;
 use crate::maintain::repair::loss_report::LossReport;
-use crate::maintain::repair::rows::each_row;
 use crate::maintain::stored_keys::{ids_of, ids_of_chunks};
 
 #[derive(Debug, Default)]

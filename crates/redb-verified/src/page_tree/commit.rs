@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::path::Path;
 
-use crate::error::{EngineError, PAGE_PLACE, Result};
+use crate::engine_error::{EngineError, PAGE_PLACE, Result};
 use crate::files::{FileOptions, OpenFile};
 use crate::journaled_file::JournaledFile;
 use crate::layout::unknown_layout;
+use crate::layout_check::check_engine;
 use crate::page_layout::{
     Child, HEAD_BYTES, Head, HeadSeal, SEALED_HEAD_BYTES, Slot, TablePages, Widths, check_head,
     copy, remaining_slots, was_sealed,
@@ -35,6 +36,7 @@ pub struct Commit {
 /// [`EngineError::NotFound`], [`EngineError::Foreign`], [`EngineError::UnknownLayout`],
 /// [`EngineError::Locked`], [`EngineError::Io`].
 pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Commit> {
+    check_engine()?;
     let file = OpenFile::open_shared(path, options)?;
     let reading = |error| EngineError::io("reading", path, error);
     let (file, lost) = JournaledFile::open_damaged(file).map_err(reading)?;

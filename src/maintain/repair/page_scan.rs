@@ -11,8 +11,8 @@ use crate::engine::{
 };
 use crate::error::Result;
 use crate::format::{DOCUMENTS, PAYLOADS};
+use crate::maintain::repair::damaged_rows::{ReadRow, row_at};
 use crate::maintain::repair::meta::MetaRows;
-use crate::maintain::repair::rows::{ReadRow, row_at};
 use crate::maintain::stored_keys::row_check;
 use crate::types::{Phase, Watch};
 
