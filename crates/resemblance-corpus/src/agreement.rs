@@ -15,7 +15,7 @@ use super::source::CorpusSource;
 use super::tables::{TableColumns, TableFile};
 
 /// Why the sources cannot go into one file: they do if all are of one kind, and tables among them have the
-/// same columns. It names two that do not go together. What cannot be read twice is not looked at.
+/// same columns and metadata. It names two that do not go together. What cannot be read twice is not looked at.
 ///
 /// # Errors
 ///
@@ -37,12 +37,16 @@ pub fn not_for_one_file(corpus: &Corpus) -> Result<Option<String>, CorpusError> 
     match first.kind {
         #[cfg(feature = "tables")]
         SourceKind::Parquet | SourceKind::Arrow => {
-            different_columns(corpus, |source| table_columns(source).map(Some))
+            let columns = |source: &CorpusSource| table_columns(source).map(Some);
+            different_columns(corpus, columns, TableColumns::difference)
         }
-        SourceKind::Csv | SourceKind::Tsv => different_columns(corpus, |source| {
-            let (records, _) = first_record(corpus, source)?;
-            Ok(records.header(0).and_then(|header| header.names.clone()))
-        }),
+        SourceKind::Csv | SourceKind::Tsv => {
+            let columns = |source: &CorpusSource| {
+                let (records, _) = first_record(corpus, source)?;
+                Ok(records.header(0).and_then(|header| header.names.clone()))
+            };
+            different_columns(corpus, columns, |a, b| a.difference(b))
+        }
         _ => Ok(None),
     }
 }
@@ -117,13 +121,14 @@ fn at_hand(corpus: &Corpus) -> impl Iterator<Item = &CorpusSource> {
 
 #[cfg(feature = "tables")]
 fn table_columns(source: &CorpusSource) -> Result<TableColumns, CorpusError> {
-    TableColumns::of(&TableFile::open(source)?)
+    TableColumns::of(&TableFile::open(source, u64::MAX)?)
 }
 
-/// Names two sources that have different columns.
-fn different_columns<T: PartialEq>(
+/// Names two sources that have different columns, and the difference.
+fn different_columns<T>(
     corpus: &Corpus,
     columns_of: impl Fn(&CorpusSource) -> Result<Option<T>, CorpusError>,
+    difference: impl Fn(&T, &T) -> Option<String>,
 ) -> Result<Option<String>, CorpusError> {
     let mut first = None;
     for source in at_hand(corpus) {
@@ -132,10 +137,11 @@ fn different_columns<T: PartialEq>(
         };
         match &first {
             None => first = Some((source, columns)),
-            Some((known, expected)) if *expected != columns => {
-                return Ok(Some(apart(known, source, "have different columns")));
+            Some((known, expected)) => {
+                if let Some(difference) = difference(expected, &columns) {
+                    return Ok(Some(apart(known, source, &format!("have {difference}"))));
+                }
             }
-            Some(_) => {}
         }
     }
     Ok(None)

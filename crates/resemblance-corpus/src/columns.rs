@@ -66,6 +66,34 @@ pub(crate) fn must_be_there(
     Ok(())
 }
 
+/// How the names of the columns of two tables differ.
+pub(crate) fn difference<'a>(
+    names: impl Iterator<Item = &'a str>,
+    others: impl Iterator<Item = &'a str>,
+) -> Option<String> {
+    let (names, others): (Vec<&str>, Vec<&str>) = (names.collect(), others.collect());
+    if names == others {
+        return None;
+    }
+    let only = |names: &[&str], others: &[&str]| -> Vec<String> {
+        let missing = names.iter().filter(|name| !others.contains(name));
+        missing.map(|name| (*name).to_owned()).collect()
+    };
+    let (first, second) = (only(&names, &others), only(&others, &names));
+    Some(match (first.is_empty(), second.is_empty()) {
+        (true, true) => "different columns (the same in another order)".into(),
+        (false, true) => format!("different columns (only the first has {})", listed(&first)),
+        (true, false) => format!(
+            "different columns (only the second has {})",
+            listed(&second)
+        ),
+        (false, false) => {
+            let (first, second) = (listed(&first), listed(&second));
+            format!("different columns ({first} in the first, {second} in the second)")
+        }
+    })
+}
+
 fn missing(name: &str, names: &[String], option: &str) -> BadDocument {
     let bad = BadDocument::new(format!("there is no column {name:?}"));
     let names = listed(names);

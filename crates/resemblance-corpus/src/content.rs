@@ -232,7 +232,7 @@ pub(crate) fn parse(
     let (name, hashed) = match (features, hashes) {
         (Some(_), Some(_)) => return Err(both("features", "hashes")),
         (Some(features), None) => ("features", parse_features(features)?),
-        (None, Some(hashes)) => ("hashes", parse_integers("hashes", hashes, u64::MAX)?),
+        (None, Some(hashes)) => ("hashes", parse_integers("hashes", hashes, u64::BITS)?),
         (None, None) => {
             let weighted = weights.map(parse_weight_object).transpose()?;
             return Ok(weighted.map(Content::Weighted));
@@ -293,13 +293,30 @@ fn parse_features(value: &RawValue) -> Result<Vec<u64>, BadDocument> {
     parse_elements("features", value, "an array of strings and numbers", hash)
 }
 
-/// Integers from 0 up to a greatest one.
-fn parse_integers(name: &str, value: &RawValue, max: u64) -> Result<Vec<u64>, BadDocument> {
-    let expected = format!("an array of integers from 0 to {max}");
+/// Integers of this number of bits. Those below zero have the bits of a signed integer, which is how most databases
+/// hold hashes.
+fn parse_integers(name: &str, value: &RawValue, bits: u32) -> Result<Vec<u64>, BadDocument> {
+    let expected = format!("an array of integers of {bits} bits");
     parse_elements(name, value, &expected, |element| {
-        let number = element.get().parse().ok().filter(|n| *n <= max);
+        let number = integer_bits(element.get(), bits);
+        let number = number.and_then(|number| u64::try_from(number).ok());
         number.ok_or_else(|| element.get().chars().take(40).collect())
     })
+}
+
+/// The bits of an integer, signed or not, that has no more of them.
+fn integer_bits(json: &str, bits: u32) -> Option<u128> {
+    let unused = u128::BITS - bits;
+    let signed = || {
+        let number = json.parse::<i128>().ok()?;
+        let shortened = number << unused;
+        (shortened >> unused == number).then_some(shortened.cast_unsigned() >> unused)
+    };
+    let unsigned = json.parse::<u128>().ok();
+    match unsigned {
+        Some(number) => Some(number).filter(|number| *number << unused >> unused == *number),
+        None => signed(),
+    }
 }
 
 fn parse_weight(place: impl fmt::Display, value: &RawValue) -> Result<f64, BadDocument> {
@@ -423,7 +440,7 @@ fn parse_values(
 ) -> Result<Signature, BadDocument> {
     let count = usize::from(own.values());
     if own.kind() == MinHashKind::BottomK {
-        let hashes = parse_integers("signature", value, u64::MAX)?;
+        let hashes = parse_integers("signature", value, u64::BITS)?;
         if hashes.len() > count {
             let found = format!("{} hashes", hashes.len());
             return Err(wrong_signature(
@@ -433,7 +450,7 @@ fn parse_values(
         }
         return Ok(Signature::from_bottom_k(own.values(), hashes));
     }
-    let values = parse_integers("signature", value, u32::MAX.into())?;
+    let values = parse_integers("signature", value, u32::BITS)?;
     if values.len() != count {
         let found = format!("an array of {}", values.len());
         return Err(wrong_signature(
@@ -458,9 +475,9 @@ fn parse_fingerprint(bits: u16, value: &RawValue) -> Result<Signature, BadDocume
     let json = value.get();
     let fingerprint = match (fields::string(value), bits) {
         (Ok(text), _) => text.parse::<Fingerprint>().ok(),
-        (Err(_), 32) => json.parse::<u32>().ok().map(Fingerprint::from),
-        (Err(_), 64) => json.parse::<u64>().ok().map(Fingerprint::from),
-        (Err(_), 128) => json.parse::<u128>().ok().map(Fingerprint::from),
+        (Err(_), 32) => integer_bits(json, 32).map(|number| Fingerprint::from(number as u32)),
+        (Err(_), 64) => integer_bits(json, 64).map(|number| Fingerprint::from(number as u64)),
+        (Err(_), 128) => integer_bits(json, 128).map(Fingerprint::from),
         (Err(_), _) => None,
     };
     let Some(fingerprint) = fingerprint.filter(|fingerprint| fingerprint.bits() == bits) else {

@@ -101,8 +101,12 @@ impl FileStart {
         if let Some(kind) = told.filter(|kind| kind.needs_file()) {
             return readable(kind);
         }
-        if let Some(bad) = wide_characters(&self.bytes).or_else(|| binary(&self.bytes)) {
+        if let Some(bad) = wide_characters(&self.bytes).or_else(|| binary(&self.bytes, name)) {
             return Err(bad);
+        }
+        if told.is_none_or(|kind| kind == SourceKind::Lines) && ends_lines_with_returns(&self.bytes)
+        {
+            return Err(carriage_returns());
         }
         if let Some(kind) = told {
             return Ok(kind);
@@ -118,7 +122,15 @@ impl FileStart {
         if !may_be_text || is_lines_name || self.looks_like_lines(settings) {
             return Ok(SourceKind::Lines);
         }
-        Ok(SourceKind::Text)
+        match memchr::memchr(0, &self.bytes) {
+            Some(place) => Err(BadDocument::new(format!(
+                "a zero byte at {place}, expected JSON Lines, a table or text in UTF-8"
+            ))
+            .with_advice(format!(
+                "--include chooses the files of a folder; {AS_FILES}"
+            ))),
+            None => Ok(SourceKind::Text),
+        }
     }
 
     /// True if the first two lines that are not blank are JSON objects, or the only one is an object
@@ -307,9 +319,20 @@ fn wide_characters(bytes: &[u8]) -> Option<BadDocument> {
     Some(BadDocument::new(format!("{name}, expected UTF-8")).with_advice(advice))
 }
 
+/// True if lines of JSON end as those of CSV may, with carriage returns alone.
+fn ends_lines_with_returns(bytes: &[u8]) -> bool {
+    memchr::memchr(b'\n', bytes).is_none() && memchr::memmem::find(bytes, b"}\r{").is_some()
+}
+
+/// Refuses lines that end with carriage returns alone, as old programs write them.
+pub(crate) fn carriage_returns() -> BadDocument {
+    BadDocument::new("lines that end with CR alone, expected LF or CR LF")
+        .with_advice("tr '\\r' '\\n' < FILE > NEW writes them with LF")
+}
+
 /// Formats that their first bytes tell.
-fn binary(bytes: &[u8]) -> Option<BadDocument> {
-    const FORMATS: [(&[u8], &str); 11] = [
+fn binary(bytes: &[u8], name: &Path) -> Option<BadDocument> {
+    const FORMATS: [(&[u8], &str); 23] = [
         (b"FEA1", ".feather"),
         (b"Obj\x01", ".avro"),
         (b"ORC", ".orc"),
@@ -321,11 +344,24 @@ fn binary(bytes: &[u8]) -> Option<BadDocument> {
         (b"\xff\xd8\xff", ".jpg"),
         (b"\x89HDF\r\n", ".h5"),
         (b"\x7fELF", ".elf"),
+        (b"WARC/", ".warc"),
+        (b"filedesc://", ".arc"),
+        (b"PK\x05\x06", ".zip"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", ".doc"),
+        (b"\x93NUMPY", ".npy"),
+        (b"{\\rtf", ".rtf"),
+        (b"%!PS", ".ps"),
+        (b"GIF8", ".gif"),
+        (b"ID3", ".mp3"),
+        (b"\x04\x22\x4d\x18", ".lz4"),
+        (b"\xff\x06\x00\x00sNaPpY", ".sz"),
+        (b"\x1f\x9d", ".z"),
     ];
     let told = FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic));
     let is_tar = bytes.get(257..262) == Some(b"ustar".as_slice());
     let end = told.map(|(_, end)| *end).or(is_tar.then_some(".tar"))?;
-    refused_name(Path::new(end))
+    // A spreadsheet is a zip file, too.
+    refused_name(name).or_else(|| refused_name(Path::new(end)))
 }
 
 /// Formats that are no texts, and what to do with them.
@@ -349,10 +385,18 @@ fn refused_name(name: &Path) -> Option<BadDocument> {
             "a spreadsheet",
             "save it as CSV, and make JSON Lines of that",
         ),
-        "zip" | "tar" | "tgz" | "tbz" | "txz" | "tzst" | "7z" | "rar" | "warc" => {
+        "zip" | "tar" | "tgz" | "tbz" | "txz" | "tzst" | "7z" | "rar" => {
             ("an archive", "unpack it, and give the folder")
         }
-        "pdf" | "doc" | "docx" | "odt" | "epub" | "pptx" => (
+        "warc" | "wet" | "wat" | "arc" => (
+            "an archive of web pages",
+            "the package warcio of Python reads its records; write the text of each as a line of JSON",
+        ),
+        "lz4" | "sz" | "br" | "z" | "lzma" => (
+            "compressed in a way that is not read",
+            "unpack it, or compress it with gzip, Zstandard, bzip2 or xz",
+        ),
+        "pdf" | "ps" | "rtf" | "doc" | "docx" | "odt" | "epub" | "pptx" => (
             "a typeset document",
             "take its text out of it first, with pandoc or pdftotext",
         ),
@@ -421,6 +465,28 @@ mod tests {
             ("a.txt", b"\xff\xfea\0b\0", "UTF-16"),
             ("a.txt", &utf16, "UTF-16"),
             ("a.docx", b"", "a typeset document (.docx)"),
+            ("a.warc.wet.gz", b"", "an archive of web pages (.wet)"),
+            (
+                "a",
+                b"WARC/1.0\r\nWARC-Type: x",
+                "an archive of web pages (.warc)",
+            ),
+            (
+                "a.txt",
+                b"filedesc://a.arc 0.0.0.0",
+                "an archive of web pages (.arc)",
+            ),
+            (
+                "a.arc.gz",
+                b"filedesc://a.arc",
+                "an archive of web pages (.arc)",
+            ),
+            ("a.xlsx", b"PK\x03\x04", "a spreadsheet (.xlsx)"),
+            ("a", b"PK\x05\x06", "an archive (.zip)"),
+            ("a.dat", b"%PDF-1.7", "a typeset document (.pdf)"),
+            ("a", b"Obj\x01", "a table (.avro)"),
+            ("a", b"\x93NUMPY\x01", "binary (.npy)"),
+            ("a", b"text and \0", "a zero byte at 9"),
         ] {
             let found = kind(name, bytes).unwrap_err();
             assert!(found.starts_with(told), "{name}: {found}");

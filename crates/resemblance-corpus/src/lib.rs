@@ -55,7 +55,7 @@ pub use folder::{JOB_LOCK, JOB_MANIFEST};
 pub use form::named_kind;
 pub use html::HtmlExtractor;
 pub use input::{Compression, Encoder, read_bounded};
-pub use line::{parse_time, time_of_stamp};
+pub use line::{parse_stamp, time_of_stamp};
 pub use reader::CorpusRecords;
 pub use record::{CorpusDocument, CorpusRecord, ReadTotals, SourceTotals};
 #[cfg(feature = "remote")]

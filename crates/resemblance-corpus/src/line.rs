@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use itertools::Itertools;
-use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::{Timestamp, tz};
 use serde_json::value::RawValue;
 
 use super::bad_document::BadDocument;
@@ -44,7 +45,7 @@ pub(crate) fn parse<'a, 'k: 'a>(
     let stamp_field = settings.stamp_field.as_ref();
     let stamp = match (stamp_field, given(stamp_field)) {
         (Some(path), Some(value)) if settings.needs_stamp || value.get() != "null" => {
-            parse_stamp(path, value)?
+            stamp_in(path, value)?
         }
         (Some(path), None) if settings.needs_stamp => {
             return Err(missing(path, json, "--stamp-field"));
@@ -177,10 +178,29 @@ fn parse_payload(value: &RawValue) -> Result<Cow<'_, [u8]>, BadDocument> {
     }
 }
 
-/// A time as RFC 3339 writes it, such as `2026-01-31T08:00:00Z`, in seconds since 1970; `None` for
-/// any other text, and for earlier times.
-pub fn parse_time(text: &str) -> Option<u64> {
-    let time: Timestamp = text.parse().ok()?;
+/// The stamp in a text: a number from 0 on, of which a fraction is dropped, or a time in seconds since 1970. A time is
+/// `2026-01-31T08:00:00Z` or has another offset from UTC; without one, and as a date alone, it is UTC. `None` for any
+/// other text, and for times before 1970.
+pub fn parse_stamp(text: &str) -> Option<u64> {
+    let is_number = text.starts_with(|first: char| first.is_ascii_digit());
+    if let Some(number) = text.parse().ok().filter(|_| is_number) {
+        return Some(number);
+    }
+    let of_fraction = |number: f64| {
+        let is_in = (0.0..u64::MAX as f64).contains(&number);
+        is_in.then_some(number as u64)
+    };
+    if let Some(number) = text.parse().ok().filter(|_| is_number) {
+        return of_fraction(number);
+    }
+    let without_offset = || {
+        text.parse::<DateTime>()
+            .ok()?
+            .to_zoned(tz::TimeZone::UTC)
+            .ok()
+    };
+    let time = text.parse::<Timestamp>().ok();
+    let time = time.or_else(|| without_offset().map(|time| time.timestamp()))?;
     u64::try_from(time.as_second()).ok()
 }
 
@@ -190,17 +210,18 @@ pub fn time_of_stamp(seconds: u64) -> Option<String> {
     Some(time.to_string())
 }
 
-/// The integer or the time in this field.
-fn parse_stamp(path: &FieldPath, value: &RawValue) -> Result<u64, BadDocument> {
+/// The number or the time in this field.
+fn stamp_in(path: &FieldPath, value: &RawValue) -> Result<u64, BadDocument> {
     let wrong = |found: &str| {
-        let expected = "an integer from 0 on or a time such as \"2026-01-31T08:00:00Z\"";
+        let expected =
+            "a number from 0 on or a time such as \"2026-01-31T08:00:00Z\" or \"2026-01-31\"";
         BadDocument::field(path.name(), found, expected)
     };
-    if let Ok(stamp) = value.get().parse() {
-        return Ok(stamp);
-    }
-    let text = fields::string(value).map_err(wrong)?;
-    parse_time(&text).ok_or_else(|| {
+    let text = match fields::kind(value) {
+        "a number" => value.get().into(),
+        _ => fields::string(value).map_err(wrong)?,
+    };
+    parse_stamp(&text).ok_or_else(|| {
         let shown: String = text.chars().take(40).collect();
         wrong(&format!("{shown:?}"))
     })
@@ -212,19 +233,39 @@ mod tests {
 
     #[test]
     fn times_are_seconds_since_1970() {
-        assert_eq!(parse_time("1970-01-01T00:00:01Z"), Some(1));
-        assert_eq!(parse_time("2024-02-29T12:00:00+02:00"), Some(1_709_200_800));
-        assert_eq!(parse_time("2024-02-29T10:00:00.5Z"), Some(1_709_200_800));
         assert_eq!(time_of_stamp(14).as_deref(), Some("1970-01-01T00:00:14Z"));
         assert_eq!(time_of_stamp(u64::MAX), None);
+        for (text, stamp) in [
+            ("17", 17),
+            ("1769900000.5", 1_769_900_000),
+            ("1.7699e9", 1_769_900_000),
+            ("18446744073709551615", u64::MAX),
+            ("1970-01-01T00:00:01Z", 1),
+            ("1970-01-02", 86_400),
+            ("2024-02-29T12:00:00+02:00", 1_709_200_800),
+            ("2024-02-29 12:00:00+02:00", 1_709_200_800),
+            ("2024-02-29T10:00:00.5Z", 1_709_200_800),
+            ("2024-02-29T10:00:00", 1_709_200_800),
+            ("2024-02-29 10:00:00", 1_709_200_800),
+            ("2024-02-29 10:00", 1_709_200_800),
+        ] {
+            assert_eq!(parse_stamp(text), Some(stamp), "{text}");
+        }
         for wrong in [
             "",
             "yesterday",
             "1969-12-31T23:59:59Z",
             "2024-02-30T00:00:00Z",
-            "2024",
+            "1969-12-31",
+            "-1",
+            "-0.5",
+            "nan",
+            "inf",
+            "+5",
+            "1e300",
+            "2024-02-30 10:00",
         ] {
-            assert_eq!(parse_time(wrong), None, "{wrong}");
+            assert_eq!(parse_stamp(wrong), None, "{wrong}");
         }
     }
 }

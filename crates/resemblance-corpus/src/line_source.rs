@@ -169,7 +169,7 @@ impl LineReader {
             return Ok(None);
         };
         if row.problem.is_some() {
-            return Err(self.endless(row.line));
+            return Err(self.endless(row.line, false));
         }
         row.names = self.header.as_ref().and_then(|header| header.names.clone());
         let mut is_quoted = separated::ends_in_quotes(&row.bytes, separator, false);
@@ -179,13 +179,11 @@ impl LineReader {
         let mut bytes = BytesMut::from(&*row.bytes);
         while is_quoted {
             let line = self.line()?;
-            if line.as_ref().is_some_and(Bytes::is_empty) {
-                let bad = BadDocument::new("a value in quotes that does not end");
-                return Ok(Some(self.problem(row.line, bad)));
-            }
             let length = bytes.len() + line.as_ref().map_or(0, Bytes::len);
-            let Some(line) = line.filter(|_| length as u64 <= self.max_line_bytes) else {
-                return Err(self.endless(row.line));
+            let is_end = line.as_ref().is_some_and(Bytes::is_empty);
+            let Some(line) = line.filter(|_| !is_end && length as u64 <= self.max_line_bytes)
+            else {
+                return Err(self.endless(row.line, is_end));
             };
             bytes.extend_from_slice(&line);
             is_quoted = separated::ends_in_quotes(&line, separator, true);
@@ -194,14 +192,20 @@ impl LineReader {
         Ok(Some(row))
     }
 
-    /// Where a row that is too long ends, its quotes would tell, which are passed over: no row behind it
-    /// could be told.
-    fn endless(&self, line: u64) -> CorpusError {
+    /// Where a row ends whose quotes do not, nobody knows, and so not where any row behind it begins. The file cannot
+    /// be read, even if bad documents are skipped.
+    fn endless(&self, line: u64, is_end: bool) -> CorpusError {
         let (name, max_bytes) = (self.name.display(), self.max_line_bytes);
-        CorpusError::bad(format!(
-            "the row at {name}:{line} is longer than {max_bytes} bytes; --max-line SIZE sets the limit, \
-             if it is no quote that is missing"
-        ))
+        CorpusError::bad(match is_end {
+            true => format!(
+                "the row at {name}:{line} has a quote that does not end, so that rows behind it cannot be told apart; \
+                 close the quote, or double it if it is part of a value"
+            ),
+            false => format!(
+                "the row at {name}:{line} is longer than {max_bytes} bytes; --max-line SIZE sets the limit, if it is \
+                 no quote that is missing"
+            ),
+        })
     }
 
     fn plain_line(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::bad_document::BadDocument;
 use super::columns;
 use super::content::CONTENT_FIELDS;
+use super::form;
 use super::json_line::{push, push_name};
 use super::settings::CorpusSettings;
 
@@ -42,6 +43,9 @@ impl ColumnNames {
     ) -> Result<Self, BadDocument> {
         let values = values(columns::utf8(row)?, separator)?;
         let names: Vec<String> = values.into_iter().map(Cow::into_owned).collect();
+        if names.iter().any(|name| name.contains('\r')) {
+            return Err(form::carriage_returns());
+        }
         columns::must_be_there(&names, settings)?;
         let wanted = columns::paths(settings);
         let role = |name: &String| {
@@ -58,6 +62,22 @@ impl ColumnNames {
     /// The byte between two values of a row.
     pub(crate) fn separator(&self) -> u8 {
         self.separator
+    }
+
+    /// How the columns of another file differ.
+    pub(crate) fn difference(&self, other: &Self) -> Option<String> {
+        if self.separator != other.separator {
+            let (own, theirs) = (char::from(self.separator), char::from(other.separator));
+            return Some(format!(
+                "different separators ({own:?} in the first, {theirs:?} in the second)"
+            ));
+        }
+        let names = |columns: &'_ Self| columns.names.clone();
+        let (own, theirs) = (names(self), names(other));
+        columns::difference(
+            own.iter().map(String::as_str),
+            theirs.iter().map(String::as_str),
+        )
     }
 
     /// True if there is a column of this name.

@@ -114,7 +114,7 @@ pub struct CorpusSettings {
     pub text_fields: Vec<FieldPath>,
     /// The content that documents may have in their place.
     pub content: ContentRule,
-    /// The JSON field that holds the stamp, an integer or a time as RFC 3339 writes it.
+    /// The JSON field that holds the stamp, a number or a time: see [`parse_stamp`](super::parse_stamp).
     pub stamp_field: Option<FieldPath>,
     /// A document without that field is a bad one; else it has `stamp`.
     pub needs_stamp: bool,
@@ -139,15 +139,15 @@ pub struct CorpusSettings {
     pub sample: Option<f64>,
     /// Bytes of the longest line or text; a longer one is a bad document.
     pub max_line_bytes: u64,
-    /// Bytes that the window of a decompressor may take.
+    /// Bytes that a decompressor may take at once: its window, or a batch or page of a table.
     pub window_bytes: u64,
 }
 
 impl CorpusSettings {
     /// Bytes of the longest line or text, unless another limit is set.
     pub const MAX_LINE_BYTES: u64 = 256 << 20;
-    /// Bytes of a decompressor's window, unless another limit is set.
-    pub const WINDOW_BYTES: u64 = 128 << 20;
+    /// Bytes that a decompressor takes at once, unless another limit is set.
+    pub const WINDOW_BYTES: u64 = 1 << 30;
 
     /// Returns the fields whose texts are taken: none where the schema has no rule for texts.
     pub(crate) fn taken_texts(&self) -> &[FieldPath] {

@@ -217,7 +217,7 @@ fn a_cut_or_damaged_file_is_never_a_silent_end() {
         (Compression::Xz, "a.jsonl.xz"),
     ] {
         let whole = compressed(compression, &text);
-        for cut in (0..whole.len()).step_by(97).chain([1, whole.len() - 1]) {
+        for cut in (97..whole.len()).step_by(97).chain([1, whole.len() - 1]) {
             let path = write(dir.path(), name, &whole[..cut]);
             let (_, error) = read(&corpus(&[&path]));
             assert!(
@@ -478,5 +478,315 @@ fn values_of_a_signature_of_the_schema_are_that_signature() {
         };
         assert_eq!(*read, made);
         assert_eq!(read.jaccard(&made).unwrap(), 1.0);
+    }
+}
+
+/// The error that reading a file of these bytes gives.
+fn refusal(dir: &Path, name: &str, bytes: &[u8], settings: &CorpusSettings) -> Option<String> {
+    let path = write(dir, name, bytes);
+    let corpus = Arc::new(Corpus::resolve(&[path], settings.clone()).unwrap());
+    let (_, error) = read(&corpus);
+    error.map(|error| error.to_string())
+}
+
+#[test]
+fn a_quote_that_does_not_end_is_no_bad_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |name: &str, bytes: &[u8]| refusal(dir.path(), name, bytes, &settings()).unwrap();
+    let found = refused("a.csv", b"id,text\n1,a\n2,\"b\n3,c\n4,d\n");
+    assert!(
+        found.contains("a.csv:3 has a quote that does not end"),
+        "{found}"
+    );
+    let found = refused("a.tsv", b"id\ttext\n1\t\"a\n");
+    assert!(found.contains("a.tsv:2 has a quote"), "{found}");
+    let found = refused("b.csv", b"id,\"text\n1,a\n");
+    assert!(found.contains("b.csv:1 has a quote"), "{found}");
+    let gzip = compressed(Compression::Gzip, b"id,text\n1,\"a\n");
+    assert!(refused("c.csv.gz", &gzip).contains("c.csv.gz:2 has a quote"));
+}
+
+#[test]
+fn carriage_returns_alone_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines = b"{\"id\":1,\"text\":\"a\"}\r{\"id\":2,\"text\":\"b\"}\r";
+    let reason = |path: PathBuf| {
+        let mut entries = CorpusReader::open(&[path], settings()).unwrap();
+        entries
+            .next()
+            .unwrap()
+            .unwrap()
+            .document
+            .unwrap_err()
+            .reason
+    };
+    let zstd = compressed(Compression::Zstd, lines);
+    for (name, bytes) in [
+        ("a.csv", &b"text,id\ra b c,1\rd e f,2\r"[..]),
+        ("b.csv", b"text,id\r\"a\nb\",1\r"),
+        ("a.tsv", b"text\tid\ra\t1\r"),
+        ("a.jsonl", lines),
+        ("a.jsonl.zst", &zstd),
+        ("folder/a.json", lines),
+        ("folder/a.txt.zst", &zstd),
+    ] {
+        let path = write(dir.path(), name, bytes);
+        let named = path.parent().unwrap().ends_with("folder");
+        let path = if named {
+            path.parent().unwrap().into()
+        } else {
+            path
+        };
+        let found = reason(path);
+        assert!(
+            found.starts_with("lines that end with CR alone"),
+            "{name}: {found}"
+        );
+    }
+    // Between the parts of one object they are spaces.
+    let path = write(dir.path(), "one.jsonl", b"{\"id\":1,\r\"text\":\"a\"}\r\n");
+    let mut entries = CorpusReader::open(&[path], settings()).unwrap();
+    assert!(entries.next().unwrap().unwrap().document.is_ok());
+}
+
+#[test]
+fn zeros_fill_up_gzip_and_nothing_is_an_empty_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut bytes = compressed(Compression::Gzip, b"one\n");
+    bytes.extend([0; 700]);
+    bytes.extend(compressed(Compression::Gzip, b"two\n"));
+    bytes.extend([0; 512]);
+    let path = write(dir.path(), "a.jsonl.gz", &bytes);
+    let (records, error) = read(&corpus(&[&path]));
+    assert!(error.is_none() && records.len() == 2, "{error:?}");
+    bytes.push(1);
+    assert!(refusal(dir.path(), "b.jsonl.gz", &bytes, &settings()).is_some());
+    for name in ["a.gz", "a.jsonl.zst", "a.jsonl.bz2", "a.jsonl.xz"] {
+        assert_eq!(refusal(dir.path(), name, b"", &settings()), None, "{name}");
+    }
+}
+
+#[cfg(feature = "tables")]
+mod hostile_tables {
+    use std::collections::HashMap;
+
+    use arrow_array::types::Int8Type;
+    use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, StringArray};
+    use arrow_ipc::CompressionType;
+    use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+    use arrow_schema::Schema;
+    use parquet::arrow::ArrowWriter;
+    use parquet::basic::{Compression, ZstdLevel};
+    use parquet::file::metadata::KeyValue;
+    use parquet::file::properties::WriterProperties;
+
+    use super::*;
+
+    /// Two rows with a long text and a word of a dictionary.
+    fn batch() -> RecordBatch {
+        let words: DictionaryArray<Int8Type> = ["word", "word"].into_iter().collect();
+        let texts = StringArray::from(vec!["a".repeat(999), "b".into()]);
+        let columns: [(&str, ArrayRef); 2] = [("text", Arc::new(texts)), ("id", Arc::new(words))];
+        RecordBatch::try_from_iter(columns).unwrap()
+    }
+
+    /// The batch, twice.
+    fn arrow(batch: &RecordBatch, codec: Option<CompressionType>, is_file: bool) -> Vec<u8> {
+        let options = IpcWriteOptions::default()
+            .try_with_compression(codec)
+            .unwrap();
+        let schema = batch.schema();
+        if is_file {
+            let mut writer =
+                FileWriter::try_new_with_options(Vec::new(), &schema, options).unwrap();
+            (0..2).for_each(|_| writer.write(batch).unwrap());
+            return writer.into_inner().unwrap();
+        }
+        let mut writer = StreamWriter::try_new_with_options(Vec::new(), &schema, options).unwrap();
+        (0..2).for_each(|_| writer.write(batch).unwrap());
+        writer.into_inner().unwrap()
+    }
+
+    fn parquet(batch: &RecordBatch, metadata: Option<&str>) -> Vec<u8> {
+        let value = |value: &str| vec![KeyValue::new("huggingface".into(), value.to_owned())];
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_key_value_metadata(metadata.map(value))
+            .build();
+        let mut bytes = Vec::new();
+        let mut writer =
+            ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
+        writer.write(batch).unwrap();
+        writer.close().unwrap();
+        bytes
+    }
+
+    /// How a file is compressed, and whether it is one; otherwise it is a stream.
+    const FORMS: [(Option<CompressionType>, bool); 4] = [
+        (None, true),
+        (None, false),
+        (Some(CompressionType::ZSTD), true),
+        (Some(CompressionType::LZ4_FRAME), false),
+    ];
+
+    #[test]
+    fn declared_lengths_are_bounded_before_anything_is_allocated() {
+        let dir = tempfile::tempdir().unwrap();
+        let refused = |name: &str, bytes: &[u8]| refusal(dir.path(), name, bytes, &settings());
+        for (codec, is_file) in FORMS {
+            let whole = arrow(&batch(), codec, is_file);
+            assert_eq!(refused("a.arrow", &whole), None);
+            if codec.is_some() {
+                let length = 1000_u64.to_le_bytes();
+                let place = memchr::memmem::rfind(&whole, &length).unwrap();
+                let mut bytes = whole.clone();
+                bytes[place..place + 8].copy_from_slice(&((1_u64 << 40) - 1).to_le_bytes());
+                let found = refused("a.arrow", &bytes).unwrap();
+                assert!(found.contains("declares 1099511627775 bytes"), "{found}");
+            }
+            // Whatever number stands wherever one may, nothing aborts.
+            for place in (0..whole.len() - 8).step_by(8) {
+                for number in [(1_u64 << 40) - 1, i32::MAX as u64] {
+                    let mut bytes = whole.clone();
+                    bytes[place..place + 8].copy_from_slice(&number.to_le_bytes());
+                    let _ = refused("a.arrow", &bytes);
+                }
+            }
+        }
+        let whole = parquet(&batch(), None);
+        assert_eq!(refused("a.parquet", &whole), None);
+        for place in (4..whole.len() - 5).step_by(7) {
+            let mut bytes = whole.clone();
+            bytes[place..place + 5].copy_from_slice(&[0xfe, 0xff, 0xff, 0xff, 0x0f]);
+            let _ = refused("a.parquet", &bytes);
+        }
+        // The head of a dictionary: its kind, its lengths, and the number of its values.
+        let words = batch().project(&[1]).unwrap();
+        let text = RecordBatch::try_from_iter([("text", words.column(0).clone())]);
+        let mut bytes = parquet(&text.unwrap(), None);
+        let place = memchr::memmem::find(&bytes, b"\x4c\x15\x02").unwrap();
+        bytes[place + 2] = 0x7e;
+        let found = refused("a.parquet", &bytes).unwrap();
+        assert!(found.contains("declares 63 values"), "{found}");
+    }
+
+    #[test]
+    fn what_is_decoded_at_once_fits_into_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let small = CorpusSettings {
+            window_bytes: 500,
+            ..settings()
+        };
+        for (place, bytes) in [
+            parquet(&batch(), None),
+            arrow(&batch(), Some(CompressionType::ZSTD), true),
+            arrow(&batch(), Some(CompressionType::LZ4_FRAME), false),
+            arrow(&batch(), None, false),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let found = refusal(dir.path(), "a.arrow", &bytes, &small);
+            let found = found.unwrap_or_else(|| panic!("{place}"));
+            assert!(found.contains("half of --memory"), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_cut_table_is_never_a_silent_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let refused = |bytes: &[u8]| refusal(dir.path(), "a.arrow", bytes, &settings());
+        for (codec, is_file) in FORMS {
+            let whole = arrow(&batch(), codec, is_file);
+            for cut in (1..whole.len()).rev().step_by(8) {
+                let found = refused(&whole[..cut]);
+                assert!(
+                    found.is_some(),
+                    "cut at {cut} of {}, {codec:?}",
+                    whole.len()
+                );
+            }
+        }
+        let stream = arrow(&batch(), None, false);
+        let found = refused(&stream[..stream.len() - 8]).unwrap();
+        assert!(found.contains("no mark of its end"), "{found}");
+        let found = refused(&[&*stream, &*stream].concat()).unwrap();
+        assert!(
+            found.contains("bytes behind the end of the stream"),
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn tables_are_joined_only_if_their_metadata_agree() {
+        let dir = tempfile::tempdir().unwrap();
+        let difference = |name: &str, first: &[u8], second: &[u8]| {
+            let paths = ["a", "b"].map(|base| dir.path().join(format!("{base}.{name}")));
+            std::fs::write(&paths[0], first).unwrap();
+            std::fs::write(&paths[1], second).unwrap();
+            not_for_one_file(&Corpus::resolve(&paths, settings()).unwrap()).unwrap()
+        };
+        let labels = |names: &str| {
+            format!(
+                "{{\"info\": {{\"names\": {names}}}, \"fingerprint\": \"{}\"}}",
+                names.len()
+            )
+        };
+        let own = labels("[\"neg\", \"pos\"]");
+        let first = parquet(&batch(), Some(&own));
+        let spaced = own.replace(": ", ":").replace("13", "99");
+        assert_eq!(
+            difference("parquet", &first, &parquet(&batch(), Some(&spaced))),
+            None
+        );
+        let other = parquet(&batch(), Some(&labels("[\"pos\", \"neg\"]")));
+        let found = difference("parquet", &first, &other).unwrap();
+        for part in [
+            "different metadata \"huggingface\"",
+            "neg",
+            "pos",
+            "a.parquet and",
+        ] {
+            assert!(found.contains(part), "{found}");
+        }
+        let found = difference("parquet", &first, &parquet(&batch(), None)).unwrap();
+        assert!(found.contains("nothing in the second"), "{found}");
+
+        let with = |of_table: HashMap<String, String>, of_column: HashMap<String, String>| {
+            let plain = batch();
+            let fields = plain
+                .schema()
+                .fields()
+                .iter()
+                .map(|field| {
+                    let field = field.as_ref().clone();
+                    field.with_metadata(of_column.clone())
+                })
+                .collect::<Vec<_>>();
+            plain
+                .with_schema(Arc::new(Schema::new_with_metadata(fields, of_table)))
+                .unwrap()
+        };
+        let map = |key: &str, value: &str| HashMap::from([(key.to_owned(), value.to_owned())]);
+        for is_file in [true, false] {
+            let bytes = |batch: &RecordBatch| arrow(batch, None, is_file);
+            let plain = bytes(&batch());
+            let pandas = bytes(&with(map("pandas", "{\"stop\": 3}"), HashMap::new()));
+            assert_eq!(difference("arrow", &plain, &pandas), None);
+            let unit = bytes(&with(HashMap::new(), map("unit", "m")));
+            let found = difference("arrow", &plain, &unit).unwrap();
+            assert!(
+                found.contains("\"unit\" of column \"text\" (nothing in the first, m in"),
+                "{found}"
+            );
+            let found =
+                difference("arrow", &plain, &bytes(&batch().project(&[0]).unwrap())).unwrap();
+            assert!(found.contains("only the first has \"id\""), "{found}");
+        }
+        let found = difference("csv", b"id,text\n", b"id,text,x,y\n").unwrap();
+        assert!(
+            found.contains("only the second has \"x\", \"y\""),
+            "{found}"
+        );
     }
 }

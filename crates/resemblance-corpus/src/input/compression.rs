@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bzip2::bufread::MultiBzDecoder;
 use bzip2::write::BzEncoder;
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
@@ -74,7 +74,7 @@ impl Compression {
     ) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Self::None => Box::new(inner),
-            Self::Gzip => Box::new(MultiGzDecoder::new(inner)),
+            Self::Gzip => Box::new(GzipMembers(Some(GzDecoder::new(inner)))),
             Self::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(inner)?;
                 let (smallest, largest) = ZSTD_WINDOW_LOGS.into_inner();
@@ -94,6 +94,32 @@ impl Compression {
     pub(crate) fn is_window_error(error: &io::Error) -> bool {
         let message = error.to_string();
         message.contains("too much memory") || message.contains("memory limit")
+    }
+}
+
+/// The members of a gzip file. Zeros behind a member fill up a tape or a block, and are passed over.
+struct GzipMembers<R>(Option<GzDecoder<R>>);
+
+impl<R: BufRead> Read for GzipMembers<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.0 {
+            let read = member.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            let inner = member.get_mut();
+            let is_more = loop {
+                let next = inner.fill_buf()?;
+                let zeros = next.iter().take_while(|byte| **byte == 0).count();
+                if zeros == 0 {
+                    break !next.is_empty();
+                }
+                inner.consume(zeros);
+            };
+            let inner = self.0.take().map(GzDecoder::into_inner);
+            self.0 = inner.filter(|_| is_more).map(GzDecoder::new);
+        }
+        Ok(0)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A file opened for reading, decompressed.
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use super::compression::Compression;
@@ -21,15 +21,26 @@ pub(crate) fn decode(
 ) -> Result<(Compression, Decoded), CorpusError> {
     let failed = |error: io::Error| CorpusError::read(name, false, &error);
     let mut input = BufReader::with_capacity(BUFFER_BYTES, raw);
-    let start = first_bytes(&mut input).map_err(failed)?;
+    let buffered = input.fill_buf().ok().and_then(|bytes| bytes.get(..16));
+    let (start, input): (Vec<u8>, Box<dyn BufRead + Send>) = match buffered.map(<[u8]>::to_vec) {
+        Some(start) => (start, Box::new(input)),
+        // A pipe gives as few as it likes.
+        None => {
+            let start = first_bytes(&mut input).map_err(failed)?;
+            let whole = io::Cursor::new(start.clone()).chain(input);
+            (
+                start,
+                Box::new(BufReader::with_capacity(BUFFER_BYTES, whole)),
+            )
+        }
+    };
     if start.starts_with(STORE_MAGIC) {
         let message = format!("{} is a store, not a corpus", name.display());
         return Err(CorpusError::bad(message));
     }
     let compression = told_compression(name, &start)?;
-    let input = BufReader::with_capacity(BUFFER_BYTES, io::Cursor::new(start).chain(input));
     let decoder = compression
-        .decoder(Box::new(input), settings.window_bytes)
+        .decoder(input, settings.window_bytes)
         .map_err(failed)?;
     Ok((compression, BufReader::with_capacity(BUFFER_BYTES, decoder)))
 }
@@ -50,12 +61,12 @@ fn first_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
 fn told_compression(name: &Path, start: &[u8]) -> Result<Compression, CorpusError> {
     let by_name = Compression::from_name(name);
     let by_content = Compression::from_content(start);
-    if by_name == Compression::None || by_name == by_content {
+    // An empty file is one whatever its name.
+    if by_name == Compression::None || by_name == by_content || start.is_empty() {
         return Ok(by_content);
     }
     // A Zstandard file may begin with a skippable frame.
-    let may_be_skippable = by_content == Compression::None && !start.is_empty();
-    if by_name == Compression::Zstd && may_be_skippable {
+    if by_name == Compression::Zstd && by_content == Compression::None {
         return Ok(by_name);
     }
     Err(CorpusError::bad(format!(

@@ -1,14 +1,15 @@
 //! Arrow IPC: files, and streams, which the library `datasets` writes.
 
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, Read, Write};
 use std::sync::Arc;
 
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchReader, StringArray, UInt64Array,
 };
-use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::convert::fb_to_schema;
+use arrow_ipc::reader::{FileReader, StreamReader, read_footer_length};
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
-use arrow_ipc::{CompressionType, MessageHeader, MetadataVersion};
+use arrow_ipc::{CompressionType, MetadataVersion};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use super::table_error::TableError;
@@ -17,90 +18,243 @@ use super::table_input::TableInput;
 use crate::changes::{AddedColumn, ColumnValues};
 use crate::error::CorpusError;
 
-/// The bytes at the beginning of a file; a stream has none of its own.
+/// The bytes at the beginning and at the end of a file; a stream has none of its own.
 const FILE_MAGIC: &[u8] = b"ARROW1";
 
-/// With the padding that every file has.
-const PADDED_MAGIC_BYTES: u64 = 8;
+/// The length of the footer, and the magic bytes, with which a file ends.
+const FILE_END_BYTES: u64 = 10;
 
-/// The facts that the heads of a file's messages contain.
-#[derive(Default)]
+/// The most bytes that one compressed byte can stand for: lz4 adds 255 to a length, and zstd makes a block of 128 KiB
+/// of four bytes.
+const LZ4_RATIO: u64 = 255;
+const ZSTD_RATIO: u64 = 32_768;
+
+/// The facts that the heads of a file's messages contain. Every length in them is known to be possible, so that
+/// decoders, which make room for what a head announces, may read the file.
 pub(super) struct IpcOutline {
+    is_file: bool,
+    pub(super) schema: Arc<Schema>,
     pub(super) rows: u64,
     pub(super) compression: Option<CompressionType>,
 }
 
 impl IpcOutline {
-    /// Reads the head of each message, and no columns.
+    /// Reads the head of each message, and of compressed columns their lengths.
     pub(super) fn read(file: &TableFile) -> Result<Self, CorpusError> {
         let is_file = file.begins_with(FILE_MAGIC)?;
-        let input = BufReader::new(file.rewound()?);
-        file.decode(|| Self::read_heads(input, is_file))
+        let mut heads = IpcHeads {
+            input: BufReader::new(file.rewound()?),
+            position: 0,
+            length: file.length,
+            rows: 0,
+            compression: None,
+            largest_bytes: 0,
+        };
+        let schema = file.decode(|| match is_file {
+            true => heads.read_file(),
+            false => heads.read_stream(),
+        })?;
+        if heads.largest_bytes > file.memory_bytes {
+            return Err(file.too_large("a batch", heads.largest_bytes));
+        }
+        Ok(Self {
+            is_file,
+            schema: Arc::new(schema),
+            rows: heads.rows,
+            compression: heads.compression,
+        })
+    }
+}
+
+/// Reads the heads of messages.
+struct IpcHeads {
+    input: BufReader<TableInput>,
+    position: u64,
+    length: u64,
+    rows: u64,
+    compression: Option<CompressionType>,
+    /// The length of the largest message after decompression.
+    largest_bytes: u64,
+}
+
+impl IpcHeads {
+    /// Reads the messages that the footer of a file lists.
+    fn read_file(&mut self) -> Result<Schema, ArrowError> {
+        let footer_end = self.length.saturating_sub(FILE_END_BYTES);
+        self.go_to(footer_end)?;
+        let end: [u8; 10] = self.array()?;
+        let footer_bytes = read_footer_length(end)? as u64;
+        self.go_to(
+            footer_end
+                .checked_sub(footer_bytes)
+                .ok_or_else(beyond_end)?,
+        )?;
+        let bytes = self.bytes(footer_bytes)?;
+        let footer = arrow_ipc::root_as_footer(&bytes).map_err(flat)?;
+        let missing = || ArrowError::ParseError("its footer has no schema".into());
+        let schema = fb_to_schema(footer.schema().ok_or_else(missing)?);
+        let lists = [footer.dictionaries(), footer.recordBatches()];
+        for block in lists.iter().flatten().flat_map(|list| list.iter()) {
+            let start = length(block.offset())?;
+            self.go_to(start)?;
+            let head = self.next_head()?.ok_or_else(beyond_end)?;
+            let body = start.saturating_add(length(block.metaDataLength().into())?);
+            self.check(&head, body, length(block.bodyLength())?)?;
+        }
+        Ok(schema)
     }
 
-    fn read_heads(mut input: BufReader<TableInput>, is_file: bool) -> Result<Self, ArrowError> {
-        let mut outline = Self::default();
-        if is_file {
-            skip_start(&mut input)?;
-        }
-        while let Some(length) = next_head(&mut input)? {
-            let mut head = Vec::new();
-            input.by_ref().take(length).read_to_end(&mut head)?;
-            let message = arrow_ipc::root_as_message(&head)
-                .map_err(|e| ArrowError::ParseError(e.to_string()))?;
-            if message.header_type() == MessageHeader::RecordBatch
-                && let Some(batch) = message.header_as_record_batch()
-            {
-                let rows = u64::try_from(batch.length())
-                    .map_err(|_| ArrowError::ParseError("a batch of no size".into()))?;
-                outline.rows = outline.rows.saturating_add(rows);
-                outline.compression = batch.compression().map(|compression| compression.codec());
+    /// Reads the messages of a stream, which must have its mark at its end: without one nothing tells a whole stream
+    /// from one that was cut between two batches.
+    fn read_stream(&mut self) -> Result<Schema, ArrowError> {
+        let mut schema = None;
+        while let Some(head) = self.next_head()? {
+            let message = arrow_ipc::root_as_message(&head).map_err(flat)?;
+            if let Some(found) = message.header_as_schema() {
+                schema = Some(fb_to_schema(found));
             }
-            input.seek_relative(message.bodyLength())?;
+            self.check(&head, self.position, length(message.bodyLength())?)?;
         }
-        Ok(outline)
+        if self.position < self.length {
+            let more = self.length - self.position;
+            return Err(ArrowError::ParseError(format!(
+                "{more} bytes behind the end of the stream; streams that were joined are read as files of their own"
+            )));
+        }
+        schema.ok_or_else(|| ArrowError::ParseError("it has no schema".into()))
+    }
+
+    /// Returns the head of the next message, or nothing at the end of a stream.
+    fn next_head(&mut self) -> Result<Option<Vec<u8>>, ArrowError> {
+        const CONTINUATION: [u8; 4] = [0xff; 4];
+        if self.position == self.length {
+            return Err(ArrowError::ParseError(
+                "it has no mark of its end, so that batches may be missing; if it is whole, write it again with a \
+                 writer that is closed"
+                    .into(),
+            ));
+        }
+        // Older streams have no such mark before the length; at the end of a stream this is 0.
+        let mut word: [u8; 4] = self.array()?;
+        if word == CONTINUATION {
+            word = self.array()?;
+        }
+        match length(i32::from_le_bytes(word).into())? {
+            0 => Ok(None),
+            bytes => self.bytes(bytes).map(Some),
+        }
+    }
+
+    /// Counts a message, and passes over its body. An error if it does not lie in the file, or declares more than its
+    /// bytes can hold.
+    fn check(&mut self, head: &[u8], body: u64, body_bytes: u64) -> Result<(), ArrowError> {
+        let end = body.checked_add(body_bytes);
+        let end = end
+            .filter(|end| *end <= self.length)
+            .ok_or_else(beyond_end)?;
+        let message = arrow_ipc::root_as_message(head).map_err(flat)?;
+        let dictionary = message.header_as_dictionary_batch();
+        let rows = message.header_as_record_batch();
+        if let Some(batch) = rows {
+            self.rows = self.rows.saturating_add(length(batch.length())?);
+        }
+        let mut bytes = body_bytes;
+        let batch = rows.or_else(|| dictionary.and_then(|dictionary| dictionary.data()));
+        if let Some((batch, compression)) =
+            batch.and_then(|batch| Some((batch, batch.compression()?.codec())))
+        {
+            self.compression = Some(compression);
+            bytes = 0;
+            for buffer in batch.buffers().iter().flatten() {
+                let start = body.saturating_add(length(buffer.offset())?);
+                let buffer_bytes = length(buffer.length())?;
+                let whole = self.uncompressed_bytes(compression, start, buffer_bytes)?;
+                bytes = whole.saturating_add(bytes);
+            }
+        }
+        self.largest_bytes = self.largest_bytes.max(bytes);
+        self.go_to(end)
+    }
+
+    /// Returns the length of a compressed buffer after decompression, which stands before it.
+    fn uncompressed_bytes(
+        &mut self,
+        compression: CompressionType,
+        start: u64,
+        buffer_bytes: u64,
+    ) -> Result<u64, ArrowError> {
+        let Some(compressed) = buffer_bytes.checked_sub(8).filter(|bytes| *bytes > 0) else {
+            return Ok(0);
+        };
+        self.go_to(start)?;
+        let declared = match i64::from_le_bytes(self.array()?) {
+            -1 => return Ok(compressed),
+            declared => length(declared)?,
+        };
+        let ratio = match compression {
+            CompressionType::LZ4_FRAME => LZ4_RATIO,
+            _ => ZSTD_RATIO,
+        };
+        if declared > compressed.saturating_mul(ratio) {
+            return Err(ArrowError::ParseError(format!(
+                "a buffer of {compressed} compressed bytes declares {declared} bytes, more than they can hold"
+            )));
+        }
+        Ok(declared)
+    }
+
+    fn go_to(&mut self, position: u64) -> Result<(), ArrowError> {
+        if position > self.length {
+            return Err(beyond_end());
+        }
+        // Files are shorter than half of what these numbers hold.
+        let distance = position
+            .cast_signed()
+            .wrapping_sub(self.position.cast_signed());
+        self.input.seek_relative(distance)?;
+        self.position = position;
+        Ok(())
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ArrowError> {
+        let mut array = [0; N];
+        self.input.read_exact(&mut array)?;
+        self.position += N as u64;
+        Ok(array)
+    }
+
+    fn bytes(&mut self, length: u64) -> Result<Vec<u8>, ArrowError> {
+        let mut bytes = Vec::new();
+        let found = self.input.by_ref().take(length).read_to_end(&mut bytes)?;
+        self.position += found as u64;
+        let is_whole = found as u64 == length;
+        is_whole.then_some(bytes).ok_or_else(beyond_end)
     }
 }
 
-/// Goes behind the magic bytes of a file and zeros, of which writers put more or fewer.
-fn skip_start(input: &mut BufReader<TableInput>) -> Result<(), ArrowError> {
-    input.seek(SeekFrom::Start(PADDED_MAGIC_BYTES))?;
-    let mut word = [0; 4];
-    while word == [0; 4] {
-        input.read_exact(&mut word)?;
-    }
-    Ok(input.seek_relative(-4)?)
+fn beyond_end() -> ArrowError {
+    ArrowError::ParseError("a length leads beyond its end".into())
 }
 
-/// The length of the next message's head, unless there is none.
-fn next_head(input: &mut impl Read) -> Result<Option<u64>, ArrowError> {
-    const CONTINUATION: [u8; 4] = [0xff; 4];
-    let mut length = [0; 4];
-    match input.read_exact(&mut length) {
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
-        read => read?,
-    }
-    if length == CONTINUATION {
-        input.read_exact(&mut length)?;
-    }
-    // Older streams have no such mark; the end of a stream, and of what is streamed of a file, is 0.
-    Ok(u64::try_from(i32::from_le_bytes(length))
-        .ok()
-        .filter(|length| *length > 0))
+fn flat(error: impl std::fmt::Display) -> ArrowError {
+    ArrowError::ParseError(error.to_string())
+}
+
+fn length(number: i64) -> Result<u64, ArrowError> {
+    u64::try_from(number).map_err(|_| ArrowError::ParseError("a length below zero".into()))
 }
 
 /// Opens the batches of a file or stream, of all columns or those with these numbers.
 pub(super) fn batches(
     file: &TableFile,
+    outline: &IpcOutline,
     columns: Option<Vec<usize>>,
 ) -> Result<Box<dyn RecordBatchReader + Send>, CorpusError> {
-    let is_file = file.begins_with(FILE_MAGIC)?;
     file.decode(|| {
         let input = BufReader::new(file.file.rewound()?);
-        Ok::<Box<dyn RecordBatchReader + Send>, ArrowError>(if is_file {
-            Box::new(FileReader::try_new(input, columns)?)
-        } else {
-            Box::new(StreamReader::try_new(input, columns)?)
+        Ok::<Box<dyn RecordBatchReader + Send>, ArrowError>(match outline.is_file {
+            true => Box::new(FileReader::try_new(input, columns)?),
+            false => Box::new(StreamReader::try_new(input, columns)?),
         })
     })
 }
@@ -119,11 +273,11 @@ impl<W: Write> IpcWriter<W> {
         output: W,
         added: &[AddedColumn],
     ) -> Result<Self, TableError<E>> {
-        let compression = IpcOutline::read(input)?.compression;
-        let schema = schema_with(&batches(input, None)?.schema(), added);
+        let outline = IpcOutline::read(input)?;
+        let schema = schema_with(&outline.schema, added);
         let options = IpcWriteOptions::try_new(64, false, MetadataVersion::V5)?
-            .try_with_compression(compression)?;
-        if !input.begins_with(FILE_MAGIC)? {
+            .try_with_compression(outline.compression)?;
+        if !outline.is_file {
             let writer = StreamWriter::try_new_with_options(output, &schema, options)?;
             return Ok(Self::Stream(Box::new(writer)));
         }

@@ -32,7 +32,7 @@ use super::arrow_ipc::schema_with;
 use super::projection::{self, rows_together};
 use super::table_error::TableError;
 use super::table_file::TableFile;
-use super::table_input::TableInput;
+use super::table_input::ParquetInput;
 use crate::changes::{AddedColumn, ColumnValues};
 use crate::error::CorpusError;
 
@@ -40,7 +40,7 @@ use crate::error::CorpusError;
 const ADDED_TOGETHER: usize = 1024;
 
 /// The schema of a file as Arrow has it, by its own types alone.
-pub(super) fn load(file: &TableInput) -> Result<(ArrowReaderMetadata, Arc<Schema>)> {
+pub(super) fn load(file: &ParquetInput) -> Result<(ArrowReaderMetadata, Arc<Schema>)> {
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let metadata = ArrowReaderMetadata::load(file, options)?;
     check_counts(metadata.metadata())?;
@@ -59,10 +59,10 @@ pub(super) fn rows(metadata: &ParquetMetaData) -> u64 {
 /// Opens a file whose columns can be copied.
 pub(super) fn open(
     file: &TableFile,
-) -> std::result::Result<SerializedFileReader<TableInput>, CorpusError> {
-    let rewound = file.rewound()?;
+) -> std::result::Result<SerializedFileReader<ParquetInput>, CorpusError> {
+    let pages = file.pages()?;
     file.decode(|| {
-        let input = SerializedFileReader::new(rewound)?;
+        let input = SerializedFileReader::new(pages)?;
         check_counts(input.metadata())?;
         Ok::<_, ParquetError>(input)
     })
@@ -88,7 +88,7 @@ fn count(number: i64) -> u64 {
 
 /// Batches of the columns on these paths.
 pub(super) fn batches(
-    file: TableInput,
+    file: ParquetInput,
     metadata: ArrowReaderMetadata,
     paths: &[&str],
 ) -> Result<ParquetRecordBatchReader> {

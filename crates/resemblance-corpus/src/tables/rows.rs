@@ -51,7 +51,7 @@ pub(crate) fn open(
     let &Opening {
         number, settings, ..
     } = opening;
-    let file = TableFile::open(opening.source)?;
+    let file = TableFile::open(opening.source, settings.window_bytes)?;
     reading.check(&file.identity());
     reading.count_file(file.kind);
     let opened = match file.kind {
@@ -106,22 +106,21 @@ impl Source for TableRows {
 type OpenedTable = Result<(Batches, u64), BadDocument>;
 
 fn open_parquet(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTable, CorpusError> {
-    let (metadata, schema) = file.decode(|| parquet_file::load(&file.file))?;
+    let input = file.pages()?;
+    let (metadata, schema) = file.decode(|| parquet_file::load(&input))?;
     if let Err(bad) = projection::check(&schema, settings) {
         return Ok(Err(bad));
     }
     let rows = parquet_file::rows(metadata.metadata());
-    let input = file.rewound()?;
     let paths = columns::paths(settings);
     let batches = file.decode(|| parquet_file::batches(input, metadata, &paths))?;
     Ok(Ok((Box::new(batches), rows)))
 }
 
 fn open_ipc(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTable, CorpusError> {
-    let rows = IpcOutline::read(file)?.rows;
-    let all = arrow_ipc::batches(file, None)?;
-    let schema = all.schema();
-    if let Err(bad) = projection::check(&schema, settings) {
+    let outline = IpcOutline::read(file)?;
+    let fields = outline.schema.fields();
+    if let Err(bad) = projection::check(&outline.schema, settings) {
         return Ok(Err(bad));
     }
     let paths = columns::paths(settings);
@@ -131,11 +130,10 @@ fn open_ipc(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTable, 
             .iter()
             .any(|path| *path == field.name() || first(path))
     };
-    let wanted: Vec<usize> = schema.fields().iter().positions(is_wanted).collect();
-    if wanted.len() == schema.fields().len() {
-        return Ok(Ok((all, rows)));
-    }
-    Ok(Ok((arrow_ipc::batches(file, Some(wanted))?, rows)))
+    let wanted: Vec<usize> = fields.iter().positions(is_wanted).collect();
+    let is_part = wanted.len() < fields.len();
+    let batches = arrow_ipc::batches(file, &outline, is_part.then_some(wanted))?;
+    Ok(Ok((batches, outline.rows)))
 }
 
 impl TableRows {

@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use parquet::file::reader::Length;
 
-use super::table_input::TableInput;
+use super::table_input::{ParquetInput, TableInput};
 use crate::error::CorpusError;
 use crate::input::Compression;
 #[cfg(feature = "remote")]
@@ -23,13 +23,15 @@ pub(crate) struct TableFile {
     pub(super) name: PathBuf,
     pub(super) kind: SourceKind,
     pub(super) length: u64,
+    /// The bytes that may be decoded at once. What was read within them may be copied without them.
+    pub(super) memory_bytes: u64,
     /// Distinguishes versions of the same length.
     version: Vec<u8>,
 }
 
 impl TableFile {
     /// Opens a source. A pipe cannot be read, because a table is read from its end.
-    pub(crate) fn open(source: &CorpusSource) -> Result<Self, CorpusError> {
+    pub(crate) fn open(source: &CorpusSource, memory_bytes: u64) -> Result<Self, CorpusError> {
         let name = source.name().into_owned();
         let kind = source.kind;
         let failed = |error| CorpusError::open(&name, error);
@@ -67,6 +69,7 @@ impl TableFile {
             name,
             kind,
             length,
+            memory_bytes,
             version,
         };
         if Compression::from_content(&file.start(6)?) != Compression::None {
@@ -89,6 +92,14 @@ impl TableFile {
     pub(super) fn rewound(&self) -> Result<TableInput, CorpusError> {
         let rewound = self.file.rewound();
         rewound.map_err(|e| CorpusError::open(&self.name, e))
+    }
+
+    /// The same for a decoder of Parquet.
+    pub(super) fn pages(&self) -> Result<ParquetInput, CorpusError> {
+        Ok(ParquetInput {
+            input: self.rewound()?,
+            memory_bytes: self.memory_bytes,
+        })
     }
 
     /// True if the file begins so.
@@ -114,6 +125,14 @@ impl TableFile {
             Ok(Err(error)) => Err(self.damaged(&error)),
             Err(_) => Err(self.damaged(&"its decoder gave up")),
         }
+    }
+
+    /// Refuses a part that takes more memory than there may be.
+    pub(super) fn too_large(&self, part: &str, bytes: u64) -> CorpusError {
+        let (name, limit) = (self.name.display(), self.memory_bytes);
+        CorpusError::bad(format!(
+            "{name}: {part} takes {bytes} bytes of memory, expected up to {limit}, which is half of --memory; raise that"
+        ))
     }
 
     /// Reports the error of a decoder.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::iter::Peekable;
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
@@ -75,11 +76,32 @@ impl Length for TableInput {
     }
 }
 
-impl ChunkReader for TableInput {
-    type T = BufReader<Self>;
+/// The bytes of a Parquet file, in which the heads of pages are looked at before a decoder makes room for what they
+/// declare.
+pub(super) struct ParquetInput {
+    pub(super) input: TableInput,
+    /// The bytes that a page may take.
+    pub(super) memory_bytes: u64,
+}
+
+impl Length for ParquetInput {
+    fn len(&self) -> u64 {
+        Length::len(&self.input)
+    }
+}
+
+impl ChunkReader for ParquetInput {
+    type T = BufReader<TableInput>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        Ok(BufReader::new(self.at(start)?))
+        let mut head = Vec::new();
+        let start_of_head = self.input.at(start)?;
+        start_of_head.take(PAGE_HEAD_BYTES).read_to_end(&mut head)?;
+        // What is no page is refused by the decoder if it is to be one.
+        if let Some(page) = PageHead::parse(&mut head.into_iter().peekable()) {
+            page.check(self.memory_bytes)?;
+        }
+        Ok(BufReader::new(self.input.at(start)?))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -87,6 +109,7 @@ impl ChunkReader for TableInput {
         // A damaged file asks for more than there is, or than there can be in memory.
         let mut bytes = Vec::with_capacity(rest.min(length as u64) as usize);
         let read = self
+            .input
             .at(start)?
             .take(length as u64)
             .read_to_end(&mut bytes)?;
@@ -96,4 +119,70 @@ impl ChunkReader for TableInput {
         }
         Ok(bytes.into())
     }
+}
+
+/// Bytes in which the fields of [`PageHead`] stand: six numbers of up to five bytes, and what is between them.
+const PAGE_HEAD_BYTES: u64 = 40;
+
+/// What the head of a page declares.
+struct PageHead {
+    /// The length after decompression.
+    bytes: u64,
+    /// The number of values in a dictionary.
+    dictionary_values: Option<u64>,
+}
+
+impl PageHead {
+    /// Parses the first fields, in the compact form of Thrift; `None` if other fields are there.
+    fn parse(head: &mut Peekable<impl Iterator<Item = u8>>) -> Option<Self> {
+        const DICTIONARY_PAGE: i64 = 2;
+        let kind = thrift_integer(head)?;
+        let bytes = u64::try_from(thrift_integer(head)?).ok()?;
+        thrift_integer(head)?;
+        if head.peek() == Some(&THRIFT_INTEGER) {
+            // The checksum.
+            thrift_integer(head)?;
+        }
+        let is_struct = head.next()? & 0xf == THRIFT_STRUCT;
+        let values = is_struct.then(|| thrift_integer(head)).flatten();
+        let values = values.and_then(|values| u64::try_from(values).ok());
+        Some(Self {
+            bytes,
+            dictionary_values: values.filter(|_| kind == DICTIONARY_PAGE),
+        })
+    }
+
+    fn check(&self, memory_bytes: u64) -> Result<()> {
+        let bytes = self.bytes;
+        if bytes > memory_bytes {
+            return Err(ParquetError::General(format!(
+                "a page declares {bytes} bytes, expected up to {memory_bytes}, which is half of --memory; raise that if \
+                 the file is whole"
+            )));
+        }
+        match self.dictionary_values {
+            Some(values) if values > bytes => Err(ParquetError::General(format!(
+                "a dictionary of {bytes} bytes declares {values} values, more than they can hold"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+const THRIFT_STRUCT: u8 = 12;
+/// An integer whose number is the next one.
+const THRIFT_INTEGER: u8 = 0x15;
+
+/// The field that comes next, if it is an integer.
+fn thrift_integer(head: &mut impl Iterator<Item = u8>) -> Option<i64> {
+    head.next().filter(|kind| *kind == THRIFT_INTEGER)?;
+    let mut number = 0;
+    for shift in (0..35).step_by(7) {
+        let byte = head.next()?;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed());
+        }
+    }
+    None
 }

@@ -1,20 +1,23 @@
 //! A table of rows of other tables, with all their columns.
 
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use arrow_array::BooleanArray;
-use arrow_schema::Schema;
+use arrow_schema::{Field, Schema};
 use arrow_select::filter::filter_record_batch;
+use parquet::arrow::parquet_to_arrow_schema;
 use parquet::file::reader::FileReader;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::TypePtr;
 
-use super::arrow_ipc::{self, IpcWriter};
+use super::arrow_ipc::{self, IpcOutline, IpcWriter};
 use super::parquet_file;
 use super::table_error::{TableError, of_arrow, of_parquet};
 use super::table_file::TableFile;
 use crate::changes::AddedColumn;
+use crate::columns;
 use crate::error::CorpusError;
 use crate::settings::SourceKind;
 use crate::source::CorpusSource;
@@ -32,33 +35,126 @@ enum Inner<W: Write + Send> {
     Arrow(IpcWriter<W>),
 }
 
-/// The columns that tables must share if their rows go into one table.
-#[derive(PartialEq)]
-pub(crate) enum TableColumns {
-    Parquet(Vec<TypePtr>),
-    Arrow(Arc<Schema>),
+/// The columns and the metadata that tables must share if their rows go into one table, which has them once.
+pub(crate) struct TableColumns {
+    /// The columns as Arrow has them, with their metadata and that of the table.
+    schema: Arc<Schema>,
+    /// The columns of Parquet, which may be the same where Arrow has other types for them.
+    parquet: Vec<TypePtr>,
 }
 
 impl TableColumns {
     pub(crate) fn of(file: &TableFile) -> Result<Self, CorpusError> {
-        Ok(match file.kind {
-            SourceKind::Parquet => {
-                let input = parquet_file::open(file)?;
-                let schema = input.metadata().file_metadata().schema_descr();
-                Self::Parquet(schema.root_schema().get_fields().to_vec())
-            }
-            _ => Self::Arrow(arrow_ipc::batches(file, None)?.schema()),
+        if file.kind != SourceKind::Parquet {
+            let (schema, parquet) = (IpcOutline::read(file)?.schema, Vec::new());
+            return Ok(Self { schema, parquet });
+        }
+        let input = parquet_file::open(file)?;
+        let metadata = input.metadata().file_metadata();
+        let own = metadata.schema_descr();
+        let schema = file.decode(|| parquet_to_arrow_schema(own, metadata.key_value_metadata()))?;
+        Ok(Self {
+            schema: Arc::new(schema),
+            parquet: own.root_schema().get_fields().to_vec(),
         })
     }
 
     /// True if there is a column of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
-        match self {
-            Self::Parquet(columns) => columns.iter().any(|column| column.name() == name),
-            Self::Arrow(schema) => schema.fields().iter().any(|field| field.name() == name),
-        }
+        self.names().any(|known| known == name)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.schema
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str())
+    }
+
+    /// How another table differs.
+    pub(crate) fn difference(&self, other: &Self) -> Option<String> {
+        let of_names = columns::difference(self.names(), other.names());
+        let mut types = self.parquet.iter().zip(&other.parquet);
+        let mut fields = self.schema.fields().iter().zip(other.schema.fields());
+        let is_unlike = |(a, b): &(&Arc<Field>, &Arc<Field>)| match self.parquet.is_empty() {
+            true => a.data_type() != b.data_type() || a.is_nullable() != b.is_nullable(),
+            false => types.next().is_some_and(|(a, b)| a != b),
+        };
+        let of_types = || {
+            let (a, b) = fields.clone().find(is_unlike)?;
+            let typed = |field: &Field| match field.is_nullable() {
+                true => format!("{} with nulls", field.data_type()),
+                false => format!("{} without nulls", field.data_type()),
+            };
+            let (name, a, b) = (a.name(), typed(a), typed(b));
+            Some(format!(
+                "different columns ({name:?} is {a} in the first, {b} in the second)"
+            ))
+        };
+        let (a, b) = (self.schema.metadata(), other.schema.metadata());
+        let of_fields = |(a, b): (&Arc<Field>, &Arc<Field>)| {
+            unlike_metadata(
+                &format!(" of column {:?}", a.name()),
+                a.metadata(),
+                b.metadata(),
+            )
+        };
+        of_names
+            .or_else(of_types)
+            .or_else(|| fields.find_map(of_fields))
+            .or_else(|| unlike_metadata("", a, b))
     }
 }
+
+/// How the metadata of two tables or columns differ. Those of pandas have the number of rows, which joining changes,
+/// and what is called a fingerprint is another one for each file.
+fn unlike_metadata(
+    whose: &str,
+    a: &HashMap<String, String>,
+    b: &HashMap<String, String>,
+) -> Option<String> {
+    let meaning = |text: &String| {
+        let mut json: serde_json::Value = serde_json::from_str(text).ok()?;
+        json.as_object_mut()?.remove("fingerprint");
+        Some(json)
+    };
+    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let is_unlike = |key: &&String| {
+        let (a, b) = (a.get(*key), b.get(*key));
+        let a_meaning = a.and_then(meaning);
+        a != b && (a_meaning.is_none() || a_meaning != b.and_then(meaning))
+    };
+    let key = keys
+        .into_iter()
+        .filter(|key| *key != "pandas")
+        .find(is_unlike)?;
+    let (a, b) = (a.get(key), b.get(key));
+    let chars = |text: Option<&String>| text.map_or_else(Vec::new, |text| text.chars().collect());
+    let (a_chars, b_chars): (Vec<char>, Vec<char>) = (chars(a), chars(b));
+    let same = a_chars
+        .iter()
+        .zip(&b_chars)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let part = |text: Option<&String>, chars: &[char]| match text {
+        Some(_) => {
+            let part = chars
+                .iter()
+                .skip(same.saturating_sub(METADATA_BEFORE))
+                .take(METADATA_SHOWN);
+            part.collect::<String>()
+        }
+        None => "nothing".into(),
+    };
+    let (a, b) = (part(a, &a_chars), part(b, &b_chars));
+    Some(format!(
+        "different metadata {key:?}{whose} ({a} in the first, {b} in the second)"
+    ))
+}
+
+/// Characters of metadata that a message shows, and how many of them before the first that differs.
+const METADATA_SHOWN: usize = 60;
+const METADATA_BEFORE: usize = 20;
 
 impl<W: Write + Send> TableWriter<W> {
     /// A table like this source, without its rows; with more columns, if there are any.
@@ -71,7 +167,7 @@ impl<W: Write + Send> TableWriter<W> {
         output: W,
         added: Option<Arc<Vec<AddedColumn>>>,
     ) -> Result<Self, TableError<E>> {
-        let file = TableFile::open(source)?;
+        let file = TableFile::open(source, u64::MAX)?;
         // Without any, a table has the columns of its source.
         let more = added.unwrap_or_default();
         let inner = match file.kind {
@@ -100,10 +196,10 @@ impl<W: Write + Send> TableWriter<W> {
         first: u64,
         mut is_kept: impl FnMut(u64) -> Result<bool, E>,
     ) -> Result<(), TableError<E>> {
-        let file = TableFile::open(source)?;
-        if TableColumns::of(&file)? != self.columns {
+        let file = TableFile::open(source, u64::MAX)?;
+        if let Some(difference) = self.columns.difference(&TableColumns::of(&file)?) {
             let name = file.name.display();
-            let message = format!("{name} has other columns than the table that it is to go into");
+            let message = format!("the tables before and {name} have {difference}");
             return Err(CorpusError::bad(message).into());
         }
         let output = match &mut self.inner {
@@ -113,9 +209,10 @@ impl<W: Write + Send> TableWriter<W> {
             Inner::Arrow(output) => output,
         };
         let mut row = 0;
-        for batch in arrow_ipc::batches(&file, None)? {
-            let decoded = file.decode(|| batch)?;
-            let mut kept = Vec::with_capacity(decoded.num_rows());
+        let outline = IpcOutline::read(&file)?;
+        let mut batches = arrow_ipc::batches(&file, &outline, None)?;
+        while let Some(decoded) = file.decode(|| batches.next().transpose())? {
+            let mut kept = Vec::new();
             let more = match self.added.as_slice() {
                 [] => decoded,
                 added => file.decode(|| arrow_ipc::with_more(&decoded, added, first + row))?,
@@ -126,7 +223,17 @@ impl<W: Write + Send> TableWriter<W> {
             }
             if kept.contains(&true) {
                 let mask = BooleanArray::from(kept);
-                output.write(&file.decode(|| filter_record_batch(&more, &mask))?)?;
+                let written = output.write(&file.decode(|| filter_record_batch(&more, &mask))?);
+                if matches!(&written, Err(error) if error.to_string().contains("Dictionary replacement"))
+                {
+                    let name = file.name.display();
+                    return Err(CorpusError::bad(format!(
+                        "{name} has another dictionary of a column than the files before, and cannot go into one \
+                         file with them; a folder after -o gets a file for each"
+                    ))
+                    .into());
+                }
+                written?;
             }
         }
         Ok(())
