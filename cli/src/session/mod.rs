@@ -40,7 +40,7 @@ pub(crate) use joins::{
 pub(crate) use positions::BitList;
 pub(crate) use sampling::{SampleSource, read_sample, read_schema, with_tf_idf};
 pub(crate) use shard::{JobContent, JobValue};
-pub(crate) use stores::{change_each, find_document, must_take_text, open_to_read, open_to_write};
+pub(crate) use stores::{change_each, change_store, find_document, must_take_text, open_to_read};
 pub(crate) use subject::Subject;
 pub(crate) use tally::{DocumentTally, ReadDocument, WorkedDocument};
 pub(crate) use texts::{

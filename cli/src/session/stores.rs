@@ -15,15 +15,19 @@ pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
     Ok(store)
 }
 
-/// Opens for writing.
-pub(crate) fn open_to_write(
+/// Opens a store for writing, changes it, and closes it, which cuts what the file has grown too long.
+pub(crate) fn change_store<T>(
     context: &Context,
     path: &Path,
     options: &StoreOptions,
-) -> Result<Store> {
+    change: impl FnOnce(&Store) -> Result<T>,
+) -> Result<T> {
     let store = options.open(path)?;
     tell_store(context, path, &store)?;
-    Ok(store)
+    let changed = change(&store)?;
+    // Nothing else of this process has the store open.
+    let _ = store.close()?;
+    Ok(changed)
 }
 
 /// Says with -v what was opened.
@@ -66,20 +70,21 @@ pub(crate) fn change_each(
     keys: &[PrintedKey],
     change: impl Fn(&mut WriteTransaction, &PrintedKey) -> resemblance::Result<bool>,
 ) -> Result<(u64, u64)> {
-    let store = open_to_write(context, path, &context.store_options)?;
-    let failure = |error| Failure::unfinished(path.display(), error);
-    let mut transaction = store.begin_write().map_err(failure)?;
-    let (mut changed, mut missing) = (0, 0);
-    for key in keys {
-        context.interrupt.check()?;
-        if change(&mut transaction, key).map_err(failure)? {
-            changed += 1;
-        } else {
-            missing += 1;
-            let key = printed(key);
-            context.note(format!("no document has the key {key}"));
+    change_store(context, path, &context.store_options, |store| {
+        let failure = |error| Failure::unfinished(path.display(), error);
+        let mut transaction = store.begin_write().map_err(failure)?;
+        let (mut changed, mut missing) = (0, 0);
+        for key in keys {
+            context.interrupt.check()?;
+            if change(&mut transaction, key).map_err(failure)? {
+                changed += 1;
+            } else {
+                missing += 1;
+                let key = printed(key);
+                context.note(format!("no document has the key {key}"));
+            }
         }
-    }
-    transaction.commit().map_err(failure)?;
-    Ok((changed, missing))
+        transaction.commit().map_err(failure)?;
+        Ok((changed, missing))
+    })
 }

@@ -16,7 +16,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, StoredOptions, VerifyOptions};
 use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
-    WorkedDocument, open_to_write, read_stored_features, resolve_corpus_to_store,
+    WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store,
 };
 use resemblance_corpus::{ContentRule, Corpus, ReadTotals};
 
@@ -110,7 +110,12 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
     if let Some(budget) = arguments.budget {
         options = options.probe_budget(budget.get());
     }
-    let store = open_to_write(context, &arguments.store, &options)?;
+    change_store(context, &arguments.store, &options, |store| {
+        add_to(context, arguments, store)
+    })
+}
+
+fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<Outcome> {
     if arguments.verify.asks_for_exact() && !arguments.if_new {
         return Err(Failure::usage("--verify exact is for --if-new"));
     }
@@ -133,14 +138,14 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
     let verdicts = arguments
         .verdicts
         .as_ref()
-        .map(|name| AdditionVerdicts::open(context, name, &mut corpus, &store))
+        .map(|name| AdditionVerdicts::open(context, name, &mut corpus, store))
         .transpose()?;
     let corpus = Arc::new(corpus);
     let mut addition = Addition {
         context,
         arguments,
         corpus,
-        store: &store,
+        store,
         features,
         verdicts,
         tally: DocumentTally::default(),
@@ -155,8 +160,6 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
             if let Some(verdicts) = addition.verdicts {
                 verdicts.finish()?;
             }
-            // Tells errors, and cuts what the file has grown too long.
-            let _ = store.close()?;
             Ok(Outcome::Done)
         }
         Err(failure) => Err(failure.with_note(addition.where_to_resume())),

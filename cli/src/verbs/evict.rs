@@ -12,7 +12,7 @@ use resemblance_corpus::time_of_stamp;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, now, parse_age};
 use crate::output::{Results, Value};
-use crate::session::{Context, open_to_read, open_to_write};
+use crate::session::{Context, change_store, open_to_read};
 use resemblance::invariant::bug;
 
 /// Remove documents by their age or number
@@ -52,13 +52,22 @@ pub(crate) struct EvictArguments {
 
 pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Outcome> {
     let path = &arguments.store;
-    let store = if arguments.dry_run {
-        open_to_read(context, path)?
+    if arguments.dry_run {
+        evict_from(context, arguments, &open_to_read(context, path)?)?;
+        context.note("a dry run: nothing was removed");
     } else {
-        open_to_write(context, path, &context.store_options)?
-    };
+        let options = &context.store_options;
+        change_store(context, path, options, |store| {
+            evict_from(context, arguments, store)
+        })?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn evict_from(context: &Context, arguments: &EvictArguments, store: &Store) -> Result<()> {
+    let path = &arguments.store;
     let before = store.snapshot()?.len();
-    let survey = Survey::of(context, arguments, &store)?;
+    let survey = Survey::of(context, arguments, store)?;
     if !arguments.force {
         survey.must_leave_some(context, arguments)?;
     }
@@ -79,10 +88,7 @@ pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Out
     if let Some(note) = arguments.older_than.and_then(|stamp| survey.doubt(stamp)) {
         context.note(note);
     }
-    if arguments.dry_run {
-        context.note("a dry run: nothing was removed");
-    }
-    Ok(Outcome::Done)
+    Ok(())
 }
 
 /// The stamps of a store, and the number of documents that an eviction would remove.

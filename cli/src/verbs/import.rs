@@ -10,7 +10,7 @@ use resemblance::report::ImportReport;
 use resemblance::{Error, ExistingKeys, Store};
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::session::{Context, open_to_write};
+use crate::session::{Context, change_store};
 use resemblance_corpus::{Compression, CorpusError};
 
 /// Add the documents of an exported stream to a store
@@ -67,11 +67,12 @@ pub(crate) fn import(context: &Context, arguments: &ImportArguments) -> Result<O
             "--if-new leaves out what is there; it goes with --keys refuse or skip",
         ));
     }
-    let store = open_to_write(context, &arguments.store, &context.store_options)?;
-    let report = import_stream(context, arguments, &store)?;
-    context.note(summary(&report));
-    context.messages.advise(&store.snapshot()?.design());
-    Ok(Outcome::Done)
+    change_store(context, &arguments.store, &context.store_options, |store| {
+        let report = import_stream(context, arguments, store)?;
+        context.note(summary(&report));
+        context.messages.advise(&store.snapshot()?.design());
+        Ok(Outcome::Done)
+    })
 }
 
 /// A compressed file as the library reads it. Why it failed is kept in this tool's words.

@@ -360,3 +360,39 @@ fn compact_prints_both_sizes_and_keeps_everything() {
     folder.run(&["get", "a.rsm", "299"]).expect(0);
     folder.run(&["check", "a.rsm"]).expect(0);
 }
+
+/// The engine doubles a file to have room, and fills it from both ends. Verbs that change a store leave none of that.
+#[cfg(unix)]
+#[test]
+fn no_change_leaves_a_file_that_was_hardly_written() {
+    use std::os::unix::fs::MetadataExt;
+
+    let folder = Folder::new();
+    let line = |number| {
+        let words: Vec<String> = (0..40).map(|word| format!("{number}w{word}")).collect();
+        let text = words.join(" ");
+        serde_json::json!({"id": format!("k{number}"), "text": text, "payload": "x".repeat(900)})
+    };
+    let lines: Vec<String> = (0..3_000).map(|number| line(number).to_string()).collect();
+    folder.write("c.jsonl", lines.join("\n"));
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run(&["export", "a.rsm", "-o", "a.stream"]).expect(0);
+    let removed: Vec<String> = (0..1_500).map(|number| format!("k{number}")).collect();
+    let mut remove = vec!["remove", "a.rsm"];
+    remove.extend(removed.iter().map(String::as_str));
+    for change in [
+        remove,
+        vec!["import", "a.rsm", "a.stream", "--keys", "replace"],
+        vec!["evict", "a.rsm", "--keep-newest", "1400"],
+        vec!["touch", "a.rsm", "k2999"],
+    ] {
+        folder.run(&change).expect(0);
+        let file = std::fs::metadata(folder.path("a.rsm")).unwrap();
+        let (length, written) = (file.len(), file.blocks() * 512);
+        assert!(
+            length < written + (2 << 20),
+            "{}: {length}, {written}",
+            change[0]
+        );
+    }
+}
