@@ -96,6 +96,7 @@ impl Gatherer {
 
     /// Returns the number of lanes that are still to be read, the current one included.
     pub(super) fn lanes_left(&self) -> usize {
+        // A lane that is being opened has left `lanes` already.
         let at_hand = self.stream.is_some() || self.large.is_some();
         self.lanes.len() + usize::from(at_hand) + usize::from(self.opening.is_some())
     }
@@ -120,6 +121,7 @@ impl Gatherer {
                     return Ok(None);
                 }
             }
+            // Buckets without a pair in them give no piece: whoever compares must not get an empty batch.
             if !batch.pieces.is_empty() {
                 return Ok(Some(batch));
             }
@@ -165,6 +167,7 @@ impl Gatherer {
         let lane = stream.lane();
         let mut bucket = std::mem::take(&mut self.bucket);
         while stream.read(lanes, &self.live, &mut bucket)? {
+            // A bucket of one document has no pair.
             if let [first, _, ..] = bucket.as_slice() {
                 let low_code = lanes.bucket_range(lane, first.code).0;
                 if settings.reads_signatures {
@@ -175,6 +178,7 @@ impl Gatherer {
                 }
             }
             if self.ids.len() >= settings.batch_documents || batch.members.len() >= MAX_MEMBERS {
+                // Only a lane that may have more buckets is put back; without it the next lane follows.
                 self.stream = Some(stream);
                 break;
             }
@@ -250,6 +254,7 @@ impl Gatherer {
         settings: &Settings,
         batch: &mut JoinBatch,
     ) -> Result<()> {
+        // Where all signatures are in memory no bucket is too large.
         if self.ids.len() > 2 * settings.batch_documents
             && self.held.is_none()
             && let Some(last) = self.candidates.pop()
@@ -299,6 +304,7 @@ impl Gatherer {
             batch.signatures = Arc::clone(held);
             return Ok(NotedDocuments::default());
         }
+        // Documents that runs note as equal share one signature, that of the first: in large buckets most are such.
         let noted = self.noted(source)?;
         let unknown = self.ids.iter().filter(|id| noted.digest(**id).is_none());
         let mut distinct: Vec<u64> = unknown.copied().chain(noted.firsts()).collect();
@@ -336,6 +342,8 @@ impl Gatherer {
         drop(bucket);
         documents.extend(noted.digests());
         for share in noted.others.chunks(settings.batch_documents) {
+            // Only digests are kept here, so that signatures of one share at a time are in memory, and no codes are
+            // computed for them.
             let signatures = source.signatures(share, false, settings.threads)?;
             documents.extend(signatures.documents().map(|(id, digest)| (digest, id)));
         }

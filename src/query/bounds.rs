@@ -344,6 +344,8 @@ impl ResolvedBounds {
         is_exact: bool,
         distance: u32,
     ) -> bool {
+        // An exact similarity is compared with the bound as it was given, an estimate with the step that the bound was
+        // rounded to: both decide as `accepts` does for the same documents.
         let least = if is_exact {
             self.min_similarity
         } else {

@@ -57,6 +57,7 @@ impl LaneProbe {
         };
         let own = plan.row(0).map(|(lane, code)| probe(lane, code, code));
         let near = plan.row(0).flat_map(|(lane, code)| {
+            // The first of these is the code itself, whose bucket is among the own ones.
             let others = lane.near_codes(context, code).skip(1);
             others.map(move |near_code| probe(lane, code, near_code))
         });
@@ -97,6 +98,8 @@ impl LaneProbe {
     /// Returns its code ranges in the order of reading.
     fn ranges(&self, begin: Begin) -> impl Iterator<Item = CodeRange> {
         let origin = self.origin(begin);
+        // A bucket is read as a ring: from the own code up to its end, and then from its beginning. So the first
+        // postings are those of the own code, and a bucket that is cut short never misses them.
         let end = origin.checked_sub(1).filter(|end| *end >= self.low_code);
         let before = end.map(|end| self.range(self.low_code, end));
         std::iter::once(self.range(origin, self.high_code)).chain(before)
@@ -195,7 +198,9 @@ struct FirstPostings {
 impl FirstPostings {
     /// Adds a posting. Ends the range once no later posting of it can be among the first.
     fn push(&mut self, posting: Posting) -> ProbeControl {
+        // Codes before the origin wrap, and so rank behind all others, as on the ring that `ranges` reads.
         let rank = (posting.code.wrapping_sub(self.origin), posting.id);
+        // One more than are wanted: by that one it shows whether the bucket is cut.
         if self.heap.len() <= self.most {
             self.heap.push(rank);
             return ProbeControl::GoOn;

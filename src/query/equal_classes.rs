@@ -54,6 +54,7 @@ impl LoadedChunk {
 
     /// Takes the classes into account that were met since the last time.
     fn refresh(&mut self, met: &[u128]) -> Result<()> {
+        // Classes are met while this chunk is put aside, too: each chunk catches up when it is asked again.
         let new = met.get(self.refreshed..).or_bug("the classes met")?;
         for digest in new {
             let position = self.row.as_ref().and_then(|row| row.position(*digest));
@@ -81,11 +82,14 @@ impl LoadedChunk {
         let first_word = (offset / 64) as usize;
         for (index, word) in (0..).zip(&self.met).skip(first_word) {
             let passed = if index == first_word { offset % 64 } else { 0 };
+            // Documents before the one that is asked about are passed, whether their classes were met or not.
             let others = !word & (u64::MAX << passed);
             if others != 0 {
                 return Some(index as u64 * 64 + u64::from(others.trailing_zeros()));
             }
         }
+        // Without any words no class was met in this chunk, and the document itself is the first other one. With
+        // words there is none: every bit from the offset on is set.
         self.met.is_empty().then_some(offset)
     }
 }
@@ -123,12 +127,15 @@ impl<'v> EqualClasses<'v> {
             if let Some(offset) = self.load(chunk)?.first_other(id - first) {
                 return Ok(first + offset);
             }
+            // From here on all documents of the chunk are of classes that were met.
             id = first.saturating_add(CHUNK_DOCUMENTS);
         }
         Ok(id)
     }
 
     fn load(&mut self, chunk: u64) -> Result<&mut LoadedChunk> {
+        // The ids of a code ascend, so that most are in the chunk of the one before: the map is asked only when that
+        // changes.
         let loaded = match self.current.take() {
             Some(current) if current.0 == chunk => current,
             other => {

@@ -187,6 +187,7 @@ impl ProbePlan {
         families: Families,
         signature: &Signature,
     ) -> Result<()> {
+        // A signature that no lane files is near no other, and asks for nothing.
         let is_asked = context.is_filed(signature);
         if is_asked && families.bands {
             context.band_codes(signature, &mut self.codes)?;
@@ -271,6 +272,8 @@ impl ProbePlan {
         Candidate {
             id: posting.id,
             query_index,
+            // Where a code has all bits of a fingerprint, its distance is that of the documents, and no row need be read
+            // for it.
             code_distance: self.codes_are_signatures.then_some(distance),
         }
     }
@@ -280,6 +283,8 @@ impl ProbePlan {
     #[inline]
     pub(super) fn accepted(&self, lane: ProbedLane, code: u64) -> Option<NearCodes> {
         let max_distance = self.max_distance;
+        // The bits of a code are some of the fingerprint's, so that codes beyond the distance cannot be of documents
+        // within it. A bound of 64 bits lets every code pass.
         let is_bounded = lane.table == PostingTable::Permuted && max_distance < u64::BITS;
         is_bounded.then_some(NearCodes { code, max_distance })
     }

@@ -45,6 +45,7 @@ pub(crate) fn for_each_piece<'b, T>(
         if !take(piece)? {
             invariant!(piece.len() > 1, "a piece of one signature cannot be halved");
             let (first, second) = piece.split_at(piece.len() / 2);
+            // A stack: the first half comes first, so that answers keep the order of the batch.
             waiting.extend([second, first]);
         }
     }
@@ -99,6 +100,8 @@ impl<'c> Sweep<'c> {
         for counts in &mut self.counts_per_query {
             counts.is_over = !counts.is_within(budget, 0, 0);
         }
+        // A signature over its budget is searched for by itself, so that what was found for it here would be there
+        // twice.
         let mut found = std::mem::take(&mut self.found);
         found.retain(|candidate| !self.is_over(candidate.query_index));
         self.found = found;
@@ -134,6 +137,7 @@ impl<'c> Sweep<'c> {
     ) -> Result<bool> {
         let (plan, view) = (&*self.plan, self.view);
         let lane = *at(plan.lanes(), column)?;
+        // One signature alone has to find room for all that it finds: there is no smaller piece to fall back to.
         let can_be_halved = plan.signatures() > 1;
         let mut ranges = plan.ranges(view.context(), column, signatures)?;
         ranges.retain(|range| !self.is_over(range.query_index));
@@ -195,6 +199,7 @@ impl CandidateSource for Sweep<'_> {
         let view = self.view;
         let (mut exact, mut room) = (Vec::new(), MAX_EXACT);
         let mut note = |candidate: Candidate| {
+            // A dead document must not take the place of a live one with the same code.
             if !view.is_dead(candidate.id) {
                 exact.push(candidate);
             }
@@ -222,6 +227,7 @@ impl CandidateSource for Sweep<'_> {
 
     fn all(mut self) -> Result<Option<Candidates>> {
         for column in 0..self.plan.lanes().len() {
+            // The lane that `exact` has swept has brought its candidates already.
             if Some(column) != self.swept && !self.sweep(column, &mut |_| ())? {
                 return Ok(None);
             }
@@ -299,6 +305,7 @@ pub(crate) fn find_keys(view: &dyn ReadView, keys: &[Option<&[u8]>]) -> Result<V
             let query_index = candidate.query_index as usize;
             let key = at(keys, query_index)?.or_bug("a key that was looked up")?;
             let holder = at_mut(holders, query_index)?;
+            // Different keys may share a code, so only the row tells whose it is.
             if holder.is_none() && view.has_key(candidate.id, key)? {
                 *holder = Some(candidate.id);
             }
