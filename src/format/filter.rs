@@ -221,7 +221,7 @@ impl FilterPiece {
     /// Inserts many, several times quicker where the processor handles all words of a block at once.
     ///
     /// # Errors
-    /// Those of [`insert`](Self::insert).
+    /// Returns the errors of [`insert`](Self::insert).
     pub(crate) fn insert_all(&mut self, mut buckets: impl Iterator<Item = u64>) -> Result<()> {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
@@ -258,7 +258,7 @@ impl FilterPiece {
     /// Returns false only if the bucket was not inserted.
     ///
     /// # Errors
-    /// Those of [`probe`](Self::probe).
+    /// Returns the errors of [`probe`](Self::probe).
     pub(crate) fn may_hold(&self, bucket: u64) -> Result<bool> {
         Ok(self.probe(bucket)?.may_hold())
     }

@@ -130,7 +130,7 @@ impl FilterQuestion<'_> {
     /// Decides questions, and waits for memory for many of them together.
     ///
     /// # Errors
-    /// Those of [`FilterPiece::probe`].
+    /// Returns the errors of [`FilterPiece::probe`].
     pub(crate) fn decide_all(questions: &mut [Self]) -> Result<()> {
         for questions in questions.chunks_mut(ASKED_TOGETHER) {
             // Apart from what is computed, so that the processor has as many reads under way as it can.
@@ -207,7 +207,7 @@ impl FilterReader<'_> {
     /// Answers one question: whether a filter may hold codes of `low_code..=high_code`.
     ///
     /// # Errors
-    /// Those of [`FilterPiece::probe`].
+    /// Returns the errors of [`FilterPiece::probe`].
     pub(crate) fn ask(
         &self,
         filter: &FilterOf,
@@ -263,7 +263,7 @@ impl FilterCache {
     /// Keeps a piece that was read, and returns what it says.
     ///
     /// # Errors
-    /// Those of [`FilterPiece::may_hold`].
+    /// Returns the errors of [`FilterPiece::may_hold`].
     pub(super) fn answer(
         &self,
         filter: &FilterOf,

@@ -15,7 +15,7 @@ use crate::index::segment::{CodeRange, ProbeControl};
 /// the table.
 ///
 /// # Errors
-/// Those of `visit` and of reading, and [`Error::Corrupt`] if a block is damaged or missing.
+/// Returns the errors of `visit` and of reading, and [`Error::Corrupt`] if a block is damaged or missing.
 pub(super) fn probe_lane<T: ReadableTable<Key, Value>>(
     table: &T,
     lane: LaneRef<'_>,
@@ -38,7 +38,7 @@ impl FirstBlock {
     /// together; none for a probe that is `None`.
     ///
     /// # Errors
-    /// Those of [`BlockCache::get_all`](crate::index::block_cache::BlockCache::get_all).
+    /// Returns the errors of [`BlockCache::get_all`](crate::index::block_cache::BlockCache::get_all).
     pub(crate) fn find_all(
         sources: BlockSources<'_>,
         probes: &[Option<(LaneRef<'_>, u64)>],

@@ -31,7 +31,7 @@ impl Packed {
     /// Writes the rows, and forgets them.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Returns the errors of writing.
     pub(super) fn write(&mut self, tables: &mut RunTables<'_>) -> Result<()> {
         self.write_blocks(tables)?;
         for row in self.pieces.iter() {
@@ -102,7 +102,7 @@ impl LanePacker {
     /// Goes on with a lane that has been written up to what its summary says.
     ///
     /// # Errors
-    /// Those of reading what has been written.
+    /// Returns the errors of reading what has been written.
     pub(super) fn resume(
         tables: &RunTables<'_>,
         run: u32,
@@ -308,7 +308,7 @@ impl PackedLane {
     /// Writes the lane.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Returns the errors of writing.
     pub(crate) fn write(mut self, tables: &mut RunTables<'_>) -> Result<LaneSummary> {
         self.rows.write(tables)?;
         Ok(self.summary)
@@ -318,7 +318,7 @@ impl PackedLane {
 /// Writes a lane of a run: `postings` in strictly ascending order.
 ///
 /// # Errors
-/// Those of the postings, those of writing, and [`Error::Corrupt`] if the order is broken.
+/// Returns the errors of the postings, those of writing, and [`Error::Corrupt`] if the order is broken.
 pub(crate) fn write_lane(
     tables: &mut RunTables<'_>,
     run: u32,

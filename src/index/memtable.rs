@@ -28,7 +28,7 @@ impl Memtable {
     /// are in at most 1 + log₂ n segments.
     ///
     /// # Errors
-    /// Those of [`Segment::merge`].
+    /// Returns the errors of [`Segment::merge`].
     pub(crate) fn push(&self, segment: Segment) -> Result<Memtable> {
         self.push_shared(&Arc::new(segment))
     }
@@ -63,7 +63,7 @@ impl Memtable {
     /// This memtable and all of a newer one, such as a transaction's own.
     ///
     /// # Errors
-    /// Those of [`Segment::merge`].
+    /// Returns the errors of [`Segment::merge`].
     pub(crate) fn append(&self, newer: &Memtable) -> Result<Memtable> {
         match &*newer.segments {
             [] => Ok(self.clone()),
@@ -94,7 +94,7 @@ impl Memtable {
     /// after the other.
     ///
     /// # Errors
-    /// Those of `visit`.
+    /// Returns the errors of `visit`.
     pub(crate) fn probe(
         &self,
         ranges: &[CodeRange],
@@ -121,7 +121,7 @@ impl Memtable {
     /// Returns false if `visit` ended the sweep.
     ///
     /// # Errors
-    /// Those of `visit`.
+    /// Returns the errors of `visit`.
     pub(crate) fn sweep(
         &self,
         lane: u16,
@@ -139,7 +139,7 @@ impl Memtable {
     /// All postings of a lane, sorted.
     ///
     /// # Errors
-    /// Those of [`Segment::lane`].
+    /// Returns the errors of [`Segment::lane`].
     pub(crate) fn lane(&self, lane: u16) -> Result<Vec<Posting>> {
         let lanes = self.segments.iter().map(|segment| segment.lane(lane));
         let mut merged = Vec::new();

@@ -143,7 +143,7 @@ impl Segment {
     /// `visit` says.
     ///
     /// # Errors
-    /// Those of `visit`.
+    /// Returns the errors of `visit`.
     pub(crate) fn probe(
         &self,
         ranges: &[CodeRange],

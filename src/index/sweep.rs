@@ -57,7 +57,7 @@ const POSTINGS_PER_SEARCH: u64 = 40;
 /// not be visited: range by range, each in order. Returns false if `visit` ended the sweep.
 ///
 /// # Errors
-/// Those of `visit`.
+/// Returns the errors of `visit`.
 pub(super) fn sweep_slice(
     postings: SortedPostings<'_>,
     wanted: &[ProbeRange],
@@ -139,7 +139,7 @@ fn postings_from(postings: &[Posting], code: u64) -> Result<&[Posting]> {
 /// the table that `open` gives.
 ///
 /// # Errors
-/// Those of `visit`, of `open` and of reading, and [`Error::Corrupt`] if a block is damaged or missing.
+/// Returns the errors of `visit`, of `open` and of reading, and [`Error::Corrupt`] if a block is damaged or missing.
 pub(crate) fn sweep_lane<'t, T: ReadableTable<Key, Value> + 't>(
     lane: LaneRef<'_>,
     open: impl Fn() -> Result<&'t T>,

@@ -8,7 +8,6 @@ use redb::{Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, WriteT
 use crate::engine_error::{EngineError, Result};
 use crate::file_counters::FileCounters;
 use crate::files::{Access, FileOptions, OpenFile};
-use crate::journaled_file::JournaledFile;
 use crate::layout_check::check_engine;
 use crate::page_finder::PageFinder;
 use crate::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
@@ -73,7 +72,7 @@ impl RedbFile {
     pub fn create(path: &Path, options: &FileOptions) -> Result<Self> {
         check_engine()?;
         let file = OpenFile::open(path, Access::Create, options)?;
-        let file = VerifiedFile::new(JournaledFile::new(file, options.journal));
+        let file = VerifiedFile::new(file, options.journal);
         let create = || {
             let mut created = Self::new(file, path, Access::Create, options)?;
             if options.is_filled_at_once {
@@ -101,7 +100,7 @@ impl RedbFile {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open), and [`EngineError::NeedsRecovery`].
+    /// Returns the errors of [`open`](Self::open), and [`EngineError::NeedsRecovery`].
     pub fn open_read_only(path: &Path, options: &FileOptions) -> Result<Self> {
         let file = open_file(path, Access::Read, options)?;
         Self::new(file, path, Access::Read, options)
@@ -124,7 +123,7 @@ impl RedbFile {
     /// written.
     ///
     /// # Errors
-    /// Those of [`close`](Self::close) and [`open`](Self::open).
+    /// Returns the errors of [`close`](Self::close) and [`open`](Self::open).
     pub fn close_packed(self, path: &Path, options: &FileOptions) -> Result<()> {
         self.close()?;
         if !is_sparse(path, options)? {
@@ -142,7 +141,7 @@ impl RedbFile {
     /// Calls `tell` after each pass; an error ends it.
     ///
     /// # Errors
-    /// Those of [`close`](Self::close), [`EngineError::ReadOnly`], and those of `tell`.
+    /// Returns the errors of [`close`](Self::close), [`EngineError::ReadOnly`], and those of `tell`.
     pub fn pack<E: From<EngineError>>(
         mut self,
         mut tell: impl FnMut() -> Result<(), E>,
@@ -156,7 +155,7 @@ impl RedbFile {
     /// Begins to read the last commit.
     ///
     /// # Errors
-    /// Those of redb.
+    /// Returns the errors of redb.
     pub fn begin_read(&self) -> Result<ReadTransaction> {
         Ok(match self.database.get()? {
             Handle::Writable(database) => database.begin_read()?,
@@ -189,7 +188,7 @@ impl RedbFile {
 /// again, and writes again, those that were too many for its cache. Commits of less than that save both.
 ///
 /// # Errors
-/// Those of redb.
+/// Returns the errors of redb.
 pub fn commit_without_sync(mut write: WriteTransaction) -> Result<()> {
     write
         .set_durability(redb::Durability::None)
@@ -201,7 +200,7 @@ pub fn commit_without_sync(mut write: WriteTransaction) -> Result<()> {
 /// was right. redb does it in one step: `tell` is called before and after it, with the bytes that are done and all.
 ///
 /// # Errors
-/// Those of [`RedbFile::open`], [`EngineError::Corrupt`], and those of `tell`.
+/// Returns the errors of [`RedbFile::open`], [`EngineError::Corrupt`], and those of `tell`.
 pub fn verify_pages<E: From<EngineError>>(
     path: &Path,
     options: &FileOptions,
@@ -236,7 +235,7 @@ fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<Verif
     if check_head(&head) == HeadSeal::Foreign {
         return foreign("it is a redb database that no store is in");
     }
-    Ok(VerifiedFile::new(JournaledFile::new(file, options.journal)))
+    Ok(VerifiedFile::new(file, options.journal))
 }
 
 /// Returns true if a good part of a file was never written: the engine has doubled it to have room, and filled

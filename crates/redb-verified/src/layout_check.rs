@@ -16,7 +16,6 @@ use redb::{
 
 use crate::engine_error::{EngineError, Result};
 use crate::files::{JournalLimits, MemoryFile};
-use crate::journaled_file::JournaledFile;
 use crate::page_layout::copy;
 use crate::verified_file::{Verification, VerifiedFile};
 
@@ -63,8 +62,7 @@ pub(crate) fn check_engine() -> Result<()> {
 
 /// Opens a file in memory, whose pages are verified.
 fn verified(memory: &MemoryFile) -> (VerifiedFile, Arc<Verification>) {
-    let file = JournaledFile::new(memory.clone().into(), JournalLimits::NONE);
-    let file = VerifiedFile::new(file);
+    let file = VerifiedFile::new(memory.clone().into(), JournalLimits::NONE);
     let verification = Arc::clone(&file.verification);
     (file, verification)
 }

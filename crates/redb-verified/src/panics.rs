@@ -11,7 +11,7 @@ use crate::process::HomeProcess;
 /// pages, and becomes [`EngineError::Corrupt`].
 ///
 /// # Errors
-/// Those of the calls.
+/// Returns the errors of the calls.
 pub fn catch_engine_panic<T, E: From<EngineError>>(
     run: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
@@ -28,7 +28,7 @@ pub fn catch_engine_panic<T, E: From<EngineError>>(
 /// text of a panic does not tell whose it is.
 ///
 /// # Errors
-/// Those of the code.
+/// Returns the errors of the code.
 #[track_caller]
 pub fn catch_panic<T, E: From<EngineError>>(
     counters: &FileCounters,

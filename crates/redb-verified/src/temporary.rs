@@ -25,7 +25,7 @@ impl TemporaryFile {
     /// Makes a file in a folder under a name that nothing has. `make` must refuse a name that is taken.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// Returns the errors of `make`.
     pub fn create<T, E>(
         folder: &Path,
         files: &FileSource,

@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::engine_error::{EngineError, damaged, refuse_partial_pages};
 use crate::file_counters::FileCounters;
-use crate::files::Locked;
+use crate::files::{JournalLimits, Locked, OpenFile};
 use crate::journaled_file::{JournaledFile, WaitingPages};
 use crate::layout::{recognize, unknown_layout};
 use crate::page_layout::{
@@ -351,7 +351,8 @@ pub(crate) struct VerifiedFile {
 }
 
 impl VerifiedFile {
-    pub(crate) fn new(file: JournaledFile) -> Self {
+    pub(crate) fn new(file: OpenFile, limits: JournalLimits) -> Self {
+        let file = JournaledFile::new(file, limits);
         let verification = Verification {
             counters: Arc::clone(&file.counters),
             waiting: Arc::clone(&file.waiting),

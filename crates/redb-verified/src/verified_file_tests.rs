@@ -9,7 +9,6 @@ use super::*;
 use std::io::Error;
 
 use crate::engine_error::PAGE_PLACE;
-use crate::files::JournalLimits;
 
 /// What was written, by offset.
 type Written = BTreeMap<u64, Vec<u8>>;
@@ -55,8 +54,7 @@ const PAGE: u64 = PAGE_BYTES as u64;
 
 fn file(pages: u64) -> (VerifiedFile, Arc<Verification>, Sparse) {
     let sparse = Sparse::default();
-    let file = JournaledFile::new(sparse.clone().into(), JournalLimits::NONE);
-    let file = VerifiedFile::new(file);
+    let file = VerifiedFile::new(sparse.clone().into(), JournalLimits::NONE);
     let verification = Arc::clone(&file.verification);
     file.set_len(pages * PAGE).unwrap();
     (file, verification, sparse)

@@ -48,7 +48,7 @@ impl LaneMerge {
     /// descriptors say of the lane. The inputs are neighbours, so that no posting is in two of them.
     ///
     /// # Errors
-    /// Those of reading what the output holds, and [`Error::Corrupt`] if it ends after what the inputs
+    /// Returns the errors of reading what the output holds, and [`Error::Corrupt`] if it ends after what the inputs
     /// have left begins.
     pub(crate) fn new(
         tables: &RunTables<'_>,
@@ -121,7 +121,7 @@ impl LaneMerge {
     /// Writes the rest, and deletes what is left of the inputs. Returns what the lane of the output holds.
     ///
     /// # Errors
-    /// Those of writing, and [`Error::Bug`] unless the inputs have been merged as a whole.
+    /// Returns the errors of writing, and [`Error::Bug`] unless the inputs have been merged as a whole.
     pub(crate) fn finish(self, tables: &mut RunTables<'_>) -> Result<LaneSummary> {
         let mut packed = Packed::default();
         let summary = self.work.finish(&mut packed)?;
@@ -134,7 +134,7 @@ impl LaneMerge {
     /// of the inputs.
     ///
     /// # Errors
-    /// Those of writing, and [`Error::Bug`] if postings would be neither in the output nor left.
+    /// Returns the errors of writing, and [`Error::Bug`] if postings would be neither in the output nor left.
     pub(crate) fn pause(
         self,
         tables: &mut RunTables<'_>,
@@ -156,7 +156,7 @@ impl MergeProgress {
     /// Writes what has come of a chunk, and deletes the blocks that are in the output as a whole.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Returns the errors of writing.
     pub(super) fn write(
         &mut self,
         tables: &mut RunTables<'_>,

@@ -130,7 +130,7 @@ impl LaneSource {
     /// Deletes the blocks that end at or before `cursor`.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Returns the errors of writing.
     pub(super) fn free(
         &mut self,
         tables: &mut RunTables<'_>,
@@ -145,7 +145,7 @@ impl LaneSource {
     /// Deletes what is left of the inputs.
     ///
     /// # Errors
-    /// Those of writing, and [`Error::Bug`] unless every block was read.
+    /// Returns the errors of writing, and [`Error::Bug`] unless every block was read.
     pub(super) fn finish(mut self, tables: &mut RunTables<'_>) -> Result<()> {
         self.free(tables, Some(Posting::MAX))?;
         for input in self.inputs {
@@ -163,7 +163,7 @@ impl LaneSource {
     /// Deletes the blocks that end at or before `cursor`, and returns what each input has after it.
     ///
     /// # Errors
-    /// Those of writing, and [`Error::Bug`] unless all blocks read are either deleted or left.
+    /// Returns the errors of writing, and [`Error::Bug`] unless all blocks read are either deleted or left.
     pub(super) fn pause(
         mut self,
         tables: &mut RunTables<'_>,
