@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::ScopedJoinHandle;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, BinaryArray};
 use arrow_schema::{ArrowError, DataType};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -16,6 +16,7 @@ use pyo3_arrow::error::PyArrowError;
 use pyo3_arrow::{PyArray, PyArrayReader};
 use resemblance::{Error, Signature, Sketcher};
 use resemblance_corpus::verification::SketchedText;
+use resemblance_corpus::{column_keys, column_values};
 
 use crate::errors::{OrRaise, invalid, invalid_parameter};
 use crate::keys::{Key, key_object};
@@ -77,15 +78,17 @@ enum Item<'b> {
 /// Arrays as they come.
 type Arrays = Box<dyn Iterator<Item = Result<ArrayRef, ArrowError>> + Send>;
 
-/// The arrays of an object with Arrow's interface, `None` for another object.
+/// The arrays of an object with Arrow's interface, `None` for another object. Those that number their values are
+/// the values themselves.
 fn arrow_arrays(object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
     if object.hasattr("__arrow_c_stream__")? {
         let reader: PyArrayReader = object.extract()?;
-        return Ok(Some(Box::new(reader.into_reader()?)));
+        let arrays = reader.into_reader()?;
+        return Ok(Some(Box::new(arrays.map(|array| column_values(&array?)))));
     }
     if object.hasattr("__arrow_c_array__")? {
         let array: PyArray = object.extract()?;
-        let array = Ok(array.array().clone());
+        let array = column_values(array.array());
         return Ok(Some(Box::new(std::iter::once(array))));
     }
     Ok(None)
@@ -95,19 +98,27 @@ fn arrow_error(error: ArrowError) -> PyErr {
     PyErr::from(PyArrowError::from(error))
 }
 
-/// Columns of an Arrow table, some rows at a time.
+/// Texts and keys of an Arrow table, some rows at a time.
 #[pyclass(module = "resemblance")]
 pub(crate) struct ArrowBatches {
     arrays: Mutex<Arrays>,
-    columns: Vec<String>,
+    text: String,
+    key: Option<String>,
+    /// Rows that were returned before.
+    rows: AtomicUsize,
 }
 
 #[pymethods]
 impl ArrowBatches {
     #[new]
-    fn create(table: &Bound<'_, PyAny>, columns: Vec<String>) -> PyResult<Self> {
+    fn create(table: &Bound<'_, PyAny>, text: String, key: Option<String>) -> PyResult<Self> {
         match arrow_arrays(table)?.map(Mutex::new) {
-            Some(arrays) => Ok(Self { arrays, columns }),
+            Some(arrays) => Ok(Self {
+                arrays,
+                text,
+                key,
+                rows: AtomicUsize::new(0),
+            }),
             None => Err(PyTypeError::new_err("this is no Arrow table")),
         }
     }
@@ -116,27 +127,51 @@ impl ArrowBatches {
         slf
     }
 
-    /// The next rows: an array for each column; one array if it is no table but a single column.
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Vec<PyArray>>> {
+    /// The next rows: their texts, and their keys if there are any. A single column is texts.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<ArrowRows>> {
         let next = py.detach(|| lock(&self.arrays).next());
         let Some(array) = next.transpose().map_err(arrow_error)? else {
             return Ok(None);
         };
         let Some(table) = array.as_struct_opt() else {
-            return Ok(Some(vec![PyArray::from_array_ref(array)]));
+            return Ok(Some((PyArray::from_array_ref(array), None)));
         };
-        let columns = self
-            .columns
-            .iter()
-            .map(|name| match table.column_by_name(name) {
-                Some(column) => Ok(PyArray::from_array_ref(Arc::clone(column))),
-                None => {
-                    let names = table.column_names().join(", ");
-                    Err(invalid(py, "column", format!("{name:?}"), names))
-                }
-            });
-        columns.collect::<PyResult<Vec<_>>>().map(Some)
+        let before = self.rows.fetch_add(table.len(), Ordering::Relaxed);
+        let missing = |name: &str| {
+            let names = table.column_names().join(", ");
+            invalid(py, "column", format!("{name:?}"), names)
+        };
+        let texts = table.column_by_name(&self.text);
+        let texts =
+            column_values(texts.ok_or_else(|| missing(&self.text))?).map_err(arrow_error)?;
+        let keys = match &self.key {
+            Some(name) => match table.column_by_name(name) {
+                Some(column) => Some(key_column(py, name, column, before)?),
+                // Ids need not be there, unless their column is named.
+                None if name == "id" => None,
+                None => return Err(missing(name)),
+            },
+            None => None,
+        };
+        let keys = keys.map(PyArray::from_array_ref);
+        Ok(Some((PyArray::from_array_ref(texts), keys)))
     }
+}
+
+/// Texts, and keys if there are any.
+type ArrowRows = (PyArray, Option<PyArray>);
+
+/// The keys in a column, as strings or byte strings. `before` is the number of rows before it.
+fn key_column(py: Python<'_>, name: &str, column: &ArrayRef, before: usize) -> PyResult<ArrayRef> {
+    if column.data_type().is_string() {
+        return Ok(Arc::clone(column));
+    }
+    let keys = column_keys(name, column).map_err(|(row, bad)| {
+        let found = format!("{bad} in row {}, counted from 0", before + row);
+        invalid(py, "key", found, "strings or numbers")
+    })?;
+    let keys = keys.iter().map(Option::as_deref).collect::<Vec<_>>();
+    Ok(Arc::new(BinaryArray::from(keys)))
 }
 
 impl<'py> Batches<'py> {
@@ -407,26 +442,33 @@ pub(crate) fn texts<'a>(py: Python<'_>, array: &'a ArrayRef) -> PyResult<Vec<&'a
     texts.ok_or_else(|| null(py, "texts"))
 }
 
+/// The byte strings, or the strings as such, of a column; `None` for a null.
+fn optional_binaries(array: &ArrayRef) -> PyResult<Vec<Option<&[u8]>>> {
+    match array.data_type() {
+        DataType::Binary => Ok(array.as_binary::<i32>().iter().collect()),
+        DataType::LargeBinary => Ok(array.as_binary::<i64>().iter().collect()),
+        _ => {
+            let texts = optional_texts(array)?.into_iter();
+            Ok(texts.map(|text| text.map(str::as_bytes)).collect())
+        }
+    }
+}
+
 /// The byte strings, or the strings as such, of a column without nulls.
 pub(crate) fn binaries<'a>(
     py: Python<'_>,
     column: &'static str,
     array: &'a ArrayRef,
 ) -> PyResult<Vec<&'a [u8]>> {
-    let values: Option<Vec<_>> = match array.data_type() {
-        DataType::Binary => array.as_binary::<i32>().iter().collect(),
-        DataType::LargeBinary => array.as_binary::<i64>().iter().collect(),
-        _ => {
-            let texts = optional_texts(array)?.into_iter();
-            texts.map(|text| text.map(str::as_bytes)).collect()
-        }
-    };
+    let values: Option<Vec<_>> = optional_binaries(array)?.into_iter().collect();
     values.ok_or_else(|| null(py, column))
 }
 
-/// The strings, or the byte strings, of an Arrow column.
+/// The strings of an Arrow column, `None` for a null; of byte strings the keys that they are.
 #[pyfunction]
-pub(crate) fn arrow_list<'py>(column: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+pub(crate) fn arrow_list<'py>(
+    column: &Bound<'py, PyAny>,
+) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
     let py = column.py();
     let Some(arrays) = arrow_arrays(column)? else {
         return Err(PyTypeError::new_err("this is no Arrow column"));
@@ -434,12 +476,8 @@ pub(crate) fn arrow_list<'py>(column: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<
     let mut all = Vec::new();
     for next in arrays {
         let array = next.map_err(arrow_error)?;
-        let is_binary = array.data_type().is_binary();
-        for value in binaries(py, "keys", &array)? {
-            all.push(match is_binary {
-                true => PyBytes::new(py, value).into_any(),
-                false => key_object(py, value)?,
-            });
+        for value in optional_binaries(&array)? {
+            all.push(value.map(|value| key_object(py, value)).transpose()?);
         }
     }
     Ok(all)
@@ -452,7 +490,7 @@ pub(crate) enum Beside<'py, T> {
     Ready(&'static str, std::vec::IntoIter<T>),
 }
 
-impl<'py> Beside<'py, Key> {
+impl<'py> Beside<'py, Option<Key>> {
     pub(crate) fn keys(keys: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
         let Some(keys) = keys else {
             return Ok(Self::Nothing);
@@ -461,8 +499,12 @@ impl<'py> Beside<'py, Key> {
             let mut all = Vec::new();
             for next in arrays {
                 let array = next.map_err(arrow_error)?;
-                let rows = binaries(keys.py(), "keys", &array)?;
-                all.extend(rows.into_iter().map(|key| Key(key.to_vec())));
+                let column = match array.data_type().is_binary() {
+                    true => array,
+                    false => key_column(keys.py(), "keys", &array, all.len())?,
+                };
+                let rows = optional_binaries(&column)?;
+                all.extend(rows.into_iter().map(|key| key.map(|key| Key(key.to_vec()))));
             }
             return Ok(Self::Ready("keys", all.into_iter()));
         }

@@ -2,7 +2,7 @@
 //! `python/resemblance`.
 //!
 //! Files import from those above them in this list: `errors`, `python`, `waiting`, `keys`, `schema`,
-//! `exact`, `signature`, `batches`, `answers`, `progress`, `joins`, `reads`, `snapshot`, `transaction`, `tickets`,
+//! `exact`, `signature`, `batches`, `files`, `answers`, `progress`, `joins`, `reads`, `snapshot`, `transaction`, `tickets`,
 //! `store`, `maintain`, `repeats`, `corpus`, `distributed`.
 
 mod answers;
@@ -11,6 +11,7 @@ mod corpus;
 mod distributed;
 mod errors;
 mod exact;
+mod files;
 mod joins;
 mod keys;
 mod maintain;
@@ -45,6 +46,7 @@ mod _native {
             explanation_of_texts, passage_of_texts, similarity_of_sets, similarity_of_weights,
             spans_of_texts,
         },
+        files::CorpusFiles,
         joins::{Cluster, Clusters, Pair, Pairs},
         maintain::{check, compact, reband, repair},
         reads::Records,

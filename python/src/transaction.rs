@@ -41,14 +41,14 @@ pub(crate) fn document<'a>(key: Option<&'a Key>, payload: &'a [u8], stamp: u64) 
 /// Many documents, and what stands beside them.
 pub(crate) struct Many<'py> {
     batches: Batches<'py>,
-    keys: Beside<'py, Key>,
+    keys: Beside<'py, Option<Key>>,
     payloads: Beside<'py, Vec<u8>>,
     stamps: Beside<'py, u64>,
 }
 
 /// What stands beside the documents of a batch.
 pub(crate) struct BatchFields {
-    keys: Option<Vec<Key>>,
+    keys: Option<Vec<Option<Key>>>,
     payloads: Option<Vec<Vec<u8>>>,
     stamps: Option<Vec<u64>>,
 }
@@ -123,7 +123,7 @@ impl<'py> Many<'py> {
 
 impl BatchFields {
     pub(crate) fn key(&self, index: usize) -> Option<&Key> {
-        self.keys.as_ref()?.get(index)
+        self.keys.as_ref()?.get(index)?.as_ref()
     }
 
     /// The documents, each with what was made of its text.

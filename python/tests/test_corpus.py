@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import subprocess
 from collections.abc import Callable
@@ -69,6 +70,10 @@ FORMS: dict[str, Callable[[], Any]] = {
     "pandas column": lambda: _frame("pandas")()["text"],
     "polars": _frame("polars"),
     "polars column": lambda: _frame("polars")()["text"],
+    "polars lazy": lambda: _frame("polars")().lazy(),
+    "columns": lambda: {"id": KEYS, "text": DOCUMENTS},
+    "pandas categories": lambda: _frame("pandas")().astype("category"),
+    "arrow dictionary": lambda: _arrow("column")().dictionary_encode(),
     "duckdb": _duckdb,
     **{f"datasets {kind}": _datasets(kind) for kind in ("None", "arrow", "numpy", "stream")},
     **{f"arrow {kind}": _arrow(kind) for kind in ("column", "reader", "chunks", "large", "view")},
@@ -78,7 +83,7 @@ FORMS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 def test_forms_of_a_corpus(form: Callable[[], Any], schema: rs.Schema, path: Path) -> None:
     has_keys = len(getattr(form(), "shape", (0,))) > 1
-    key = "id" if has_keys else None
+    key = "id"
     expected = [(p.a, p.b, p.similarity) for p in rs.pairs(DOCUMENTS, schema, exact=False)]
     assert expected
     assert [(p.a, p.b, p.similarity) for p in rs.pairs(form(), schema, exact=False)] == expected
@@ -235,7 +240,7 @@ def test_files(tmp_path: Path, schema: rs.Schema) -> None:
     pairs = [(p.key_a, p.key_b) for p in rs.pairs(tmp_path / "a.jsonl.gz", schema)]
     assert pairs == [(KEYS[p.a], KEYS[p.b]) for p in rs.pairs(DOCUMENTS, schema)]
     (tmp_path / "bad.jsonl").write_text('{"id": 1}\n')
-    with pytest.raises(ValueError, match="line 1"):
+    with pytest.raises(ValueError, match='bad.jsonl:1: field "text" is missing; its fields are "id": name one with text='):
         list(rs.read_files(tmp_path / "bad.jsonl"))
 
 
@@ -264,14 +269,20 @@ def test_tables_in_files(tmp_path: Path, ending: str) -> None:
     write(table, path)
     expected = list(zip(table["url"].to_pylist(), odd))
     assert list(rs.read_files(path, text="body", key="url")) == expected
-    numbered = list(rs.read_files(path, text="body", key="none"))
-    assert numbered == [(f"{path}:{number}", text) for number, text in enumerate(odd, 1)]
-    with pytest.raises(ValueError, match="row 1: found no field 'text'"):
+    # Rows of CSV are numbered by their lines, as an editor shows them.
+    lines = [1, 2, *range(3, len(odd) + 1)] if ending in ("parquet", "arrow") else [2, 4, *range(5, len(odd) + 3)]
+    numbered = list(rs.read_files(path, text="body", key=None))
+    assert numbered == [(f"{path.name}:{line}", text) for line, text in zip(lines, odd)]
+    with pytest.raises(ValueError, match=f'{path.name}.*there is no column "text"; its columns are "n", "body", "url"'):
         list(rs.read_files(path))
+    with pytest.raises(ValueError, match='there is no column "none"'):
+        list(rs.read_files(path, text="body", key="none"))
     if ending in ("parquet", "arrow"):
-        write(pa.table({"text": ["a", None]}), path)
-        with pytest.raises(ValueError, match="row 2"):
+        write(pa.table({"text": ["a", None, "b"]}), path)
+        with pytest.raises(ValueError, match=f"{path.name}:2: field"):
             list(rs.read_files(path))
+        assert [text for _, text in rs.read_files(path, nulls="skip")] == ["a", "b"]
+        assert rs.dedup(path, nulls="skip").kept.tolist() == [True, False, True]
 
 
 def test_what_is_no_text_is_refused(schema: rs.Schema) -> None:
@@ -419,3 +430,151 @@ def test_repeated_parts() -> None:
         rs.RepeatedParts("word")  # type: ignore[arg-type]
     with pytest.raises(rs.InvalidParameterError, match="memory_bytes"):
         rs.RepeatedParts("line", memory_bytes=31).trim("one\ntwo")
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "jsonl.zst", "csv", "parquet", "arrow", "bom.jsonl"])
+def test_keys_of_files_are_those_of_the_tool(tmp_path: Path, ending: str) -> None:
+    """Also of the same table in memory."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns: dict[str, list[Any]] = {
+        "floats": [1.0, math.nan, 7.5, None, math.inf],
+        "integers": [1, 2**53 + 1, -1, None, 0],
+        "bytes": [b"ab", b"", b"\xff", None, b"x"],
+        "strings": ["a", "\n", "", None, "é"],
+    }
+    for name, ids in columns.items():
+        path, report = tmp_path / f"{name}.{ending}", tmp_path / "report.tsv"
+        is_text = ending.startswith(("jsonl", "csv", "bom"))
+        if is_text and name == "bytes":
+            continue
+        # All are alike, so that the report has every key.
+        documents = ["one and the same text of six words"] * 5
+        table = pa.table({"id": ids, "text": documents})
+        if ending == "parquet":
+            pq.write_table(table, path)
+        elif ending == "arrow":
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table)
+        elif ending == "csv":
+            pytest.importorskip("pandas").DataFrame({"id": ids, "text": documents}).to_csv(path, index=False)
+        else:
+            rows: list[dict[str, Any]] = [
+                {"id": i, "text": t} if i is not None else {"text": t} for i, t in zip(ids, documents)
+            ]
+            kept = [row for row in rows if not isinstance(row.get("id"), float) or math.isfinite(row["id"])]
+            lines = "".join(json.dumps(row) + "\n" for row in kept).encode()
+            if ending == "jsonl.zst":
+                with pa.CompressedOutputStream(str(path), "zstd") as file:
+                    file.write(lines)
+            else:
+                with (gzip.open if ending.endswith("gz") else open)(path, "wb") as file:
+                    file.write(b"\xef\xbb\xbf" * (ending == "bom.jsonl") + lines)
+        _lines("dedup", path, "-o", f"{tmp_path / 'out'}/", "--report", report, "--force", "--no-header")
+        told = [line.split("\t")[0] for line in report.read_text().splitlines()]
+        keys = [key for key, _ in rs.read_files(path)]
+        assert [json.dumps(key, ensure_ascii=False)[1:-1].replace('\\"', '"') for key in keys[1:]] == told
+        assert [d.key for d in rs.dedup(str(path)).duplicates] == keys[1:]
+        if not is_text:
+            in_memory = [d.key for d in rs.dedup(table).duplicates]
+            made = f"{path.name}:"
+            assert in_memory == [None if str(key).startswith(made) else key for key in keys[1:]]
+
+
+def test_a_path_is_a_path_and_a_mapping_keeps_its_ids(tmp_path: Path, schema: rs.Schema) -> None:
+    path = tmp_path / "a.jsonl"
+    rows = [{"id": key, "text": text, "more": [1]} for key, text in zip(KEYS, DOCUMENTS)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    forms: list[Any] = [str(path), path, [path], str(tmp_path), rows, {"id": KEYS, "text": np.array(DOCUMENTS)}]
+    for number, form in enumerate(forms):
+        built = tmp_path.parent / f"{tmp_path.name}-{number}.rsm"
+        assert rs.bulk_build(built, form, schema).documents == 200
+        with rs.Store.open(built) as store:
+            assert list(store) == KEYS
+        found = rs.dedup(form, schema).duplicates
+        assert found and [d.key for d in found] == [f"k{d.position}" for d in found]
+        assert [p.key_a for p in rs.pairs(form, schema)] == [f"k{p.a}" for p in rs.pairs(DOCUMENTS, schema)]
+    assert {d.key for d in rs.dedup(rows, schema, key=None).duplicates} == {None}
+    assert {d.key for d in rs.dedup({"text": DOCUMENTS}, schema).duplicates} == {None}
+    refused: list[tuple[Any, type[Exception], str]] = [
+        ("no/such.jsonl", FileNotFoundError, "no/such.jsonl does not exist"),
+        ("some text or other", FileNotFoundError, "does not exist"),
+        (b"some bytes", TypeError, "found bytes"),
+        ({"id": "a", "text": "one text"}, TypeError, "mapping of one document"),
+        ({"a": "b"}, ValueError, "expected 'text'"),
+        ({"id": ["a"], "text": ["a", "b"]}, ValueError, "1 of 'id'|2 of 'text'"),
+        ([{"id": "a"}], ValueError, "expected 'text'"),
+        ([("a", "text"), (True, "text")], TypeError, "key: found bool at position 1"),
+        (["a", 1], TypeError, "documents: found int at position 1"),
+        (["a"] * 70_000 + [None], ValueError, "found null at position 70000"),
+        ([{"text": "a"}, {"text": None}], ValueError, "found null at position 1"),
+        (tmp_path / "b.json", ValueError, "a JSON array, expected one object a line"),
+    ]
+    (tmp_path / "b.json").write_text('[{"text": "a"}]')
+    for corpus, kind, message in refused:
+        for call in (rs.dedup, rs.pairs, rs.clusters, rs.evaluate, lambda c, s: rs.bulk_build(tmp_path / "no.rsm", c, s)):
+            with pytest.raises(kind, match=message):
+                call(corpus, schema)
+    assert not (tmp_path / "no.rsm").exists()
+
+
+def test_only_named_columns_are_looked_at(schema: rs.Schema) -> None:
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    duckdb = pytest.importorskip("duckdb")
+    numbers = list(range(200))
+    mixed = [object() if n % 2 else {"a": n} for n in numbers]
+    complex_numbers = [complex(n) for n in numbers]
+    frame = pd.DataFrame({"id": numbers, "text": DOCUMENTS, "mixed": mixed, "complex": complex_numbers})
+    frame["sparse"] = pd.arrays.SparseArray([0] * 200)
+    frame.index = mixed
+    huge = pl.DataFrame({"id": numbers, "text": DOCUMENTS}).with_columns(pl.lit(2**100, dtype=pl.Int128).alias("huge"))
+    odd = pl.DataFrame({"id": numbers, "text": DOCUMENTS, "mixed": pl.Series(mixed, dtype=pl.Object)})
+    lazy = pl.LazyFrame({"id": numbers, "text": DOCUMENTS, "list": [[1]] * 200})
+    relation = duckdb.from_arrow(pa.table({"id": numbers, "text": DOCUMENTS})).project('id, "text", id::HUGEINT h').order("id")
+    dictionary = pa.table({"id": pa.array(numbers), "text": pa.array(DOCUMENTS).dictionary_encode()})
+    ids = frame.assign(id=[n if n % 2 else str(n) for n in numbers])
+    categories = frame.assign(id=pd.Categorical(numbers))
+    categories.index = numbers
+    expected = rs.dedup(DOCUMENTS, schema).positions.tolist()
+    for corpus in (frame, huge, huge.with_columns(pl.col("id").cast(pl.Int128)), odd, lazy, relation, dictionary, ids, categories):
+        found = rs.dedup(corpus, schema)
+        assert found.positions.tolist() == expected
+        assert [d.key for d in found.duplicates] == [str(d.position) for d in found.duplicates]
+    for corpus in (frame, huge, lazy, relation, dictionary):
+        with pytest.raises(ValueError, match="column: found.*'url'"):
+            rs.dedup(corpus, schema, key="url")
+    with pytest.raises(TypeError, match="documents: found int at position 1"):
+        rs.dedup(pd.DataFrame({"text": ["a", 1]}), schema)
+
+
+def test_documents_without_a_text_are_left_out_where_asked(schema: rs.Schema, tmp_path: Path) -> None:
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    documents: list[Any] = [text if n % 7 else None for n, text in enumerate(DOCUMENTS)]
+    present = [text for text in documents if text is not None]
+    places = [n for n, text in enumerate(documents) if text is not None]
+    expected = rs.dedup(present, schema)
+    columns = {"id": KEYS, "text": documents}
+    path = tmp_path / "a.jsonl"
+    rows = [{"id": key, "text": text} for key, text in zip(KEYS, documents)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    forms = [documents, columns, rows, pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns), path]
+    with rs.Store.create(tmp_path / "empty.rsm", schema) as store:
+        for number, form in enumerate(forms):
+            with pytest.raises(ValueError, match="null"):
+                rs.dedup(form, schema)
+            for found in (
+                rs.dedup(form, schema, nulls="skip"),
+                rs.dedup(form, schema, nulls="skip", policy="first", keep=[0.0] * 200),
+                rs.dedup(form, against=store, nulls="skip"),
+            ):
+                assert found.positions.tolist() == [places[p] for p in expected.positions]
+                assert len(found.duplicates) == len(expected.duplicates)
+                annotations = found.annotations()
+                assert [n for n, size in enumerate(annotations["size"]) if size is None] == list(range(0, 200, 7))
+            pairs = [(p.a, p.b) for p in rs.pairs(form, schema, nulls="skip")]
+            assert pairs == [(places[p.a], places[p.b]) for p in rs.pairs(present, schema)]
+            built = rs.bulk_build(tmp_path / f"{number}.rsm", form, schema, nulls="skip")
+            assert built.documents == len(present)
+            assert rs.evaluate(form, schema, nulls="skip").documents == len(present)
+    alike = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), empty_documents="alike")
+    with pytest.raises(ValueError, match="nulls"):
+        rs.pairs(documents, alike, nulls="skip")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -186,25 +187,29 @@ def test_values_of_a_schema_come_back_as_its_signatures() -> None:
     for minhash in (rs.MinHash(128), rs.MinHash(64, value_bits=32), rs.MinHash(64, value_bits=1)):
         schema = rs.Schema(text=rs.Text.words(1), minhash=minhash)
         made = schema.sketch_many(documents)
-        again = rs.Signatures.from_minhash(made.minhash, schema=schema)
+        values, first = made.minhash, made[0].minhash
+        assert values is not None and first is not None
+        again = rs.Signatures.from_minhash(values, schema=schema)
         assert again == made and again.to_bytes() == made.to_bytes()
-        alone = rs.Signature.from_minhash(made[0].minhash, schema=schema)
+        alone = rs.Signature.from_minhash(first, schema=schema)
         assert alone.jaccard(made[0]) == 1.0 and alone.jaccard(made[1]) == made[0].jaccard(made[1])
         assert pickle.loads(pickle.dumps(alone)) == alone
         with pytest.raises(rs.SignatureMismatchError, match="found 3, expected"):
             rs.Signature.from_minhash([1, 2, 3], schema=schema)
-        assert rs.Signatures.from_minhash(made.minhash, schema=schema)[2].is_empty
+        assert again[2].is_empty
 
 
 def test_values_without_a_schema_are_refused_where_values_are_cut(path: Path) -> None:
     schema = rs.Schema(text=rs.Text.words(1), minhash=rs.MinHash(128))
     made = schema.sketch_many(["one two three four", "five six seven"])
-    bare = rs.Signatures.from_minhash(made.minhash)
-    for compare in (made[0].jaccard, lambda other: other.jaccard(made[0])):
+    values = made.minhash
+    assert values is not None
+    bare = rs.Signatures.from_minhash(values)
+    for one, other in ((made[0], bare[0]), (bare[0], made[0])):
         with pytest.raises(rs.SignatureMismatchError, match="without a schema"):
-            compare(bare[0])
+            one.jaccard(other)
     with rs.Store.create(path, schema) as store:
-        attempts = [
+        attempts: list[Callable[[], object]] = [
             lambda: store.insert("a", bare[0]),
             lambda: store.insert_many(bare),
             lambda: store.insert_many(list(bare)),

@@ -14,6 +14,9 @@ pub struct BadDocument {
     pub advice: Option<String>,
     /// The system refused to read it; else its content is not what it should be.
     pub is_unreadable: bool,
+    /// There is no text: the field is missing or null.
+    #[serde(default)]
+    pub lacks_text: bool,
 }
 
 impl BadDocument {

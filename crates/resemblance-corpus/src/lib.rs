@@ -67,7 +67,7 @@ pub use source::{CorpusSource, SourceOrigin};
 pub use sqlite::{VerdictLog, VerdictTable};
 pub use store_file::{is_store, only_store};
 #[cfg(feature = "tables")]
-pub use tables::{TableError, TableWriter};
+pub use tables::{TableError, TableWriter, column_keys, column_values};
 
 #[cfg(test)]
 mod tests;

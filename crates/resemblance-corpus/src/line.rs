@@ -114,8 +114,10 @@ fn join_texts<'a>(
     let mut joined: Option<Cow<'_, str>> = None;
     for path in settings.taken_texts() {
         if let Some(found) = value(path).filter(|value| is_one || value.get() != "null") {
-            let text = fields::string(found)
-                .map_err(|found| BadDocument::field(path.name(), found, "a string"))?;
+            let text = fields::string(found).map_err(|found| BadDocument {
+                lacks_text: found == "null",
+                ..BadDocument::field(path.name(), found, "a string")
+            })?;
             joined = Some(match joined {
                 None => text,
                 Some(before) => format!("{before}\n{text}").into(),
@@ -128,7 +130,10 @@ fn join_texts<'a>(
 /// A line that has nothing to make a signature of.
 fn without_content(settings: &CorpusSettings, json: &str) -> BadDocument {
     match settings.taken_texts().first() {
-        Some(first) => missing(first, json, "--text-field"),
+        Some(first) => BadDocument {
+            lacks_text: true,
+            ..missing(first, json, "--text-field")
+        },
         None => BadDocument::new(format!(
             "found the fields {:?}, expected {}: the schema has no rule for texts",
             fields::names(json).iter().format(", "),
@@ -151,15 +156,24 @@ fn parse_key<'a>(
     value: &'a RawValue,
     rule: &IdRule,
 ) -> Result<Option<Cow<'a, [u8]>>, BadDocument> {
+    match key_of(path.name(), value)? {
+        None if rule.is_required() => Err(BadDocument::field(path.name(), "null", KEY_EXPECTED)),
+        key => Ok(key),
+    }
+}
+
+const KEY_EXPECTED: &str = "a string or a number";
+
+/// Returns the key that a value is, or nothing for null.
+pub(crate) fn key_of<'a>(
+    name: &str,
+    value: &'a RawValue,
+) -> Result<Option<Cow<'a, [u8]>>, BadDocument> {
     match fields::string(value) {
         Ok(text) => Ok(Some(bytes_of(text))),
         Err("a number") => Ok(Some(value.get().as_bytes().into())),
-        Err("null") if !rule.is_required() => Ok(None),
-        Err(found) => Err(BadDocument::field(
-            path.name(),
-            found,
-            "a string or a number",
-        )),
+        Err("null") => Ok(None),
+        Err(found) => Err(BadDocument::field(name, found, KEY_EXPECTED)),
     }
 }
 

@@ -5,24 +5,26 @@ A corpus is anything of these:
 - an iterable of texts (or `Signature` objects), such as a list or a generator; it is read once;
 - an iterable of `(key, text)` tuples, or of mappings such as `{"id": ..., "text": ...}`;
 - a column: a pyarrow array, a pandas, polars or DuckDB one, NumPy strings;
-- a table: pyarrow, pandas, polars, DuckDB, `datasets` (streamed ones too), whose columns `text` and `key`
-  name;
-- a path, or what `read_files` returns: JSON Lines, CSV, TSV, Parquet and Arrow files, text files and folders of
-  them.
+- a table: pyarrow, pandas, polars (lazy frames too), DuckDB, `datasets` (streamed ones too), or a mapping of
+  columns. `text` and `key` name the columns; no others are looked at;
+- a path, as `str` or `Path`, or several paths, read as `read_files` and the command-line tool read them: JSON Lines,
+  CSV, TSV, Parquet and Arrow files, text files and folders of them, plain or compressed.
 
-Positions count its documents from 0. Keys are used where the corpus has them: they must differ.
+Positions count its documents from 0. The key of a document is its `id` where it has one; another `key` must be there in
+every document, and with `key=None` ids are left alone. A string or a number is a key, and documents without one have
+none; keys must differ. A document without a text is an error, and with `nulls="skip"` in no pair, cluster or store.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -32,9 +34,11 @@ from ._native import (
     ArrowBatches,
     BulkBuild,
     Clusters,
+    CorpusFiles,
     Deduplicator,
     Pairs,
     Schema,
+    Signature,
     Signatures,
     Snapshot,
     Store,
@@ -43,6 +47,7 @@ from ._native import (
     banding_choice,
     evaluate_sample,
 )
+from .errors import InvalidParameterError
 from .reports import BandingChoice, BulkReport, Evaluation, Progress
 from .schema import MinHash, Text
 
@@ -64,133 +69,153 @@ __all__ = [
 
 _T = TypeVar("_T")
 _Callback = Callable[[Progress], object]
+_Nulls = Literal["refuse", "skip"]
 # Documents that are read from an iterable at once, and from a list, whose documents are in memory anyway.
 _TOGETHER = 2_048
 _LISTED_TOGETHER = 65_536
-_JSON_LINES = (".jsonl", ".ndjson")
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
-_PARQUET, _ARROW = (".parquet",), (".arrow", ".feather", ".ipc")
-# Of a CSV file this much is decoded at once; no row may be longer.
-_CSV_BLOCK_BYTES = 64 << 20
+
+
+def _invalid(parameter: str, found: str, expected: str) -> InvalidParameterError:
+    error = InvalidParameterError(f"{parameter}: found {found}, expected {expected}")
+    error.parameter, error.found, error.expected = parameter, found, expected
+    return error
 
 
 def _schema(schema: Schema | None) -> Schema:
     return schema or Schema(text=Text.words(5), minhash=MinHash(128, threshold=0.8))
 
 
-def _open_text(path: Path) -> Any:
-    if path.name.endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
-    return open(path, encoding="utf-8", newline="\n")
-
-
 def read_files(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     text: str = "text",
-    key: str = "id",
+    key: str | None = "id",
+    nulls: _Nulls = "refuse",
 ) -> Iterator[tuple[str, str]]:
-    """Reads keys and texts of files: of each line of JSON Lines files the fields `key` and `text`, of each row of
-    CSV, TSV, Parquet and Arrow files the columns of these names, of any other file its name and all of it; of a
-    folder all its files, by name. All but Parquet and Arrow files may be compressed (`.gz`). Tables take pyarrow.
+    """Reads keys and texts of files as the command-line tool does: of each line of JSON Lines files the fields `key`
+    and `text`, of each row of CSV, TSV, Parquet and Arrow files the columns of these names, of any other file its
+    path and all of it; of a folder all its files, by name. What a file is, is told by its content and its name. All
+    but Parquet and Arrow files may be compressed with gzip, Zstandard, bzip2 or xz.
 
-    A document without the field `key` has its file and the number of its line or row as key.
+    A document without an `id`, and every one with `key=None`, has its file and the number of its line or row as key,
+    and a text file its path. A bad document is a `ValueError` that names the file and the line; with `nulls="skip"`
+    those without a text are left out.
 
     >>> for key, text in read_files("corpus.jsonl.gz"): ...
     """
-    several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-    for path in map(Path, several):
-        if path.is_dir():
-            inner = sorted(file for file in path.rglob("*") if file.is_file())
-            for file in inner:
-                yield from _read_file(file, str(file.relative_to(path)), text, key)
-        else:
-            yield from _read_file(path, str(path), text, key)
+    for texts, keys in _files(paths, text, key, nulls):
+        for own, found in zip(keys, texts):
+            if own is not None and found is not None:
+                yield own, found
 
 
-def _read_file(path: Path, name: str, text: str, key: str) -> Iterator[tuple[str, str]]:
-    plain = path.name.removesuffix(".gz")
-    if plain.endswith(_JSON_LINES):
-        records, unit = _lines(path), "line"
-    elif path.name.endswith((*_PARQUET, *_ARROW)) or plain.endswith(tuple(_SEPARATORS)):
-        records, unit = enumerate(_rows(path, plain, text, key), 1), "row"
-    else:
-        with _open_text(path) as file:
-            yield name, file.read()
-        return
-    for number, record in records:
-        if not isinstance(record, dict) or not isinstance(record.get(text), str):
-            raise ValueError(f"{path}, {unit} {number}: found no field {text!r} with a text")
-        found = record.get(key)
-        yield (f"{name}:{number}" if found is None else str(found)), record[text]
+def _files(paths: Any, text: str, key: str | None, nulls: _Nulls) -> CorpusFiles:
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    return CorpusFiles(several, text, key, skip_nulls=nulls == "skip")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Any]]:
-    with _open_text(path) as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield number, json.loads(line)
+_Batch = tuple[Any, "list[str | bytes | None] | Any | None"]
 
 
-def _rows(path: Path, plain: str, text: str, key: str) -> Iterator[dict[str, Any]]:
-    """The rows of a table, with the two columns if it has them."""
-    try:
-        import pyarrow as pa
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(f"{path}: found a table, which takes pyarrow") from error
-    if path.name.endswith(_PARQUET):
-        with pa.parquet.ParquetFile(path) as file:
-            columns = [name for name in file.schema_arrow.names if name in (text, key)]
-            for batch in file.iter_batches(_TOGETHER, columns=columns):
-                yield from batch.to_pylist()
-    elif path.name.endswith(_ARROW):
-        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
-            for index in range(reader.num_record_batches):
-                batch = reader.get_batch(index)
-                columns = [name for name in batch.schema.names if name in (text, key)]
-                yield from batch.select(columns).to_pylist()
-    else:
-        options = pa.csv.ConvertOptions(
-            include_columns=list(dict.fromkeys([text, key])),
-            include_missing_columns=True,
-            column_types={text: pa.string(), key: pa.string()},
-        )
-        with pa.csv.open_csv(
-            path,
-            read_options=pa.csv.ReadOptions(block_size=_CSV_BLOCK_BYTES),
-            parse_options=pa.csv.ParseOptions(
-                delimiter=_SEPARATORS[Path(plain).suffix], newlines_in_values=True
-            ),
-            convert_options=options,
-        ) as batches:
-            for batch in batches:
-                yield from batch.to_pylist()
+def _batches(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterator[_Batch]:
+    """The documents of a corpus and their keys, some at a time. Documents without a text are `None`, where these are
+    skipped.
+    """
+    if nulls not in ("refuse", "skip"):
+        raise _invalid("nulls", repr(nulls), "'refuse' or 'skip'")
+    position = 0
+    for documents, keys in _unchecked(corpus, text, key, nulls):
+        if isinstance(documents, list):
+            _check_texts(documents, position, nulls)
+        if isinstance(keys, list):
+            keys = [_key(found, position + index) for index, found in enumerate(keys)]
+        yield documents, keys
+        position += len(documents)
 
 
-_Batch = tuple[Any, "list[str | bytes] | Any | None"]
-
-
-def _batches(corpus: Any, text: str, key: str | None) -> Iterator[_Batch]:
-    """The documents of a corpus and their keys, some at a time."""
-    if isinstance(corpus, os.PathLike):
-        corpus = read_files(corpus, text=text, key=key or "id")
-    if isinstance(corpus, Signatures):
+def _unchecked(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterator[_Batch]:
+    if isinstance(corpus, (str, os.PathLike)):
+        yield from _files(corpus, text, key, nulls)
+    elif isinstance(corpus, (bytes, bytearray, memoryview)):
+        raise TypeError("corpus: found bytes, expected documents, or the path of a file")
+    elif isinstance(corpus, Signatures):
         yield corpus, None
-    elif hasattr(corpus, "__arrow_c_stream__") or hasattr(corpus, "__arrow_c_array__"):
-        for arrays in ArrowBatches(corpus, [text] if key is None else [text, key]):
-            yield arrays[0], arrays[1] if len(arrays) > 1 else None
-    elif hasattr(corpus, "with_format") and hasattr(corpus, "select_columns"):
+    elif isinstance(corpus, Mapping):
+        yield from _columns(corpus, text, key)
+    elif hasattr(corpus, "with_format") and getattr(corpus, "column_names", None):
         # Of the package `datasets`: row by row it makes a dictionary of each.
-        columns = corpus.select_columns([text] if key is None else [text, key])
-        for table in columns.with_format("arrow").iter(batch_size=_TOGETHER):
-            yield from _batches(table, text, key)
+        names = _named(corpus.column_names, text, key)
+        for table in corpus.select_columns(names).with_format("arrow").iter(batch_size=_TOGETHER):
+            yield from _arrow(table, text, key)
+    elif hasattr(corpus, "collect_schema") or hasattr(corpus, "columns"):
+        yield from _frame(corpus, text, key)
+    elif hasattr(corpus, "__arrow_c_stream__") or hasattr(corpus, "__arrow_c_array__"):
+        yield from _arrow(corpus, text, key)
     else:
         items = iter(corpus)
         together = _LISTED_TOGETHER if isinstance(corpus, (list, tuple)) else _TOGETHER
-        while batch := list(islice(items, together)):
+        batch = list(islice(items, together))
+        if batch and isinstance(batch[0], os.PathLike):
+            yield from _files(chain(batch, items), text, key, nulls)
+            return
+        while batch:
             yield _split(batch, text, key)
+            batch = list(islice(items, together))
+
+
+def _named(names: Iterable[Any], text: str, key: str | None) -> list[str]:
+    """The columns that are looked at, of those that there are. Ids need not be there."""
+    found = list(names)
+    wanted = [text] if key is None or (key == "id" and key not in found) else [text, key]
+    for name in wanted:
+        if name not in found:
+            raise _invalid("column", ", ".join(map(str, found)), f"{name!r} as well")
+    return wanted
+
+
+def _arrow(table: Any, text: str, key: str | None) -> Iterator[_Batch]:
+    for texts, keys in ArrowBatches(table, text, key):
+        yield (arrow_list(texts) if texts.null_count else texts), keys
+
+
+def _frame(frame: Any, text: str, key: str | None) -> Iterator[_Batch]:
+    """A table of pandas, polars, DuckDB or pyarrow, of which other columns may be anything."""
+    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
+        names = _named(frame.collect_schema().names(), text, key)
+        yield from _frame(frame.select(names).collect(), text, key)
+        return
+    names = _named(getattr(frame, "column_names", None) or frame.columns, text, key)
+    if hasattr(frame, "iloc"):
+        # The index of pandas may be anything, too.
+        chosen = frame[names].reset_index(drop=True)
+    elif hasattr(frame, "project"):
+        chosen = frame.project(", ".join('"' + name.replace('"', '""') + '"' for name in names))
+    else:
+        chosen = frame.select(names)
+    try:
+        batches = ArrowBatches(chosen, text, key)
+    except Exception:
+        # Objects, and numbers that Arrow's interface does not have. What they are is checked one by one.
+        if not hasattr(chosen, "iloc") and not hasattr(chosen, "to_dict"):
+            raise
+        yield from _columns({name: chosen[name].__iter__() for name in names}, text, key)
+        return
+    for texts, keys in batches:
+        yield (arrow_list(texts) if texts.null_count else texts), keys
+
+
+def _columns(columns: Mapping[str, Any], text: str, key: str | None) -> Iterator[_Batch]:
+    """A mapping of names to columns."""
+    names = _named(columns, text, key)
+    if any(isinstance(columns[name], (str, bytes)) for name in names):
+        raise TypeError("corpus: found a mapping of one document, expected a list of them, or columns")
+    values = [list(columns[name]) for name in names]
+    if len({len(column) for column in values}) > 1:
+        found = " and ".join(f"{len(column)} of {name!r}" for name, column in zip(names, values))
+        raise _invalid("corpus", found, "columns of one length")
+    for start in range(0, len(values[0]), _LISTED_TOGETHER):
+        parts = [column[start : start + _LISTED_TOGETHER] for column in values]
+        yield parts[0], parts[1] if len(parts) > 1 else None
 
 
 def _split(batch: list[Any], text: str, key: str | None) -> _Batch:
@@ -198,9 +223,56 @@ def _split(batch: list[Any], text: str, key: str | None) -> _Batch:
     if isinstance(first, tuple):
         return [item[1] for item in batch], [item[0] for item in batch]
     if isinstance(first, Mapping):
-        keys = None if key is None else [item[key] for item in batch]
-        return [item[text] for item in batch], keys
+        _named(first, text, key)
+        documents = [item.get(text) for item in batch]
+        if key is None or (key == "id" and not any("id" in item for item in batch)):
+            return documents, None
+        return documents, [item.get(key) if key == "id" else item[key] for item in batch]
     return batch, None
+
+
+def _is_null(value: Any) -> bool:
+    # Of pandas a missing value may be a float that is no number, or an object of its own.
+    return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType"
+
+
+def _check_texts(documents: list[Any], position: int, nulls: _Nulls) -> None:
+    for index, document in enumerate(documents):
+        if isinstance(document, (str, Signature)):
+            continue
+        place = f"position {position + index}"
+        if not _is_null(document):
+            found = type(document).__name__
+            raise TypeError(f"documents: found {found} at {place}, expected a str or a Signature")
+        if nulls == "refuse":
+            raise _invalid("documents", f"null at {place}", "a text; nulls='skip' leaves such out")
+        documents[index] = None
+
+
+def _key(found: Any, position: int) -> str | bytes | None:
+    """A key as the tool makes it of an id."""
+    if isinstance(found, (str, bytes)):
+        return found
+    if _is_null(found):
+        return None
+    if isinstance(found, Integral) and not isinstance(found, bool):
+        return str(int(found))
+    if isinstance(found, Real) and not isinstance(found, (bool, np.bool_)):
+        return repr(float(found)) if math.isfinite(found) else None
+    if type(found).__name__ == "Decimal":
+        return str(found)
+    kind = type(found).__name__
+    raise TypeError(f"key: found {kind} at position {position}, expected a string or a number")
+
+
+def _present(documents: Any, keys: Any) -> tuple[Any, Any, list[int] | None]:
+    """Documents that have a text, their keys, and their indices if some have none."""
+    if not isinstance(documents, list) or None not in documents:
+        return documents, keys, None
+    indices = [index for index, document in enumerate(documents) if document is not None]
+    own_keys = None if keys is None else _key_list(keys)
+    picked = None if own_keys is None else [own_keys[index] for index in indices]
+    return [documents[index] for index in indices], picked, indices
 
 
 @contextmanager
@@ -225,6 +297,7 @@ def _joined(
     *,
     text: str,
     key: str | None,
+    nulls: _Nulls,
     exact: bool | None,
     threads: int | None,
     memory_bytes: int | None,
@@ -233,12 +306,17 @@ def _joined(
 ) -> Iterator[TemporaryCorpus]:
     """The corpus in a temporary store. Its file is open and has no name when the block ends."""
     own = _schema(schema)
+    if nulls == "skip" and own.empty_documents == "alike":
+        raise _invalid("nulls", "'skip'", "'refuse': with this schema empty documents are alike")
     exact = _is_exact(exact, corpus, own)
     with _temporary(temp_dir) as folder:
         stored = TemporaryCorpus(
             folder / "corpus.rsm", own, exact=exact, memory_bytes=memory_bytes
         )
-        for documents, keys in _batches(corpus, text, key):
+        for documents, keys in _batches(corpus, text, key, nulls):
+            if isinstance(documents, list):
+                # Positions are those of the corpus, and an empty text is near no other.
+                documents = ["" if document is None else document for document in documents]
             stored.insert_many(documents, keys, threads=threads)
         stored.finish(progress=progress)
         yield stored
@@ -249,7 +327,8 @@ def pairs(
     schema: Schema | None = None,
     *,
     text: str = "text",
-    key: str | None = None,
+    key: str | None = "id",
+    nulls: _Nulls = "refuse",
     threshold: float | None = None,
     max_distance: int | None = None,
     by: Literal["minhash", "simhash", "any", "both"] | None = None,
@@ -275,6 +354,7 @@ def pairs(
         schema,
         text=text,
         key=key,
+        nulls=nulls,
         exact=exact,
         threads=threads,
         memory_bytes=memory_bytes,
@@ -296,7 +376,8 @@ def clusters(
     schema: Schema | None = None,
     *,
     text: str = "text",
-    key: str | None = None,
+    key: str | None = "id",
+    nulls: _Nulls = "refuse",
     threshold: float | None = None,
     max_distance: int | None = None,
     by: Literal["minhash", "simhash", "any", "both"] | None = None,
@@ -315,6 +396,7 @@ def clusters(
         schema,
         text=text,
         key=key,
+        nulls=nulls,
         exact=exact,
         threads=threads,
         memory_bytes=memory_bytes,
@@ -348,7 +430,8 @@ class Duplicate:
 
 @dataclass(frozen=True)
 class Dedup:
-    """A corpus without its near-duplicates: `kept` has `True` for each document that stays. With a budget,
+    """A corpus without its near-duplicates: `kept` has `True` for each document that stays, and `False` for those
+    that go and those without a text. With a budget,
     `budget_exceeded` documents were compared with a part of their candidates only: some of their near-duplicates
     may stay.
     """
@@ -385,7 +468,13 @@ class Dedup:
         """
         count = len(self.kept)
         clusters: list[int | None] = list(range(count))
-        sizes, ranks = [1] * count, [1] * count
+        sizes: list[int | None] = [1] * count
+        ranks: list[int | None] = [1] * count
+        gone = {duplicate.position for duplicate in self.duplicates}
+        for place in np.flatnonzero(~self.kept).tolist():
+            if place not in gone:
+                # Without a text it is in no cluster.
+                clusters[place] = sizes[place] = ranks[place] = None
         beside: dict[str, list[Any]] = {
             name: [None] * count for name in ("survivor", "similarity", "distance", "is_exact")
         }
@@ -418,7 +507,8 @@ def dedup(
     schema: Schema | None = None,
     *,
     text: str = "text",
-    key: str | None = None,
+    key: str | None = "id",
+    nulls: _Nulls = "refuse",
     policy: Literal["first", "cluster", "representative"] = "first",
     keep: Literal["first", "last", "longest"] | Iterable[float] = "first",
     exact: bool | None = None,
@@ -456,7 +546,7 @@ def dedup(
     if budget is not None and not is_first:
         raise ValueError("budget: found another policy or rule, expected 'first' of both")
     exact = _is_exact(False if budget is not None and exact is None else exact, corpus, own)
-    batches = _Unknown(_batches(corpus, text, key), snapshot, threads)
+    batches = _Unknown(_batches(corpus, text, key, nulls), snapshot, threads)
     with _temporary(temp_dir) as folder:
         if is_first:
             with Deduplicator(
@@ -467,13 +557,13 @@ def dedup(
             folder / "corpus.rsm", own, exact=exact, memory_bytes=memory_bytes
         )
         positions: list[int] = []
-        all_keys: list[str | bytes] = []
+        all_keys: list[str | bytes | None] = []
         lengths: list[float] = []
         for batch in batches:
             # Without their keys, which need not differ.
             stored.insert_many(batch.documents, threads=threads)
             if keep == "longest":
-                lengths.extend(len(document) for document in _key_list(batch.documents))
+                lengths.extend(len(document or "") for document in _key_list(batch.documents))
             positions.extend(batch.positions)
             all_keys.extend(() if batch.keys is None else batch.keys)
         stored.finish(progress=progress)
@@ -496,7 +586,7 @@ class _UnknownBatch:
 
     documents: Any
     positions: list[int]
-    keys: list[str | bytes] | None
+    keys: list[str | bytes | None] | None
 
 
 class _Unknown:
@@ -509,24 +599,33 @@ class _Unknown:
         self._batches, self._against, self._threads = batches, against, threads
         self.count = 0
         self.duplicates: list[Duplicate] = []
+        self.missing: list[int] = []
 
     def __iter__(self) -> Iterator[_UnknownBatch]:
-        for documents, keys in self._batches:
+        for batch, batch_keys in self._batches:
+            start, self.count = self.count, self.count + len(batch)
+            documents, keys, indices = _present(batch, batch_keys)
             own_keys = None if keys is None else _key_list(keys)
-            start, self.count = self.count, self.count + len(documents)
-            if self._against is None:
-                yield _UnknownBatch(documents, list(range(start, self.count)), own_keys)
-                continue
-            unknown = self._find(self._against, documents, start, own_keys)
-            if unknown:
-                yield _UnknownBatch(
-                    documents if len(unknown) == len(documents) else _take(documents, unknown),
-                    [start + index for index in unknown],
-                    None if own_keys is None else [own_keys[index] for index in unknown],
-                )
+            positions = list(range(start, self.count))
+            if indices is not None:
+                present = [start + index for index in indices]
+                self.missing.extend(sorted(set(positions) - set(present)))
+                positions = present
+            if self._against is not None:
+                unknown = self._find(self._against, documents, positions, own_keys)
+                if len(unknown) < len(positions):
+                    documents = _take(documents, unknown)
+                    positions = [positions[index] for index in unknown]
+                    own_keys = None if own_keys is None else [own_keys[index] for index in unknown]
+            if positions:
+                yield _UnknownBatch(documents, positions, own_keys)
 
     def _find(
-        self, against: Snapshot, documents: Any, start: int, keys: list[str | bytes] | None
+        self,
+        against: Snapshot,
+        documents: Any,
+        positions: list[int],
+        keys: list[str | bytes | None] | None,
     ) -> list[int]:
         """Returns the indices of the documents that are unknown."""
         signatures = against.schema.sketch_many(documents, threads=self._threads)
@@ -539,7 +638,7 @@ class _Unknown:
             found, key = answer[0], None if keys is None else keys[index]
             self.duplicates.append(
                 Duplicate(
-                    start + index,
+                    positions[index],
                     None,
                     found.similarity,
                     found.is_exact,
@@ -553,6 +652,7 @@ class _Unknown:
     def deduplicated(self, budget_exceeded: int = 0) -> Dedup:
         mask = np.ones(self.count, dtype=np.bool_)
         mask[[duplicate.position for duplicate in self.duplicates]] = False
+        mask[self.missing] = False
         return Dedup(mask, self.duplicates, budget_exceeded)
 
 
@@ -566,7 +666,7 @@ def _keep_rule(keep: Any, documents: int, positions: list[int]) -> Any:
     return [scores[position] for position in positions]
 
 
-def _key_list(keys: Any) -> list[str | bytes]:
+def _key_list(keys: Any) -> list[str | bytes | None]:
     if isinstance(keys, list):
         return keys
     return arrow_list(keys)
@@ -610,7 +710,8 @@ def bulk_build(
     schema: Schema | None = None,
     *,
     text: str = "text",
-    key: str | None = None,
+    key: str | None = "id",
+    nulls: _Nulls = "refuse",
     duplicate_keys: Literal["refuse", "keep-first", "keep-last"] = "refuse",
     threads: int | None = None,
     memory_bytes: int | None = None,
@@ -630,8 +731,9 @@ def bulk_build(
         threads=threads,
         duplicate_keys=duplicate_keys,
     )
-    for documents, keys in _batches(corpus, text, key):
-        build.insert_many(documents, keys, threads=threads)
+    for documents, keys in _batches(corpus, text, key, nulls):
+        present, own_keys, _ = _present(documents, keys)
+        build.insert_many(present, own_keys, threads=threads)
     return build.finish(progress=progress)
 
 
@@ -658,7 +760,8 @@ def evaluate(
     schema: Schema | None = None,
     *,
     text: str = "text",
-    key: str | None = None,
+    key: str | None = "id",
+    nulls: _Nulls = "refuse",
     floor: float = 0.1,
     max_missed: int = 100,
     temp_dir: str | os.PathLike[str] | None = None,
@@ -671,20 +774,18 @@ def evaluate(
 
     >>> evaluate(random.sample(texts, 10_000), schema).recall
     """
-    texts: list[str] = []
-    keys: list[str | bytes] = []
-    for documents, own_keys in _batches(corpus, text, key):
-        if not isinstance(documents, list):
-            documents = _key_list(documents)
-        texts.extend(documents)
-        if own_keys is not None:
-            keys.extend(_key_list(own_keys))
+    texts: list[Any] = []
+    keys: list[str | bytes | None] = []
+    for batch, batch_keys in _batches(corpus, text, key, nulls):
+        documents, own_keys, _ = _present(batch, batch_keys)
+        texts.extend(documents if isinstance(documents, list) else _key_list(documents))
+        keys.extend([None] * len(documents) if own_keys is None else _key_list(own_keys))
     with _temporary(temp_dir) as folder:
         return evaluate_sample(
             texts,
             _schema(schema),
             folder,
-            keys=keys or None,
+            keys=keys if any(own is not None for own in keys) else None,
             floor=floor,
             max_missed=max_missed,
             progress=progress,

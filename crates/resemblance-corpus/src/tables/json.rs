@@ -1,5 +1,6 @@
 //! Values of columns as JSON.
 
+use std::borrow::Cow;
 use std::io::Write as _;
 
 use arrow_array::cast::AsArray;
@@ -12,7 +13,9 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, downcast_integer};
 use arrow_schema::{ArrowError, DataType, Fields, TimeUnit};
 use jiff::Timestamp;
 
+use crate::bad_document::BadDocument;
 use crate::json_line::{push, push_digits, push_name};
+use crate::line;
 
 type ArrowResult<T> = Result<T, ArrowError>;
 
@@ -66,7 +69,7 @@ pub(super) fn lines(batch: &RecordBatch) -> ArrowResult<Vec<u8>> {
     let columns = batch
         .columns()
         .iter()
-        .map(without_dictionary)
+        .map(column_values)
         .collect::<ArrowResult<Vec<_>>>()?;
     let schema = batch.schema();
     let mut json = Vec::new();
@@ -77,8 +80,47 @@ pub(super) fn lines(batch: &RecordBatch) -> ArrowResult<Vec<u8>> {
     Ok(json)
 }
 
-/// The values themselves of a column that numbers them.
-fn without_dictionary(column: &ArrayRef) -> ArrowResult<ArrayRef> {
+/// Returns the keys that a column of ids holds, by the rule for the rows of files; `None` for a null.
+///
+/// # Errors
+///
+/// The number of the first row that holds no key, from 0, and what is wrong with it.
+pub fn column_keys(
+    name: &str,
+    column: &ArrayRef,
+) -> Result<Vec<Option<Vec<u8>>>, (usize, BadDocument)> {
+    if !is_written(column.data_type()) {
+        let reason = format!(
+            "column {name:?} is {}, which is not read",
+            column.data_type()
+        );
+        let bad = BadDocument::new(reason).with_advice("cast it to strings or numbers");
+        return Err((0, bad));
+    }
+    let values = column_values(column).map_err(|e| (0, BadDocument::new(e.to_string())))?;
+    let mut keys = Vec::with_capacity(values.len());
+    let mut json = Vec::new();
+    for row in 0..values.len() {
+        json.clear();
+        let key = push_value(&mut json, &values, row)
+            .map_err(|e| BadDocument::new(e.to_string()))
+            .and_then(|()| key_of_json(name, &json));
+        keys.push(key.map_err(|bad| (row, bad))?);
+    }
+    Ok(keys)
+}
+
+fn key_of_json(name: &str, json: &[u8]) -> Result<Option<Vec<u8>>, BadDocument> {
+    let value = serde_json::from_slice(json).map_err(|e| BadDocument::new(e.to_string()))?;
+    Ok(line::key_of(name, value)?.map(Cow::into_owned))
+}
+
+/// Returns the values themselves of a column that numbers them.
+///
+/// # Errors
+///
+/// A number of a value that is not there.
+pub fn column_values(column: &ArrayRef) -> ArrowResult<ArrayRef> {
     match column.as_any_dictionary_opt() {
         Some(numbered) => arrow_select::take::take(numbered.values(), numbered.keys(), None),
         None => Ok(column.clone()),
@@ -127,7 +169,7 @@ fn push_value(json: &mut Vec<u8>, column: &dyn Array, row: usize) -> ArrowResult
         DataType::FixedSizeList(..) => push_list(json, &column.as_fixed_size_list().value(row))?,
         DataType::Struct(fields) => push_object(json, fields, column.as_struct().columns(), row)?,
         DataType::Map(..) => push_map(json, &column.as_map().value(row))?,
-        DataType::Dictionary(..) => push_value(json, &without_dictionary(&column.slice(row, 1))?, 0)?,
+        DataType::Dictionary(..) => push_value(json, &column_values(&column.slice(row, 1))?, 0)?,
         DataType::Boolean => push(json, &column.as_boolean().value(row)),
         DataType::Float16 => push(json, &number::<Float16Type>(column, row).to_f64()),
         DataType::Float32 => push(json, &number::<Float32Type>(column, row)),

@@ -13,6 +13,7 @@ mod table_file;
 mod table_input;
 mod table_writer;
 
+pub use json::{column_keys, column_values};
 pub(super) use rows::open;
 pub use table_error::TableError;
 pub(super) use table_file::TableFile;

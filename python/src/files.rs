@@ -1,0 +1,168 @@
+//! Documents of files, as the command-line tool reads them.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use resemblance_corpus::{
+    BadDocument, Content, CorpusEntry, CorpusError, CorpusReader, CorpusSettings, FieldPath, IdRule,
+};
+
+use crate::batches::BATCH_DOCUMENTS;
+use crate::errors::invalid;
+use crate::keys::Key;
+use crate::python::class;
+use crate::waiting::{Home, Stop, in_background, lock};
+
+/// Bytes of texts that are read at once.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// The documents of files, some at a time: a list of texts, and one of their keys.
+#[pyclass(frozen, module = "resemblance")]
+pub(crate) struct CorpusFiles {
+    reading: Arc<Mutex<Reading>>,
+    home: Home,
+}
+
+/// The reader, and what ended it.
+struct Reading {
+    reader: CorpusReader,
+    skips_nulls: bool,
+    failure: Option<ReadFailure>,
+}
+
+enum ReadFailure {
+    Reader(CorpusError),
+    Document(String, BadDocument),
+}
+
+/// Texts, `None` for one that is missing and skipped, and their keys.
+type FileBatch = (Vec<Option<String>>, Vec<Option<Key>>);
+
+#[pymethods]
+impl CorpusFiles {
+    /// Looks at every path. Without the name of a field for keys these are made of paths and lines.
+    #[new]
+    #[pyo3(signature = (paths, text, key, *, skip_nulls=false))]
+    fn create(
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        text: &str,
+        key: Option<&str>,
+        skip_nulls: bool,
+    ) -> PyResult<Self> {
+        if key == Some(text) {
+            return Err(invalid(
+                py,
+                "key",
+                format!("{text:?}"),
+                "another field than that of the text",
+            ));
+        }
+        let field = FieldPath::from_name;
+        let settings = CorpusSettings {
+            id: match key {
+                Some("id") => IdRule::FieldOrPath(field("id")),
+                Some(key) => IdRule::Field(field(key)),
+                None => IdRule::Path,
+            },
+            text_fields: vec![field(text)],
+            ..CorpusSettings::default()
+        };
+        let opened = in_background(py, None, move |_| Ok(CorpusReader::open(&paths, settings)))?;
+        Ok(Self {
+            reading: Arc::new(Mutex::new(Reading {
+                reader: opened.map_err(|error| corpus_error(py, &error))?,
+                skips_nulls: skip_nulls,
+                failure: None,
+            })),
+            home: Home::here(),
+        })
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<FileBatch>> {
+        self.home.check(py)?;
+        let reading = Arc::clone(&self.reading);
+        // A pipe may keep the reader waiting.
+        let read = in_background(py, None, move |told| Ok(lock(&reading).batch(&told.stop)))?;
+        match read {
+            Ok(batch) => Ok(batch),
+            Err(ReadFailure::Reader(error)) => Err(corpus_error(py, &error)),
+            Err(ReadFailure::Document(place, bad)) => Err(bad_document(&place, &bad)),
+        }
+    }
+}
+
+impl Reading {
+    /// The next documents, `None` after the last. A failure is returned after those before it.
+    fn batch(&mut self, stop: &Stop) -> Result<Option<FileBatch>, ReadFailure> {
+        let (mut texts, mut keys, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while self.failure.is_none()
+            && texts.len() < BATCH_DOCUMENTS
+            && bytes < BATCH_BYTES
+            && !stop.is_set()
+        {
+            match self.reader.next() {
+                None => break,
+                Some(Err(error)) => self.failure = Some(ReadFailure::Reader(error)),
+                Some(Ok(entry)) => match self.document(entry) {
+                    Ok((text, key)) => {
+                        bytes += text.as_ref().map_or(0, String::len);
+                        texts.push(text);
+                        keys.push(key);
+                    }
+                    Err(failure) => self.failure = Some(failure),
+                },
+            }
+        }
+        match self.failure.take_if(|_| texts.is_empty()) {
+            Some(failure) => Err(failure),
+            None => Ok((!texts.is_empty()).then_some((texts, keys))),
+        }
+    }
+
+    fn document(&self, entry: CorpusEntry) -> Result<(Option<String>, Option<Key>), ReadFailure> {
+        let bad = match entry.document {
+            Ok(document) => match document.content {
+                Content::Text(text) => {
+                    let key = Key(document.key.into_owned());
+                    return Ok((Some(text.into_owned()), Some(key)));
+                }
+                _ => BadDocument::new("features or a signature, expected a text"),
+            },
+            Err(bad) if bad.lacks_text && self.skips_nulls => return Ok((None, None)),
+            Err(bad) => bad,
+        };
+        Err(ReadFailure::Document(entry.place, bad))
+    }
+}
+
+/// A bad document as the tool reports it, with parameters in place of options.
+fn bad_document(place: &str, bad: &BadDocument) -> PyErr {
+    let advice = bad.advice.as_deref().map(|advice| {
+        let named = advice.replace("--text-field", "text=");
+        named.replace("--id", "key=")
+    });
+    PyValueError::new_err(match advice.filter(|advice| !advice.contains("--")) {
+        Some(advice) => format!("{place}: {bad}; {advice}"),
+        None => format!("{place}: {bad}"),
+    })
+}
+
+fn corpus_error(py: Python<'_>, error: &CorpusError) -> PyErr {
+    let message = error.to_string();
+    let name = match error {
+        CorpusError::Bad(_) => return PyValueError::new_err(message),
+        CorpusError::Io(_) if message.ends_with("does not exist") => "NotFoundError",
+        CorpusError::Io(_) => "StoreIOError",
+    };
+    match class(py, "errors", name).and_then(|class| class.call1((message,))) {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
