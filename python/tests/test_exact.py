@@ -58,8 +58,11 @@ def test_texts_are_explained_by_every_measure() -> None:
         assert getattr(shared, measure) == pytest.approx(getattr(exact, measure)(of_a, of_b))
     assert found.shared == exact.shared_spans(a, b, rs.Text.words(2))
     assert found.longest == exact.longest_shared_passage(a, b, rs.Text.words(2))
+    assert found.weighted_cosine is None
+    weighted = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="weighted"))
     counts_a, counts_b = dict.fromkeys(of_a, 1.0) | {"to be": 2}, dict.fromkeys(of_b, 1.0) | {"to be": 2}
-    assert found.weighted_cosine == pytest.approx(exact.weighted_cosine(counts_a, counts_b))
+    counted = rs.explain(a, b, weighted).weighted_cosine
+    assert counted == pytest.approx(exact.weighted_cosine(counts_a, counts_b))
     sketches = [schema.sketch(text) for text in (a, b)]
     assert found.estimate == sketches[0].jaccard(sketches[1])
     assert found.distance == sketches[0].hamming(sketches[1])

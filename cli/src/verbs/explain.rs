@@ -32,8 +32,8 @@ enum ExplainForm {
 /// Both texts are cut into shingles by the schema options, as pairs and dedup do. A part is marked if it is
 /// covered by shingles that the other text has, too. The exact similarity (Jaccard, of the sets of
 /// shingles) stands beside the estimate from signatures, cosine, Dice and overlap, and the share of each text's
-/// shingles that the other has. Where signatures count how often shingles occur (--simhash, --minhash-kind weighted and
-/// probability), so does one more cosine. The texts are two
+/// shingles that the other has. Where signatures count how often shingles occur (--minhash-kind weighted and
+/// probability, --tf-idf), so does one more cosine. The texts are two
 /// files, two documents of a corpus, or the pairs that another verb has reported.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -21,8 +21,8 @@ class Explanation:
     - `estimate`: the similarity by the MinHash values of the schema, `distance` that by its fingerprints, in
       bits; `None` without these;
     - `weighted_similarity`: the exact similarity that is estimated, where it is one of weights;
-    - `weighted_cosine`: the exact cosine of how often each shingle occurs, if the schema has SimHash or
-      weighted MinHash.
+    - `weighted_cosine`: the exact cosine of how often each shingle occurs, if the schema has weighted
+      MinHash; SimHash sees the set of the shingles.
 
     A notebook shows both texts side by side, with what they share in green.
     """

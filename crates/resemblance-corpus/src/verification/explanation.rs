@@ -22,7 +22,7 @@ use resemblance::{Error, Result, Schema, Text};
 /// assert_eq!(same, ["the price is", "euros today"]);
 /// assert_eq!((found.shared.jaccard, found.shared.dice), (3.0 / 7.0, 6.0 / 10.0));
 /// assert!(found.estimate.is_some() && found.distance.is_some());
-/// assert!((found.weighted_cosine.unwrap() - 3.0 / 5.0).abs() < 1e-9); // no pair of words repeats
+/// assert!(found.weighted_cosine.is_none()); // these signatures see sets of shingles
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -37,9 +37,10 @@ pub struct Explanation {
     /// The exact similarity that is estimated, if it is one of weights: of the
     /// [kinds](MinHashKind::is_weighted) weighted and probability.
     pub weighted_similarity: Option<f64>,
-    /// The exact cosine similarity of the weights of the shingles, 0 to 1, if the schema has SimHash or
-    /// weighted MinHash. A shingle weighs as often as it occurs, times its weight by
-    /// [rarity](Schema::with_weights) if the schema has any.
+    /// The exact cosine similarity of the weights of the shingles, 0 to 1, if signatures see weights: with
+    /// weighted MinHash, and where the schema weighs shingles by [rarity](Schema::with_weights). A shingle
+    /// weighs as often as it occurs, times its rarity. SimHash without rarity sees the set of the shingles,
+    /// whose cosine is in `shared`.
     pub weighted_cosine: Option<f64>,
     /// The Hamming distance of the fingerprints in bits, if the schema has SimHash.
     pub distance: Option<u32>,
@@ -63,7 +64,7 @@ impl Explanation {
         let estimate = kind.map(|_| signature_a.jaccard(&signature_b));
         let distance = has_simhash.then(|| signature_a.hamming(&signature_b));
         let is_weighted = kind.is_some_and(MinHashKind::is_weighted);
-        let weights = match is_weighted || has_simhash {
+        let weights = match is_weighted || schema.weights().is_some() {
             true => Some((weights(schema, &text, a)?, weights(schema, &text, b)?)),
             false => None,
         };
