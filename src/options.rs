@@ -382,8 +382,7 @@ impl StoreOptions {
 /// The bytes of pages that the writer needs, if the cache has twice as many.
 const MIN_PAGE_BYTES: u64 = 16 << 20;
 
-/// Where memory has fewer addresses than that, all of it.
-/// Returns a limit of bytes; where it exceeds the address space it is none.
+/// Returns a limit of bytes: all of the address space where that is smaller.
 fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

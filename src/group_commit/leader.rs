@@ -119,14 +119,6 @@ impl GroupCommitHandle {
     }
 }
 
-/// The result of a duplicate check before a request is queued.
-enum EarlyCheck {
-    /// The document is not new: the request needs no transaction.
-    NotNew(Novelty),
-    /// The request must be queued. Below the id neither the key nor a near-duplicate was found.
-    SearchedBelow(Option<u64>),
-}
-
 /// Guard of the lead: dropping it hands the lead over, after a panic too, so that nobody waits for a
 /// leader that is gone.
 struct Leader<'s> {
@@ -156,11 +148,9 @@ impl GroupCommit {
             new,
             searched_below,
         } = &mut request
+            && let Some(novelty) = self.check_early(new, searched_below)?
         {
-            match self.check_early(new)? {
-                EarlyCheck::NotNew(novelty) => return Ok(WriteReply::Novelty(novelty)),
-                EarlyCheck::SearchedBelow(id) => *searched_below = id,
-            }
+            return Ok(WriteReply::Novelty(novelty));
         }
         let size_bytes = request.size_bytes();
         match self.queue.join(request.into_owned(), size_bytes) {
@@ -293,8 +283,14 @@ impl GroupCommit {
         }
     }
 
-    /// Runs the duplicate check of a request in a snapshot, while others write.
-    fn check_early(self: &Arc<Self>, new: &NewDocument<'_>) -> Result<EarlyCheck> {
+    /// Runs the duplicate check of a request in a snapshot, while others write. Returns why the document is not
+    /// new; if it may be, the request must be queued, with the id below which neither its key nor a near-duplicate
+    /// was found.
+    fn check_early(
+        self: &Arc<Self>,
+        new: &NewDocument<'_>,
+        searched_below: &mut Option<u64>,
+    ) -> Result<Option<Novelty>> {
         // A request that this thread has submitted comes before this one, and the snapshot may be older
         // than its commit: then only the queue knows the answer. The queue is asked before the snapshot is
         // taken, for in between the request may be committed and get its reply.
@@ -302,18 +298,13 @@ impl GroupCommit {
         let snapshot = self.shared_snapshot()?;
         let find = || find_duplicate(snapshot.view(), &new.document, &new.signature);
         let found = self.store.context.run_checked(find)?;
-        Ok(match found.novelty {
-            Some(novelty) if may_answer => {
-                self.store.context.counters.note_known(&novelty);
-                EarlyCheck::NotNew(novelty)
-            }
-            // The budget's choice is one from all candidates: those of the snapshot and those that were
-            // inserted since cannot be searched apart.
-            None if found.beyond.is_none() => {
-                EarlyCheck::SearchedBelow(Some(snapshot.inner.version.state.next_id))
-            }
-            _ => EarlyCheck::SearchedBelow(None),
-        })
+        // The budget's choice is one from all candidates: those of the snapshot and those that were inserted
+        // since cannot be searched apart.
+        if found.novelty.is_none() && found.beyond.is_none() {
+            *searched_below = Some(snapshot.inner.version.state.next_id);
+        }
+        let known = found.novelty.filter(|_| may_answer);
+        Ok(known.inspect(|novelty| self.store.context.counters.note_known(novelty)))
     }
 
     /// Returns a snapshot of the last commit: the one of another thread, if that still has it.

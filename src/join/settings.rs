@@ -8,7 +8,7 @@ use crate::join::join_lanes::JoinLanes;
 use crate::join::signature_batch::SignatureBatch;
 use crate::join::source::JoinSource;
 use crate::query::{ResolvedBounds, SearchOptions};
-use resemblance_sketch::lanes::{LaneSet, TableDesign};
+use resemblance_sketch::lanes::TableDesign;
 use resemblance_sketch::sketch::ValueLayout;
 
 /// Memory for signatures, unless the caller says otherwise.
@@ -64,7 +64,7 @@ impl Settings {
         let with_codes = bounds.probes_bands();
         let document_bytes = SignatureBatch::document_bytes(source.context());
         Ok(Self {
-            lanes: lanes_read(join_lanes.set(), &bounds),
+            lanes: bounds.lanes(join_lanes.set()),
             join_lanes: Arc::new(join_lanes),
             bounds,
             options,
@@ -97,19 +97,6 @@ impl Settings {
             number,
         })
     }
-}
-
-/// Returns the lanes that give the candidates for these bounds.
-pub(super) fn lanes_read(lanes: &LaneSet, bounds: &ResolvedBounds) -> Range<u16> {
-    let bands_end = 1 + lanes.band_count();
-    // Lane 0 has the keys.
-    let start = if bounds.probes_bands() { 1 } else { bands_end };
-    let end = if bounds.probes_tables() {
-        lanes.single_count()
-    } else {
-        bands_end
-    };
-    start..end
 }
 
 /// A permuted table.

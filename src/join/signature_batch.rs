@@ -208,6 +208,7 @@ impl SignatureBatch {
         let start = slot * self.code_count;
         self.codes
             .get(start..start + self.code_count)
+            // Read for each comparison; without codes none are compared.
             .unwrap_or_default()
     }
 

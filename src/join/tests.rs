@@ -155,7 +155,7 @@ fn candidates(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, Lef
             context.lanes.table_codes(&fingerprint, &mut codes);
         }
         for (lane, code) in (1u16..).zip(codes) {
-            if settings::lanes_read(&context.lanes, &bounds).contains(&lane) {
+            if bounds.lanes(&context.lanes).contains(&lane) {
                 let low = context.lanes.bucket_range(lane, code).0;
                 let bucket = buckets.entry((lane, low)).or_default();
                 bucket.push((record.id().get(), signature.clone()));

@@ -1,7 +1,10 @@
 //! The options of searches, and their bounds, checked against the schema.
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 use crate::types::DocumentId;
+use resemblance_sketch::lanes::LaneSet;
 use resemblance_sketch::schema::{Combine, Schema};
 
 /// Which family a query asks by.
@@ -368,9 +371,15 @@ impl ResolvedBounds {
         self.least_equal.is_some() && !(self.both && self.max_distance.is_some())
     }
 
-    /// Whether candidates come from the permuted tables.
-    pub(crate) fn probes_tables(&self) -> bool {
-        self.max_distance.is_some()
+    /// Returns the lanes that give the candidates: of the bands, if these are probed, and of the permuted
+    /// tables, if there is a bound on the distance. Lane 0 has the keys.
+    pub(crate) fn lanes(&self, lanes: &LaneSet) -> Range<u16> {
+        let bands_end = 1 + lanes.band_count();
+        let start = if self.probes_bands() { 1 } else { bands_end };
+        match self.max_distance {
+            Some(_) => start..lanes.single_count(),
+            None => start..bands_end,
+        }
     }
 }
 

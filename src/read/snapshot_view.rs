@@ -40,6 +40,13 @@ impl SnapshotState {
         Ok(&self.tables.get()?.0)
     }
 
+    fn runs(&self, table: PostingTable) -> SnapshotRuns<'_> {
+        SnapshotRuns {
+            snapshot: self,
+            table,
+        }
+    }
+
     fn document_rows_within(
         &self,
         ids: Range<u64>,
@@ -168,11 +175,8 @@ impl ReadView for SnapshotState {
         if is_enough()? {
             return Ok(());
         }
-        let runs = SnapshotRuns {
-            snapshot: self,
-            table,
-        };
-        runs.probe(&self.version.runs, ranges, visit, is_enough)
+        self.runs(table)
+            .probe(&self.version.runs, ranges, visit, is_enough)
     }
 
     fn sweep(
@@ -185,11 +189,8 @@ impl ReadView for SnapshotState {
         if !self.version.memtable.sweep(lane, wanted, visit)? {
             return Ok(());
         }
-        let runs = SnapshotRuns {
-            snapshot: self,
-            table,
-        };
-        runs.sweep(&self.version.runs, lane, wanted, visit)
+        self.runs(table)
+            .sweep(&self.version.runs, lane, wanted, visit)
     }
 
     fn document_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {

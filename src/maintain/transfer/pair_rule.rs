@@ -80,16 +80,9 @@ impl PairRule {
     /// candidates. Those below [`bands`](Self::bands) are bands, the others permuted tables.
     #[must_use]
     pub fn lanes(&self) -> Range<usize> {
-        let bands = self.bands();
-        let start = if self.bounds.probes_bands() { 0 } else { bands };
-        let tables = usize::from(self.context.lanes.table_count());
-        let end = bands
-            + if self.bounds.probes_tables() {
-                tables
-            } else {
-                0
-            };
-        start..end
+        // Codes of keys are not among them.
+        let lanes = self.bounds.lanes(&self.context.lanes);
+        usize::from(lanes.start - 1)..usize::from(lanes.end - 1)
     }
 
     /// Returns the number of bands of the schema.

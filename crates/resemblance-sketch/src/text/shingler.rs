@@ -1,14 +1,11 @@
 //! Shingles of a text that comes in pieces.
 
-use std::io::Read;
-
 use super::ascii::SEPARATOR;
 #[cfg(feature = "languages")]
 use super::filter::WordFilter;
 use super::recipe::{ShingleUnit, Text};
 use super::unit_buffer::{ShingleView, UnitBuffer};
 use super::unit_reader::UnitReader;
-use super::utf8::for_each_piece;
 use crate::error::Result;
 
 /// Bytes of text that are read before their shingles are visited.
@@ -186,34 +183,6 @@ impl Text {
             shingler.push(text, &mut visit);
             shingler.finish(visit);
         }
-    }
-
-    /// Does the same for a text that is read piece by piece: the whole is never in memory.
-    ///
-    /// # Errors
-    ///
-    /// As [`validate`](Self::validate); [`SketchError::Io`](crate::SketchError::Io) if `reader` fails;
-    /// [`SketchError::NotUtf8`](crate::SketchError::NotUtf8) with the position of the first byte that is not
-    /// UTF-8. The shingles before it have been visited.
-    ///
-    /// ```
-    /// use resemblance_sketch::Text;
-    ///
-    /// let mut shingles = Vec::new();
-    /// let file: &[u8] = b"a long text";
-    /// Text::words(2).for_each_shingle_of(file, |s| shingles.push(s.to_owned()))?;
-    /// assert_eq!(shingles, ["a long", "long text"]);
-    /// # Ok::<(), resemblance_sketch::SketchError>(())
-    /// ```
-    pub fn for_each_shingle_of(
-        &self,
-        reader: impl Read,
-        mut visit: impl FnMut(&str),
-    ) -> Result<()> {
-        let mut shingler = self.shingler()?;
-        for_each_piece(reader, |piece| shingler.push(piece, &mut visit))?;
-        shingler.finish(visit);
-        Ok(())
     }
 
     /// Starts the shingles of a text that comes in pieces.

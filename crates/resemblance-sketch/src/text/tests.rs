@@ -4,13 +4,13 @@ mod steps;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 
 use flate2::read::GzDecoder;
 use unicode_normalization::UnicodeNormalization;
 
 use super::*;
-use crate::error::SketchError;
+use crate::error::{Result, SketchError};
 use crate::sample::{one_in, trials};
 
 fn shingles(text: Text, document: &str) -> Vec<String> {
@@ -274,24 +274,31 @@ fn real_texts_have_the_shingles_of_the_definition() {
     }
 }
 
+fn shingles_of(text: Text, reader: impl Read, mut visit: impl FnMut(&str)) -> Result<()> {
+    let mut shingler = text.shingler()?;
+    for_each_piece(reader, |piece| shingler.push(piece, &mut visit))?;
+    shingler.finish(visit);
+    Ok(())
+}
+
 #[test]
 fn a_reader_gives_the_shingles_of_the_text() {
     let mut random = SplitMix(3);
     let document = random_text(&mut random, 200_000);
     for text in [Text::words(5), Text::characters(9)] {
         let mut found = Vec::new();
-        text.for_each_shingle_of(document.as_bytes(), |shingle| {
+        shingles_of(text, document.as_bytes(), |shingle| {
             found.push(shingle.to_owned())
         })
         .unwrap();
         assert_eq!(found, shingles(text, &document));
     }
-    let refused = Text::words(5).for_each_shingle_of(&b"a \xff"[..], |_| {});
+    let refused = shingles_of(Text::words(5), &b"a \xff"[..], |_| {});
     assert!(matches!(
         refused,
         Err(SketchError::NotUtf8 { offset_bytes: 2 })
     ));
-    let refused = Text::words(0).for_each_shingle_of(&b"a"[..], |_| {});
+    let refused = shingles_of(Text::words(0), &b"a"[..], |_| {});
     assert!(matches!(refused, Err(SketchError::InvalidParameter { .. })));
 }
 
