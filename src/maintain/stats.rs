@@ -445,17 +445,15 @@ fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
         let share = run.dead as f64 / run.descriptor.documents.max(1) as f64;
         (bytes as f64 * share.min(1.0)) as u64
     });
-    let row_tables = [DOCUMENTS.name(), PAYLOADS.name()];
-    let row_bytes: u64 = tables
-        .iter()
-        .filter(|table| row_tables.contains(&&*table.name))
-        .map(TableStats::total_bytes)
-        .sum();
+    let bytes_of = |name: &str| {
+        let table = tables.iter().find(|table| table.name == name);
+        table.map_or(0, TableStats::total_bytes)
+    };
+    let row_bytes = bytes_of(DOCUMENTS.name()) + bytes_of(PAYLOADS.name());
     let rows = dead_rows(tables, committed.state.documents);
     let share = rows as f64 / (committed.state.documents + rows).max(1) as f64;
     let dead_rows = (row_bytes as f64 * share) as u64;
-    let filters = tables.iter().filter(|table| table.name == FILTERS.name());
-    let filters: u64 = filters.map(TableStats::total_bytes).sum();
+    let filters = bytes_of(FILTERS.name());
     dead.fold(0, u64::saturating_add)
         .saturating_add(dead_rows)
         .saturating_add(filters.saturating_sub(needed_filter_bytes(snapshot)))

@@ -107,12 +107,6 @@ impl LaneMerge {
         })
     }
 
-    /// Returns true if a pause now leaves less to do than there was: a block has been written, or there
-    /// is nothing to write.
-    pub(super) fn has_progress(&self) -> bool {
-        self.progress.has_progress()
-    }
-
     /// Number of postings of the inputs that have not been read.
     pub(crate) fn unread(&self) -> u64 {
         self.progress.source.unread()
@@ -173,6 +167,8 @@ impl MergeProgress {
         Ok(())
     }
 
+    /// Returns true if a pause now leaves less to do than there was: a block has been written, or there
+    /// is nothing to write.
     pub(super) fn has_progress(&self) -> bool {
         // A pause forgets what is pending. A slice that wrote no block would leave the next one the same
         // work, and the merge would never end.

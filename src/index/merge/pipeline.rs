@@ -43,7 +43,7 @@ impl LaneMerge {
         loop {
             let step = self.step(tables, budget.blocks, is_dropped)?;
             read += step.postings;
-            if step.is_last || (read >= budget.postings && self.has_progress()) {
+            if step.is_last || (read >= budget.postings && self.progress.has_progress()) {
                 return Ok(MergeStep {
                     postings: read,
                     is_last: step.is_last,
