@@ -8,6 +8,9 @@ use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle, scope};
 use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 
+/// The greatest number of threads that one operation starts: more are a slip.
+pub(crate) const MAX_THREADS: usize = 1_024;
+
 /// Starts a thread.
 ///
 /// # Errors

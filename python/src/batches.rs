@@ -560,7 +560,9 @@ where
 /// The number of threads that a caller asked for, or one for each core.
 pub(crate) fn threads_or_all(py: Python<'_>, threads: Option<usize>) -> PyResult<usize> {
     match threads {
-        Some(0) => Err(invalid(py, "threads", 0, "1 or more")),
+        Some(threads) if !(1..=1_024).contains(&threads) => {
+            Err(invalid(py, "threads", threads, "1 to 1,024"))
+        }
         Some(threads) => Ok(threads),
         None => Ok(std::thread::available_parallelism().map_or(1, NonZeroUsize::get)),
     }

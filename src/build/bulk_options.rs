@@ -7,6 +7,7 @@ use crate::build::sort::{Sorter, code_bits};
 use crate::engine::folder_of;
 use crate::error::Result;
 use crate::options::StoreOptions;
+use crate::threads::MAX_THREADS;
 use resemblance_sketch::schema::Schema;
 
 /// Minimum memory limit, in bytes; a lower one is raised to it.
@@ -117,8 +118,8 @@ impl BulkOptions {
         self
     }
 
-    /// Number of threads that sort, beside the one that inserts. By default one for each further
-    /// core, and at least one.
+    /// Sets the number of threads that sort, beside the one that inserts: by default one for each further
+    /// core, and at least one. Of more than 1,024 the rest is not started.
     #[must_use]
     pub fn threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = Some(threads);
@@ -166,6 +167,6 @@ impl BulkOptions {
     pub(super) fn sorting_threads(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.map(usize::from);
-        threads.unwrap_or_else(|| cores() - 1).max(1)
+        threads.unwrap_or_else(|| cores() - 1).clamp(1, MAX_THREADS)
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::threads::MAX_THREADS;
 use crate::types::DocumentId;
 use resemblance_sketch::lanes::LaneSet;
 use resemblance_sketch::schema::{Combine, Schema};
@@ -41,9 +42,6 @@ pub enum Family {
     /// bound.
     Both,
 }
-
-/// The greatest number of threads of a search: more are a slip.
-const MAX_THREADS: usize = 1_024;
 
 /// The options of searches, for callers who keep them as data. Builder methods fill the same fields.
 ///

@@ -1,7 +1,6 @@
 //! The options that every verb takes, and the forms of keys and sizes on the command line.
 
 use std::ffi::{OsStr, OsString};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -25,9 +24,9 @@ pub(crate) struct CommonOptions {
     #[arg(env = "RESEMBLANCE_MEMORY", hide_env = true)]
     pub(crate) memory: Option<u64>,
     /// Threads for sketching and comparing [default: one per core]
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", value_parser = parse_threads)]
     #[arg(env = "RESEMBLANCE_THREADS", hide_env = true)]
-    pub(crate) threads: Option<NonZeroUsize>,
+    pub(crate) threads: Option<usize>,
     /// Folder for temporary files [default: the system's; of build, reband and repair: the
     /// store's]
     #[arg(long, global = true, value_name = "DIR")]
@@ -87,6 +86,16 @@ pub(crate) fn parse_key(key: &OsStr, is_escaped: bool) -> Result<PrintedKey> {
 /// Several keys on the command line.
 pub(crate) fn parse_keys(keys: &[OsString], are_escaped: bool) -> Result<Vec<PrintedKey>> {
     keys.iter().map(|key| parse_key(key, are_escaped)).collect()
+}
+
+/// More would take memory and time to start, and none would have work.
+const MAX_THREADS: usize = 1_024;
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    let threads = text.parse().ok();
+    threads
+        .filter(|threads| (1..=MAX_THREADS).contains(threads))
+        .ok_or_else(|| format!("expected 1 to {MAX_THREADS}"))
 }
 
 #[cfg(test)]

@@ -188,7 +188,7 @@ impl Context {
                 is_repeated: false,
             },
             interrupt,
-            threads: options.threads.map_or_else(available, usize::from),
+            threads: options.threads.unwrap_or_else(available),
             memory_bytes,
             is_memory_given: options.memory.is_some(),
             has_told_memory: AtomicBool::default(),

@@ -22,9 +22,6 @@ const PAIR_BYTES: u64 = 100;
 /// What a document takes while clusters are found.
 const MEMBER_BYTES: u64 = 8;
 
-/// The most threads that the library takes for a join.
-const MAX_THREADS: usize = 1_024;
-
 /// What comes of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JoinProduct {
@@ -221,7 +218,7 @@ pub(crate) fn limited<'j, A>(
 ) -> Join<'j, A> {
     let bounded = join
         .bounds(bounds)
-        .threads(context.threads.min(MAX_THREADS))
+        .threads(context.threads)
         .memory_bytes(context.corpus_bytes());
     match limits.max_bucket {
         Some(documents) => bounded.max_bucket(documents.get() as usize),

@@ -488,3 +488,23 @@ fn a_disk_that_fills_up_loses_nothing() {
     assert_eq!(folder.count("a.rsm"), 6_000);
     folder.run(&["check", "a.rsm"]).expect(0);
 }
+
+#[test]
+fn more_threads_than_any_machine_has_are_refused() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", "{\"text\":\"a b c d e f\"}\n");
+    folder.write("defaults.toml", "threads = 100000000\n");
+    for wrong in [
+        "--threads=0",
+        "--threads=1025",
+        "--threads=100000000",
+        "--threads=two",
+        "--config=defaults.toml",
+    ] {
+        let ran = folder.run(&["pairs", "c.jsonl", wrong]).expect(2);
+        assert!(ran.stderr.contains("expected 1 to 1024"), "{}", ran.stderr);
+    }
+    folder
+        .run(&["pairs", "c.jsonl", "--threads", "1024"])
+        .expect(0);
+}
