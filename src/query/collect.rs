@@ -30,6 +30,26 @@ impl Collector {
     }
 }
 
+/// The documents within the bounds that a scan keeps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ScanKeeps {
+    /// All of them.
+    Everything,
+    /// Those that probes would meet. A scan that only saves time must not change the answer: bands miss some
+    /// documents of a similarity, which a scan finds, and whether it is cheaper depends on the number of questions.
+    WhatProbesMeet,
+}
+
+impl ScanKeeps {
+    /// A scan that the caller wants keeps everything.
+    pub(super) fn of(wanted: Option<bool>) -> Self {
+        match wanted {
+            Some(true) => Self::Everything,
+            _ => Self::WhatProbesMeet,
+        }
+    }
+}
+
 /// The best of the documents pushed, at most so many.
 #[derive(Clone, Debug)]
 pub(super) struct TopK {

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::format::DocumentRow;
 use crate::invariant::OrBug;
 use crate::query::bounds::ResolvedBounds;
-use crate::query::collect::FoundDocuments;
+use crate::query::collect::{FoundDocuments, ScanKeeps};
 use crate::query::score::{Scored, Scorer};
 use crate::query::search::SearchSpec;
 use crate::read::VisitShare;
@@ -103,26 +103,6 @@ impl SearchSpec<'_> {
         let read = all.first().map_or(0, |found| found.compared);
         context.counters.signatures_read(read);
         Ok(all)
-    }
-}
-
-/// The documents within the bounds that a scan keeps.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ScanKeeps {
-    /// All of them.
-    Everything,
-    /// Those that probes would meet. A scan that only saves time must not change the answer: bands miss some
-    /// documents of a similarity, which a scan finds, and whether it is cheaper depends on the number of questions.
-    WhatProbesMeet,
-}
-
-impl ScanKeeps {
-    /// A scan that the caller wants keeps everything.
-    pub(super) fn of(wanted: Option<bool>) -> Self {
-        match wanted {
-            Some(true) => Self::Everything,
-            _ => Self::WhatProbesMeet,
-        }
     }
 }
 
