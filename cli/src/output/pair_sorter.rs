@@ -48,14 +48,35 @@ impl DocumentLabel {
     }
 }
 
-/// Two documents and how near they are.
-#[derive(Clone, Debug)]
-pub(crate) struct LabelledPair {
-    pub(crate) a: DocumentLabel,
-    pub(crate) b: DocumentLabel,
+/// Two documents, by what names them, and how near they are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SortedPair<D> {
+    pub(crate) a: D,
+    pub(crate) b: D,
     pub(crate) similarity: Option<f64>,
     pub(crate) distance: Option<u32>,
 }
+
+impl<D> SortedPair<D> {
+    /// The same pair, where other things name the documents.
+    fn try_map<T, E>(self, mut name: impl FnMut(D) -> Result<T, E>) -> Result<SortedPair<T>, E> {
+        Ok(SortedPair {
+            a: name(self.a)?,
+            b: name(self.b)?,
+            similarity: self.similarity,
+            distance: self.distance,
+        })
+    }
+}
+
+/// A pair as it comes out.
+pub(crate) type LabelledPair = SortedPair<DocumentLabel>;
+
+/// A pair as it goes in.
+pub(crate) type UnsortedPair = SortedPair<DocumentId>;
+
+/// A pair in memory, by the indexes of labels.
+type HeldRow = SortedPair<u32>;
 
 impl LabelledPair {
     /// The order of the documents.
@@ -91,15 +112,6 @@ impl LabelledPair {
     }
 }
 
-/// Two documents before they are sorted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct UnsortedPair {
-    pub(crate) a: DocumentId,
-    pub(crate) b: DocumentId,
-    pub(crate) similarity: Option<f64>,
-    pub(crate) distance: Option<u32>,
-}
-
 /// Returns the key of a document, if it has one.
 type KeyOf = Box<dyn Fn(DocumentId) -> Result<Option<Vec<u8>>> + Send>;
 
@@ -122,14 +134,6 @@ struct HeldRows {
     labels: Vec<DocumentLabel>,
     /// The index of the label of each document.
     indexes: HashMap<u64, u32>,
-}
-
-struct HeldRow {
-    /// Indexes of labels.
-    a: u32,
-    b: u32,
-    similarity: Option<f64>,
-    distance: Option<u32>,
 }
 
 impl HeldRows {
@@ -167,14 +171,7 @@ impl HeldRows {
             let label = labels.get(index as usize).cloned();
             label.ok_or_else(|| io::Error::other("a document of a pair has no label"))
         };
-        rows.into_iter().map(move |row| {
-            Ok(LabelledPair {
-                a: label(row.a)?,
-                b: label(row.b)?,
-                similarity: row.similarity,
-                distance: row.distance,
-            })
-        })
+        rows.into_iter().map(move |row| row.try_map(&label))
     }
 }
 
@@ -204,12 +201,7 @@ impl PairSorter {
 
     /// Takes a pair.
     pub(crate) fn push(&mut self, pair: UnsortedPair) -> Result<()> {
-        let row = HeldRow {
-            a: self.label(pair.a)?,
-            b: self.label(pair.b)?,
-            similarity: pair.similarity,
-            distance: pair.distance,
-        };
+        let row = pair.try_map(|id| self.label(id))?;
         self.held_bytes += size_of::<HeldRow>() as u64;
         self.rows.rows.push(row);
         if self.held_bytes >= self.memory_bytes {

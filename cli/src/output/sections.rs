@@ -38,6 +38,25 @@ impl SectionItem {
 }
 
 impl Section<'_> {
+    /// Items with as many counts as there are measures.
+    pub(crate) fn of_counts<const N: usize>(
+        name: &'static str,
+        title: String,
+        measures: &'static str,
+        items: impl Iterator<Item = (SectionItem, [u64; N])>,
+    ) -> Self {
+        let rows = items.map(|(item, counts)| SectionRow {
+            item,
+            values: counts.map(Value::Count).into(),
+        });
+        Self {
+            name,
+            title,
+            measures,
+            rows: rows.collect(),
+        }
+    }
+
     /// Prints the title and the table.
     pub(crate) fn print_table(&self) -> Result<()> {
         let layout = Layout::table();

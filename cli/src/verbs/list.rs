@@ -76,6 +76,7 @@ pub(crate) fn list(context: &Context, arguments: &ListArguments) -> Result<Outco
     let mut columns = vec![Column::new("key"), Column::new("stamp")];
     columns.extend(arguments.payloads.then(|| Column::new("payload_hex")));
     let mut results = Results::new(arguments.format.layout(), columns)?;
+    // Ids begin at 0.
     let first_id = DocumentId::new(arguments.from_id.unwrap_or(0));
     let records = snapshot.iter().from_id(first_id).key_prefix(prefix);
     let mut listed = 0;

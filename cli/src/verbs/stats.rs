@@ -121,71 +121,55 @@ fn summary(stats: &Stats) -> Section<'static> {
     }
 }
 
-fn row<const N: usize>(item: SectionItem, counts: [u64; N]) -> SectionRow<'static> {
-    let values = counts.map(Value::Count).into();
-    SectionRow { item, values }
-}
-
 fn runs(stats: &Stats) -> Section<'static> {
     let mut title = "Runs: sorted pieces of the index, each for a range of documents.".to_owned();
     if stats.runs.is_empty() {
         title += "\n none yet";
     }
+    let measures = "level first_id last_id postings blocks dead";
     let rows = stats.runs.iter().map(|run| {
+        let level = u64::from(run.level);
         let counts = [
-            u64::from(run.level),
+            level,
             run.first_id,
             run.last_id,
             run.postings,
             run.blocks,
             run.dead,
         ];
-        row(SectionItem::Number(run.run.into()), counts)
+        (SectionItem::Number(run.run.into()), counts)
     });
-    Section {
-        name: "run",
-        title,
-        measures: "level first_id last_id postings blocks dead",
-        rows: rows.collect(),
-    }
+    Section::of_counts("run", title, measures, rows)
 }
 
 fn merges(stats: &Stats) -> Section<'static> {
+    let title = "Merges under way: commits go on with them, a slice at a time.".into();
+    let measures = "level inputs postings blocks postings_left rows_left";
     let rows = stats.merges.iter().map(|merge| {
+        let (level, inputs) = (u64::from(merge.level), merge.inputs.len() as u64);
+        let (postings, blocks) = (merge.postings, merge.blocks);
         let counts = [
-            u64::from(merge.level),
-            merge.inputs.len() as u64,
-            merge.postings,
-            merge.blocks,
+            level,
+            inputs,
+            postings,
+            blocks,
             merge.postings_left,
             merge.rows_left,
         ];
-        row(SectionItem::Number(merge.run.into()), counts)
+        (SectionItem::Number(merge.run.into()), counts)
     });
-    Section {
-        name: "merge",
-        title: "Merges under way: commits go on with them, a slice at a time.".into(),
-        measures: "level inputs postings blocks postings_left rows_left",
-        rows: rows.collect(),
-    }
+    Section::of_counts("merge", title, measures, rows)
 }
 
 fn tables(stats: &Stats) -> Section<'static> {
+    let title = "Tables of the file: bytes of content, of bookkeeping, and unused in pages.".into();
+    let measures = "rows stored_bytes metadata_bytes fragmented_bytes";
     let rows = stats.tables.iter().map(|table| {
-        let counts = [
-            table.rows,
-            table.stored_bytes,
-            table.metadata_bytes,
-            table.fragmented_bytes,
-        ];
-        row(SectionItem::Name(table.name.clone()), counts)
+        let unused = table.fragmented_bytes;
+        let counts = [table.rows, table.stored_bytes, table.metadata_bytes, unused];
+        (SectionItem::Name(table.name.clone()), counts)
     });
-    Section {
-        name: "table",
-        title: "Tables of the file: bytes of content, of bookkeeping, and unused in pages.".into(),
-        measures: "rows stored_bytes metadata_bytes fragmented_bytes",
-        rows: rows.collect(),
-    }
+    Section::of_counts("table", title, measures, rows)
 }
 
 fn lanes(stats: &Stats) -> Section<'_> {

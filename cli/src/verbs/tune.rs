@@ -265,8 +265,6 @@ fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Outcome>
     }
     let table = BandingTable {
         arguments,
-        threshold,
-        documents,
         background: &background,
         choices: &choices,
     };
@@ -339,8 +337,6 @@ fn in_words(background: &Background) -> String {
 
 struct BandingTable<'a> {
     arguments: &'a TuneArguments,
-    threshold: f64,
-    documents: u64,
     background: &'a Background,
     choices: &'a [BandingChoice],
 }
@@ -348,14 +344,14 @@ struct BandingTable<'a> {
 impl BandingTable<'_> {
     /// A choice without its probabilities.
     fn facts(&self, choice: &BandingChoice) -> [Value<'static>; 10] {
-        let banding = choice.banding;
+        let (banding, threshold) = (choice.banding, self.arguments.threshold());
         [
             Value::Count(choice.minhash.values().into()),
             Value::Count(banding.bands().into()),
             Value::Count(banding.rows().into()),
-            Value::Significant(banding.probability(self.threshold)),
+            Value::Significant(banding.probability(threshold)),
             Value::Significant(choice.minhash.recall_deviation(FAMILIES)),
-            Value::Significant(choice.minhash.variance(self.threshold).sqrt()),
+            Value::Significant(choice.minhash.variance(threshold).sqrt()),
             Value::Significant(banding.approximate_threshold()),
             Value::Significant(choice.candidates),
             Value::Significant(BAND_POSTING_BYTES * f64::from(banding.bands())),
@@ -381,13 +377,14 @@ impl BandingTable<'_> {
         ));
         columns.extend(Column::list(POINT_COLUMNS));
         let mut results = Results::new(self.arguments.format.layout(), columns)?;
+        let threshold = self.arguments.threshold();
         for choice in self.choices {
-            let (false_positive_area, false_negative_area) = choice.banding.areas(self.threshold);
+            let (false_positive_area, false_negative_area) = choice.banding.areas(threshold);
             let mut row = self.facts(choice).to_vec();
             row.extend([
                 Value::Count(2 * u64::from(choice.minhash.values())),
-                Value::Significant(self.threshold),
-                Value::Count(self.documents),
+                Value::Significant(threshold),
+                Value::Count(self.arguments.documents()),
                 Value::Significant(self.background.mean()),
                 Value::Significant(false_positive_area),
                 Value::Significant(false_negative_area),
@@ -400,7 +397,7 @@ impl BandingTable<'_> {
 
     fn in_words(&self, recall: f64) -> Result<()> {
         let layout = self.arguments.format.layout();
-        let (threshold, documents) = (self.threshold, self.documents);
+        let (threshold, documents) = (self.arguments.threshold(), self.arguments.documents());
         let are_by_recall =
             self.arguments.bands.is_none() && self.arguments.curve_threshold.is_none();
         self.arguments.say(&match are_by_recall {

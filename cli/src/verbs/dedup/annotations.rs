@@ -25,82 +25,52 @@ enum AnnotationColumn {
 }
 
 impl AnnotationColumn {
-    const ALL: [Self; 8] = [
-        Self::Kept,
-        Self::Cluster,
-        Self::Size,
-        Self::Rank,
-        Self::Survivor,
-        Self::Similarity,
-        Self::Distance,
-        Self::Evidence,
+    /// All of them, with their names.
+    const ALL: [(Self, &str); 8] = [
+        (Self::Kept, "kept"),
+        (Self::Cluster, "cluster"),
+        (Self::Size, "size"),
+        (Self::Rank, "rank"),
+        (Self::Survivor, "survivor"),
+        (Self::Similarity, "similarity"),
+        (Self::Distance, "distance"),
+        (Self::Evidence, "similarity_is"),
     ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::Cluster => "cluster",
-            Self::Size => "size",
-            Self::Rank => "rank",
-            Self::Survivor => "survivor",
-            Self::Similarity => "similarity",
-            Self::Distance => "distance",
-            Self::Evidence => "similarity_is",
-        }
-    }
 
     /// Those that documents with signatures of this schema have, with their names, which begin with the prefix.
     fn of(schema: &Schema, prefix: &str) -> impl Iterator<Item = (Self, String)> {
-        let is_had = |column: &Self| match column {
+        let is_had = |(column, _): &(Self, &str)| match column {
             Self::Similarity => schema.minhash().is_some(),
             Self::Distance => schema.simhash().is_some(),
             _ => true,
         };
         let had = Self::ALL.into_iter().filter(is_had);
-        had.map(move |column| (column, format!("{prefix}{}", column.name())))
+        had.map(move |(column, name)| (column, format!("{prefix}{name}")))
     }
 
     fn values(self, corpus: Arc<AnnotatedCorpus>) -> ColumnValues {
-        let rank = move |corpus: &AnnotatedCorpus, number| match corpus.standing(number) {
-            Standing::Emptied => None,
-            Standing::Dropped(document) => Some(document.rank),
-            Standing::Survivor(_) | Standing::Alone => Some(1),
-        };
         match self {
             Self::Kept => ColumnValues::Truth(Box::new(move |number| {
-                Some(rank(&corpus, number) == Some(1))
+                let place = corpus.place(number);
+                Some(place.is_some_and(|place| place.rank == 1))
             })),
-            Self::Cluster => ColumnValues::Text(Box::new(move |number| {
-                Some(match corpus.standing(number) {
-                    Standing::Emptied => return None,
-                    Standing::Dropped(document) => cluster_name(document.cluster.place),
-                    Standing::Survivor(_) | Standing::Alone => {
-                        cluster_name(SurvivorPlace::Corpus(number))
-                    }
-                })
-            })),
-            Self::Size => ColumnValues::Integer(Box::new(move |number| {
-                Some(match corpus.standing(number) {
-                    Standing::Emptied => return None,
-                    Standing::Dropped(document) => document.cluster.size,
-                    Standing::Survivor(cluster) => cluster.size,
-                    Standing::Alone => 1,
-                })
-            })),
-            Self::Rank => ColumnValues::Integer(Box::new(move |number| rank(&corpus, number))),
-            Self::Survivor => ColumnValues::Text(Box::new(move |number| {
-                let dropped = corpus.dropped(number)?;
-                Some(dropped.cluster.label.clone())
-            })),
-            Self::Similarity => ColumnValues::Number(Box::new(move |number| {
-                corpus.dropped(number)?.row.similarity
-            })),
-            Self::Distance => ColumnValues::Integer(Box::new(move |number| {
-                corpus.dropped(number)?.row.distance.map(u64::from)
-            })),
-            Self::Evidence => ColumnValues::Text(Box::new(move |number| {
-                Some(corpus.dropped(number)?.row.evidence.name().to_owned())
-            })),
+            Self::Cluster => {
+                ColumnValues::Text(corpus.values(|it| Some(cluster_name(it.survivor))))
+            }
+            Self::Size => ColumnValues::Integer(corpus.values(|it| Some(it.size))),
+            Self::Rank => ColumnValues::Integer(corpus.values(|it| Some(it.rank))),
+            Self::Survivor => {
+                ColumnValues::Text(corpus.values(|it| Some(it.dropped?.cluster.label.clone())))
+            }
+            Self::Similarity => {
+                ColumnValues::Number(corpus.values(|it| it.dropped?.row.similarity))
+            }
+            Self::Distance => {
+                ColumnValues::Integer(corpus.values(|it| it.dropped?.row.distance.map(u64::from)))
+            }
+            Self::Evidence => {
+                ColumnValues::Text(corpus.values(|it| Some(it.dropped?.row.evidence.name().into())))
+            }
         }
     }
 }
@@ -215,32 +185,44 @@ struct AnnotatedDocument {
     rank: u64,
 }
 
-/// What became of one document.
-enum Standing<'a> {
-    Dropped(&'a AnnotatedDocument),
-    Survivor(&'a AnnotatedCluster),
-    /// It stays, and no other was dropped for it.
-    Alone,
-    /// Nothing was left of it.
-    Emptied,
+/// The place of a document of which something is left.
+struct AnnotatedPlace<'a> {
+    survivor: SurvivorPlace,
+    /// Number of documents of its cluster.
+    size: u64,
+    rank: u64,
+    /// The document itself, if it is no survivor.
+    dropped: Option<&'a AnnotatedDocument>,
 }
 
 impl AnnotatedCorpus {
-    fn dropped(&self, number: u64) -> Option<&AnnotatedDocument> {
-        let found = self
-            .dropped
-            .binary_search_by_key(&number, |document| document.row.number);
-        self.dropped.get(found.ok()?)
+    /// `None` if nothing is left of the document.
+    fn place(&self, number: u64) -> Option<AnnotatedPlace<'_>> {
+        let by_number = |document: &AnnotatedDocument| document.row.number;
+        let found = self.dropped.binary_search_by_key(&number, by_number);
+        let dropped = found.ok().and_then(|index| self.dropped.get(index));
+        let own = SurvivorPlace::Corpus(number);
+        let (cluster, rank) = match dropped {
+            Some(document) => (Some(&document.cluster), document.rank),
+            None => (self.survivors.get(&own), 1),
+        };
+        if cluster.is_none() && self.emptied.binary_search(&number).is_ok() {
+            return None;
+        }
+        // A document that stays, and for which no other goes, is its own cluster.
+        Some(AnnotatedPlace {
+            survivor: cluster.map_or(own, |cluster| cluster.place),
+            size: cluster.map_or(1, |cluster| cluster.size),
+            rank,
+            dropped,
+        })
     }
 
-    fn standing(&self, number: u64) -> Standing<'_> {
-        if let Some(document) = self.dropped(number) {
-            return Standing::Dropped(document);
-        }
-        match self.survivors.get(&SurvivorPlace::Corpus(number)) {
-            Some(cluster) => Standing::Survivor(cluster),
-            None if self.emptied.binary_search(&number).is_ok() => Standing::Emptied,
-            None => Standing::Alone,
-        }
+    /// The values of a column that documents have of which something is left.
+    fn values<T: 'static>(
+        self: Arc<Self>,
+        value: impl Fn(AnnotatedPlace<'_>) -> Option<T> + Send + Sync + 'static,
+    ) -> Box<dyn Fn(u64) -> Option<T> + Send + Sync> {
+        Box::new(move |number| value(self.place(number)?))
     }
 }

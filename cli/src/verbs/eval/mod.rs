@@ -1,11 +1,11 @@
 //! The verb `eval`.
 
-mod charts;
 mod sections;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use itertools::Itertools as _;
 use resemblance::schema::MinHashSchema;
 use resemblance::{Document, Schema};
 use resemblance_eval::{
@@ -13,11 +13,11 @@ use resemblance_eval::{
     ShingleSizes, compare_kinds, comparison_charts, minhash_charts, simhash_chart,
 };
 
-use self::charts::ChartFolder;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, SchemaOptions, must_compare_sets,
 };
+use crate::output::write_chart;
 use crate::session::{
     Context, SampleSource, ScratchStore, StoreBuilding, read_sample, read_texts_of,
     unrereadable_source, with_tf_idf,
@@ -98,18 +98,25 @@ pub(crate) struct EvalArguments {
     format: FormatOptions,
 }
 
-impl EvalArguments {
-    fn charts<'a>(&'a self, context: &'a Context) -> Option<ChartFolder<'a>> {
-        let path: &Path = self.svg.as_deref().or(self.figures.as_deref())?;
-        let inputs = self.inputs.iter();
-        let names: Vec<_> = inputs.map(|path| corpus_name(path)).collect();
-        Some(ChartFolder {
-            context,
-            path,
-            corpus: names.join(", "),
-            force: self.force,
-        })
+/// Draws charts into the folder that is given, if one is. The title of each names the corpus.
+fn draw(context: &Context, arguments: &EvalArguments, mut charts: Vec<NamedChart>) -> Result<()> {
+    let Some(folder) = arguments.svg.as_ref().or(arguments.figures.as_ref()) else {
+        return Ok(());
+    };
+    let corpus = arguments
+        .inputs
+        .iter()
+        .map(|path| corpus_name(path))
+        .join(", ");
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Failure::io(format!("cannot make {}", folder.display()), &e))?;
+    for (name, chart) in &mut charts {
+        chart.title = format!("{} ({corpus})", chart.title);
+        write_chart(chart, &folder.join(name), arguments.force)?;
     }
+    let names = charts.iter().map(|(name, _)| *name).join(", ");
+    context.note(format!("drew {names} in {}", folder.display()));
+    Ok(())
 }
 
 /// The name of a corpus in a chart: that of its file, or of the folder if its file is called like many others.
@@ -146,9 +153,7 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
         let compared =
             compared.ok_or_else(|| Failure::bad_input(nothing_to_estimate(arguments)))?;
         sections::write_compared(arguments.format.layout(), &compared)?;
-        if let Some(folder) = arguments.charts(context) {
-            folder.write(comparison_charts(&compared))?;
-        }
+        draw(context, arguments, comparison_charts(&compared))?;
         return Ok(Outcome::Done);
     }
     let more = more_charts(context, arguments, &schema, &sample)?;
@@ -301,10 +306,7 @@ fn report(
         found.push(sections::family_section(&evaluation.families));
     }
     sections::write(arguments.format.layout(), &found)?;
-    match arguments.charts(context) {
-        Some(folder) => folder.write(drawn),
-        None => Ok(()),
-    }
+    draw(context, arguments, drawn)
 }
 
 /// Compares kinds of signatures, without a store; `None` where no pair is there to compare.
