@@ -1,6 +1,6 @@
 //! What a build and a self-join of many documents will take, from a sample that is really made.
 //!
-//! `cargo run --release --example estimate -- 50000000`
+//! `cargo run --release --bin estimate -- 50000000`
 //!
 //! Signatures are generated (128 values, 20 bands of 6 rows, a key of about ten bytes), one document in
 //! ten is like an earlier one. The sample is built and joined here; its times are scaled by the number of

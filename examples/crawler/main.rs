@@ -2,7 +2,7 @@
 //! often it is killed.
 //!
 //! ```text
-//! cargo run --release --example crawler -- seen.rsm
+//! cargo run --release --bin crawler -- seen.rsm
 //! ```
 //!
 //! It crawls a site that it serves itself on loopback, day after day: pages that it has are visited again,
@@ -41,7 +41,7 @@ use self::site::Site;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const USAGE: &str = "\
-usage: cargo run --release --example crawler -- STORE [options]
+usage: cargo run --release --bin crawler -- STORE [options]
 
   --articles 2000   of the site; each has several URLs
   --days 4          how many days are crawled, those included that the store has had

@@ -7,7 +7,6 @@
     reason = "a broken test should stop"
 )]
 
-mod article_service;
 mod backup;
 mod bulk;
 #[path = "../common/mod.rs"]

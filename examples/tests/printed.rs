@@ -1,0 +1,65 @@
+//! Runs every example, and compares what it prints with the comment at its top.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a broken test should stop"
+)]
+
+use std::path::Path;
+use std::process::Command;
+
+/// Lines of an example: it has to fit one screen.
+const MAX_LINES: usize = 60;
+
+fn check(name: &str, program: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(name)
+        .with_extension("rs");
+    let source = std::fs::read_to_string(path).unwrap();
+    let lines = source.lines().count();
+    assert!(lines <= MAX_LINES, "{name}: {lines} lines");
+    let shown: String = source
+        .lines()
+        .skip_while(|line| *line != "//! ```text")
+        .skip(1)
+        .take_while(|line| *line != "//! ```")
+        .map(|line| format!("{}\n", line.trim_start_matches("//! ")))
+        .collect();
+    let output = Command::new(program).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {error}");
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        shown,
+        "{name} prints something else"
+    );
+}
+
+macro_rules! examples {
+    ($($(#[$feature:meta])* $name:ident)*) => {
+        $(
+            $(#[$feature])*
+            #[test]
+            fn $name() {
+                check(stringify!($name), env!(concat!("CARGO_BIN_EXE_", stringify!($name))));
+            }
+        )*
+    };
+}
+
+examples! {
+    first_store
+    crawler_loop
+    offline_build
+    pairs_and_clusters
+    containment
+    reband
+    backup
+    #[cfg(feature = "arrow")]
+    arrow
+    #[cfg(feature = "tokio")]
+    async_tokio
+    #[cfg(feature = "axum")]
+    refuse_duplicates
+}
