@@ -506,5 +506,5 @@ fn more_threads_than_any_machine_has_are_refused() {
     }
     folder
         .run(&["pairs", "c.jsonl", "--threads", "1024"])
-        .expect(0);
+        .expect(1);
 }
