@@ -14,7 +14,7 @@ Exit codes:
   0    success
   1    nothing found (query, get, pairs, clusters), a key is missing (remove, touch),
        damage found (check), or documents lost (repair)
-  2    usage: a wrong option or value
+  2    usage: a wrong option or value; with --skip-unreadable, files that were skipped
   3    bad input: a malformed document, a duplicate key, a damaged compressed file
   4    input or output: a file is missing, exists already, cannot be read or written; disk full
   5    the store is in use by another process
@@ -30,6 +30,8 @@ pub(crate) enum Outcome {
     Done,
     /// Nothing was found, or damage was: exit code 1.
     Nothing,
+    /// A part of the input could not be read, and was skipped as asked for: exit code 2.
+    Partial,
 }
 
 impl Outcome {

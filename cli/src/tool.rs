@@ -37,7 +37,7 @@ A CORPUS is
     of JSON is whose fields are its columns; one that is null is missing. Of Parquet, Arrow and SQLite only the columns are read that are asked for.
   - a folder: its files are looked into. Tables are tables; a file whose first two lines are JSON
     objects, or that is named *.jsonl or *.ndjson, is JSON Lines; any other is one text in UTF-8,
-    whose key is its relative path; archives and the like are refused. Beside Parquet or Arrow files
+    whose key is its path as it was given; archives and the like are refused. Beside Parquet or Arrow files
     texts are not read: the folder is a data set. Names that begin with a dot are left out, links
     to files are read, links to folders are not followed.
   - a pattern in quotes, such as 'data/train-*.parquet': its files in byte order.
@@ -50,7 +50,8 @@ integers), \"weights\" (an object of features and weights, or an array beside on
 \"signature\": MinHash values, a fingerprint in hexadecimal, or an object with \"minhash\" and
 \"simhash\". A \"stamp\" and a \"payload\" are stored by build and add.
 --as takes all files as lines, csv, tsv, parquet, arrow, sqlite or files (one text each). A document without an id gets the
-key path:line (of SQLite path:rowid), and an id that an earlier file has gets the path in front, path:id.
+key path:line (of SQLite path:rowid), with the path as it was given, and an id that an earlier file has gets the
+path in front, path:id. A number is its text: 1.0 and 1 are different keys.
 Documents count in this order: arguments as given, paths in a folder in byte order.
 
 Keys are printed with \\\\ \\t \\n \\r for backslash, tab, newline and return, and \\xHH for bytes
@@ -191,7 +192,10 @@ pub fn run() -> ExitCode {
         }
         let outcome = arguments.verb.run(&context);
         tell_time(&context, started.elapsed());
-        outcome
+        match (outcome, context.tell_unreadable()) {
+            (Ok(_), true) => Ok(Outcome::Partial),
+            (outcome, _) => outcome,
+        }
     })
     .map_err(|failure| match &store {
         Some(store) => failure.in_store(store.display()),
@@ -200,6 +204,7 @@ pub fn run() -> ExitCode {
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Nothing) => ExitCode::from(1),
+        Ok(Outcome::Partial) => ExitCode::from(2),
         Err(failure) => {
             if failure.kind != FailureKind::ClosedPipe {
                 tell_failure(&failure);

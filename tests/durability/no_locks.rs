@@ -4,6 +4,7 @@ use std::io::{self, Result};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::common::memory::MemoryFiles;
 use crate::common::small::{schema, signature};
@@ -16,13 +17,19 @@ struct Lockless {
     files: MemoryFiles,
     /// The number of the error.
     answer: i32,
+    /// Every other answer is that a signal came.
+    asked: Arc<AtomicU32>,
 }
 
 impl Files for Lockless {
     fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>> {
         let file = self.files.open(path, access)?;
-        let answer = self.answer;
-        Ok(Box::new(LocklessFile { file, answer }))
+        let (answer, asked) = (self.answer, Arc::clone(&self.asked));
+        Ok(Box::new(LocklessFile {
+            file,
+            answer,
+            asked,
+        }))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
@@ -50,13 +57,20 @@ impl Files for Lockless {
 struct LocklessFile {
     file: Box<dyn StorageBackend>,
     answer: i32,
+    asked: Arc<AtomicU32>,
 }
 
 type Locked = std::result::Result<bool, BackendError>;
 
 impl LocklessFile {
     fn refuse(&self) -> Locked {
-        Err(io::Error::from_raw_os_error(self.answer).into())
+        let is_interrupted = self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
+        let number = if is_interrupted {
+            libc::EINTR
+        } else {
+            self.answer
+        };
+        Err(io::Error::from_raw_os_error(number).into())
     }
 }
 
@@ -105,12 +119,12 @@ fn unsupported<T>(result: std::result::Result<T, Error>) {
 
 #[test]
 fn a_store_that_cannot_be_locked_is_refused_unless_told_otherwise() {
-    // EOPNOTSUPP and ENOSYS
-    for answer in [libc::EOPNOTSUPP, libc::ENOSYS] {
+    for answer in [libc::EOPNOTSUPP, libc::ENOSYS, libc::ENOLCK, libc::EBADF] {
         let files = MemoryFiles::default();
         let lockless = Lockless {
             files: files.clone(),
             answer,
+            asked: Arc::default(),
         };
         let options = StoreOptions::new().files(Arc::new(lockless));
         let path = Path::new("store.rsm");

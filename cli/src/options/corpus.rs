@@ -1,6 +1,7 @@
 //! The options that say how documents are found in a corpus, and what is stored of them.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
@@ -9,6 +10,7 @@ use resemblance_corpus::{CorpusSettings, FieldPath, IdRule, SourceKind};
 
 use super::common::parse_size;
 use crate::failure::{Failure, Result};
+use crate::session::Context;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FormOption {
@@ -33,7 +35,9 @@ enum FormOption {
 #[command(next_help_heading = "Corpus")]
 pub(crate) struct CorpusOptions {
     /// Where keys come from: a field or column such as id or meta.id, line (the number of the line), or path
-    /// (path:line) [default: the field id, and path:line for documents without it]
+    /// (path:line) [default: the field id, and path:line for documents without it]. The path is as it is given, so
+    /// give a file by the same path each time. A number is its text: 1.0 and 1 are different keys (a null makes pandas
+    /// write integers as 1.0)
     #[arg(long, value_name = "FIELD|line|path")]
     id: Option<String>,
     /// Field or column that holds the key, even if it is called line or path
@@ -59,6 +63,15 @@ pub(crate) struct CorpusOptions {
     /// may be given several times
     #[arg(long, value_name = "GLOB")]
     include: Vec<String>,
+    /// In folders, no files whose relative path matches; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+    /// The character between the values of CSV, such as ';', '|' or '\t' [default: ,]
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_separator)]
+    separator: Option<u8>,
+    /// The names of the columns of CSV and TSV files, such as id,text,url, whose first row then is a document
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    columns: Vec<String>,
     /// In folders, also names that begin with a dot
     #[arg(long)]
     hidden: bool,
@@ -66,6 +79,10 @@ pub(crate) struct CorpusOptions {
     /// times its length
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "256M")]
     max_line: u64,
+    /// Skip files and folders that cannot be read, or the rest of a file that is damaged, instead of stopping at the
+    /// first. They are named at the end, and the exit code is 2
+    #[arg(long)]
+    skip_unreadable: bool,
     /// Skip and count bad documents, and links that lead nowhere, instead of stopping at the first. If
     /// more than half are bad, the verb fails all the same, and so it does where a file cannot be
     /// read or decompressed
@@ -74,8 +91,8 @@ pub(crate) struct CorpusOptions {
 }
 
 impl CorpusOptions {
-    /// What to look for, where decompressors may take half of so many bytes.
-    pub(crate) fn settings(&self, memory_bytes: u64) -> Result<CorpusSettings> {
+    /// What to look for, where decompressors may take half of the memory.
+    pub(crate) fn settings(&self, context: &Context) -> Result<CorpusSettings> {
         let id = self.id_rule()?;
         if id.field().is_some_and(|id| self.text_field.contains(id)) {
             return Err(Failure::usage(
@@ -96,14 +113,16 @@ impl CorpusOptions {
             text_fields: self.text_field.clone(),
             table: self.table.clone(),
             kind,
-            include: if self.include.is_empty() {
-                None
-            } else {
-                Some(self.globs()?)
-            },
+            separator: self.separator,
+            columns: self.columns.clone(),
+            include: globs("--include", &self.include)?,
+            exclude: globs("--exclude", &self.exclude)?,
             hidden: self.hidden,
             max_line_bytes: self.max_line,
-            window_bytes: memory_bytes / 2,
+            window_bytes: context.memory_bytes / 2,
+            unreadable: self
+                .skip_unreadable
+                .then(|| Arc::clone(&context.unreadable)),
             ..CorpusSettings::default()
         })
     }
@@ -126,18 +145,26 @@ impl CorpusOptions {
                 .map_err(|reason| Failure::usage(format!("--id: {reason}"))),
         }
     }
+}
 
-    fn globs(&self) -> Result<GlobSet> {
-        let mut set = GlobSetBuilder::new();
-        for pattern in &self.include {
-            let glob = GlobBuilder::new(pattern)
-                .literal_separator(false)
-                .build()
-                .map_err(|e| Failure::usage(format!("--include: {e}")))?;
-            set.add(glob);
-        }
-        set.build()
-            .map_err(|e| Failure::usage(format!("--include: {e}")))
+/// The patterns of an option, unless it is not given.
+fn globs(option: &str, patterns: &[String]) -> Result<Option<GlobSet>> {
+    let failed = |e| Failure::usage(format!("{option}: {e}"));
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let glob = GlobBuilder::new(pattern).literal_separator(false).build();
+        set.add(glob.map_err(failed)?);
+    }
+    let is_given = !patterns.is_empty();
+    is_given.then(|| set.build().map_err(failed)).transpose()
+}
+
+/// One character of ASCII that can separate values.
+fn parse_separator(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" | b"tab" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte) => Ok(*byte),
+        _ => Err("expected one character of ASCII, such as ; or |, or \\t".into()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The options that say which of several near-duplicates survive.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -83,25 +84,48 @@ impl KeepRule {
     }
 
     /// The score of a document: the higher, the rather it stays. `None` where it has none.
-    pub(crate) fn score(&self, document: &CorpusDocument<'_>) -> Option<f64> {
+    pub(crate) fn score(&self, document: &CorpusDocument<'_>) -> Option<[f64; 2]> {
         match self {
             Self::First | Self::Last => None,
-            Self::Longest => Some(document.content.length() as f64),
+            Self::Longest => Some([document.content.length() as f64, 0.0]),
             Self::Field { is_highest, .. } => {
-                let number = document.score?;
-                Some(if *is_highest { number } else { -number })
+                let parts = document.score?;
+                Some(if *is_highest {
+                    parts
+                } else {
+                    parts.map(|part| -part)
+                })
             }
         }
     }
 
     /// The rule for documents with these scores, in the order of their ids; no number where there is none.
-    pub(crate) fn preference(&self, scores: Vec<f64>) -> Preference {
+    pub(crate) fn preference(&self, scores: &[[f64; 2]]) -> Preference {
         match self {
             Self::First => Preference::Earliest,
             Self::Last => Preference::Latest,
-            Self::Longest | Self::Field { .. } => Preference::Highest(scores),
+            Self::Longest | Self::Field { .. } => Preference::Highest(ranks(scores)),
         }
     }
+}
+
+/// The places of scores among all, which one number each tells exactly; the same for equal ones.
+fn ranks(scores: &[[f64; 2]]) -> Vec<f64> {
+    let compared = |a: &[f64; 2], b: &[f64; 2]| a.partial_cmp(b).unwrap_or(Ordering::Equal);
+    let mut scored: Vec<(usize, [f64; 2])> = scores.iter().copied().enumerate().collect();
+    scored.retain(|(_, score)| !score[0].is_nan());
+    scored.sort_by(|(_, a), (_, b)| compared(a, b));
+    let mut ranks = vec![f64::NAN; scores.len()];
+    let mut rank = 0.0;
+    let mut last = None;
+    for (index, score) in scored {
+        rank += f64::from(u8::from(last.is_some_and(|last| last != score)));
+        last = Some(score);
+        if let Some(place) = ranks.get_mut(index) {
+            *place = rank;
+        }
+    }
+    ranks
 }
 
 /// The rule by which near-duplicates are dropped.
@@ -185,6 +209,18 @@ mod tests {
         ] {
             assert_eq!(rule.parse(), Ok(expected), "{rule}");
         }
+        let scores = [
+            [2.0, 1.0],
+            [f64::NAN, 0.0],
+            [2.0, -1.0],
+            [0.0, 0.0],
+            [-0.0, 0.0],
+            [2.0, 1.0],
+        ];
+        let [a, none, b, zero, minus, again] = ranks(&scores)[..] else {
+            panic!("a rank for each");
+        };
+        assert!(a > b && b > zero && zero == minus && a == again && none.is_nan());
         for wrong in ["", "best", "quality", "quality:most", ":max"] {
             assert!(wrong.parse::<KeepRule>().is_err(), "{wrong}");
         }

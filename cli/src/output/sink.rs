@@ -133,14 +133,15 @@ impl Sink {
     }
 }
 
-/// The row with the names of the columns of a source, if it has one.
+/// The row with the names of the columns of a source, if it has one: they may be given by an option.
 fn header(
     corpus: &Corpus,
     records: &CorpusRecords,
     added: Option<&Vec<AddedColumn>>,
     source: usize,
 ) -> Result<Option<CorpusRecord>> {
-    let Some(header) = records.header(source) else {
+    let header = records.header(source).filter(|row| !row.bytes.is_empty());
+    let Some(header) = header else {
         return Ok(None);
     };
     let Some(added) = added else {

@@ -1,8 +1,10 @@
 //! What every verb can use.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use resemblance::report::Report;
 use resemblance::{Operation, StoreOptions};
@@ -27,6 +29,10 @@ pub(crate) struct Context {
     /// The value of `--temp-dir`, if it was given.
     pub(crate) given_temp_dir: Option<PathBuf>,
     pub(crate) store_options: StoreOptions,
+    /// What --skip-unreadable has passed over.
+    pub(crate) unreadable: Arc<Mutex<BTreeSet<String>>>,
+    /// Where the file system has no locks, none is needed.
+    pub(crate) is_without_lock: bool,
 }
 
 /// The memory that a job takes where nobody says how much: this part of the machine's, or of the
@@ -41,14 +47,48 @@ fn share_of_machine() -> u64 {
         return UNKNOWN_MACHINE_BYTES;
     };
     system.refresh_memory();
-    let limit = system.cgroup_limits().map(|limits| limits.total_memory);
-    let total = limit.map_or(system.total_memory(), |limit| {
-        limit.min(system.total_memory())
-    });
+    let total = limits_of_process(Path::new("/"))
+        .into_iter()
+        .fold(system.total_memory(), u64::min);
     match total / MACHINE_SHARES {
         0 => UNKNOWN_MACHINE_BYTES,
         share => share,
     }
+}
+
+/// The limits of the memory of this process under Linux: of its control groups, each of which has those above it as
+/// well, and of its address space. `root` is where the system's files are.
+fn limits_of_process(root: &Path) -> Vec<u64> {
+    let text = |path: &Path| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+    let mut limits = Vec::new();
+    for line in text(Path::new("proc/self/cgroup")).lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let mounted = match controllers {
+            "" => Path::new("sys/fs/cgroup"),
+            list if list.split(',').any(|name| name == "memory") => {
+                Path::new("sys/fs/cgroup/memory")
+            }
+            _ => continue,
+        };
+        for above in Path::new(group.trim_start_matches('/')).ancestors() {
+            for name in ["memory.max", "memory.high", "memory.limit_in_bytes"] {
+                limits.extend(text(&mounted.join(above).join(name)).trim().parse::<u64>());
+            }
+        }
+    }
+    let address_space = text(Path::new("proc/self/limits"));
+    let soft = |line: &str| {
+        line.strip_prefix("Max address space")?
+            .split_whitespace()
+            .next()?
+            .parse::<u64>()
+            .ok()
+    };
+    limits.extend(address_space.lines().find_map(soft));
+    limits
 }
 
 /// The cache of a store, which comes on top: this part of a job's memory, but at least so many bytes.
@@ -75,6 +115,18 @@ impl Context {
     /// See [`Messages::detail`].
     pub(crate) fn detail(&self, message: impl Display) {
         self.messages.detail(message);
+    }
+
+    /// Names what --skip-unreadable has passed over. Returns true if that is anything.
+    pub(crate) fn tell_unreadable(&self) -> bool {
+        let unreadable = self
+            .unreadable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for message in unreadable.iter() {
+            self.counts(format_args!("skipped: {message}"));
+        }
+        !unreadable.is_empty()
     }
 
     /// A bar for a task, unless the run is quiet.
@@ -168,6 +220,7 @@ impl Context {
             temp_dir: self.temp_dir.clone(),
             given_temp_dir: self.given_temp_dir.clone(),
             store_options: self.store_options.clone(),
+            unreadable: Arc::clone(&self.unreadable),
             ..*self
         }
     }
@@ -195,6 +248,38 @@ impl Context {
             temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
             given_temp_dir: options.temp_dir.clone(),
             store_options,
+            unreadable: Arc::default(),
+            is_without_lock: options.no_lock,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limits_of_all_groups_on_the_way_up_count() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        assert!(limits_of_process(root.path()).is_empty());
+        write(
+            "proc/self/cgroup",
+            "4:cpu:/x\n3:memory,other:/job\n0::/slice/unit\n",
+        );
+        write("sys/fs/cgroup/memory.max", "max\n");
+        write("sys/fs/cgroup/slice/memory.max", "500\n");
+        write("sys/fs/cgroup/slice/unit/memory.high", "700\n");
+        write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "900\n");
+        write("sys/fs/cgroup/x/memory.max", "1\n");
+        let limits = "Max open files 5 5 files\nMax address space         600                  unlimited bytes\n";
+        write("proc/self/limits", limits);
+        let mut found = limits_of_process(root.path());
+        found.sort_unstable();
+        assert_eq!(found, [500, 600, 700, 900]);
     }
 }

@@ -439,7 +439,7 @@ pub(crate) fn resolve_corpus_to_store(
     stored: Option<&StoredOptions>,
 ) -> Result<Corpus> {
     context.must_have_temp_dir()?;
-    let mut settings = options.settings(context.memory_bytes)?;
+    let mut settings = options.settings(context)?;
     settings.content = content;
     if let Some(stored) = stored {
         settings = stored.extend(settings);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -74,7 +74,7 @@ impl Job {
         let manifest = Manifest::of(corpus, schema, settings)?;
         let failed = |e| Failure::io(format!("cannot use {}", folder.display()), &e);
         std::fs::create_dir_all(folder).map_err(failed)?;
-        let lock = lock(folder)?;
+        let lock = lock(folder, context.is_without_lock)?;
         match std::fs::read(folder.join(JOB_MANIFEST)) {
             Ok(bytes) => manifest.must_be(&bytes, folder)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -124,7 +124,7 @@ fn shard_path(folder: &Path, source: usize) -> PathBuf {
 }
 
 /// Only one run may work in a folder at a time.
-fn lock(folder: &Path) -> Result<File> {
+fn lock(folder: &Path, is_without_lock: bool) -> Result<File> {
     let path = folder.join(JOB_LOCK);
     let failed = |e| Failure::io(format!("cannot lock {}", path.display()), &e);
     let options = File::options()
@@ -133,8 +133,15 @@ fn lock(folder: &Path) -> Result<File> {
         .write(true)
         .open(&path);
     let file = options.map_err(failed)?;
-    match file.try_lock() {
+    let locked = loop {
+        match file.try_lock() {
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
+            locked => break locked,
+        }
+    };
+    match locked {
         Ok(()) => Ok(file),
+        Err(TryLockError::Error(_)) if is_without_lock => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Failure::refused(format!(
             "another run is at work on the job in {}",
             folder.display()
@@ -185,6 +192,8 @@ impl Manifest {
             ("--stamp", format!("{} {}", read.stamp, read.needs_stamp)),
             ("--payload-field", format!("{:?}", read.payload_field)),
             ("--max-line", read.max_line_bytes.to_string()),
+            ("--separator", format!("{:?}", read.separator)),
+            ("--columns", format!("{:?}", read.columns)),
         ];
         let settings = settings
             .iter()

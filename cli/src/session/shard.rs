@@ -27,7 +27,7 @@ pub(crate) struct JobContent {
     /// A hash of the content; 0 for verbs that do not ask for it.
     pub(crate) digest: u64,
     /// See [`KeepRule::score`](crate::options::KeepRule::score).
-    pub(crate) score: Option<f64>,
+    pub(crate) score: Option<[f64; 2]>,
 }
 
 impl JobValue for SketchedText {
@@ -69,7 +69,7 @@ struct SavedDocument {
     signature: Vec<u8>,
     features: Vec<u64>,
     digest: u64,
-    score: Option<f64>,
+    score: Option<[f64; 2]>,
 }
 
 fn configuration() -> impl bincode::config::Config {

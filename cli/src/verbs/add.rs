@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::{Document, DocumentId, Error, Novelty, Revision, Store, WriteTransaction};
+use resemblance::{Document, DocumentId, Error, Match, Novelty, Revision, Store, WriteTransaction};
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
 #[cfg(feature = "sqlite")]
@@ -18,7 +18,7 @@ use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
     WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store,
 };
-use resemblance_corpus::{ContentRule, Corpus, ReadTotals};
+use resemblance_corpus::{ContentRule, Corpus, ReadTotals, SourceKind};
 
 /// Add the documents of a corpus to a store
 ///
@@ -347,7 +347,13 @@ impl Addition<'_> {
                 let is_estimated = self.features.is_some() && !found.is_exact();
                 self.tally.estimated += u64::from(is_estimated);
             }
-            Novelty::KeyExists(_) => self.tally.known += 1,
+            Novelty::KeyExists(known) => {
+                if let Some(failure) = self.other_made_key(placed, known) {
+                    let skip_bad = self.arguments.options.skip_bad;
+                    return self.tally.skip(self.context, failure, skip_bad);
+                }
+                self.tally.known += 1;
+            }
             _ => {
                 self.tally.kept += 1;
                 let signature = &placed.document.value.signature;
@@ -355,6 +361,37 @@ impl Addition<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A failure if the key of a document was made of its path, and the store has it with another document: a file of
+    /// this name in another folder, or lines that have moved.
+    fn other_made_key(&self, placed: &GatheredDocument, known: &Match) -> Option<Failure> {
+        let is_same = known
+            .similarity()
+            .is_none_or(|similarity| similarity == 1.0)
+            && known.distance().is_none_or(|distance| distance == 0);
+        if placed.document.has_own_id || is_same {
+            return None;
+        }
+        let key = String::from_utf8_lossy(&placed.document.key);
+        let (made_of, replacing) = match self.is_text(placed) {
+            true => ("the path of the file", "--upsert replaces it; else "),
+            false => (
+                "the path of the file and the line",
+                "--id FIELD takes keys from the documents; else ",
+            ),
+        };
+        let message = format!(
+            "key {key:?} is made of {made_of}, and the store has another document with it; {replacing}give the file \
+             by a path of its own, such as the absolute one"
+        );
+        let place = self.corpus.position(placed.source, placed.line);
+        Some(Failure::bad_input(message).at(place))
+    }
+
+    fn is_text(&self, placed: &GatheredDocument) -> bool {
+        let source = self.corpus.sources.get(placed.source);
+        source.is_some_and(|source| source.kind == SourceKind::Text)
     }
 
     fn begin(&self) -> Result<WriteTransaction> {
@@ -396,6 +433,17 @@ impl Addition<'_> {
         } else if self.arguments.if_new {
             let inserted = transaction.insert_if_new(document, signature);
             inserted.map(Some)
+        } else if self.arguments.upsert
+            && !placed.document.has_own_id
+            && !self.is_text(placed)
+            && transaction
+                .contains(&placed.document.key)
+                .is_ok_and(|is_there| is_there)
+            && let Ok(Novelty::KeyExists(known)) =
+                transaction.insert_if_new(placed.document.to_store(), signature)
+            && let Some(failure) = self.other_made_key(placed, &known)
+        {
+            return Err(failure);
         } else if self.arguments.upsert {
             let upserted = transaction.upsert(document, signature);
             upserted.map(|upserted| {

@@ -121,20 +121,26 @@ fn a_folder_of_texts() {
     folder.write("t/more.jsonl", distinct(10..12));
     assert_eq!(
         keys(&folder, &["t"]),
-        ["a.md", "a/x.txt", "b.txt", "10", "11"]
+        ["t/a.md", "t/a/x.txt", "t/b.txt", "10", "11"]
     );
     assert_eq!(
         keys(&folder, &["t/", "--include", "*.txt"]),
-        ["a/x.txt", "b.txt"]
+        ["t/a/x.txt", "t/b.txt"]
     );
     assert_eq!(
         keys(&folder, &["t", "--include", "a/*", "--include", "*.md"]),
-        ["a.md", "a/x.txt"]
+        ["t/a.md", "t/a/x.txt"]
     );
     let with_hidden = keys(&folder, &["t", "--hidden", "--include", "*[!l]"]);
     assert_eq!(
         with_hidden,
-        [".hidden", "a.md", "a/.git/config", "a/x.txt", "b.txt"]
+        [
+            "t/.hidden",
+            "t/a.md",
+            "t/a/.git/config",
+            "t/a/x.txt",
+            "t/b.txt"
+        ]
     );
     folder.write("t/latin1.txt", b"caf\xe9");
     folder
@@ -168,7 +174,7 @@ fn links_in_a_folder() {
     folder.write("t/a.txt", text(2));
     symlink(folder.path("elsewhere/real.txt"), folder.path("t/link.txt")).unwrap();
     symlink(folder.path("t"), folder.path("t/loop")).unwrap();
-    assert_eq!(keys(&folder, &["t"]), ["a.txt", "link.txt"]);
+    assert_eq!(keys(&folder, &["t"]), ["t/a.txt", "t/link.txt"]);
     symlink(folder.path("nowhere"), folder.path("t/dangling")).unwrap();
     folder.run(&["build", "x.rsm", "t"]).expect(4).says(&[
         "a link to what does not exist\n  at t/dangling\n",
@@ -190,21 +196,21 @@ fn names_outside_utf8_are_keys() {
     let name = folder.path("t").join(OsStr::from_bytes(b"b\xff\t.txt"));
     std::fs::write(name, text(1)).unwrap();
     let pairs = folder.run(&["pairs", "t"]).expect(0);
-    assert_eq!(pairs.stdout, "a.txt\tb\\xFF\\t.txt\t1.000000\n");
+    assert_eq!(pairs.stdout, "t/a.txt\tt/b\\xFF\\t.txt\t1.000000\n");
     let json = folder
         .run(&["clusters", "t", "--format", "jsonl"])
         .expect(0)
         .stdout;
     assert_eq!(
         json.lines().nth(1).unwrap(),
-        "{\"cluster_id\":0,\"cluster_key\":\"a.txt\",\"id\":1,\"key\":null,\"key_hex\":\"62ff092e747874\"}"
+        "{\"cluster_id\":0,\"cluster_key\":\"t/a.txt\",\"id\":1,\"key\":null,\"key_hex\":\"742f62ff092e747874\"}"
     );
     folder.run(&["build", "s.rsm", "t"]).expect(0);
     folder
-        .run(&["get", "s.rsm", "--escaped", "b\\xFF\\t.txt"])
+        .run(&["get", "s.rsm", "--escaped", "t/b\\xFF\\t.txt"])
         .expect(0);
     folder
-        .run(&["remove", "s.rsm", "--escaped", "b\\xFF\\t.txt"])
+        .run(&["remove", "s.rsm", "--escaped", "t/b\\xFF\\t.txt"])
         .expect(0);
 }
 

@@ -119,7 +119,7 @@ fn what_is_no_text_is_refused_with_what_to_do() {
         (
             "x.psv",
             b"id|text\n1|a\n",
-            &["a table (.psv)", "makes CSV of it"],
+            &["a table (.psv)", "--separator names"],
         ),
         ("x.orc", b"ORC", &["a table (.orc)", "duckdb"]),
         (
@@ -262,4 +262,22 @@ fn nothing_is_written_through_a_link_in_the_output() {
         .expect(0);
     assert_eq!(folder.read_text("elsewhere/a.jsonl"), "precious");
     assert_eq!(folder.read_text("out2/a.jsonl"), line("a", &text(1)));
+}
+
+#[test]
+fn what_cannot_be_read_is_named_at_the_end() {
+    let folder = Folder::new();
+    folder.write("t/a.jsonl", mixed());
+    folder.write("t/b.jsonl.gz", "no gzip");
+    folder.write("t/c.jsonl", "{\n");
+    let dedup = ["dedup", "t", "-o", "out.jsonl", "--exclude", "c.*"];
+    folder
+        .run(&dedup)
+        .expect(3)
+        .says(&["b.jsonl.gz is not gzip"]);
+    let skipping = [&dedup[..], &["--skip-unreadable"]].concat();
+    let ran = folder.run(&skipping).expect(2);
+    let told = "skipped: t/b.jsonl.gz is not gzip, as its name says";
+    assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
+    assert_eq!(folder.read_text("out.jsonl").lines().count(), 4);
 }

@@ -40,12 +40,18 @@ fn documents_without_ids_go_through_every_verb() {
     folder.write("c4/b.json", c4(1..3));
     assert_eq!(
         keys(&folder, &["c4"]),
-        ["a.json:1", "a.json:2", "a.json:3", "b.json:1", "b.json:2"]
+        [
+            "c4/a.json:1",
+            "c4/a.json:2",
+            "c4/a.json:3",
+            "c4/b.json:1",
+            "c4/b.json:2"
+        ]
     );
     let pairs = folder.run(&["pairs", "c4", "--no-header"]).expect(0);
     assert_eq!(
         pairs.stdout,
-        "a.json:2\tb.json:1\t1.000000\na.json:3\tb.json:2\t1.000000\n"
+        "c4/a.json:2\tc4/b.json:1\t1.000000\nc4/a.json:3\tc4/b.json:2\t1.000000\n"
     );
     let told = "documents without the field \"id\": 5; their keys are path:line\n";
     assert!(pairs.stderr.contains(told), "{}", pairs.stderr);
@@ -61,7 +67,11 @@ fn documents_without_ids_go_through_every_verb() {
     folder
         .run(&["dedup", "c4", "-o", "out", "--report", "r.tsv"])
         .expect(0);
-    assert!(folder.report("r.tsv").contains("b.json:1\ta.json:2\t"));
+    assert!(
+        folder
+            .report("r.tsv")
+            .contains("c4/b.json:1\tc4/a.json:2\t")
+    );
 }
 
 #[test]
@@ -82,7 +92,6 @@ fn ids_that_collide_get_the_path_of_the_later_file() {
         .expect(0)
         .says(&["added 2"]);
     folder.run(&["get", "s.rsm", "b.jsonl:2"]).expect(0);
-    // Paths are told apart by as much of them as it takes.
     folder.write("x/s.json", c4(0..1));
     folder.write("y/s.json", c4(1..2));
     assert_eq!(keys(&folder, &["x", "y"]), ["x/s.json:1", "y/s.json:1"]);
@@ -103,6 +112,57 @@ fn ids_that_collide_get_the_path_of_the_later_file() {
         keys(&folder, &["twice.jsonl", "--id", "path"]),
         ["twice.jsonl:1", "twice.jsonl:2"]
     );
+}
+
+#[test]
+fn a_made_key_is_that_of_one_document() {
+    let folder = Folder::new();
+    folder.write("d1/p.jsonl", c4(0..1));
+    folder.write("d2/p.jsonl", c4(1..2));
+    folder.run(&["create", "s.rsm"]).expect(0);
+    for path in ["d1/p.jsonl", "d2/p.jsonl"] {
+        folder
+            .run(&["add", "s.rsm", path, "--if-new"])
+            .expect(0)
+            .says(&["added 1"]);
+        folder
+            .run(&["add", "s.rsm", path, "--if-new"])
+            .expect(0)
+            .says(&["added 0"]);
+    }
+    assert_eq!(folder.count("s.rsm"), 2);
+    // The same key for another document is no document that was there before.
+    folder.write("d1/p.jsonl", c4(2..3));
+    for options in [
+        &["--if-new"][..],
+        &["--upsert"],
+        &["--if-new", "--verify", "estimate"],
+    ] {
+        folder
+            .run(&[&["add", "s.rsm", "d1/p.jsonl"], options].concat())
+            .expect(3)
+            .says(&[
+                "key \"d1/p.jsonl:1\" is made of the path of the file and the line",
+                "--id FIELD",
+                "at d1/p.jsonl:1",
+            ]);
+    }
+    folder.write("t.txt", text(7));
+    folder
+        .run(&["add", "s.rsm", "t.txt", "--as", "files"])
+        .expect(0);
+    folder.write("t.txt", text(8));
+    folder
+        .run(&["add", "s.rsm", "t.txt", "--as", "files", "--if-new"])
+        .expect(3)
+        .says(&[
+            "key \"t.txt\" is made of the path of the file,",
+            "--upsert replaces it",
+        ]);
+    folder
+        .run(&["add", "s.rsm", "t.txt", "--as", "files", "--upsert"])
+        .expect(0);
+    assert_eq!(folder.count("s.rsm"), 3);
 }
 
 #[test]

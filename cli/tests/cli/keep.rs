@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{Folder, edited, line};
+use crate::support::{Folder, edited, line, text};
 
 const DOCUMENTS: u64 = 240;
 
@@ -272,4 +272,32 @@ fn bad_documents_are_neither_kept_nor_dropped_and_bad_scores_are_named() {
     let arguments = ["dedup", "c.jsonl", "-o", "x", "--dropped", "x"];
     let ran = folder.run(&arguments).expect(2);
     ran.says(&["the output and the dropped documents cannot both go to x"]);
+}
+
+#[test]
+fn integers_of_64_bits_are_compared_exactly() {
+    let folder = Folder::new();
+    let line = |id: u64, number: u64| {
+        serde_json::json!({"id": id, "text": text(1), "n": number}).to_string() + "\n"
+    };
+    let lines = [
+        9_007_199_254_740_992,
+        9_007_199_254_740_993,
+        9_007_199_254_740_991,
+    ];
+    let lines: String = (0..)
+        .zip(lines)
+        .map(|(id, number)| line(id, number))
+        .collect();
+    folder.write("c.jsonl", lines);
+    for (rule, kept) in [("n:max", "\"id\":1,"), ("n:min", "\"id\":2,")] {
+        let ran = folder
+            .run(&["dedup", "c.jsonl", "-o", "-", "--keep", rule])
+            .expect(0);
+        assert!(
+            ran.lines().len() == 1 && ran.stdout.contains(kept),
+            "{rule}: {}",
+            ran.stdout
+        );
+    }
 }

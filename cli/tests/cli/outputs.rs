@@ -86,7 +86,7 @@ fn text_files_go_to_a_folder() {
     );
     assert_eq!(
         folder.report("r.tsv"),
-        "b/copy.txt\ta.txt\t1.000000\texact\n"
+        "in/b/copy.txt\tin/a.txt\t1.000000\texact\n"
     );
     folder
         .run(&["dedup", "in", "-o", "out.jsonl"])

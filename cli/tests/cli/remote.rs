@@ -103,7 +103,7 @@ fn objects_below_a_prefix_are_the_files_of_a_folder() {
         let ran = run(&folder, &server, &["clusters", input, "--include", "b/*"]).expect(0);
         ran.stdout
     };
-    assert_eq!(keys("s3://b/crawl/"), keys("crawl"));
+    assert_eq!(keys("s3://b/crawl/").replace("s3://b/", ""), keys("crawl"));
 }
 
 #[test]
@@ -160,14 +160,14 @@ fn a_file_of_a_web_server_is_read() {
         requests.len() >= 2 && requests.iter().all(asked),
         "{requests:?}"
     );
-    // Keys have the name of the file.
+    // Keys have the whole address.
     server.put(
         "/n.jsonl",
         format!("{{\"text\": {:?}}}\n", text(1)).repeat(2),
     );
     let url = format!("{}/n.jsonl", server.url);
     let pairs = run(&folder, &server, &["pairs", &url]).expect(0);
-    assert_eq!(pairs.stdout, "n.jsonl:1\tn.jsonl:2\t1.000000\n");
+    assert_eq!(pairs.stdout, format!("{url}:1\t{url}:2\t1.000000\n"));
     // What stands behind the question mark is in no message.
     let missing = format!("{}/gone.jsonl?token=s3cret", server.url);
     let missing = run(&folder, &server, &["pairs", &missing]).expect(4);
@@ -402,7 +402,8 @@ fn columns_that_are_not_asked_for_are_not_sent() {
     server.put("/b/p.parquet", folder.read("p.parquet"));
     let local = folder.run(&["pairs", "p.parquet"]).expect(0);
     let remote = run(&folder, &server, &["pairs", "s3://b/p.parquet"]).expect(0);
-    assert_eq!((remote.stdout, remote.stderr), (local.stdout, local.stderr));
+    let remote_rows = remote.stdout.replace("s3://b/", "");
+    assert_eq!((remote_rows, remote.stderr), (local.stdout, local.stderr));
     // Of twelve ranges of 2 MiB those with texts and the footer are asked for, but for the first bytes, which tell what
     // it is.
     let ranges: std::collections::BTreeSet<String> = server

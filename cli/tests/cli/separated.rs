@@ -139,7 +139,7 @@ fn what_is_wrong_with_a_table_is_said() {
         ),
         (
             "id,text\n1,a\n2,\"b\n3,c\n",
-            "a value in quotes that does not end",
+            "has a quote that does not end",
             &["at t.csv:3"],
         ),
         (
@@ -241,5 +241,34 @@ fn decontamination_keeps_tables_too() {
     assert_eq!(
         folder.read_text("clean.csv"),
         format!("id,text\n{}{}", rows[0], rows[2])
+    );
+}
+
+#[test]
+fn files_without_names_of_columns_stay_without() {
+    let folder = Folder::new();
+    let rows = format!("1;{}\n2;{}\n3;{}\n", text(1), text(1), text(2));
+    folder.write("c.csv", &rows);
+    let options = ["--separator", ";", "--columns", "id,text"];
+    let run = |arguments: &[&str]| folder.run(&[arguments, &options].concat());
+    run(&["dedup", "c.csv", "-o", "out.csv"]).expect(0);
+    assert_eq!(
+        folder.read_text("out.csv"),
+        format!("1;{}\n3;{}\n", text(1), text(2))
+    );
+    run(&["dedup", "c.csv", "--annotate", "all.csv"]).expect(0);
+    let annotated = folder.read_text("all.csv");
+    assert!(
+        annotated.starts_with(&format!("1;{};", text(1))),
+        "{annotated}"
+    );
+    assert_eq!(annotated.lines().count(), 3);
+    let ran = folder
+        .run(&["pairs", "c.csv", "--separator", "ab"])
+        .expect(2);
+    assert!(
+        ran.stderr.contains("one character of ASCII"),
+        "{}",
+        ran.stderr
     );
 }

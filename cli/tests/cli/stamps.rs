@@ -57,7 +57,7 @@ fn stamps_and_payloads_come_from_options_and_fields() {
             .expect(3)
             .says(&[
                 "field \"meta.date\" is",
-                "expected an integer from 0 on or a time",
+                "expected a number from 0 on or a time",
                 "f.jsonl:1",
             ]);
     }

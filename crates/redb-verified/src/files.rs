@@ -173,16 +173,29 @@ impl OpenFile {
 
     /// Locks a range of bytes for a writer.
     pub(crate) fn try_lock(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        self.insist(start, end, self.backend.try_lock_range(start, end))
+        self.insist(start, end, || self.backend.try_lock_range(start, end))
     }
 
     /// Locks a range of bytes for a reader.
     pub(crate) fn try_lock_shared(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        self.insist(start, end, self.backend.try_lock_shared_range(start, end))
+        self.insist(start, end, || {
+            self.backend.try_lock_shared_range(start, end)
+        })
+    }
+
+    /// Asks whether somebody else has locked a range of bytes.
+    pub(crate) fn query_lock(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        answer(|| self.backend.query_lock_range(start, end))
     }
 
     /// Refuses to do without a lock of the whole file, the last one that redb asks for.
-    fn insist(&self, start: Bound<u64>, end: Bound<u64>, locked: Locked<bool>) -> Locked<bool> {
+    fn insist(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+        try_lock: impl Fn() -> Locked<bool>,
+    ) -> Locked<bool> {
+        let locked = answer(try_lock);
         let is_whole =
             end == Bound::Unbounded && matches!(start, Bound::Unbounded | Bound::Included(0));
         match (locked, &self.locked_path) {
@@ -193,6 +206,31 @@ impl OpenFile {
             (locked, _) => locked,
         }
     }
+}
+
+/// Asks until no signal comes in between. A file system without locks may say so in several ways.
+fn answer(ask: impl Fn() -> Locked<bool>) -> Locked<bool> {
+    loop {
+        match ask() {
+            Err(BackendError::Io(error)) if error.kind() == ErrorKind::Interrupted => {}
+            Err(BackendError::Io(error)) if has_no_locks(&error) => {
+                return Err(BackendError::Unsupported);
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// True if a file system answers so that has no locks, or none for a file that is open in this way.
+fn has_no_locks(error: &Error) -> bool {
+    const EBADF: i32 = 9;
+    const ENOLCK: i32 = if cfg!(any(target_os = "linux", target_os = "android")) {
+        37
+    } else {
+        77
+    };
+    let is_code = |code| cfg!(unix) && error.raw_os_error() == Some(code);
+    error.kind() == ErrorKind::Unsupported || is_code(EBADF) || is_code(ENOLCK)
 }
 
 impl<B: StorageBackend> From<B> for OpenFile {

@@ -512,7 +512,7 @@ impl StorageBackend for VerifiedFile {
     }
 
     fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        self.at_home()?.file.query_lock_range(start, end)
+        self.at_home()?.file.query_lock(start, end)
     }
 }
 

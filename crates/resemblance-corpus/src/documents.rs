@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-
-use itertools::Itertools;
 
 use super::argument;
 use super::bad_document::BadDocument;
@@ -77,16 +76,15 @@ impl Corpus {
                     notes.extend(pass_over_texts(argument, &mut listed, &settings));
                     sources.extend(listed);
                 }
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    settings.pass_over(CorpusError::open(argument, error))?;
+                }
                 Err(error) => {
                     let names = argument::matching(argument, error)?;
                     let files = names.iter().map(|name| named_file(name, &settings));
                     sources.extend(files.collect::<Result<Vec<_>, _>>()?);
                 }
             }
-        }
-        // The files of one folder have different paths below it.
-        if !matches!(arguments, [folder] if folder.is_dir()) {
-            name_alike_in_full(&mut sources);
         }
         Ok(Self {
             sources,
@@ -263,14 +261,6 @@ fn pass_over_texts(
             root.display()
         )
     })
-}
-
-/// Sources of different folders with the same relative path get all of their path into their keys.
-fn name_alike_in_full(sources: &mut [CorpusSource]) {
-    let counts = sources.iter().map(|s| s.relative.clone()).counts();
-    for source in sources {
-        source.is_named_in_full = counts.get(&source.relative) > Some(&1);
-    }
 }
 
 fn file_name(path: &Path) -> Result<&OsStr, CorpusError> {

@@ -36,25 +36,32 @@ pub(crate) fn list(
         !is_job && (settings.hidden || !is_hidden(entry))
     };
     for walked in WalkDir::new(root).into_iter().filter_entry(wanted) {
-        let entry = walked.map_err(|error| CorpusError::walk(root, error))?;
+        let entry = match walked {
+            Ok(entry) => entry,
+            Err(error) => {
+                settings.pass_over(CorpusError::walk(root, error))?;
+                continue;
+            }
+        };
         let relative = entry.path().strip_prefix(root).map_err(|_| {
             let (path, root) = (entry.path().display(), root.display());
             CorpusError::bad(format!("{path} was listed, which is not in {root}"))
         })?;
-        let included = settings
-            .include
-            .as_ref()
-            .is_none_or(|globs| globs.is_match(relative));
         // A link that leads nowhere matters only where it is wanted.
-        if included && is_file(&entry) {
+        if settings.selects(relative) && is_file(&entry) {
             found.push(relative.to_path_buf());
         }
     }
     found.sort_by(|a, b| path_bytes(a).cmp(&path_bytes(b)));
     let root: Arc<Path> = root.into();
-    let files = found.into_iter();
-    let sources = files.map(|relative| look_into(&root, relative, settings));
-    Ok((sources.collect::<Result<_, _>>()?, jobs))
+    let mut sources = Vec::new();
+    for relative in found {
+        match look_into(&root, relative, settings) {
+            Ok(source) => sources.push(source),
+            Err(error) => settings.pass_over(error)?,
+        }
+    }
+    Ok((sources, jobs))
 }
 
 /// True if a folder holds what was made of a corpus, and no corpus.

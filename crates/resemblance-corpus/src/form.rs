@@ -371,7 +371,7 @@ fn refused_name(name: &Path) -> Option<BadDocument> {
     let (format, advice) = match end {
         "psv" | "ssv" => (
             "a table",
-            "the csv module of Python makes CSV of it, which is read",
+            "--as csv with --separator names what stands between its values",
         ),
         "feather" => (
             "Feather of version 1",

@@ -75,10 +75,15 @@ pub(crate) fn parse<'a, 'k: 'a>(
 }
 
 /// A number; `None` for null.
-fn parse_score(path: &FieldPath, value: &RawValue) -> Result<Option<f64>, BadDocument> {
+fn parse_score(path: &FieldPath, value: &RawValue) -> Result<Option<[f64; 2]>, BadDocument> {
+    // The rest that rounding leaves of an integer is a small one.
+    let rest = |rounded: f64| match value.get().parse::<i128>() {
+        Ok(whole) => whole.saturating_sub(rounded as i128) as f64,
+        Err(_) => 0.0,
+    };
     match (fields::kind(value), value.get().parse()) {
         ("null", _) => Ok(None),
-        ("a number", Ok(score)) => Ok(Some(score)),
+        ("a number", Ok(score)) => Ok(Some([score, rest(score)])),
         (found, _) => Err(BadDocument::field(path.name(), found, "a number")),
     }
 }

@@ -29,7 +29,9 @@ struct LineReader {
     /// The last line that was read.
     line: u64,
     kind: SourceKind,
-    /// The first row of CSV and TSV.
+    /// The byte between two values of a row of CSV and TSV.
+    separator: Option<u8>,
+    /// The first row of CSV and TSV; without bytes where the settings name the columns.
     header: Option<CorpusRecord>,
 }
 
@@ -86,9 +88,10 @@ pub(crate) fn open(
         source: number,
         line: 0,
         kind: source.kind,
+        separator: settings.separator(source.kind),
         header: None,
     };
-    if let Some(separator) = source.kind.separator() {
+    if let Some(separator) = reader.separator {
         let header = reader.read_header(separator, settings)?;
         if header.problem.is_some() {
             return Ok(OneRecord::source(header, compression));
@@ -102,7 +105,7 @@ pub(crate) fn open(
 impl Source for LineReader {
     fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError> {
         loop {
-            let record = match self.kind.separator() {
+            let record = match self.separator {
                 Some(separator) => self.row(separator)?,
                 None => self.plain_line()?,
             };
@@ -145,6 +148,16 @@ impl LineReader {
         separator: u8,
         settings: &CorpusSettings,
     ) -> Result<CorpusRecord, CorpusError> {
+        if !settings.columns.is_empty() {
+            let names = ColumnNames::new(settings.columns.clone(), separator, settings);
+            return Ok(match names {
+                Ok(names) => CorpusRecord {
+                    names: Some(Arc::new(names)),
+                    ..CorpusRecord::new(self.source, 0, Bytes::new())
+                },
+                Err(bad) => self.problem(0, bad),
+            });
+        }
         while let Some(row) = self.row(separator)? {
             // Its names are not known yet, so that tabs and spaces are no row.
             if row.problem.is_some() {

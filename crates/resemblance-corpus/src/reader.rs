@@ -125,6 +125,14 @@ impl CorpusRecords {
         ));
     }
 
+    /// Passes over the rest of a source that cannot be read, if that is wanted. It does not count as finished.
+    fn leave_source(&mut self, error: CorpusError) -> Result<(), CorpusError> {
+        self.corpus.settings.pass_over(error)?;
+        self.finish_source();
+        self.finished.pop();
+        Ok(())
+    }
+
     /// Passes over a source whose totals are known.
     fn pass_over(&mut self, source: &CorpusSource, known: &SourceTotals) {
         self.totals.add(&known.totals);
@@ -138,15 +146,16 @@ impl CorpusRecords {
 
     fn read(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {
         loop {
+            let corpus = Arc::clone(&self.corpus);
             if let Some(current) = &mut self.current {
-                if let Some(record) = current.next(&mut self.reading)? {
-                    return Ok(Some(record));
+                match current.next(&mut self.reading) {
+                    Ok(Some(record)) => return Ok(Some(record)),
+                    Ok(None) => self.finish_source(),
+                    Err(error) => self.leave_source(error)?,
                 }
                 self.current = None;
             }
-            self.finish_source();
             let number = self.next_source;
-            let corpus = Arc::clone(&self.corpus);
             let Some(source) = corpus.sources.get(number) else {
                 return Ok(None);
             };
@@ -163,7 +172,13 @@ impl CorpusRecords {
                 is_whole: self.gives_whole_tables,
                 bytes_read: &self.bytes_read,
             };
-            let opened = open(&opening, &mut self.reading)?;
+            let opened = match open(&opening, &mut self.reading) {
+                Ok(opened) => opened,
+                Err(error) => {
+                    self.leave_source(error)?;
+                    continue;
+                }
+            };
             if opened.compression() != Compression::None {
                 self.compressions.insert(number, opened.compression());
             }

@@ -160,7 +160,7 @@ impl fmt::Display for ReadTotals {
 /// A key and a text, or what stands in its place, and what is kept beside them.
 #[derive(Debug, PartialEq)]
 pub struct CorpusDocument<'a> {
-    /// The string or the decimal text of the number in the line; else made of the path and the line.
+    /// The string or the decimal text of the number in the line; else made of the path, as it was given, and the line.
     pub key: Cow<'a, [u8]>,
     /// The key is the id that stands in the line: other files may have it too.
     pub has_own_id: bool,
@@ -170,8 +170,9 @@ pub struct CorpusDocument<'a> {
     pub stamp: u64,
     /// The payload, empty if none is asked for.
     pub payload: Cow<'a, [u8]>,
-    /// The score; `None` where none is asked for, or there is none.
-    pub score: Option<f64>,
+    /// The score, as a number and what an integer of more than 53 bits adds to it; `None` where none is asked for, or
+    /// there is none.
+    pub score: Option<[f64; 2]>,
     /// True if nothing with a word in it is left of the text: see [`TextTrims`](super::TextTrims).
     pub is_emptied: bool,
 }

@@ -46,7 +46,27 @@ impl ColumnNames {
         if names.iter().any(|name| name.contains('\r')) {
             return Err(form::carriage_returns());
         }
-        columns::must_be_there(&names, settings)?;
+        Self::new(names, separator, settings)
+    }
+
+    /// These names, which must have the columns that the settings ask for.
+    pub(crate) fn new(
+        names: Vec<String>,
+        separator: u8,
+        settings: &CorpusSettings,
+    ) -> Result<Self, BadDocument> {
+        columns::must_be_there(&names, settings).map_err(|bad| {
+            let by_another = [';', '|', '\t'].into_iter().find(|byte| match &names[..] {
+                [row] => row.matches(*byte).count() > 0,
+                _ => false,
+            });
+            match by_another {
+                Some(byte) => bad.with_advice(format!(
+                    "the first row looks as if {byte:?} stood between its values: --separator names it"
+                )),
+                None => bad,
+            }
+        })?;
         let wanted = columns::paths(settings);
         let role = |name: &String| {
             let is_wanted = wanted.contains(&name.as_str());

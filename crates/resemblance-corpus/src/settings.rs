@@ -1,11 +1,16 @@
 //! How documents are found in the files of a corpus.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use resemblance::schema::feature_hash;
 
 use super::content::ContentRule;
+use super::error::CorpusError;
 use super::fields::FieldPath;
 
-/// Where the keys of documents in lines and rows come from. The key of a text file is its path.
+/// Where the keys of documents in lines and rows come from. The key of a text file is its path, as it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdRule {
     /// This field, which every document must have.
@@ -14,7 +19,7 @@ pub enum IdRule {
     FieldOrPath(FieldPath),
     /// The number of the line, from 1; of several files as [`IdRule::Path`].
     Line,
-    /// `path:line`: the path below the folder, or the name of the file, and the number of the line.
+    /// `path:line`: the path as it was given, with that of the folder, and the number of the line.
     Path,
 }
 
@@ -77,15 +82,6 @@ impl SourceKind {
         }
     }
 
-    /// The byte between two values of a row, of which a line may hold many.
-    pub(crate) fn separator(self) -> Option<u8> {
-        match self {
-            Self::Csv => Some(b','),
-            Self::Tsv => Some(b'\t'),
-            Self::Lines | Self::Text | Self::Parquet | Self::Arrow | Self::Sqlite => None,
-        }
-    }
-
     /// True if documents are in columns, which are read apart from each other.
     pub(crate) fn is_columnar(self) -> bool {
         matches!(self, Self::Parquet | Self::Arrow)
@@ -131,12 +127,21 @@ pub struct CorpusSettings {
     pub rows_from: Option<i64>,
     /// The form of all files; without it, their content decides.
     pub kind: Option<SourceKind>,
+    /// The byte between two values of CSV, if it is another than a comma.
+    pub separator: Option<u8>,
+    /// The names of the columns of CSV and TSV, whose first row is then one like the others.
+    pub columns: Vec<String>,
     /// In folders, only files whose relative path matches one of these patterns.
     pub include: Option<globset::GlobSet>,
+    /// In folders, only files whose relative path matches none of these patterns.
+    pub exclude: Option<globset::GlobSet>,
     /// In folders, files and folders whose name begins with a dot are read too.
     pub hidden: bool,
     /// The share of the documents that are taken, from 0 to 1: those whose keys have the least hashes.
     pub sample: Option<f64>,
+    /// Where the messages go about files and folders that cannot be read, and are then passed over; without it, the
+    /// first one ends the reading.
+    pub unreadable: Option<Arc<Mutex<BTreeSet<String>>>>,
     /// Bytes of the longest line or text; a longer one is a bad document.
     pub max_line_bytes: u64,
     /// Bytes that a decompressor may take at once: its window, or a batch or page of a table.
@@ -148,6 +153,31 @@ impl CorpusSettings {
     pub const MAX_LINE_BYTES: u64 = 256 << 20;
     /// Bytes that a decompressor takes at once, unless another limit is set.
     pub const WINDOW_BYTES: u64 = 1 << 30;
+
+    /// Passes over what cannot be read, if that is wanted; else it is an error.
+    pub(crate) fn pass_over(&self, error: CorpusError) -> Result<(), CorpusError> {
+        let Some(unreadable) = &self.unreadable else {
+            return Err(error);
+        };
+        let mut messages = unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        messages.insert(error.to_string());
+        Ok(())
+    }
+
+    /// True if a file of a folder is read that has this path below it.
+    pub(crate) fn selects(&self, relative: &Path) -> bool {
+        let matches = |globs: &globset::GlobSet| globs.is_match(relative);
+        self.include.as_ref().is_none_or(matches) && !self.exclude.as_ref().is_some_and(matches)
+    }
+
+    /// Returns the byte between two values of a row.
+    pub(crate) fn separator(&self, kind: SourceKind) -> Option<u8> {
+        match kind {
+            SourceKind::Csv => Some(self.separator.unwrap_or(b',')),
+            SourceKind::Tsv => Some(b'\t'),
+            _ => None,
+        }
+    }
 
     /// Returns the fields whose texts are taken: none where the schema has no rule for texts.
     pub(crate) fn taken_texts(&self) -> &[FieldPath] {
@@ -182,9 +212,13 @@ impl Default for CorpusSettings {
             table: None,
             rows_from: None,
             kind: None,
+            separator: None,
+            columns: Vec::new(),
             include: None,
+            exclude: None,
             hidden: false,
             sample: None,
+            unreadable: None,
             max_line_bytes: Self::MAX_LINE_BYTES,
             window_bytes: Self::WINDOW_BYTES,
         }

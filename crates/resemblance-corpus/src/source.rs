@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::argument::is_remote;
 use super::bad_document::BadDocument;
 use super::error::CorpusError;
 #[cfg(feature = "remote")]
@@ -37,8 +38,6 @@ pub struct CorpusSource {
     pub origin: SourceOrigin,
     /// Its path below the folder argument, or its file name.
     pub relative: PathBuf,
-    /// Another source has the same relative path, so that keys have the whole one.
-    pub is_named_in_full: bool,
     /// Why it is not read: then it is one bad document.
     pub problem: Option<Arc<BadDocument>>,
 }
@@ -53,7 +52,6 @@ impl CorpusSource {
             kind,
             origin,
             relative: relative.into(),
-            is_named_in_full: false,
             problem: None,
         }
     }
@@ -106,13 +104,20 @@ impl CorpusSource {
         Cow::Owned(name.into())
     }
 
-    /// Its path in keys.
+    /// Its path in keys: as it was given, whatever else was given with it, so that files of different folders have
+    /// different keys.
     pub(crate) fn key_path(&self) -> Cow<'_, Path> {
-        if self.is_named_in_full {
-            self.name()
-        } else {
-            Cow::Borrowed(&self.relative)
+        let name = self.name();
+        if matches!(self.origin, SourceOrigin::StandardInput) || self.relative == Path::new("-") {
+            return Cow::Borrowed(&self.relative);
         }
+        let bytes = name.as_os_str().as_encoded_bytes();
+        let has = |part: &[u8]| memchr::memmem::find(bytes, part).is_some();
+        if is_remote(&name) || !has(b"./") && !has(b"//") {
+            return name;
+        }
+        let parts = name.components().filter(|part| *part != Component::CurDir);
+        Cow::Owned(parts.collect())
     }
 
     /// True if it can be read a second time, and a change meanwhile is noticed.

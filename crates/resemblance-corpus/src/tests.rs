@@ -303,7 +303,10 @@ fn a_text_file_is_one_document() {
         .map(|record| record.unwrap())
         .collect();
     let document = corpus.parse(&records[0]).unwrap();
-    assert_eq!(document.key.as_ref(), b"a/b.txt");
+    assert_eq!(
+        *document.key,
+        *dir.path().join("a/b.txt").as_os_str().as_encoded_bytes()
+    );
     assert_eq!(document.content.text(), Some("one\ntwo\n\n"));
     assert_eq!(records[0].bytes[..], *b"\xef\xbb\xbfone\ntwo\n\n");
     assert_eq!(
@@ -563,6 +566,170 @@ fn zeros_fill_up_gzip_and_nothing_is_an_empty_file() {
     assert!(refusal(dir.path(), "b.jsonl.gz", &bytes, &settings()).is_some());
     for name in ["a.gz", "a.jsonl.zst", "a.jsonl.bz2", "a.jsonl.xz"] {
         assert_eq!(refusal(dir.path(), name, b"", &settings()), None, "{name}");
+    }
+}
+
+#[test]
+fn made_keys_depend_on_the_path_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().to_str().unwrap();
+    let line = b"{\"text\":\"a\"}\n";
+    for name in ["d1/p.jsonl", "d2/p.jsonl", "d2/t.txt"] {
+        write(dir.path(), name, line);
+    }
+    let keys = |paths: &[&str]| -> Vec<String> {
+        let paths: Vec<_> = paths.iter().map(|path| format!("{root}/{path}")).collect();
+        let entries = CorpusReader::open(&paths, settings()).unwrap();
+        let keys = entries.map(|entry| entry.unwrap().document.unwrap().key.into_owned());
+        keys.map(|key| String::from_utf8(key).unwrap().replace(root, ""))
+            .collect()
+    };
+    assert_eq!(keys(&["d1/p.jsonl"]), ["/d1/p.jsonl:1"]);
+    assert_eq!(
+        keys(&["d2/p.jsonl", "d1/p.jsonl"]),
+        ["/d2/p.jsonl:1", "/d1/p.jsonl:1"]
+    );
+    assert_eq!(keys(&["d2"]), ["/d2/p.jsonl:1", "/d2/t.txt:1"]);
+    for same in ["./d2/p.jsonl", "d2//p.jsonl", "d2/./p.jsonl"] {
+        assert_eq!(keys(&[same]), ["/d2/p.jsonl:1"], "{same}");
+    }
+}
+
+#[test]
+fn tables_of_text_have_any_separator_and_names_from_outside() {
+    let dir = tempfile::tempdir().unwrap();
+    let with = |separator: Option<u8>, columns: &[&str]| CorpusSettings {
+        separator,
+        columns: columns.iter().map(|&name| name.to_owned()).collect(),
+        ..settings()
+    };
+    let read = |name: &str, bytes: &[u8], settings: CorpusSettings| {
+        let path = write(dir.path(), name, bytes);
+        let entries = CorpusReader::open(&[path], settings).unwrap();
+        let documents = entries.map(|entry| entry.unwrap().document);
+        let texts = documents.map(|document| match document {
+            Ok(document) => document.content.text().unwrap().to_owned(),
+            Err(bad) => format!("{}; {}", bad.reason, bad.advice.unwrap_or_default()),
+        });
+        texts.collect::<Vec<_>>()
+    };
+    let rows = b"id;text\n1;a, b\n2;\"c;d\"\n";
+    assert_eq!(read("a.csv", rows, with(Some(b';'), &[])), ["a, b", "c;d"]);
+    let found = read("a.csv", rows, settings()).concat();
+    assert!(found.contains("--separator names it"), "{found}");
+    let plain = b"1,a\n2,b\n";
+    assert_eq!(
+        read("b.csv", plain, with(None, &["id", "text"])),
+        ["a", "b"]
+    );
+    assert_eq!(
+        read("b.tsv", b"1\ta\n", with(Some(b';'), &["id", "text"])),
+        ["a"]
+    );
+    let found = read("b.csv", plain, with(None, &["id", "body"])).concat();
+    assert!(found.contains("there is no column \"text\""), "{found}");
+}
+
+#[test]
+fn what_cannot_be_read_is_passed_over_if_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines: String = (0..2000)
+        .map(|n| format!("{{\"id\":{n},\"text\":\"{}\"}}\n", n * n))
+        .collect();
+    let whole = compressed(Compression::Gzip, lines.as_bytes());
+    write(dir.path(), "a.jsonl.gz", &whole[..whole.len() - 20]);
+    write(dir.path(), "b.jsonl.gz", b"no gzip");
+    write(dir.path(), "c.jsonl", b"{\"text\":\"c\"}\n");
+    write(dir.path(), "d/x.log", b"{\"text\":\"d\"}\n");
+    let mut globs = globset::GlobSetBuilder::new();
+    globs.add(globset::Glob::new("d/*").unwrap());
+    let unreadable = Arc::default();
+    let settings = CorpusSettings {
+        unreadable: Some(Arc::clone(&unreadable)),
+        exclude: Some(globs.build().unwrap()),
+        ..settings()
+    };
+    let corpus = Corpus::resolve(&[dir.path().to_path_buf()], settings.clone()).unwrap();
+    let mut records = CorpusRecords::new(Arc::new(corpus), Arc::default());
+    let last = records.by_ref().map(Result::unwrap).last().unwrap();
+    assert_eq!(last.bytes[..], *b"{\"text\":\"c\"}\n");
+    assert_eq!(records.take_finished().len(), 1);
+    let named = ["a.jsonl.gz", "c.jsonl"].map(|name| dir.path().join(name));
+    let corpus = Corpus::resolve(&named, settings).unwrap();
+    let mut records = CorpusRecords::new(Arc::new(corpus), Arc::default());
+    assert!(records.by_ref().all(|record| record.is_ok()));
+    assert_eq!(records.take_finished().len(), 1);
+    let messages = unreadable.lock().unwrap();
+    let names = ["a.jsonl.gz is damaged", "b.jsonl.gz is not gzip"];
+    assert_eq!(messages.len(), 2);
+    for (message, name) in messages.iter().zip(names) {
+        assert!(message.contains(name), "{message}");
+    }
+    assert!(matches!(
+        Corpus::resolve(&[dir.path().to_path_buf()], self::settings()),
+        Err(CorpusError::Bad(_))
+    ));
+}
+
+#[cfg(all(feature = "sqlite", unix))]
+#[test]
+fn a_database_is_read_without_a_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a b%20?#.db");
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let sql = "PRAGMA journal_mode = wal; CREATE TABLE t (id, text); INSERT INTO t VALUES (1, 'a'), (2, 'b')";
+    database.execute_batch(sql).unwrap();
+    let count = || {
+        let entries = CorpusReader::open(&[&path], settings()).unwrap();
+        entries
+            .map(|entry| entry.unwrap().document.unwrap())
+            .count()
+    };
+    // What a writer has not yet put into the file counts.
+    assert_eq!(count(), 2);
+    drop(database);
+    assert_eq!(count(), 2);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    // A writer that comes in between is noticed.
+    let mut entries = CorpusReader::open(&[&path], settings()).unwrap();
+    assert!(entries.next().unwrap().is_ok());
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database
+        .execute_batch("INSERT INTO t VALUES (3, 'c')")
+        .unwrap();
+    let last = entries.last().unwrap();
+    assert!(
+        last.unwrap_err()
+            .to_string()
+            .contains("was written to while it was read")
+    );
+}
+
+#[test]
+fn scores_are_exact() {
+    let settings = CorpusSettings {
+        score_field: Some(FieldPath::from_name("n")),
+        ..settings()
+    };
+    let score = |number: &str| {
+        let line = format!("{{\"id\":1,\"text\":\"\",\"n\":{number}}}");
+        let document = line::parse(line.as_bytes(), &settings, || unreachable!()).unwrap();
+        document.score.unwrap()
+    };
+    let numbers = [
+        "-9007199254740993",
+        "-9007199254740992",
+        "0.5",
+        "9007199254740992",
+        "9007199254740993",
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551614",
+        "18446744073709551615",
+        "1e300",
+    ];
+    for pair in numbers.windows(2) {
+        assert!(score(pair[0]) < score(pair[1]), "{pair:?}");
     }
 }
 

@@ -102,7 +102,7 @@ struct SketchedDocument {
     digest: u64,
     known: Option<Match>,
     /// The higher it is, the rather it stays; `None` where it has none.
-    score: Option<f64>,
+    score: Option<[f64; 2]>,
     /// True if nothing is left of its text without the parts that stood before: then it is not decided.
     is_emptied: bool,
     /// True if it was compared with a part of its candidates in the other store only.
@@ -401,7 +401,7 @@ impl Decision<'_> {
     fn all_together(&mut self, documents: CorpusDocuments<SketchedDocument>) -> Result<ReadTotals> {
         let context = self.context;
         let (collected, scores, totals) = self.collect(documents)?;
-        let preference = self.choices.survivors.keep.preference(scores);
+        let preference = self.choices.survivors.keep.preference(&scores);
         let policy = self.policy()?;
         let features = self.features.take().map(Arc::new);
         let (bounds, limits) = (self.choices.join_bounds(), self.choices.limits);
@@ -452,7 +452,7 @@ impl Decision<'_> {
     fn collect(
         &mut self,
         mut documents: CorpusDocuments<SketchedDocument>,
-    ) -> Result<(Collected, Vec<f64>, ReadTotals)> {
+    ) -> Result<(Collected, Vec<[f64; 2]>, ReadTotals)> {
         let context = self.context;
         let mut building = Building::collect(context, &self.basis.schema, false)?;
         let has_scores = self.choices.survivors.keep.has_scores();
@@ -471,7 +471,7 @@ impl Decision<'_> {
             }
             if has_scores {
                 unscored += u64::from(document.score.is_none());
-                scores.push(document.score.unwrap_or(f64::NAN));
+                scores.push(document.score.unwrap_or([f64::NAN, 0.0]));
             }
             self.note(true, false);
             self.tally.kept += 1;

@@ -92,8 +92,7 @@ impl ListedBucket {
             // The key that represents the folder itself has the name of the prefix.
             let relative = key.strip_prefix(&start).filter(|rest| !rest.is_empty());
             relative.is_some_and(|relative| {
-                let mut globs = settings.include.iter();
-                globs.all(|globs| globs.is_match(relative))
+                settings.selects(Path::new(relative))
                     && (settings.hidden || !relative.split('/').any(is_hidden_name))
             })
         };

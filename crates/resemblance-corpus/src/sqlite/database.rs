@@ -1,7 +1,9 @@
 //! Opening databases, names in SQL, and what SQLite says as the tool says it.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
@@ -17,11 +19,82 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct Database {
     pub(super) connection: Connection,
     pub(super) name: PathBuf,
+    /// The file, if it is read as one that nobody writes to.
+    pub(super) settled: Option<SettledFile>,
+}
+
+/// What a database may be opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum DatabaseUse {
+    Writing,
+    /// Reading, while others write, such as the one that waits for the rows.
+    ReadingBesideWriter,
+    Reading,
+}
+
+/// A database in WAL mode that nobody has open. SQLite would leave its files `-wal` and `-shm` beside one that is only
+/// read, and does without for one that does not change.
+pub(super) struct SettledFile {
+    path: PathBuf,
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl SettledFile {
+    fn find(path: &Path) -> Option<Self> {
+        // Two bytes of the head say that changes go to a log, which a writer makes before anything else.
+        let mut head = [0; 20];
+        File::open(path).ok()?.read_exact(&mut head).ok()?;
+        let is_logged = head.ends_with(&[2, 2]);
+        let settled = Self::of(path)?;
+        (cfg!(unix) && is_logged && !settled.has_log()).then_some(settled)
+    }
+
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some(Self {
+            path: path.into(),
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+        })
+    }
+
+    fn has_log(&self) -> bool {
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        Path::new(&log).exists()
+    }
+
+    /// Returns the name of the file for SQLite.
+    fn address(&self) -> Option<String> {
+        let path = self.path.to_str()?;
+        let escaped = path
+            .replace('%', "%25")
+            .replace('?', "%3f")
+            .replace('#', "%23");
+        Some(format!("file:{escaped}?immutable=1"))
+    }
+
+    /// An error if somebody has opened the file for writing since.
+    pub(super) fn must_be_unchanged(&self, name: &Path) -> Result<(), CorpusError> {
+        let is_same = Self::of(&self.path)
+            .is_some_and(|now| (now.length, now.modified) == (self.length, self.modified));
+        if is_same && !self.has_log() {
+            return Ok(());
+        }
+        let name = name.display();
+        Err(CorpusError::Io(format!(
+            "{name} was written to while it was read; give the command again"
+        )))
+    }
 }
 
 impl Database {
     /// Opens the database of a source, which must lie in a file.
-    pub(super) fn open(source: &CorpusSource, may_write: bool) -> Result<Self, CorpusError> {
+    pub(super) fn open(
+        source: &CorpusSource,
+        opened_for: DatabaseUse,
+    ) -> Result<Self, CorpusError> {
         let name = source.name().into_owned();
         let path = source
             .path()
@@ -32,18 +105,28 @@ impl Database {
         };
         // SQLite would take a name that begins with "file:" for a URI.
         let path = std::path::absolute(path).map_err(|e| CorpusError::open(&name, e))?;
-        let access = if may_write {
-            OpenFlags::SQLITE_OPEN_READ_WRITE
-        } else {
-            OpenFlags::SQLITE_OPEN_READ_ONLY
+        let settled = match opened_for {
+            DatabaseUse::Reading => SettledFile::find(&path),
+            DatabaseUse::Writing | DatabaseUse::ReadingBesideWriter => None,
         };
+        let address = settled.as_ref().and_then(SettledFile::address);
+        let access = match (opened_for, &address) {
+            (DatabaseUse::Writing, _) => OpenFlags::SQLITE_OPEN_READ_WRITE,
+            (_, None) => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            (_, Some(_)) => OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+        };
+        let opened_name = address.as_ref().map_or(path, PathBuf::from);
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
+        let opened = Connection::open_with_flags(opened_name, flags).and_then(|connection| {
             prepare(&connection)?;
             Ok(connection)
         });
         match opened {
-            Ok(connection) => Ok(Self { connection, name }),
+            Ok(connection) => Ok(Self {
+                connection,
+                name,
+                settled: settled.filter(|_| address.is_some()),
+            }),
             Err(error) => Err(failed(&name, &error)),
         }
     }

@@ -10,7 +10,7 @@ use std::vec;
 use bytes::Bytes;
 use rusqlite::{InterruptHandle, Row, Rows};
 
-use super::database::{self, Database};
+use super::database::{self, Database, DatabaseUse, SettledFile};
 use super::json;
 use super::table::{SqliteSelection, SqliteTable};
 use crate::bad_document::BadDocument;
@@ -88,6 +88,8 @@ type RowBatch = Result<Vec<SqliteRow>, rusqlite::Error>;
 /// The rows of a table in their order: all of them as they stand when the first is read, or those from a number on.
 struct SqliteRows {
     name: PathBuf,
+    /// The file, if it was opened as one that does not change.
+    settled: Option<SettledFile>,
     /// Gone once nothing more is wanted.
     batches: Option<Receiver<RowBatch>>,
     batch: vec::IntoIter<SqliteRow>,
@@ -110,7 +112,11 @@ pub(crate) fn open(
         is_whole,
         ..
     } = opening;
-    let database = Database::open(source, false)?;
+    let opened_for = match settings.rows_from {
+        Some(_) => DatabaseUse::ReadingBesideWriter,
+        None => DatabaseUse::Reading,
+    };
+    let mut database = Database::open(source, opened_for)?;
     if settings.rows_from.is_none() {
         database.execute("BEGIN")?;
     }
@@ -124,6 +130,7 @@ pub(crate) fn open(
         return Err(database.bad(format!("{} has no rowid", selection.table.name)));
     }
     let name = database.name.clone();
+    let settled = database.settled.take();
     let metadata = source.path().and_then(|path| std::fs::metadata(path).ok());
     let interrupt = database.connection.get_interrupt_handle();
     let (sender, batches) = mpsc::sync_channel(BATCHES_AHEAD);
@@ -144,6 +151,7 @@ pub(crate) fn open(
         .map_err(|e| CorpusError::read(&name, false, &e))?;
     Ok(Box::new(SqliteRows {
         name,
+        settled,
         batches: Some(batches),
         batch: Vec::new().into_iter(),
         interrupt,
@@ -178,6 +186,9 @@ impl SqliteRows {
             let batch = self.batches.as_ref().map(Receiver::recv);
             match batch {
                 Some(Ok(Ok(batch))) if batch.is_empty() => {
+                    if let Some(settled) = &self.settled {
+                        settled.must_be_unchanged(&self.name)?;
+                    }
                     // The file may be longer than the lines of its rows, or shorter.
                     self.count(u64::MAX);
                     self.batches = None;

@@ -2,7 +2,7 @@
 
 use itertools::Itertools;
 
-use super::database::{Database, quoted};
+use super::database::{Database, DatabaseUse, quoted};
 use super::marker::source_of_verdicts;
 use crate::bad_document::BadDocument;
 use crate::columns;
@@ -171,7 +171,7 @@ pub(crate) fn column_names(
     source: &CorpusSource,
     settings: &CorpusSettings,
 ) -> Result<Vec<String>, CorpusError> {
-    let database = Database::open(source, false)?;
+    let database = Database::open(source, DatabaseUse::Reading)?;
     Ok(SqliteTable::choose(&database, settings)?.columns)
 }
 

@@ -6,7 +6,7 @@
 
 use rusqlite::{Transaction, TransactionBehavior, params};
 
-use super::database::{Database, quoted};
+use super::database::{Database, DatabaseUse, quoted};
 use super::definition::{self, VERDICT_NAMES};
 use super::table::SqliteTable;
 use crate::changes::{Verdict, WaitingDocument};
@@ -34,7 +34,7 @@ impl VerdictLog {
         settings: &CorpusSettings,
         name: &str,
     ) -> Result<Self, CorpusError> {
-        let database = Database::open(source, true)?;
+        let database = Database::open(source, DatabaseUse::Writing)?;
         let table = SqliteTable::choose(&database, settings)?;
         if table.rowid.is_none() {
             return Err(database.bad(format!(

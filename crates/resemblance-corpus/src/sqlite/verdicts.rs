@@ -4,7 +4,7 @@ use itertools::Itertools;
 use rusqlite::types::Value;
 use rusqlite::{ffi, params_from_iter};
 
-use super::database::{Database, quoted};
+use super::database::{Database, DatabaseUse, quoted};
 use super::definition::{self, row_column};
 use super::rows::RowForm;
 use super::table::{SqliteSelection, SqliteTable};
@@ -34,7 +34,7 @@ impl VerdictTable {
         name: &str,
         force: bool,
     ) -> Result<Self, CorpusError> {
-        let database = Database::open(source, true)?;
+        let database = Database::open(source, DatabaseUse::Writing)?;
         let table = SqliteTable::choose(&database, settings)?;
         let has_verdicts = definition::has_verdicts(&database, &table, name)?;
         definition::has_verdicts(&database, &table, &definition::pending_name(name))?;
@@ -64,7 +64,7 @@ impl VerdictTable {
         is_document: impl FnMut(u64) -> Result<bool, E>,
     ) -> Result<bool, E> {
         // What is not committed when the connection closes is undone.
-        let database = Database::open(&self.source, true)?;
+        let database = Database::open(&self.source, DatabaseUse::Writing)?;
         database.execute("BEGIN IMMEDIATE")?;
         let table = SqliteTable::choose(&database, &corpus.settings)?;
         for name in [&self.name, &definition::pending_name(&self.name)] {
