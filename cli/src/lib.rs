@@ -14,6 +14,8 @@ mod failure;
 mod help;
 mod options;
 mod output;
+#[cfg(test)]
+mod reference;
 mod session;
 mod tool;
 mod verbs;

@@ -225,7 +225,7 @@ fn tell_time(context: &Context, took: Duration) {
     }
 }
 
-fn command() -> Command {
+pub(crate) fn command() -> Command {
     shaped(ToolArguments::command())
 }
 

@@ -14,6 +14,8 @@ mod backup;
 mod batches;
 mod budget;
 mod colours;
+#[cfg(unix)]
+mod consoles;
 mod contain;
 #[cfg(unix)]
 mod contents;

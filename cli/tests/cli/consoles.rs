@@ -1,0 +1,272 @@
+//! Runs the console blocks of the documents from top to bottom, and compares what they print with what they show.
+//!
+//! A command that shows nothing has to end with an exit code of 0 or 1. A shown line `...` stands for all further lines, and `[..]` for
+//! any part of a line.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::Folder;
+
+/// Beginnings of commands that are not run, with the reason.
+const NOT_RUN: [(&str, &str); 8] = [
+    ("cargo ", "builds this repository"),
+    ("export AWS_", "needs a server"),
+    ("RESEMBLANCE_", "builds this repository"),
+    ("resemblance dedup 's3://", "needs a server"),
+    ("resemblance pairs https://", "needs a server"),
+    ("sqlite3 ", "is another program"),
+    ("just ", "is another program"),
+    ("benches/", "needs packages"),
+];
+
+/// Beginnings of commands whose shown output is not that of a test, with the reason.
+const NOT_COMPARED: [(&str, &str); 1] = [(
+    "resemblance dedup shard-*.jsonl.gz -o unique/ --job",
+    "has to be killed",
+)];
+
+/// Options and verbs that name a new file.
+const OUTPUTS: [&str; 7] = [
+    "-o",
+    "--report",
+    "--dropped",
+    "--annotate",
+    "build",
+    "create",
+    "--svg",
+];
+
+struct Step {
+    line: usize,
+    command: String,
+    shown: Vec<String>,
+}
+
+fn steps(document: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut is_console = false;
+    for (index, line) in document.lines().enumerate() {
+        if line.starts_with("```") {
+            is_console = line == "```console";
+        } else if let Some(command) = line.strip_prefix("$ ").filter(|_| is_console) {
+            let (command, shown) = (command.to_owned(), Vec::new());
+            let line = index + 1;
+            steps.push(Step {
+                line,
+                command,
+                shown,
+            });
+        } else if is_console && let Some(step) = steps.last_mut() {
+            step.shown.push(line.to_owned());
+        }
+    }
+    for step in &mut steps {
+        while step.shown.last().is_some_and(String::is_empty) {
+            step.shown.pop();
+        }
+    }
+    steps
+}
+
+fn line_agrees(shown: &str, printed: &str) -> bool {
+    let mut parts = shown.split("[..]");
+    let Some(mut rest) = parts.next().and_then(|first| printed.strip_prefix(first)) else {
+        return false;
+    };
+    let mut last = None;
+    for part in parts {
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+        last = Some(part);
+    }
+    rest.is_empty() || last == Some("")
+}
+
+fn agrees(shown: &[String], printed: &str) -> bool {
+    let printed: Vec<&str> = printed.trim_end().lines().collect();
+    let compared = shown.iter().position(|line| line == "...");
+    let count = compared.unwrap_or_else(|| printed.len().max(shown.len()));
+    count <= printed.len()
+        && count <= shown.len()
+        && shown
+            .iter()
+            .zip(printed)
+            .take(count)
+            .all(|(shown, printed)| line_agrees(shown, printed))
+}
+
+/// Whether the tool lacks a feature that a command needs.
+fn lacks_feature(command: &str) -> bool {
+    let needs = |part, has: bool| !has && command.contains(part);
+    needs(".db", cfg!(feature = "sqlite"))
+        || needs(".parquet", cfg!(feature = "tables"))
+        || needs("--html", cfg!(feature = "html"))
+        || needs("page.html", cfg!(feature = "html"))
+}
+
+/// Blocks are alternatives: removes what an earlier one has written.
+fn remove_outputs(folder: &Folder, command: &str) {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    for pair in words.windows(2).filter(|pair| OUTPUTS.contains(&pair[0])) {
+        let path = folder.path(pair[1]);
+        if path.is_dir() {
+            std::fs::remove_dir_all(path).unwrap();
+        } else if path.exists() && pair[1] != "-" {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+fn shell(folder: &Folder, command: &str) -> (Option<i32>, String) {
+    let tool = Path::new(env!("CARGO_BIN_EXE_resemblance"));
+    let path = std::env::var("PATH").unwrap();
+    let output = Command::new("bash")
+        .args(["-o", "pipefail", "-c", &format!("exec 2>&1\n{command}")])
+        .current_dir(folder.path(""))
+        .env(
+            "PATH",
+            format!("{}:{path}", tool.parent().unwrap().display()),
+        )
+        .env("HOME", folder.path(""))
+        .env("RESEMBLANCE_CONFIG", "")
+        .env("LC_ALL", "C")
+        .env_remove("CLICOLOR_FORCE")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    (
+        output.status.code(),
+        String::from_utf8(output.stdout).unwrap(),
+    )
+}
+
+/// Follows the document at `path` in a folder in which `fixtures`, a script, was run.
+fn follow(path: &str, fixtures: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folder = Folder::new();
+    for name in ["docs/tutorial.awk", "examples/news.jsonl"] {
+        folder.write(name, std::fs::read(root.join(name)).unwrap());
+    }
+    #[cfg(feature = "sqlite")]
+    articles(&folder);
+    let prepared = shell(&folder, &format!("set -e +o pipefail\n{fixtures}"));
+    assert_eq!(prepared.0, Some(0), "fixtures: {}", prepared.1);
+    let document = std::fs::read_to_string(root.join(path)).unwrap();
+    let (mut wrong, mut run) = (Vec::new(), 0);
+    for step in steps(&document) {
+        let begins = |(beginning, _): &(&str, &str)| step.command.starts_with(beginning);
+        if NOT_RUN.iter().any(begins) || lacks_feature(&step.command) {
+            continue;
+        }
+        // A file that no command has written holds what the document shows.
+        if let Some(name) = step
+            .command
+            .strip_prefix("cat ")
+            .filter(|name| !folder.path(name).exists())
+        {
+            folder.write(name, step.shown.join("\n") + "\n");
+        }
+        remove_outputs(&folder, &step.command);
+        let (code, printed) = shell(&folder, &step.command);
+        run += 1;
+        let is_compared = !step.shown.is_empty() && !NOT_COMPARED.iter().any(begins);
+        let is_right = if is_compared {
+            code == Some(0) && agrees(&step.shown, &printed)
+        } else {
+            // 1 says that nothing was found, or that documents were lost.
+            matches!(code, Some(0 | 1))
+        };
+        if !is_right {
+            let (line, command) = (step.line, &step.command);
+            wrong.push(format!(
+                "{path}:{line}: $ {command}\n(exit code {code:?})\n{printed}"
+            ));
+        }
+    }
+    assert!(run > 0, "{path}: no command was run");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[cfg(feature = "sqlite")]
+fn articles(folder: &Folder) {
+    let database = rusqlite::Connection::open(folder.path("articles.db")).unwrap();
+    database
+        .execute_batch(
+            "CREATE TABLE articles (url TEXT, title TEXT, body TEXT, score REAL, seen INTEGER);
+             INSERT INTO articles VALUES ('a/1', 'Rain', 'Heavy rain is expected in the north tonight', 1, 100);
+             INSERT INTO articles VALUES ('a/2', 'Rain', 'Heavy rain is expected in the north tonight', 2, 200);",
+        )
+        .unwrap();
+}
+
+#[test]
+fn the_readme_shows_what_the_tool_prints() {
+    follow("README.md", "");
+}
+
+#[test]
+fn the_tutorial_can_be_followed() {
+    follow("docs/tutorial.md", "");
+}
+
+/// Corpora and stores by the names that documents give them.
+const CORPORA: &str = "
+    awk -f docs/tutorial.awk | head -n 60 > corpus.jsonl
+    tail -n 20 corpus.jsonl > more.jsonl
+    gzip -k corpus.jsonl
+    resemblance build seen.rsm corpus.jsonl --stamp now --quiet
+";
+
+#[test]
+fn the_page_of_the_tool_shows_what_it_prints() {
+    let fixtures = "
+        mkdir -p .local/share/bash-completion/completions .local/share/man/man1 data site
+        cp corpus.jsonl.gz shard-1.jsonl.gz
+        gzip -c more.jsonl > shard-2.jsonl.gz
+        sed 's/\"text\"/\"html\"/' corpus.jsonl > crawl.jsonl
+        resemblance dedup crawl.jsonl -o crawl.jsonl.zst --text-field html --quiet
+        echo '<p>Heavy rain is expected in the north tonight</p>' | tee page.html > site/page.html
+    ";
+    follow("docs/tool.md", &[CORPORA, fixtures].concat());
+}
+
+#[test]
+fn the_page_of_operations_can_be_followed() {
+    let fixtures = "
+        mkdir backup && cp seen.rsm backup/ && cp seen.rsm a.rsm && cp seen.rsm b.rsm && cp seen.rsm all.rsm
+    ";
+    follow("docs/operations.md", &[CORPORA, fixtures].concat());
+}
+
+#[test]
+fn the_page_of_schemas_can_be_followed() {
+    let fixtures = "
+        mkdir versions debian-docs
+        head -n 12 corpus.jsonl | gzip | tee versions/docs.jsonl.gz > debian-docs/docs.jsonl.gz
+        resemblance build pages.rsm corpus.jsonl --simhash 64 --quiet
+    ";
+    follow("docs/schema.md", &[CORPORA, fixtures].concat());
+}
+
+#[test]
+fn the_page_of_containment_can_be_followed() {
+    let fixtures = "
+        cp corpus.jsonl pages.jsonl && cp more.jsonl paragraphs.jsonl
+        cp corpus.jsonl train.jsonl && cp more.jsonl tests.jsonl
+    ";
+    follow("docs/containment.md", &[CORPORA, fixtures].concat());
+}
+
+#[test]
+fn the_page_of_features_shows_what_the_tool_prints() {
+    let fixtures = r#"
+        echo '{"id": "d.jpg", "signature": "f0e4c2d1a5b69788"}' > new.jsonl
+        echo '{"id": "ode", "features": [1, 2, 3, 4]}' | tee pieces.jsonl > recordings.jsonl
+        values=$(seq -s, 128)
+        echo "{\"id\": \"a\", \"signature\": [$values]}" > signatures.jsonl
+    "#;
+    follow("docs/features.md", fixtures);
+}
