@@ -12,6 +12,12 @@
 
 #[path = "floors/examples.rs"]
 mod examples;
+#[path = "floors/links.rs"]
+mod links;
+#[path = "floors/prose.rs"]
+mod prose;
+#[path = "floors/repository.rs"]
+mod repository;
 #[path = "floors/source_tree.rs"]
 mod source_tree;
 
