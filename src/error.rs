@@ -8,7 +8,7 @@ use resemblance_sketch::SketchError;
 
 use crate::types::DocumentId;
 
-/// What went wrong, told apart by what the caller can do about it.
+/// An error of this crate. The variants differ in what the caller can do about them.
 ///
 /// Errors of the storage engine underneath are boxed, so that its versions stay out of this
 /// crate's interface.
@@ -28,7 +28,7 @@ pub enum Error {
         "internal error: {what} ({file}:{line}); nothing was committed; please report this as a bug"
     )]
     Bug {
-        /// What does not hold.
+        /// The statement that does not hold.
         what: String,
         /// The source file of the check.
         file: &'static str,
@@ -42,7 +42,7 @@ pub enum Error {
         parameter: &'static str,
         /// The value that was given.
         found: String,
-        /// What would have been accepted.
+        /// The values that are accepted.
         expected: String,
     },
     /// `insert` met a key that the store already holds. Use `upsert` to replace the document.
@@ -77,9 +77,9 @@ pub enum Error {
         /// "SimHash fingerprint", "band codes"; "text", "seed", "MinHash", "SimHash", "empty documents",
         /// "weights"; "recipe" where it cannot be told.
         part: &'static str,
-        /// What the signature is.
+        /// A description of the signature.
         found: String,
-        /// What the schema, or the other signature, asks for.
+        /// The signature that the schema, or the other signature, requires.
         expected: String,
     },
     /// `create` met a file that exists. It was not touched.
@@ -99,7 +99,7 @@ pub enum Error {
     NotAStore {
         /// The file.
         path: PathBuf,
-        /// What was found in it.
+        /// The reason why it was refused.
         reason: String,
     },
     /// The store was written by a newer release in a format that this one cannot read.
@@ -127,7 +127,7 @@ pub enum Error {
          newer release"
     )]
     UnknownLayout {
-        /// What was found and what was expected.
+        /// A description of what was found and what was expected.
         found: String,
     },
     /// This build was linked with a release of redb that lays out pages in a way that this crate does
@@ -138,7 +138,7 @@ pub enum Error {
          {detail}; build it with the redb of its Cargo.lock"
     )]
     UntriedEngine {
-        /// What it does in another way.
+        /// A description of the difference.
         detail: String,
     },
     /// The file is damaged. Run `check`; restore a copy, or make a new store of what can be read with
@@ -147,7 +147,7 @@ pub enum Error {
     Corrupt {
         /// The table and key, or the part of the file.
         place: String,
-        /// What was found there and what was expected.
+        /// A description of what was found there and what was expected.
         detail: String,
     },
     /// This build hashes differently from the one that made the store: its matches would be wrong.
@@ -162,7 +162,7 @@ pub enum Error {
     DamagedStream {
         /// Whole documents before the damage.
         documents: u64,
-        /// What was found and what was expected.
+        /// A description of what was found and what was expected.
         detail: String,
     },
     /// The documents of an exported stream were made by another recipe than those of the store, so that
@@ -174,18 +174,19 @@ pub enum Error {
     OtherRecipe {
         /// The part of the recipe that differs.
         part: &'static str,
-        /// What it is in the stream.
+        /// Its value in the stream.
         found: String,
-        /// What it is in the store.
+        /// Its value in the store.
         expected: String,
     },
     /// An import ended before the end of its stream. What was committed stays, and the rest can be
     /// imported again.
     #[error("{source}; the first {documents} documents of the stream are dealt with and stay so")]
     ImportStopped {
-        /// So many documents of the stream, from its start, are dealt with for good.
+        /// The number of documents, from the start of the stream, that are complete and need not be
+        /// sent again.
         documents: u64,
-        /// What stopped it.
+        /// The error that stopped it.
         #[source]
         source: Box<Error>,
     },
@@ -266,7 +267,7 @@ pub enum Error {
     /// The operating system refused an operation on a file.
     #[error("{action}: {source}")]
     Io {
-        /// What was being done, with the file's name where it is known.
+        /// A description of the action that failed, with the file's name where it is known.
         action: String,
         /// The system's answer.
         #[source]

@@ -1,4 +1,5 @@
-//! What cannot happen is said: a broken invariant is [`Error::Bug`](crate::Error::Bug), never a value.
+//! Impossible cases are reported: a broken invariant is [`Error::Bug`](crate::Error::Bug), never a
+//! value.
 //!
 //! A function that meets one returns it, the transaction is rolled back and nothing is committed.
 //! Where a check would cost on a hot path, `debug_assert!` takes its place.

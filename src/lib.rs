@@ -171,8 +171,8 @@ pub mod search {
     pub use crate::types::{BudgetExceeded, FrequentPassage, PlacedPassage, Scope};
 }
 
-/// What long operations return when they are done ([`Operation`] runs them), and estimates of what
-/// they will need.
+/// Reports that long operations return when they are done ([`Operation`] runs them), and estimates
+/// of the resources that they will need.
 pub mod report {
     pub use crate::build::{BuildEstimate, BulkReport, RebandReport};
     pub use crate::join::JoinEstimate;
@@ -182,7 +182,7 @@ pub mod report {
     pub use crate::types::{CheckReport, Problem, Report};
 }
 
-/// What a store consists of, as [`Snapshot::stats`] counts it: documents, runs, tables, lanes and
+/// The contents of a store, as [`Snapshot::stats`] counts them: documents, runs, tables, lanes and
 /// buckets; and the version of the file format that this release writes.
 pub mod stats {
     pub use crate::format::FORMAT_VERSION;
@@ -191,14 +191,14 @@ pub mod stats {
     };
 }
 
-/// What a store has done since it was opened: counters and latencies, which [`Store::metrics`]
-/// returns.
+/// Counters and latencies since a store was opened, which [`Store::metrics`] returns.
 pub mod metrics {
     pub use crate::observe::{Latencies, Metrics};
 }
 
-/// What a join over many machines needs of each worker: signatures as bytes, the codes of their
-/// buckets, and the rule that decides on a pair. The job on Spark in the Python package uses it.
+/// The parts of a join over many machines that each worker runs: signatures as bytes, the codes of
+/// their buckets, and the rule that decides on a pair. The job on Spark in the Python package uses
+/// it.
 pub mod distributed {
     pub use crate::maintain::{Codec, PairRule, PairScore};
 }

@@ -17,7 +17,8 @@ pub(crate) const CONFIG_VARIABLE: &str = "RESEMBLANCE_CONFIG";
 /// Where the file stands in the user's folder of configurations.
 const USUAL_PLACE: &str = "resemblance/config.toml";
 
-/// What is for near-duplicate documents: a default of it says nothing where `dedup` takes out paragraphs or lines alone.
+/// Options that concern near-duplicate documents. Their defaults are not applied where `dedup`
+/// removes only paragraphs or lines.
 const DOCUMENT_OPTIONS: [&str; 7] = [
     "threshold",
     "distance",

@@ -59,7 +59,8 @@ pub(crate) enum FailureKind {
     ClosedPipe,
 }
 
-/// What stops a verb: its cause, where it was met, and what is to be said and done about it.
+/// The error that stops a verb: its cause, where it occurred, and notes that explain it and advise
+/// what to do.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
@@ -211,7 +212,7 @@ impl Failure {
         std::iter::once(self.cause.clone()).chain(below)
     }
 
-    /// What is to be said and done about it.
+    /// Returns the notes that explain the failure and advise what to do.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -234,7 +235,7 @@ impl Failure {
     }
 }
 
-/// What to do about a disk that takes no more.
+/// Advises what to do about a disk that accepts no more data.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull => "; make room there",
@@ -260,7 +261,7 @@ const OPTIONS: [(&str, &str); 12] = [
     ("slice_documents", "--slice"),
 ];
 
-/// What is wrong with a parameter, in the words of the command line.
+/// Describes a wrong parameter in the words of the command line.
 fn parameter_message(parameter: &str, found: &str, expected: &str) -> String {
     let option = OPTIONS.iter().find(|(name, _)| *name == parameter);
     let name = option.map_or(parameter, |(_, option)| option);

@@ -1,4 +1,4 @@
-//! What queries and writes answer.
+//! The answers of queries and writes.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice};
@@ -140,7 +140,7 @@ impl Matches {
     }
 }
 
-/// What `insert_if_new` found. True if the document was inserted.
+/// The outcome of `insert_if_new`. True if the document was inserted.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Novelty(pub(crate) resemblance::Novelty);
 
@@ -201,7 +201,7 @@ impl Novelty {
     }
 }
 
-/// What `upsert` did.
+/// The outcome of `upsert`.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Upserted(pub(crate) resemblance::Upserted);
 
@@ -219,7 +219,7 @@ impl Upserted {
         self.0.replaced.map(|id| id.get())
     }
 
-    /// What the document is to the one that had its key: `"first"`, `"unchanged"`, `"near"` or
+    /// How the document relates to the one that had its key: `"first"`, `"unchanged"`, `"near"` or
     /// `"different"`.
     #[getter]
     fn revision(&self) -> &'static str {

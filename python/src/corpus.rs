@@ -188,8 +188,8 @@ struct OpenDeduplicator {
     _passage: Option<Passage>,
 }
 
-/// What decides documents one by one, within so much memory for them and as much for their features, which it
-/// keeps if similarities are to be exact.
+/// Creates a decider of single documents, within this memory for the documents and the same amount
+/// for their features, which it keeps if similarities are to be exact.
 fn decider(
     folder: &Path,
     schema: resemblance::Schema,
@@ -505,7 +505,7 @@ fn with_cost(py: Python<'_>, schema: SchemaBuilder) -> PyResult<(resemblance::Sc
     })
 }
 
-/// What the bands of a number of values cost, for pairs of a similarity to be found.
+/// Returns the cost of the bands for a number of values, if pairs of a similarity are to be found.
 #[pyfunction]
 #[pyo3(signature = (values, threshold, recall, documents, background))]
 pub(crate) fn banding_choice(
@@ -539,7 +539,7 @@ pub(crate) fn banding_choice(
     )
 }
 
-/// What the tables for a distance cost.
+/// Returns the cost of the tables for a distance.
 #[pyfunction]
 #[pyo3(signature = (max_distance, documents, *, bits=64))]
 pub(crate) fn table_choice(

@@ -99,7 +99,7 @@ impl Pair {
     }
 }
 
-/// What the thread that finds pairs sends.
+/// A message of the thread that finds pairs.
 enum Found {
     Pairs(Vec<Pair>),
     Failed(Error),
@@ -248,7 +248,8 @@ impl Pairs {
         Ok(arrays)
     }
 
-    /// What was not compared because buckets were cut short; `None` before the last pair has come.
+    /// The comparisons left out because buckets were cut short; `None` before the last pair was
+    /// returned.
     #[getter]
     fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let left_out = *lock(&self.left_out);
@@ -348,7 +349,7 @@ impl Clusters {
         self.suspicious.clone()
     }
 
-    /// What was not compared because buckets were cut short.
+    /// The comparisons left out because buckets were cut short.
     #[getter]
     fn left_out<'py>(&self, py: Python<'py>) -> Report<'py> {
         left_out_object(py, self.left_out)

@@ -16,7 +16,7 @@ pub(crate) type Callback = Option<Py<PyAny>>;
 /// How far a phase is: done, and all there is to do.
 type Step = (Phase, u64, Option<u64>);
 
-/// What a thread tells its caller.
+/// A report from a thread to its caller.
 #[derive(Clone, Default)]
 pub(crate) struct Told {
     pub(crate) stop: Stop,
@@ -57,7 +57,7 @@ impl Reporter {
     }
 
     /// # Errors
-    /// What the callable raises, and `StoppedError` if it returns `False`.
+    /// Raises what the callable raises, and `StoppedError` if it returns `False`.
     pub(crate) fn report(&mut self, py: Python<'_>, told: &Told) -> PyResult<()> {
         let (Some(callable), newest) = (&self.callable, *lock(&told.newest)) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What stores and snapshots have in common: questions to a store at one moment.
+//! Read methods that stores and snapshots share: questions to a store at one moment.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -31,7 +31,7 @@ pub(crate) enum Source {
     Snapshot(resemblance::Snapshot),
 }
 
-/// What stores and snapshots have in common.
+/// The state that the read methods of stores and snapshots share.
 #[pyclass(frozen, subclass, name = "_Reads", module = "resemblance")]
 pub(crate) struct Reads {
     pub(crate) source: Source,

@@ -92,7 +92,7 @@ struct MinHashFields {
     permutations: Option<String>,
 }
 
-/// What begins a MinHash of a kind.
+/// A constructor of a MinHash of one kind.
 type KindOfMinHash = fn(u16) -> resemblance::MinHash;
 
 /// The fields of `resemblance.SimHash`.
@@ -449,7 +449,7 @@ impl Schema {
         .map(Some)
     }
 
-    /// What is kept for questions of containment; `None` for nothing.
+    /// The settings for questions of containment, `None` if the schema answers none.
     #[getter]
     fn containment<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(containment) = self.parts.schema.containment() else {

@@ -400,7 +400,7 @@ impl Store {
     }
 }
 
-/// What a callable of Python's says about a stored document.
+/// Asks a Python callable about a stored document.
 fn judge(py: Python<'_>, callable: &Py<PyAny>, document: &StoredDocument<'_>) -> PyResult<bool> {
     let document = object!(py, reports.StoredDocument,
         id: document.id().get(),

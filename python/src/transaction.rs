@@ -46,7 +46,7 @@ pub(crate) struct Many<'py> {
     stamps: Beside<'py, u64>,
 }
 
-/// What stands beside the documents of a batch.
+/// The fields of a batch beside its documents.
 pub(crate) struct BatchFields {
     keys: Option<Vec<Option<Key>>>,
     payloads: Option<Vec<Vec<u8>>>,

@@ -188,8 +188,8 @@ fn leave(thread: JoinHandle<()>) {
     }
 }
 
-/// Who writes: one transaction, or any number of calls that make one of their own. What waits for a
-/// transaction waits here, where Ctrl-C ends the wait, and not in the library.
+/// The current writer: one transaction, or any number of calls that each begin their own. A thread
+/// that waits for a transaction waits here, where Ctrl-C ends the wait, and not in the library.
 #[derive(Default)]
 pub(crate) struct WriterGate {
     state: Mutex<GateState>,

@@ -24,7 +24,7 @@ use resemblance_sketch::sketch::Signature;
 /// Called with a document that is left out because of its key, and the key.
 type OnDuplicate<'w> = dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w;
 
-/// What the caller of a build or a collection is told, and may stop it with.
+/// Callbacks that report to the caller of a build or a collection, which may stop it with them.
 #[derive(Default)]
 pub(crate) struct BuildCallbacks<'w> {
     pub(crate) on_progress: Option<Box<dyn FnMut(Progress) -> ControlFlow<()> + Send + 'w>>,

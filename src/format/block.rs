@@ -316,8 +316,7 @@ impl<'v> Block<'v> {
     }
 }
 
-/// What was found out about a block when it was verified: with it, the same bytes need not be verified
-/// again.
+/// The header of a verified block. Whoever keeps it need not verify the same bytes again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VerifiedHeader(Block<'static>);
 

@@ -25,7 +25,7 @@ const HAS_KEY: u8 = 1 << 5;
 const HAS_STAMP: u8 = 1 << 6;
 const HAS_PAYLOAD: u8 = 1 << 7;
 
-/// What stands in front of the signature in the row of a document.
+/// The head of a document's row: everything before the signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowHead<'a> {
     pub(crate) key: Option<&'a [u8]>,

@@ -1,4 +1,4 @@
-//! What is most like this, however unlike it is?
+//! How to find the documents that are most similar to a text, however dissimilar they are.
 //!
 //! A [query](crate::Snapshot::query) answers with what is within the bounds of the schema, mostly
 //! near-duplicates. [`Snapshot::nearest`](crate::Snapshot::nearest) answers with the `n` nearest documents if there are

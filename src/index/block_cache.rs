@@ -73,10 +73,10 @@ impl CachedBlock {
     }
 }
 
-/// Who reads blocks.
+/// The kind of reader that asks for blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockAccess {
-    /// What it reads may be kept in the place of other blocks.
+    /// A probe, whose blocks may replace other blocks in the cache.
     Probe,
     /// It reads much that nobody asks for again soon: what it reads is kept where there is room.
     Sweep,

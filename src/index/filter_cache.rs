@@ -20,7 +20,8 @@ const PIECE_BYTES: usize = 64;
 /// too, and a forged file may claim any number.
 const MAX_PIECES: u32 = 1 << 20;
 
-/// So many questions wait for memory together: what they read stays in the processor's nearest cache.
+/// The number of questions that wait for memory together: what they read fits the processor's
+/// nearest cache.
 const ASKED_TOGETHER: usize = 128;
 
 /// Run, lane and piece.
@@ -115,7 +116,7 @@ pub(crate) enum FilterQuestion<'r> {
     Decided(FilterVerdict),
 }
 
-/// What the filters in memory say of codes of a lane of a run.
+/// The verdict of the filters in memory on codes of a lane of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FilterVerdict {
     /// It does not hold them.

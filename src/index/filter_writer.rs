@@ -9,7 +9,7 @@ use resemblance_sketch::lanes::BucketBits;
 /// A table of pieces of filters, open for writing.
 pub(crate) type FilterPieces<'t> = Table<'t, &'static FilterKey, &'static [u8]>;
 
-/// What the filter of a lane is to be.
+/// The size and kind of a lane's filter, before it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FilterPlan {
     pub(crate) shape: FilterShape,

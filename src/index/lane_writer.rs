@@ -70,7 +70,7 @@ pub(super) struct LanePacker {
     settled: usize,
     /// The last posting that is settled.
     newest: Option<Posting>,
-    /// Of what has been packed.
+    /// Summary of the postings packed so far.
     summary: LaneSummary,
     /// The block that is being packed.
     value: Vec<u8>,
@@ -189,7 +189,7 @@ impl LanePacker {
         Ok(self.summary)
     }
 
-    /// What has been packed.
+    /// Returns a summary of the postings packed so far.
     pub(super) fn packed(&self) -> LaneSummary {
         self.summary
     }

@@ -30,7 +30,7 @@ pub(crate) struct LaneRef<'r> {
     pub(crate) summary: &'r LaneSummary,
 }
 
-/// What a probe read.
+/// The amount of data that a probe read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProbeCost {
     pub(crate) blocks: u64,

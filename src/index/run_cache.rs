@@ -47,7 +47,7 @@ pub(super) struct RowRead<'c> {
     failed: Option<PagePlace>,
 }
 
-/// What a row is that was found at a place.
+/// The result of checking the row that was found at a place.
 pub(super) enum RowCheck<R> {
     Right(R),
     /// It is behind the one that is wanted, which is in a page that is not known.

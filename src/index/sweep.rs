@@ -44,7 +44,8 @@ pub(crate) enum SweepControl {
 /// Called with the index of a query and a posting in one of its ranges.
 pub(crate) type VisitProbe<'v> = dyn FnMut(u32, Posting) -> Result<SweepControl> + 'v;
 
-/// So many searches among the postings of a segment advance in step, where the codes are not near each other.
+/// The number of searches among the postings of a segment that advance in step, where the codes are
+/// not near each other.
 const SEARCHED_TOGETHER: usize = 32;
 
 /// Codes that are fewer postings apart are near: the next one is found from the one before.
@@ -182,9 +183,9 @@ pub(crate) fn sweep_lane<'t, T: ReadableTable<Key, Value> + 't>(
 
 /// The ranges that are not yet answered.
 struct PendingRanges<'w> {
-    /// Those that no block has reached yet.
+    /// Ranges that no block has reached yet.
     rest: &'w [ProbeRange],
-    /// Those that the next block may continue, ascending.
+    /// Ranges that the next block may continue, ascending.
     open: Vec<ProbeRange>,
     /// A block, decoded; kept to be filled again.
     decoded: Vec<Posting>,

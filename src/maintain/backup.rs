@@ -234,7 +234,7 @@ struct StoreCopy<'a, 'w> {
     snapshot: &'a SnapshotView,
     path: &'a Path,
     options: &'a StoreOptions,
-    /// What it is called until it is complete.
+    /// The file's temporary name, which it has until it is complete.
     file: &'a Path,
     // before the file that it is of
     write: Option<PanicSafe<WriteTransaction>>,

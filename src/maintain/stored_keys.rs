@@ -1,4 +1,4 @@
-//! What the rows and keys of our tables are, as the pages have them.
+//! The encoding of our tables' keys and rows within pages.
 
 use crate::engine::{HeadDamage, KeyRange, PageDamage};
 use crate::error::Result;

@@ -21,15 +21,15 @@ use resemblance_sketch::lanes::hash_key;
 use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 
-/// What a join needs of a document beside its signature and its row: postings of the lane at hand, of
-/// which the next may be in the making, and its place in a bucket.
+/// The bytes that a join needs for a document beside its signature and its row: postings of the
+/// current lane and of the next one, which may be in preparation, and its place in a bucket.
 const WORKING_BYTES: usize = 80;
 
 /// Documents in memory, with ids from 0.
 pub(super) struct MemoryDocuments {
     context: SharedContext,
     signatures: Arc<SignatureBatch>,
-    /// Of each document the head of a row, and its payload.
+    /// The head of each document's row, and its payload.
     rows: RowArena,
     /// The codes of the keys.
     keys: Vec<Posting>,

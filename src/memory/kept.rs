@@ -63,7 +63,7 @@ enum Place {
 
 struct DocumentsInMemory {
     index: MemoryIndex,
-    /// Of the store that takes the documents when memory does not.
+    /// The folder of the store that takes the documents when memory does not suffice.
     folder: PathBuf,
     options: StoreOptions,
 }

@@ -18,7 +18,7 @@ use crate::types::Novelty;
 #[derive(Debug, Default)]
 pub(crate) struct SharedCounters {
     pub(crate) count: Counters,
-    /// Those of the reads and writes of the file.
+    /// The counters of the file's reads and writes.
     pub(crate) file: Arc<FileCounters>,
     /// When each snapshot that is alive was made, by number: the oldest one comes first.
     snapshots: Mutex<BTreeMap<u64, Instant>>,

@@ -33,10 +33,11 @@ impl Collector {
 /// The documents within the bounds that a scan keeps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScanKeeps {
-    /// All of them.
+    /// Every document within the bounds.
     Everything,
-    /// Those that probes would meet. A scan that only saves time must not change the answer: bands miss some
-    /// documents of a similarity, which a scan finds, and whether it is cheaper depends on the number of questions.
+    /// Only the documents that probes would meet. A scan that only saves time must not change the
+    /// answer: bands miss some documents of a similarity, which a scan finds, and whether it is
+    /// cheaper depends on the number of questions.
     WhatProbesMeet,
 }
 

@@ -34,7 +34,8 @@ use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 pub trait OneOrMany: sealed::Sealed {
-    /// What is returned where each signature has one `T`: that one, or a `Vec` of those of many.
+    /// The result type where each signature has one `T`: a `T` for one signature, a `Vec<T>` for
+    /// many.
     type Each<T>;
 
     #[doc(hidden)]

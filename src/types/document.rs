@@ -69,7 +69,7 @@ impl<'a> From<&'a Document<'_>> for Document<'a> {
     }
 }
 
-/// What is stored of a document, borrowed: to insert it into another store.
+/// Borrows a stored document, to insert it into another store.
 impl<'a> From<&'a Record> for Document<'a> {
     fn from(record: &'a Record) -> Self {
         Self {

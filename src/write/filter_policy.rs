@@ -15,8 +15,8 @@ const KEY_FILTER_BITS: u64 = 12;
 /// A filter of fewer bits lets most codes pass.
 const MIN_FILTER_BITS: u64 = 3;
 
-/// What the runs of a store that grows have for their halvings in the mean, in quarters of a bit. The largest run
-/// leaves it to them.
+/// The average number of halvings that the runs of a growing store may have, in quarters of a bit. The
+/// largest run leaves its share to the others.
 const MEAN_HALVINGS_QUARTERS: u64 = 12;
 
 /// Returns the shape of the filter for a lane that is about to get this number of postings, of a run of

@@ -91,7 +91,7 @@ pub(crate) struct CorpusOptions {
 }
 
 impl CorpusOptions {
-    /// What to look for, where decompressors may take half of the memory.
+    /// Returns the settings for reading a corpus, where decompressors may take half of the memory.
     pub(crate) fn settings(&self, context: &Context) -> Result<CorpusSettings> {
         let id = self.id_rule()?;
         if id.field().is_some_and(|id| self.text_field.contains(id)) {

@@ -13,7 +13,7 @@ pub(crate) fn differing_options(one: &Schema, other: &Schema) -> Vec<&'static st
     differing.map(|((name, _), _)| name).collect()
 }
 
-/// What each option decides, in words, in the order of the help.
+/// Describes what each option decides, in the order of the help.
 fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
     let text = schema.text();
     let step = |step: fn(&Text) -> bool| written(text.as_ref().is_some_and(step));

@@ -15,7 +15,7 @@ pub(crate) struct FormatOptions<const HAS_TYPES: bool = false> {
     /// Leave out the first line of tsv and csv, which has the names of the columns
     #[arg(long)]
     no_header: bool,
-    /// What --no-header turns off, for commands that were written before it was the default
+    /// Turn off --no-header, for commands that were written before that was the default
     #[arg(long, hide = true, conflicts_with = "no_header")]
     header: bool,
 }

@@ -9,7 +9,7 @@ use super::corpus::CorpusOptions;
 use super::schema::SchemaOptions;
 use super::verify::VerifyOptions;
 
-/// What is joined, within which bounds, and how it is read.
+/// The input of a join, its bounds, and how the input is read.
 #[derive(Debug, Args)]
 pub(crate) struct JoinOptions {
     #[command(flatten)]

@@ -75,7 +75,7 @@ impl KeepRule {
         matches!(self, Self::Longest | Self::Field { .. })
     }
 
-    /// What scores depend on, as text.
+    /// Returns a text that names everything scores depend on.
     pub(crate) fn scoring(&self) -> String {
         match self {
             Self::First | Self::Last => String::new(),

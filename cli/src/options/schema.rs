@@ -417,7 +417,7 @@ impl SchemaOptions {
     }
 }
 
-/// Those options that were given.
+/// Returns the options that were given.
 fn given(
     options: impl IntoIterator<Item = Agreement>,
 ) -> impl Iterator<Item = (&'static str, bool)> {

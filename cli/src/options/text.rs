@@ -6,7 +6,8 @@ use resemblance::{Schema, Text};
 
 const DEFAULT_WORDS: u16 = 5;
 
-/// What a text goes through: NFC or NFKC, lower case, accents, words, stop words, stems; then shingles.
+/// The steps that a text passes through: NFC or NFKC, lower case, accents, words, stop words,
+/// stems; then shingles.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TextOptions {
     /// Shingles of N words [default: 5]

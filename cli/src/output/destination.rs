@@ -154,7 +154,7 @@ pub(crate) struct StagedFile {
     path: TempPath,
     file: File,
     overwrites: bool,
-    /// Those that it gets with its name: until then it is for its owner alone.
+    /// The permissions that the file gets with its name. Until then only its owner may read it.
     permissions: Permissions,
 }
 

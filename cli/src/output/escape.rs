@@ -3,7 +3,7 @@
 pub(crate) use resemblance::key_text as key;
 pub(crate) use resemblance_eval::printable::{for_terminal, json, one_line};
 
-/// What stands in for the key of a document that has none.
+/// Returns a substitute for the key of a document without one.
 pub(crate) fn without_key(id: u64) -> String {
     format!("\\#{id}")
 }

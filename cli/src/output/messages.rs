@@ -29,7 +29,7 @@ impl Messages {
         }
     }
 
-    /// What became of documents, as counts behind their names; not with `-q`.
+    /// Prints the number of documents for each outcome, unless `-q` is given.
     pub(crate) fn counts(self, message: impl Display) {
         if !self.quiet && !self.is_repeated {
             write(message, MessageKind::Counts);
@@ -71,7 +71,7 @@ pub(crate) fn tell_help(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// What a message is about.
+/// The subject of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MessageKind {
     Remark,

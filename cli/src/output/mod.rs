@@ -1,5 +1,5 @@
-//! What the tool writes: results, files that get their name when they are complete, charts, and what
-//! it says on standard error.
+//! Output of the tool: results, files that get their name when they are complete, charts, and
+//! messages on standard error.
 //!
 //! It knows no options and no verbs; a part imports only parts that are simpler than itself.
 

@@ -14,11 +14,13 @@ use resemblance::{DocumentId, Error, Result};
 use super::value::Value;
 use resemblance::invariant::bug;
 
-/// As many runs of one level become one of the next, which bounds the number of open files.
+/// The number of runs of one level that are merged into one of the next, which bounds the number of
+/// open files.
 const RUNS_PER_LEVEL: usize = 16;
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What a label costs beside its key, about: in the list, by its id, and while rows are sorted.
+/// The approximate cost of a label beside its key: in the list, by its id, and while rows are
+/// sorted.
 const LABEL_BYTES: u64 = 144;
 
 /// A document in a sorted result: by key in byte order, then documents without a key by number.
@@ -176,7 +178,8 @@ impl HeldRows {
 }
 
 impl PairSorter {
-    /// What takes more than `memory_bytes` goes to temporary files in `temp_dir`.
+    /// Creates a sorter that writes to temporary files in `temp_dir` when it needs more than
+    /// `memory_bytes`.
     pub(crate) fn new(
         memory_bytes: u64,
         temp_dir: PathBuf,

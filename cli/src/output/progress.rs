@@ -13,7 +13,7 @@ const DELAY: Duration = Duration::from_secs(1);
 /// The unit that is shown in KiB, MiB and so on.
 const BYTES: &str = "bytes";
 
-/// What a bar says of work that tells of itself, after so much time.
+/// Returns the text of a progress bar after this duration.
 type ProgressText = dyn Fn(Duration) -> String + Send;
 
 /// A bar that appears after a second, on terminals only.
@@ -21,9 +21,9 @@ pub(crate) struct ProgressDisplay {
     what: String,
     unit: &'static str,
     total: Option<u64>,
-    /// What an operation of the library does at the moment.
+    /// The current phase of an operation of the library.
     phase: Option<Phase>,
-    /// What an operation has told on another thread.
+    /// The latest progress that an operation has reported on another thread.
     told: Arc<Mutex<Option<Progress>>>,
     is_wanted: bool,
     started: Instant,

@@ -37,7 +37,8 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// What stands between two values of a line; `None` where values have names or columns.
+    /// Returns the character between two values of a line; `None` where values have names or
+    /// columns.
     fn separator(self) -> Option<char> {
         match self {
             Self::Tsv => Some('\t'),
@@ -142,11 +143,11 @@ pub(crate) struct Results {
     format: Format,
     columns: Vec<Column>,
     out: ResultsOutput,
-    /// Of a table, those that are not written yet.
+    /// The rows of a table that are not written yet.
     rows: Vec<Vec<String>>,
     /// True once a row of a JSON array is written.
     has_rows: bool,
-    /// Of the columns shown, which are aligned to the right.
+    /// A flag for each column shown: true if it is aligned to the right.
     numeric: Vec<bool>,
     line: String,
     /// The names of the columns of a table stand out.

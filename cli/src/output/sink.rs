@@ -25,7 +25,7 @@ use resemblance::invariant::bug;
 /// A target that is being written to.
 pub(crate) struct Sink {
     files: SinkFiles,
-    /// What rows get beside their own columns.
+    /// The columns that are added to the rows.
     added: Option<Arc<Vec<AddedColumn>>>,
 }
 
@@ -197,7 +197,7 @@ impl OutputFolder {
         })
     }
 
-    /// What becomes the folder, below one that nobody else may enter.
+    /// Returns the path of the folder in preparation, below one that nobody else may enter.
     fn root(&self) -> PathBuf {
         self.staging.path().join("files")
     }

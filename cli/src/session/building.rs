@@ -27,9 +27,9 @@ use resemblance::invariant::bug;
 /// Called with a document that an earlier one's key keeps out, and the key.
 pub(super) type OnRepeatedKey<'r> = dyn FnMut(DocumentId, &[u8]) -> Result<()> + Send + 'r;
 
-/// What documents are put into, offline.
+/// A destination for documents that is built offline.
 pub(crate) trait DocumentSink {
-    /// What it is once it is complete.
+    /// The type of the finished product.
     type Made;
 
     fn insert(
@@ -47,7 +47,7 @@ pub(crate) trait DocumentSink {
         Self: 'f;
 }
 
-/// What both have: methods of these names, and callbacks that are set before the end.
+/// Implements the methods that both sinks share, and callbacks that are set before the end.
 macro_rules! document_sink {
     ($sink:ident, $made:ty, $finished:expr) => {
         impl DocumentSink for $sink<'_> {
@@ -198,7 +198,7 @@ impl<'c, S: DocumentSink> Building<'c, S> {
     }
 }
 
-/// What the command line says of work in bulk.
+/// Returns the command line's options for bulk work.
 pub(crate) fn bulk_options(context: &Context) -> BulkOptions {
     let mut options = BulkOptions::new()
         .store(context.store_options.clone())

@@ -1,4 +1,4 @@
-//! What every verb can use.
+//! The context that every verb can use.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -29,7 +29,7 @@ pub(crate) struct Context {
     /// The value of `--temp-dir`, if it was given.
     pub(crate) given_temp_dir: Option<PathBuf>,
     pub(crate) store_options: StoreOptions,
-    /// What --skip-unreadable has passed over.
+    /// The files that --skip-unreadable has passed over.
     pub(crate) unreadable: Arc<Mutex<BTreeSet<String>>>,
     /// Where the file system has no locks, none is needed.
     pub(crate) is_without_lock: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Context {
 /// container's if it is limited.
 const MACHINE_SHARES: u64 = 4;
 
-/// What a job takes where nobody knows how much there is.
+/// The memory that a job takes where the machine's memory is unknown.
 const UNKNOWN_MACHINE_BYTES: u64 = 256 << 20;
 
 fn share_of_machine() -> u64 {

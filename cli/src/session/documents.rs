@@ -43,8 +43,8 @@ const TOGETHER: BatchLimits = BatchLimits {
     bytes: 4 << 20,
 };
 
-/// What a document takes while it is worked on, in parts of its length: its line, the text in it, and
-/// what the text becomes.
+/// The memory that a document takes while it is processed, as a multiple of its length: its line,
+/// the text in it, and the features of the text.
 const BYTES_PER_DOCUMENT_BYTE: u64 = 4;
 
 /// Batches that are read ahead may take this part of the memory.
@@ -265,7 +265,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         Ok(totals)
     }
 
-    /// What was read, once [`CorpusDocuments::next`] has returned `None`.
+    /// Returns the totals of what was read, once [`CorpusDocuments::next`] has returned `None`.
     pub(crate) fn totals(&self) -> ReadTotals {
         *locked(&self.totals)
     }

@@ -27,7 +27,7 @@ use resemblance_corpus::{
 /// The name of the schema among the settings of a job.
 const SCHEMA: &str = "the schema";
 
-/// What a job was begun with: what it keeps depends on all of it.
+/// The inputs and options that a job was started with: everything it keeps depends on them.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Manifest {
     version: String,
@@ -341,7 +341,7 @@ pub(super) struct JobReading<T> {
     number: u64,
     reader: Option<ShardReader>,
     writer: Option<ShardWriter>,
-    /// Of a later source.
+    /// A document of a later source that has been read ahead.
     peeked: Option<ReadDocument<T>>,
     finished: FinishedSources,
     save: fn(&T) -> JobContent,

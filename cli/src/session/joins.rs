@@ -1,4 +1,4 @@
-//! What a long join is going to take, and what is to be said of its results.
+//! Estimates of what a long join will take, and messages about its results.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::output::{ProgressDisplay, escape};
 /// Shorter work is not announced.
 const MIN_SECONDS: f64 = 5.0;
 
-/// What a pair takes in a temporary file, its keys included, about.
+/// The approximate size of a pair in a temporary file, its keys included.
 const PAIR_BYTES: u64 = 100;
 
-/// What a document takes while clusters are found.
+/// The memory that a document takes while clusters are found.
 const MEMBER_BYTES: u64 = 8;
 
-/// What comes of a join.
+/// The kind of result that a join produces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JoinProduct {
     /// Sorted pairs.

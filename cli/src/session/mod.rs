@@ -1,5 +1,5 @@
-//! What the verbs share: the context of a run, documents of a corpus worked on by all threads, stores
-//! on their way to their names, and the counts that are told.
+//! Shared parts of the verbs: the context of a run, documents of a corpus that all threads work on,
+//! unfinished stores, and the counts that are printed.
 //!
 //! It knows the shared options, and no verb.
 

@@ -1,4 +1,4 @@
-//! What is kept of each document of a corpus by its number: a bit, or where it came from.
+//! Per-document data of a corpus by document number: a bit, or the document's origin.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};

@@ -15,11 +15,11 @@ use crate::failure::{Failure, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions};
 use resemblance::invariant::bug;
 
-/// What is read, and how.
+/// The input of a sample, and how it is read.
 pub(crate) struct SampleSource<'a> {
     pub(crate) inputs: &'a [PathBuf],
     pub(crate) corpus: &'a CorpusOptions,
-    /// What documents may have.
+    /// The content that documents may have.
     pub(crate) content: ContentRule,
     /// Cuts texts into features.
     pub(crate) sketcher: Sketcher,

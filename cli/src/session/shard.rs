@@ -20,7 +20,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// The checksum of all bytes before it, and where the totals begin, at the end of a file.
 const END_BYTES: u64 = 12;
 
-/// What a job keeps of a document beside its key.
+/// The data that a job keeps of a document beside its key.
 #[derive(Clone, Debug)]
 pub(crate) struct JobContent {
     pub(crate) sketched: SketchedText,
@@ -44,16 +44,16 @@ impl JobValue for SketchedText {
     }
 }
 
-/// What is worked out of a document and can be kept by a job.
+/// A value that is computed from a document and can be kept by a job.
 pub(crate) trait JobValue {
-    /// What is kept.
+    /// Returns the content to keep.
     fn save(&self) -> JobContent;
 
     /// The same that was saved.
     fn restore(content: JobContent) -> Self;
 }
 
-/// What a job keeps of a record.
+/// The part of a record that a job keeps.
 #[derive(Serialize, Deserialize)]
 struct SavedRecord {
     line: u64,

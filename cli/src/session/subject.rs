@@ -1,4 +1,4 @@
-//! What a verb looks at: a store, or a corpus.
+//! The subject that a verb examines: a store, or a corpus.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,12 +63,12 @@ impl SubjectDocuments {
     }
 }
 
-/// What a join is of, and within which bounds.
+/// The subject of a join, and its bounds.
 pub(crate) struct Subject {
     pub(crate) documents: SubjectDocuments,
-    /// What the options ask for; the schema's own bounds where a corpus was read.
+    /// The bounds that the options ask for, or the schema's own bounds where a corpus was read.
     pub(crate) bounds: Bounds,
-    /// Of all documents, if similarities are to be exact.
+    /// Feature sets of all documents, if similarities are to be exact.
     pub(crate) features: Option<Arc<FeatureSets>>,
 }
 

@@ -13,7 +13,7 @@ use crate::failure::{Failure, FailureKind, Result};
 /// Once so many documents were read and all of them are bad, no good ones are waited for.
 const MAX_BAD_AT_FIRST: u64 = 1_000;
 
-/// What became of the documents of a corpus; printed as one line.
+/// Counts of the outcomes for the documents of a corpus; printed as one line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DocumentTally {
     /// Documents read, bad ones included.
@@ -22,10 +22,10 @@ pub(crate) struct DocumentTally {
     pub(crate) kept: u64,
     /// Left out as near-duplicates.
     pub(crate) dropped: u64,
-    /// Of these, where similarities are exact, those that were told by an estimate: the text of the
-    /// other document is not at hand.
+    /// Number of dropped documents that were decided by an estimate although similarities are
+    /// exact, because the text of the other document is not available.
     pub(crate) estimated: u64,
-    /// Of the dropped ones those whose content is that of their survivor.
+    /// Number of dropped documents whose content equals that of their survivor.
     pub(crate) equal: u64,
     /// Left out because the store has the key.
     pub(crate) known: u64,
@@ -188,7 +188,7 @@ pub(crate) struct WorkedDocument<T> {
 }
 
 impl<T> WorkedDocument<T> {
-    /// What a store is to hold of it.
+    /// Returns the document as a store is to hold it.
     pub(crate) fn to_store(&self) -> Document<'_> {
         Document::new(&self.key)
             .stamp(self.stamp)

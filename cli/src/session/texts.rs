@@ -133,7 +133,7 @@ pub(crate) struct KnownTexts {
     text: Text,
 }
 
-/// What a text takes besides its bytes, about.
+/// The approximate memory that a text takes besides its bytes.
 const ENTRY_BYTES: u64 = 100;
 
 /// All texts together take at most this part of the memory.

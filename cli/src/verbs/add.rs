@@ -171,7 +171,7 @@ struct Addition<'a> {
     arguments: &'a AddArguments,
     corpus: Arc<Corpus>,
     store: &'a Store,
-    /// Those of the documents that were added, if similarities are to be exact.
+    /// Feature sets of the documents that were added, if similarities are to be exact.
     features: Option<FeatureSets>,
     /// Where they are told, if they are.
     verdicts: Option<AdditionVerdicts>,

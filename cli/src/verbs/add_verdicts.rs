@@ -1,4 +1,4 @@
-//! What becomes of the rows of a database that are added to a store, in a table of the same database.
+//! Verdicts on the rows of a database that are added to a store, in a table of the same database.
 
 use std::collections::HashSet;
 
@@ -16,15 +16,15 @@ const BY_KEY: &str = "key";
 /// The verdicts of an addition.
 pub(super) struct AdditionVerdicts {
     log: VerdictLog,
-    /// Those since the last commit.
+    /// Verdicts since the last commit.
     batch: Vec<Verdict>,
     /// The ids of documents that rows of this batch have in the store.
     kept: HashSet<u64>,
 }
 
 impl AdditionVerdicts {
-    /// The verdicts on the rows of the only source of a corpus, which is then read from the first row on that has none.
-    /// What a run that was killed has left is put right first.
+    /// Opens the table of verdicts for the only source of a corpus, which is then read from the
+    /// first row without a verdict. Repairs first what a run that was killed has left behind.
     pub(super) fn open(
         context: &Context,
         name: &str,

@@ -160,12 +160,12 @@ pub(crate) fn decontaminate(
     Ok(Outcome::Done)
 }
 
-/// What became of the documents.
+/// The outcome of a comparison of all documents.
 struct Compared {
     kept: BitList,
     tally: DocumentTally,
     totals: ReadTotals,
-    /// Those of which hashes were left out.
+    /// Documents of which some hashes were left out.
     capped: u64,
 }
 

@@ -130,7 +130,7 @@ const BOUNDED: [&str; 6] = [
     "accept_lower_recall",
 ];
 
-/// What is asked about every document.
+/// The question that is asked about every document.
 #[derive(Clone, Copy)]
 struct Question {
     goal: QueryGoal,
@@ -140,7 +140,7 @@ struct Question {
 /// Which documents are asked for.
 #[derive(Clone, Copy, PartialEq)]
 enum QueryGoal {
-    /// Those within the bounds.
+    /// The matches within the bounds.
     Matches,
     /// So many, however far they are.
     Nearest(usize),

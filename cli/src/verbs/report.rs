@@ -61,7 +61,7 @@ pub(crate) struct ReportArguments {
 }
 
 impl ReportArguments {
-    /// What dedup's decision depends on.
+    /// Returns the choices that dedup's decision depends on.
     fn choices(&self) -> DedupChoices<'_> {
         // For the policy first, dedup joins nothing that could be limited; the joins of the report can be.
         let limits = match self.survivors.policy {
@@ -131,7 +131,7 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
     Ok(Outcome::Done)
 }
 
-/// What is joined.
+/// The subject of the report: the documents that are joined.
 struct ReportSubject {
     collected: Collected,
     bounds: Bounds,

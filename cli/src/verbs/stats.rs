@@ -33,7 +33,7 @@ pub(crate) struct StatsArguments {
     /// Leave out the first line of tsv and csv, which has the names of the columns
     #[arg(long, help_heading = "Output")]
     no_header: bool,
-    /// What --no-header turns off, for commands that were written before it was the default
+    /// Turn off --no-header, for commands that were written before that was the default
     #[arg(long, hide = true, conflicts_with = "no_header")]
     header: bool,
 }
@@ -85,7 +85,7 @@ pub(crate) fn stats(context: &Context, arguments: &StatsArguments) -> Result<Out
     Ok(Outcome::Done)
 }
 
-/// What the measures of the store mean, in the order of [`summary`].
+/// The meanings of the store's measures, in the order of [`summary`].
 const MEANINGS: [&str; 9] = [
     "in the store now",
     "that bands and tables were chosen for; beyond them, see reband",

@@ -104,7 +104,7 @@ pub(crate) struct TuneArguments {
     /// Measure the similarities of documents in a corpus instead (all pairs of it, exactly)
     #[arg(long, value_name = "CORPUS", conflicts_with = "simhash")]
     corpus: Vec<PathBuf>,
-    /// Of the corpus, only the N documents whose keys hash lowest
+    /// Measure only the N documents of the corpus whose keys hash lowest
     #[arg(long, value_name = "N", requires = "corpus")]
     sample: Option<usize>,
     /// The texts of the corpus are HTML (feature html)

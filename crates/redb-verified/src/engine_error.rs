@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use crate::page_layout::PAGE_BYTES;
 
-/// What went wrong with a file, told apart by what the caller can do about it.
+/// An error of a file. The variants differ in what the caller can do about them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
     /// An invariant of this crate is broken, or a program panicked without a failure of the file before.
     #[error("internal error: {what} ({file}:{line}); please report this as a bug")]
     Bug {
-        /// What does not hold.
+        /// The statement that does not hold.
         what: String,
         /// The source file of the check.
         file: &'static str,
@@ -37,21 +37,21 @@ pub enum EngineError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What was found in it.
+        /// The reason why it was refused.
         reason: String,
     },
     /// The pages of the file are laid out in a way that this release does not know. Nothing says that the
     /// file is damaged, and it was not touched.
     #[error("the pages are laid out in a way that this release does not know: {found}")]
     UnknownLayout {
-        /// What was found and what was expected.
+        /// A description of what was found and what was expected.
         found: String,
     },
     /// The program was linked with a release of redb that lays out pages in a way that this crate does not
     /// know. No file was touched.
     #[error("this release of redb lays out pages in a way that this crate does not know: {detail}")]
     UntriedEngine {
-        /// What it does in another way.
+        /// A description of the difference.
         detail: String,
     },
     /// The file is damaged.
@@ -59,7 +59,7 @@ pub enum EngineError {
     Corrupt {
         /// The page, or the part of the file. Pages begin with [`PAGE_PLACE`].
         place: String,
-        /// What was found there and what was expected.
+        /// A description of what was found there and what was expected.
         detail: String,
     },
     /// Another process, or another handle of this one, has the file open.
@@ -95,7 +95,7 @@ pub enum EngineError {
     /// The operating system refused an operation on a file.
     #[error("{action}: {source}")]
     Io {
-        /// What was being done, with the file's name where it is known.
+        /// A description of the action that failed, with the file's name where it is known.
         action: String,
         /// The system's answer.
         #[source]

@@ -63,18 +63,18 @@ pub trait Files: fmt::Debug + Send + Sync {
 pub struct JournalLimits {
     /// Bytes of the journal. Commits of half of that go to their places; 0 for all of them.
     pub bytes: u64,
-    /// So many syncs of each opening make no use of it: opening, one change and closing cost no more than
-    /// without it.
+    /// The number of syncs after which each opening uses the journal. To open, make one change and
+    /// close costs no more than without it.
     pub after_syncs: u32,
 }
 
 impl JournalLimits {
-    /// Those of a file that is open for long.
+    /// The settings of a file that is open for long.
     pub const USUAL: Self = Self {
         bytes: 1 << 20,
         after_syncs: 4,
     };
-    /// Those of a file without a journal.
+    /// The settings of a file without a journal.
     pub const NONE: Self = Self {
         bytes: 0,
         after_syncs: 0,
@@ -119,7 +119,7 @@ pub(crate) struct OpenFile {
     reader: Option<HomeProcess>,
 }
 
-/// What locking a range of bytes gives.
+/// The result of an attempt to lock a range of bytes.
 pub(crate) type Locked<T> = std::result::Result<T, BackendError>;
 
 impl OpenFile {

@@ -121,7 +121,7 @@ impl<'a> Sector<'a> {
     }
 }
 
-/// What is at one place of a journal.
+/// The record found at one place of a journal.
 enum FoundRecord {
     /// The payload of the whole record with the number that was looked for, and its bytes in the journal.
     Record(Vec<u8>, u64),
@@ -131,7 +131,7 @@ enum FoundRecord {
     Damage(u64),
 }
 
-/// What a journal holds.
+/// The contents of a journal.
 #[derive(Debug, Default)]
 pub(crate) struct JournalRecords {
     /// The newest of each page.

@@ -34,9 +34,9 @@ const MAX_WRITE_BYTES: usize = 1 << 20;
 /// Pages that are not at their places yet.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingPages {
-    /// Those of commits, which the journal has.
+    /// Pages of commits, which are in the journal.
     journaled: BTreeMap<u64, JournaledPage>,
-    /// Those that were written since the last sync.
+    /// Pages written since the last sync.
     unsynced: BTreeMap<u64, JournaledPage>,
 }
 
@@ -101,7 +101,7 @@ impl PageSet {
     }
 }
 
-/// What the writer knows.
+/// The state of the writer.
 #[derive(Debug, Default)]
 struct Writing {
     /// As it is in the file.

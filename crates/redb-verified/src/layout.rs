@@ -39,7 +39,7 @@ fn unknown(what: &str, found: impl fmt::Display, expected: impl fmt::Display) ->
 /// Reads a head whose seal is intact.
 ///
 /// # Errors
-/// What was found and what was expected, if anything in it has a meaning that is not known here.
+/// Returns what was found and what was expected, if any field of the head has an unknown meaning.
 pub(crate) fn recognize(head: &[u8; HEAD_BYTES]) -> Result<Head, String> {
     if !head.starts_with(ENGINE_MAGIC) {
         return Err(unknown("first bytes", "of no engine", "redb's"));

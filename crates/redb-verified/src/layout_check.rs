@@ -27,14 +27,14 @@ const FIXED: TableDefinition<'static, &[u8; 22], &[u8; SHORT_BYTES]> =
 const COUNTED: TableDefinition<'static, &[u8], &[u8; SHORT_BYTES]> =
     TableDefinition::new("counted");
 
-/// So many rows make a branch above the leaves of every table.
+/// The number of rows that gives every table a branch above its leaves.
 const ROWS: u64 = 16;
 
 /// A value longer than a page, and others of which few fit into one.
 const LONG_BYTES: usize = 9_000;
 const SHORT_BYTES: usize = 500;
 
-/// What is written stays in memory until it is committed.
+/// The size of the write cache: everything written remains in memory until it is committed.
 const WRITE_CACHE_BYTES: usize = 1 << 20;
 
 /// Refuses a process whose engine lays pages out in another way. It looks once, which takes a

@@ -64,7 +64,7 @@ pub(crate) fn remove_leftovers(folder: &Path) {
     }
 }
 
-/// What a name tells of the run that made a file.
+/// The run that made a file, as the file's name identifies it.
 #[derive(Debug, PartialEq, Eq)]
 struct FormerRun {
     system: u32,

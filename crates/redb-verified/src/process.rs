@@ -4,8 +4,9 @@ use std::sync::{LockResult, PoisonError};
 
 use crate::engine_error::{EngineError, Result};
 
-/// What a lock gives, whether or not a thread has panicked while it held it. Those who change what is behind
-/// a lock keep it whole at every step, and a panic in the midst of a transaction closes the store.
+/// Takes a lock's guard whether or not a thread has panicked while it held the lock. Code that
+/// changes the data behind a lock keeps it whole at every step, and a panic in the midst of a
+/// transaction closes the store.
 pub trait IgnorePoison<G> {
     /// Returns the guard.
     fn ignore_poison(self) -> G;

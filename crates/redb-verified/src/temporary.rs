@@ -9,7 +9,7 @@ use crate::files::{FileSource, create_private};
 use crate::leftovers::{remove_leftovers, temporary_name};
 use crate::process::HomeProcess;
 
-/// So many names that are taken, and something else is wrong.
+/// The number of names to try: if all are taken, something else is wrong.
 const TRIES: u32 = 10_000;
 
 /// A file's name, and the file goes with it.

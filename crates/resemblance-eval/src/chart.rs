@@ -29,7 +29,7 @@ pub enum ChartScale {
 /// One axis, in the units of the points.
 #[derive(Clone, Debug)]
 pub struct ChartAxis {
-    /// What it shows.
+    /// Its label.
     pub name: String,
     /// The least value.
     pub from: f64,
@@ -127,7 +127,7 @@ pub struct ChartSeries {
     pub mark: ChartMark,
 }
 
-/// What is drawn.
+/// The contents of the chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
     /// Its title.

@@ -1,4 +1,4 @@
-//! What documents cost on disk.
+//! The size of documents on disk.
 
 use resemblance::invariant::OrBug;
 use resemblance::{BulkOptions, Result, Schema};

@@ -91,7 +91,7 @@ fn bound_chart(tally: &MinHashTally) -> Chart {
     bounds
 }
 
-/// What comes within the distance, against similarity.
+/// Draws the share of pairs within the distance, against similarity.
 #[must_use]
 pub fn simhash_chart(tally: &SimHashTally) -> NamedChart {
     let mut chart = Chart::new(

@@ -1,4 +1,4 @@
-//! What the theory of near neighbours asks of bands.
+//! The bands that the theory of near neighbours requires.
 
 use resemblance::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! What the duplicates in a sample tell of the whole corpus.
+//! Estimates about the whole corpus from the duplicates in a sample.
 
 use std::collections::HashMap;
 

@@ -211,7 +211,7 @@ class Matches(Sequence[Match]):
 
 @final
 class Novelty:
-    """What `insert_if_new` found. True if the document was inserted."""
+    """The outcome of `insert_if_new`. True if the document was inserted."""
 
     @property
     def is_new(self) -> bool: ...
@@ -227,7 +227,7 @@ class Novelty:
 
 @final
 class Upserted:
-    """What `upsert` did."""
+    """The outcome of `upsert`."""
 
     @property
     def id(self) -> int: ...

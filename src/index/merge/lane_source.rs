@@ -28,7 +28,7 @@ pub(super) struct MergeChunk {
     pub(super) merged: MergedChunk,
 }
 
-/// What a step made of the blocks of a chunk.
+/// The output of one merge step over the blocks of a chunk.
 #[derive(Default)]
 pub(super) struct MergedChunk {
     pub(super) packed: Packed,
@@ -184,7 +184,7 @@ impl LaneSource {
 /// The lane of one run that is merged.
 struct InputLane {
     run: u32,
-    /// What its descriptor says.
+    /// The summary in its descriptor.
     expected: LaneSummary,
     blocks_read: u64,
     postings_read: u64,
@@ -194,7 +194,7 @@ struct InputLane {
     is_exhausted: bool,
     /// Blocks that were read and are not deleted yet: the output does not hold all of them.
     kept: VecDeque<ReadBlock>,
-    /// What its table still holds.
+    /// The summary of what its table still holds.
     left: LaneSummary,
 }
 

@@ -51,14 +51,15 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Of a run that is rewritten alone, because a fifth of it is dead. A replacement counts twice, and
-    /// a document's rows as much as its postings: it has been rewritten by the time that less than half
-    /// of it is. Twice as fast would free twice as many pages in a commit.
+    /// The pace of a run that is rewritten alone, because a fifth of it is deleted. A replacement
+    /// counts twice, and a document's rows as much as its postings, so the run has been rewritten
+    /// before half of it is deleted. Twice this pace would free twice as many pages in a commit.
     pub(crate) const ALONE: Self = Self { quarters: 16 };
 
-    /// Of so many merges of several runs together. Each posting that is inserted is to be merged once
-    /// into each level, so that more than 1 a merge is enough for ever. The least pace lets merges of a
-    /// store of few levels end soon: until then their inputs are probed beside the output.
+    /// Returns the pace for this number of merges of several runs at once. Each posting that is
+    /// inserted has to be merged once into each level, so a pace above 1 per merge always suffices.
+    /// The minimum pace lets merges end soon in a store of few levels: until then their inputs are
+    /// probed beside the output.
     pub(crate) fn together(merges: usize) -> Self {
         let quarters = (merges as u64).saturating_mul(5);
         Self {
@@ -77,8 +78,8 @@ impl Pace {
     }
 }
 
-/// What to merge next beside the merges under way, if anything. The lowest level comes first, so that
-/// the small merges, which take most runs away, are not behind a large one.
+/// Returns the next merge to run beside those under way, if any. The lowest level comes first, so
+/// that the small merges, which remove most runs, do not wait for a large one.
 ///
 /// Merges run side by side, but at most one into each level, and one of a run alone: what a commit
 /// spends on merges must not depend on how many runs happen to be due.

@@ -15,7 +15,7 @@ use resemblance_sketch::schema::Schema;
 #[cfg(doc)]
 use crate::error::Error;
 
-/// What a repair takes for granted, and how it goes about it.
+/// The assumptions and settings of a repair.
 pub struct RepairSettings {
     bulk: BulkOptions,
     schema: Option<Schema>,
@@ -131,8 +131,8 @@ pub struct RepairReport {
     pub documents: u64,
     /// Documents that there were, as the file says; none if it cannot say so any more.
     pub documents_before: Option<u64>,
-    /// Documents of which something was found, but not everything: they are lost for certain.
-    /// Of others nothing may be left to be counted.
+    /// Documents that were found in part: they are certainly lost. A document of which nothing is
+    /// left cannot be counted.
     pub documents_lost: u64,
     /// Documents that were left out because a newer one has their key: they were replaced, and what
     /// said so is lost.

@@ -52,7 +52,7 @@ pub enum ExistingKeys {
     ReplaceIfNewer,
 }
 
-/// What an import does with documents.
+/// The rules by which an import accepts documents.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportRules {
     existing_keys: ExistingKeys,
@@ -176,8 +176,8 @@ pub struct ImportReport {
     pub skipped: u64,
     /// Left out as near-duplicates.
     pub near_duplicates: u64,
-    /// Of all these, those that the [budget](crate::StoreOptions::probe_budget) of the store kept from being
-    /// compared with all that they share buckets with.
+    /// Those of the imported documents that were not compared with every document in their buckets,
+    /// because of the [budget](crate::StoreOptions::probe_budget) of the store.
     pub budget_exceeded: u64,
 }
 

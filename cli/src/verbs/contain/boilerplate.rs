@@ -20,7 +20,7 @@ struct BoilerplatePassage {
     start: usize,
     end: usize,
     frequent: FrequentPassage,
-    /// What stands there.
+    /// The text of the passage.
     passage: String,
     /// A hash of its shingles, which are the same wherever it stands.
     hash: u64,

@@ -23,11 +23,11 @@ use resemblance_corpus::{ContentRule, CorpusDocument};
 /// Which documents of the store are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Which {
-    /// Those that contain the text
+    /// Documents that contain the text
     Containing,
-    /// Those that the text contains
+    /// Documents that the text contains
     Contained,
-    /// Those that share any passage with it
+    /// Documents that share any passage with the text
     Overlapping,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct ContainArguments {
     format: FormatOptions,
 }
 
-/// What is asked about every text.
+/// The question that is asked about every text.
 #[derive(Clone, Copy)]
 struct PassageQuestion {
     which: Which,
@@ -179,11 +179,12 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
     Ok(Outcome::found(tally.kept > 0))
 }
 
-/// What was found for a text.
+/// The answer for one text.
 struct AnsweredText {
     is_empty: bool,
     overlaps: Overlaps,
-    /// Of each document the length and the places of the longest shared passage, as far as they are known.
+    /// The length and the places of the longest shared passage with each document, as far as they
+    /// are known.
     passages: Vec<[Option<usize>; 5]>,
 }
 

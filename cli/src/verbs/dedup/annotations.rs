@@ -1,4 +1,4 @@
-//! What became of each document, as columns beside it.
+//! Columns that record the outcome for each document beside it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ enum AnnotationColumn {
 }
 
 impl AnnotationColumn {
-    /// All of them, with their names.
+    /// Every column with its name.
     const ALL: [(Self, &str); 8] = [
         (Self::Kept, "kept"),
         (Self::Cluster, "cluster"),
@@ -37,7 +37,8 @@ impl AnnotationColumn {
         (Self::Evidence, "similarity_is"),
     ];
 
-    /// Those that documents with signatures of this schema have, with their names, which begin with the prefix.
+    /// Returns the columns that documents with signatures of this schema have, with their names,
+    /// which begin with the prefix.
     fn of(schema: &Schema, prefix: &str) -> impl Iterator<Item = (Self, String)> {
         let is_had = |(column, _): &(Self, &str)| match column {
             Self::Similarity => schema.minhash().is_some(),
@@ -89,7 +90,7 @@ pub(super) fn column_names(schema: &Schema, prefix: &str) -> Vec<String> {
     columns.map(|(_, name)| name).collect()
 }
 
-/// What became of the documents so far.
+/// The outcomes for the documents so far.
 #[derive(Default)]
 pub(super) struct Annotations {
     clusters: Vec<AnnotatedCluster>,
@@ -170,7 +171,7 @@ impl Annotations {
     }
 }
 
-/// What became of all documents, by their numbers.
+/// The outcomes for all documents, by number.
 struct AnnotatedCorpus {
     /// Ascending by number.
     dropped: Vec<AnnotatedDocument>,

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 use crate::options::{JoinLimits, JoinOptions, PolicyName, SurvivorOptions, parse_share};
 use crate::session::{Context, open_to_read, read_schema, read_stored_features};
 
-/// What goes if it was there before.
+/// The unit that is removed if it has appeared before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum LevelName {
     /// Near-duplicate documents
@@ -25,14 +25,14 @@ pub(super) enum LevelName {
 
 /// Write a corpus without its near-duplicates
 ///
-/// Of two near-duplicates the earlier one survives, unless --keep says otherwise: arguments in their
-/// order, paths in a folder in byte order. Kept lines pass through byte for byte (a missing newline is added where another
-/// line follows, blank lines go, a byte order mark stays only at the start of an output), rows of CSV and TSV below
-/// their first row. Parquet and Arrow lose rows, and nothing else. Nothing
-/// is written before the whole input has been read, and nothing is left behind after a failure.
-/// A file and a new folder get their name when they are complete; a folder that is there gets its
-/// files one after the other.
-/// Ids need not be unique. Documents without any word are kept, unless --empty alike is given.
+/// The earlier of two near-duplicates survives, unless --keep says otherwise: arguments in their
+/// order, paths in a folder in byte order. Kept lines pass through byte for byte (a missing newline
+/// is added where another line follows, blank lines are removed, a byte order mark is kept only at
+/// the start of an output), rows of CSV and TSV below their first row. Parquet and Arrow lose rows,
+/// and nothing else. Nothing is written before the whole input has been read, and nothing is left
+/// behind after a failure. A file and a new folder get their name when they are complete; an
+/// existing folder gets its files one after the other. Ids need not be unique. Documents without
+/// any word are kept, unless --empty alike is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -109,9 +109,9 @@ pub(crate) struct DedupArguments {
     /// Leave out the first line of a report in tsv or csv, which has the names of the columns
     #[arg(long, requires = "report")]
     pub(super) no_header: bool,
-    /// What goes if it was there before: near-duplicate documents; or paragraphs or lines with the same
-    /// words, of which the first stays; or both, such as paragraph,document: then near-duplicates are
-    /// looked for in what is left. A document of which nothing is left goes. A paragraph ends at a blank line
+    /// Remove near-duplicate documents, or paragraphs or lines whose words have appeared before, or
+    /// both, such as paragraph,document: then near-duplicates are looked for in what is left. A
+    /// document of which nothing is left is removed. A paragraph ends at a blank line
     #[arg(
         long,
         value_name = "LEVEL",
@@ -133,7 +133,7 @@ pub(crate) struct DedupArguments {
 }
 
 impl DedupArguments {
-    /// What the names of columns that are added begin with.
+    /// Returns the prefix of the names of added columns.
     pub(super) fn column_prefix(&self) -> String {
         match self.verdicts {
             Some(_) => String::new(),
@@ -141,7 +141,7 @@ impl DedupArguments {
         }
     }
 
-    /// What the decision depends on.
+    /// Returns the choices that the decision depends on.
     pub(super) fn choices(&self) -> DedupChoices<'_> {
         DedupChoices {
             inputs: &self.corpus,

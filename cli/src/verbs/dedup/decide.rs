@@ -76,8 +76,8 @@ pub(in crate::verbs) fn decide(
     })
 }
 
-/// What the temporary store keeps of a document beside its signature: a hash of its content, and its key, because keys
-/// need not be unique.
+/// The data that the temporary store keeps of a document beside its signature: a hash of its
+/// content, and its key, because keys need not be unique.
 struct StoredPayload<'a> {
     digest: u64,
     key: &'a [u8],
@@ -131,7 +131,7 @@ impl JobValue for SketchedDocument {
 }
 
 impl SketchedDocument {
-    /// What is stored of it under this key, see [`StoredPayload`].
+    /// Returns the payload to store with this key, see [`StoredPayload`].
     fn payload(&self, key: &[u8]) -> Vec<u8> {
         [&self.digest.to_le_bytes(), key].concat()
     }
@@ -146,7 +146,7 @@ struct Decision<'a> {
     basis: &'a DedupBasis,
     corpus: &'a Arc<Corpus>,
     on_drop: OnDrop<'a>,
-    /// Those of the documents in the temporary store, if similarities are to be exact.
+    /// Feature sets of the documents in the temporary store, if similarities are to be exact.
     features: Option<FeatureSets>,
     kept: BitList,
     dropped: BitList,

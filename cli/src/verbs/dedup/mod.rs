@@ -22,7 +22,7 @@ use crate::session::{
 };
 use resemblance_corpus::{ContentRule, Corpus, HtmlExtractor};
 
-/// What is decided on, how, and where the decisions go.
+/// A prepared deduplication: its input, its rules, and where its decisions are written.
 struct Prepared<'a> {
     choices: DedupChoices<'a>,
     basis: DedupBasis,

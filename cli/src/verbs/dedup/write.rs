@@ -28,7 +28,7 @@ use resemblance_eval::SampledClusters;
 /// All that is written, opened.
 pub(super) struct DedupOutputs {
     schema: Schema,
-    /// What the names of columns that are added begin with.
+    /// The prefix of the names of added columns.
     column_prefix: String,
     pub(super) sinks: DedupFiles<Sink>,
     report: Option<DropReport>,

@@ -88,7 +88,7 @@ pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Comm
 pub struct HeadDamage {
     /// The part of the file, which begins with [`PAGE_PLACE`].
     pub place: String,
-    /// What is wrong with it.
+    /// A description of the fault.
     pub detail: &'static str,
 }
 

@@ -1,5 +1,5 @@
-//! What a damaged page still tells: pages below it whose checksums stand beside them, and rows that
-//! carry checksums of their own.
+//! The remains of a damaged page: pages below it whose checksums are written beside them, and rows
+//! that carry their own checksums.
 
 use crate::page_layout::{Branch, Child, Leaf, Page, Widths, is_branch, stated_count};
 use crate::page_tree::page_file::PageFile;
@@ -11,13 +11,13 @@ const MAX_GUESSED: usize = 1_024;
 /// page would differ in half of its 128.
 const MAX_FLIPPED_BITS: u32 = 8;
 
-/// So many pages that are not where a damaged one says are looked for elsewhere.
+/// The maximum number of misplaced pages below a damaged one that are looked for elsewhere.
 const MAX_SEARCHED: usize = 4;
 
 /// The pages below a damaged one.
 #[derive(Debug, Default)]
 pub(crate) struct Children {
-    /// Those that are found, ascending by their keys.
+    /// The pages that were found, ascending by their keys.
     pub(super) whole: Vec<Child>,
     /// The others: they are damaged, or what the page above says of them is.
     pub(super) other: Vec<Child>,

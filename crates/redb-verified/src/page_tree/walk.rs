@@ -36,13 +36,13 @@ pub struct KeyRange {
 /// A page that is not as it must be.
 #[derive(Clone, Debug)]
 pub struct PageDamage {
-    /// Of its first byte; none if it would be outside of the file.
+    /// The offset of its first byte, or `None` if it would be outside the file.
     pub offset: Option<u64>,
     /// The range of the keys that can be below it.
     pub keys: KeyRange,
     /// Number of pages above it.
     pub depth: usize,
-    /// What is wrong with it.
+    /// A description of the fault.
     pub detail: Cow<'static, str>,
     /// True if rows below it are out of reach.
     pub has_lost: bool,

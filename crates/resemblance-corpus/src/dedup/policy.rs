@@ -41,8 +41,8 @@ use resemblance::DocumentId;
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 pub enum DedupPolicy {
-    /// Of each cluster one document stays, the preferred one. A document that goes may be unlike it:
-    /// others may link the two.
+    /// Keep one document of each cluster, the preferred one. A document may be removed although it
+    /// is unlike the one that is kept, because others link the two.
     Cluster,
     /// The documents are decided in the order of preference: one stays unless it is near one that stays.
     First(Box<Deduplicator>),

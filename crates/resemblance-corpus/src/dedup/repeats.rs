@@ -11,8 +11,8 @@ use xxhash_rust::xxh3::Xxh3;
 /// Memory for the hashes of parts, unless the caller says otherwise.
 const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
 
-/// What a hash takes at most. A table of 2^n places of 9 bytes grows once 7 of 8 are taken; the old one and the
-/// new one, 27 · 2^n bytes, are there together then.
+/// The maximum memory that a hash takes. A table of 2^n places of 9 bytes grows once 7 of 8 are
+/// taken; then the old one and the new one exist together, 27 · 2^n bytes.
 const HASH_BYTES: u64 = 31;
 
 /// The parts of a text that are dropped if they were there before.
@@ -169,7 +169,7 @@ pub struct RepeatedParts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trimmed<'t> {
-    /// What is left: the text itself if nothing was dropped.
+    /// The remaining text: the text itself if nothing was dropped.
     pub text: Cow<'t, str>,
     /// Indexes of the parts that were dropped, ascending.
     pub dropped: Vec<usize>,

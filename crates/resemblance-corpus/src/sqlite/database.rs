@@ -23,7 +23,7 @@ pub(super) struct Database {
     pub(super) settled: Option<SettledFile>,
 }
 
-/// What a database may be opened for.
+/// The purpose for which a database is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DatabaseUse {
     Writing,

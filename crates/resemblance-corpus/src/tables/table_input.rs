@@ -124,7 +124,7 @@ impl ChunkReader for ParquetInput {
 /// Bytes in which the fields of [`PageHead`] stand: six numbers of up to five bytes, and what is between them.
 const PAGE_HEAD_BYTES: u64 = 40;
 
-/// What the head of a page declares.
+/// The values that the head of a page declares.
 struct PageHead {
     /// The length after decompression.
     bytes: u64,

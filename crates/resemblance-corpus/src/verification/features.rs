@@ -23,7 +23,7 @@ const NUMBER_BYTES: usize = size_of::<u64>();
 /// The most ids that may be missing between two documents that follow each other.
 const MAX_GAP: u64 = 1 << 10;
 
-/// What a document takes in memory beside its features: where they stand, and the counts and the
+/// The memory that a document takes beside its features: their position, the counts, and the
 /// allocation of what is shared.
 const DOCUMENT_BYTES: u64 = 48;
 

@@ -26,7 +26,7 @@ pub(super) struct SampledPair {
 pub(super) struct PairBand {
     pub(super) name: String,
     pub(super) pairs: u64,
-    /// Those whose ids hash lowest.
+    /// The pairs whose ids hash lowest.
     pub(super) samples: Vec<SampledPair>,
 }
 

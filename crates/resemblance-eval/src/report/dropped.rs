@@ -1,4 +1,4 @@
-//! What a deduplication drops.
+//! The documents that a deduplication drops.
 
 use super::groups::{Likeness, least_alike_first};
 
@@ -18,18 +18,19 @@ pub struct DroppedSample {
     pub survivor: String,
 }
 
-/// What a deduplication drops.
+/// The documents that a deduplication drops.
 #[derive(Clone, Debug, Default)]
 pub struct DroppedDocuments {
     /// Documents that stay.
     pub kept: u64,
     /// Documents that go.
     pub dropped: u64,
-    /// Of these, documents whose content is that of their survivors.
+    /// Number of dropped documents whose content equals that of their survivors.
     pub equal: u64,
-    /// Of these, documents that were compared by estimate where others are compared exactly.
+    /// Number of dropped documents that were compared by estimate where others are compared
+    /// exactly.
     pub estimated: u64,
-    /// Of these, near-duplicates of documents in another store.
+    /// Number of dropped documents that are near-duplicates of documents in another store.
     pub in_store: u64,
     /// Documents that were compared with a part of their candidates only.
     pub budget_exceeded: u64,

@@ -196,7 +196,7 @@ fn parts<'t>(
     parts.filter(|(part, _)| !part.is_empty())
 }
 
-/// So many bytes before the first difference are shown.
+/// The number of bytes shown before the first difference.
 const LEAD_BYTES: usize = 200;
 
 /// The part of a text that is shown: at most so many bytes, with the first difference.
@@ -237,7 +237,7 @@ pub fn explained_page(title: &str, pairs: &[ExplainedPair]) -> String {
     html::page(title, &body)
 }
 
-/// What the colours say.
+/// Explains the colours.
 pub(super) fn legend() -> String {
     "<p class=\"note\"><span class=\"shared\">Covered by shingles that the other text has, too</span>; \
      <span class=\"alone\">in this text alone</span>.</p>\n"

@@ -1,4 +1,4 @@
-//! What was found in a corpus, and the page about it.
+//! The findings in a corpus, and the page about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::explained::ExplainedPair;
 use super::groups::{ClusterFigures, Likeness};
 use super::page::{ReportPage, SamplePair};
 
-/// What was found in a corpus.
+/// The findings in a corpus.
 #[derive(Debug)]
 pub struct Findings {
     /// The documents.
@@ -24,9 +24,9 @@ pub struct Findings {
     pub bands: PairBands,
     /// The clusters.
     pub clusters: ClusterFigures,
-    /// What a deduplication drops.
+    /// The documents that a deduplication drops.
     pub dropped: DroppedDocuments,
-    /// What was not compared.
+    /// The comparisons that were left out.
     pub left_out: LeftOut,
 }
 

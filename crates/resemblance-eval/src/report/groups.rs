@@ -7,21 +7,21 @@ use std::fmt;
 use resemblance::invariant::{OrBug, at};
 use resemblance::{DocumentId, Result};
 
-/// So many of the largest clusters, and as many chains, are shown.
+/// The number of largest clusters that are shown, and of chains.
 const SHOWN: usize = 5;
 
-/// Of a cluster so many members are compared with each other, evenly spread.
+/// The number of a cluster's members, evenly spread, that are compared with each other.
 const COMPARED_MEMBERS: usize = 24;
 
-/// So many comparisons are made in all.
+/// The total number of comparisons.
 const COMPARISONS: u64 = 500_000;
 
 /// How alike two documents are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Likeness {
-    /// Of sets of features, from 0 to 1.
+    /// Similarity of sets of features, from 0 to 1.
     Similarity(f64),
-    /// Of fingerprints, where there are no similarities.
+    /// Distance of fingerprints, where there are no similarities.
     Distance(u32),
 }
 
@@ -82,13 +82,13 @@ impl AlikePair {
 pub(super) struct ShownCluster {
     pub(super) documents: usize,
     first: DocumentId,
-    /// Of the members that were compared.
+    /// The two members that are least alike among those that were compared.
     pub(super) least_alike: AlikePair,
     /// Members that were compared with each other.
     pub(super) compared: usize,
 }
 
-/// What is known of all clusters.
+/// Figures about all clusters.
 #[derive(Debug, Default)]
 pub struct ClusterFigures {
     /// Number of clusters.
@@ -98,7 +98,7 @@ pub struct ClusterFigures {
     pub(super) sizes: BTreeMap<usize, u64>,
     /// The largest first.
     pub(super) largest: Vec<ShownCluster>,
-    /// Those with the least likeness first, of three documents or more.
+    /// Clusters of three documents or more, those with the least likeness first.
     pub(super) chains: Vec<ShownCluster>,
     comparisons: u64,
     /// Clusters of three documents or more in which no members were compared any more.
@@ -106,7 +106,7 @@ pub struct ClusterFigures {
 }
 
 impl ClusterFigures {
-    /// Those that are shown.
+    /// Returns the clusters that are shown.
     pub(super) fn shown(&self) -> impl Iterator<Item = &ShownCluster> {
         self.largest.iter().chain(&self.chains)
     }

@@ -9,7 +9,7 @@ use super::groups::ShownCluster;
 use super::html::{self, HtmlCell, HtmlTable};
 use crate::chart::{Chart, ChartAxis};
 
-/// Of a text so many bytes are shown.
+/// The maximum number of bytes that are shown of a text.
 const SHOWN_BYTES: usize = 3_000;
 
 /// Two documents that are shown.
@@ -47,7 +47,7 @@ impl ReportPage<'_> {
         Ok(html::page(&title, &sections.concat()))
     }
 
-    /// What the similarities are.
+    /// Names the kind of similarity.
     fn likeness(&self) -> &'static str {
         match (self.found.bands.are_by_similarity(), self.found.is_exact) {
             (false, _) => "distance",
