@@ -44,7 +44,7 @@ pub(crate) type ReadOnlyPieces = ReadOnlyTable<&'static [u8; 10], &'static [u8]>
 
 /// The tables that readers use, of one snapshot.
 pub(crate) struct ReadTables {
-    /// For the tables that few readers ask for.
+    /// A transaction for the tables that few readers need.
     pub(crate) read: ReadTransaction,
     pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
     pub(crate) payloads: ReadOnlyTable<u64, &'static [u8]>,

@@ -324,7 +324,7 @@ impl Error {
         EngineError::io(action, path, source).into()
     }
 
-    /// The same error for one more caller that it stopped.
+    /// Returns a copy of the error for another caller that it stopped.
     pub(crate) fn repeated(&self) -> Self {
         match self {
             Self::Corrupt { place, detail } => Self::corrupt(place, detail),

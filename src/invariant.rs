@@ -49,11 +49,11 @@ pub fn at_mut<T>(slice: &mut [T], index: usize) -> Result<&mut T> {
 
 /// Turns a value that must be there into a result.
 pub trait OrBug<T> {
-    /// The value, or [`Error::Bug`](crate::Error::Bug) with what should have been there.
+    /// Returns the value, or [`Error::Bug`](crate::Error::Bug) with what should have been there.
     #[track_caller]
     fn or_bug(self, what: &str) -> Result<T>;
 
-    /// The same, with a message that is made only where it is needed.
+    /// Like `or_bug`, with a message that is built only if it is needed.
     #[track_caller]
     fn or_bug_with(self, what: impl FnOnce() -> String) -> Result<T>;
 }

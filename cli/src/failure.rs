@@ -24,7 +24,7 @@ A closed output pipe ends the tool quietly with 0.";
 
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// How a verb ended when nothing went wrong.
+/// The outcome of a verb that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,

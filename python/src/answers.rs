@@ -23,7 +23,7 @@ pub(crate) struct Match {
     /// Its similarity, from 0 to 1: an estimate unless `is_exact`; `None` without MinHash.
     #[pyo3(get)]
     similarity: Option<f64>,
-    /// Whether the similarity was computed from features, and not estimated from signatures.
+    /// True if the similarity was computed from features, and not estimated from signatures.
     #[pyo3(get)]
     is_exact: bool,
     /// The number of bits in which the fingerprints differ; `None` without SimHash.
@@ -146,13 +146,13 @@ pub(crate) struct Novelty(pub(crate) resemblance::Novelty);
 
 #[pymethods]
 impl Novelty {
-    /// Whether the document was inserted.
+    /// True if the document was inserted.
     #[getter]
     fn is_new(&self) -> bool {
         self.0.is_new()
     }
 
-    /// Whether the key is that of a stored document.
+    /// True if a stored document has the key.
     #[getter]
     fn key_exists(&self) -> bool {
         matches!(self.0, resemblance::Novelty::KeyExists(_))
@@ -219,8 +219,8 @@ impl Upserted {
         self.0.replaced.map(|id| id.get())
     }
 
-    /// How the document relates to the one that had its key: `"first"`, `"unchanged"`, `"near"` or
-    /// `"different"`.
+    /// The relation of the document to the one that had its key: `"first"`, `"unchanged"`, `"near"`
+    /// or `"different"`.
     #[getter]
     fn revision(&self) -> &'static str {
         match &self.0.revision {
@@ -231,7 +231,7 @@ impl Upserted {
         }
     }
 
-    /// How near the last version is, if there was one.
+    /// The match with the last version, if there was one.
     #[getter]
     fn last(&self) -> Option<Match> {
         self.0.revision.last().map(Match::from)

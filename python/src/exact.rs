@@ -16,7 +16,7 @@ use crate::waiting::released;
 type Features = FeatureSet<Vec<u8>>;
 type Weights = WeightedSet<Vec<u8>>;
 
-/// How similar two of a kind are.
+/// A function that computes the similarity of two values of a kind.
 type Measure<T> = fn(&T, &T) -> f64;
 
 fn set_of(features: &Bound<'_, PyAny>) -> PyResult<Features> {

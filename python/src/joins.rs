@@ -61,7 +61,7 @@ pub(crate) struct Pair {
     key_b: Option<Key>,
     /// Their similarity, from 0 to 1: an estimate unless `is_exact`; `None` without MinHash.
     similarity: Option<f64>,
-    /// Whether the similarity was computed from features, and not estimated from signatures.
+    /// True if the similarity was computed from features, and not estimated from signatures.
     is_exact: bool,
     /// The number of bits in which their fingerprints differ; `None` without SimHash.
     distance: Option<u32>,

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-/// How Python's own file names survive.
+/// The encoding that preserves Python's own file names.
 const ESCAPED: (&str, &str) = ("utf-8", "surrogateescape");
 
 /// A key that a caller gave.

@@ -1,4 +1,4 @@
-//! How far long work is: from the thread that does it to a callable of Python's.
+//! Progress of long work, from the thread that does it to a Python callable.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::waiting::{Stop, lock};
 /// A callable of Python's that is told how far a call is.
 pub(crate) type Callback = Option<Py<PyAny>>;
 
-/// How far a phase is: done, and all there is to do.
+/// The progress of a phase: done, and total.
 type Step = (Phase, u64, Option<u64>);
 
 /// A report from a thread to its caller.

@@ -17,7 +17,7 @@ use crate::python::{choice, given, number, object, optional_number};
 use crate::signature::{Signature, Signatures};
 use crate::waiting::released;
 
-/// How texts become signatures, and how these are indexed and compared.
+/// The rules by which texts become signatures, and by which these are indexed and compared.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Schema {
     pub(crate) parts: Arc<SchemaParts>,
@@ -361,7 +361,7 @@ impl Schema {
         }
     }
 
-    /// How texts become features; `None` if documents are signatures.
+    /// The rules by which texts become features; `None` if documents are signatures.
     #[getter]
     fn text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(text) = self.parts.schema.text() else {
@@ -482,13 +482,13 @@ impl Schema {
         self.parts.schema.expected_documents()
     }
 
-    /// Whether documents without features are `"distinct"` or `"alike"`.
+    /// The rule for documents without features: `"distinct"` or `"alike"`.
     #[getter]
     fn empty_documents(&self) -> Option<&'static str> {
         name_of(&EMPTY, &self.parts.schema.empty_documents())
     }
 
-    /// Whether features have weights by their rarity in a corpus.
+    /// True if features have weights by their rarity in a corpus.
     #[getter]
     fn is_weighted(&self) -> bool {
         self.parts.schema.weights().is_some()

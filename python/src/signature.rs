@@ -191,7 +191,7 @@ impl Signature {
         self.signature.fingerprint().map(|it| it.bits())
     }
 
-    /// Whether the document has no features.
+    /// True if the document has no features.
     #[getter]
     fn is_empty(&self) -> bool {
         self.signature.is_empty()

@@ -20,7 +20,7 @@ use crate::progress::{Callback, Reporter, Told};
 /// Python is asked for signals this often.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// So long a stopped thread is waited for before its caller goes on without it.
+/// The time that a stopped thread is waited for before its caller goes on without it.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// Locks a mutex; what a panicking thread left is whole in all uses here.

@@ -19,7 +19,7 @@ pub(crate) struct EqualChunk {
     digests: Vec<u128>,
     /// A bit for each document, set if it is noted.
     noted: Box<[u8]>,
-    /// For each noted document, ascending, the position of its class.
+    /// The position of the class of each noted document, ascending by document.
     classes: Vec<u16>,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct GroupCommitHandle {
     last: Arc<LastHandle>,
 }
 
-/// How much [`Store::close`](crate::Store::close) has closed.
+/// The parts of a store that [`Store::close`](crate::Store::close) has closed.
 ///
 /// ```
 /// # use resemblance::{Closed, MinHash, Schema, Store, Text};

@@ -187,7 +187,7 @@ impl<'a> WriteRequest<'a> {
 
 /// Why requests that were to be committed together have no replies.
 enum CommitFailure {
-    /// Nothing was changed.
+    /// The error occurred before anything was changed.
     Before(Error),
     /// It is not known whether the changes were made.
     Commit(Error),

@@ -33,7 +33,7 @@
 //! }
 //! ```
 //!
-//! The same from a thread:
+//! The same commit from a thread:
 //!
 //! ```
 //! use resemblance::{Closed, MinHash, Schema, Store};

@@ -104,7 +104,7 @@ pub(crate) struct BlockCache {
 #[derive(Debug, Default)]
 struct Shard {
     lanes: HashMap<(u32, u16), LaneIndex<Arc<CachedBlock>>, BuildHasherDefault<Mixer>>,
-    /// The same blocks.
+    /// The same blocks, in the order of their replacement.
     clock: Clock<Arc<CachedBlock>>,
 }
 

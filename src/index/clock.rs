@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether an entry has been used since the hand of its clock passed it last. A new entry has no round of grace, so
-/// entries that are used once do not displace the others.
+/// A mark that is set if an entry was used since the hand of its clock last passed it. A new entry
+/// is not marked, so entries that are used once do not displace the others.
 #[derive(Debug, Default)]
 pub(super) struct UsedMark(AtomicBool);
 

@@ -19,12 +19,13 @@ struct RadixTable {
     first_code: u64,
     /// The bits by which the codes of a share differ.
     shift: u32,
-    /// How many postings are before each share, before the end, and before what lies behind it.
+    /// The number of postings before each share, before the end, and before what lies behind it.
     starts: Box<[u32]>,
 }
 
 impl RadixTable {
-    /// For sorted postings; `None` if they are so few, or so many, that it is of no use.
+    /// Creates the search over sorted postings; `None` if there are too few or too many for it to
+    /// help.
     fn new(postings: &[Posting]) -> Option<Self> {
         let (first_code, last_code) = (postings.first()?.code, postings.last()?.code);
         let fitting = u32::try_from(postings.len()).ok();

@@ -69,7 +69,7 @@ struct FilterPieceRows {
     size_bytes: usize,
 }
 
-/// By run, and ascending by lane.
+/// Filters by run, and ascending by lane.
 type FiltersByRun = HashMap<u32, Vec<HeldFilter>, BuildHasherDefault<Mixer>>;
 
 /// A filter of which at least one piece is held.

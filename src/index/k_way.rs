@@ -15,7 +15,7 @@ pub(crate) struct ChunkIter<C> {
     chunks: C,
     /// The chunk that was read last.
     postings: Vec<Posting>,
-    /// How many of its postings were taken.
+    /// The number of its postings that were taken.
     taken: usize,
     has_ended: bool,
 }

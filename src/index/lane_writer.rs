@@ -12,11 +12,11 @@ use crate::index::row_buffer::RowBuffer;
 use crate::index::run::{LaneRef, RunTables, place};
 use crate::invariant::{OrBug, invariant};
 
-/// How many postings [`LanePacker::extend`] was given.
+/// The number of postings that [`LanePacker::extend`] was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Appended {
     pub(super) postings: u64,
-    /// How many of these were left out.
+    /// The number of these that were left out.
     pub(super) dropped: u64,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct LanePacker {
     filter: Option<FilterPacker>,
     /// In no block yet.
     pending: Vec<Posting>,
-    /// How many of these are known to be in order, and are in the filter.
+    /// The number of these that are known to be in order, and are in the filter.
     settled: usize,
     /// The last posting that is settled.
     newest: Option<Posting>,

@@ -147,7 +147,7 @@ impl Memtable {
         Ok(merged)
     }
 
-    /// How many postings a lane has.
+    /// Returns the number of postings in a lane.
     pub(crate) fn lane_postings(&self, lane: u16) -> u64 {
         let segments = self.segments.iter();
         segments.map(|segment| segment.lane_postings(lane)).sum()

@@ -188,7 +188,7 @@ impl NamedPages {
 /// The pages of the rows of a lane.
 #[derive(Debug, Default)]
 struct LanePlaces {
-    /// By the greatest position that the last of the pages can have.
+    /// Named pages by the greatest position that the last of the pages can have.
     named: LaneIndex<NamedPages>,
     /// The sum over them.
     size_bytes: usize,

@@ -34,7 +34,7 @@ pub(crate) struct LaneRef<'r> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProbeCost {
     pub(crate) blocks: u64,
-    /// How many of these were found in the cache of blocks.
+    /// The number of these that were found in the cache of blocks.
     pub(crate) cached_blocks: u64,
     /// Lanes of runs that a filter ruled out.
     pub(crate) ruled_out: u64,

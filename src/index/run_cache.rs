@@ -132,7 +132,7 @@ impl RunCache {
         self.filters.reader()
     }
 
-    /// How many of the questions to filters that were not in memory pass.
+    /// Returns the share of questions to filters outside memory that pass.
     pub(crate) fn pass_rate(&self) -> &PassRate {
         &self.pass_rate
     }

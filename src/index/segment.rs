@@ -66,7 +66,8 @@ pub(crate) enum ProbeControl {
 }
 
 impl Segment {
-    /// For so many documents in lanes that are added next, of so many postings in all.
+    /// Creates a builder with room for this number of documents, and of postings in all lanes,
+    /// which are added next.
     fn with_capacity(documents: u64, max_id: u64, lanes: usize, postings: usize) -> Self {
         Self {
             lanes: Vec::with_capacity(lanes),
@@ -129,7 +130,7 @@ impl Segment {
         }
     }
 
-    /// How many postings a lane has.
+    /// Returns the number of postings in a lane.
     pub(super) fn lane_postings(&self, lane: u16) -> u64 {
         self.find(lane).map_or(0, |found| found.places.len() as u64)
     }
@@ -173,7 +174,7 @@ impl Segment {
         Ok(())
     }
 
-    /// How many documents it was built from.
+    /// Returns the number of documents that the segment was built from.
     pub(crate) fn documents(&self) -> u64 {
         self.documents
     }
@@ -214,7 +215,7 @@ pub(crate) struct SegmentBuilder {
 }
 
 impl SegmentBuilder {
-    /// For these lanes: numbers, strictly ascending.
+    /// Creates a builder for these lanes: numbers, strictly ascending.
     pub(crate) fn new(lanes: Arc<[u16]>) -> Self {
         debug_assert!(lanes.is_sorted_by(|a, b| a < b));
         Self {
@@ -269,7 +270,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// How many documents have been added.
+    /// Returns the number of documents that have been added.
     pub(crate) fn documents(&self) -> u64 {
         self.documents
     }

@@ -9,7 +9,7 @@ const STRIDE: usize = 64;
 #[derive(Default)]
 pub(super) struct Partners {
     codes: Vec<u64>,
-    /// Whether each code has a partner.
+    /// A flag for each code: true if it has a partner.
     near: Vec<bool>,
 }
 

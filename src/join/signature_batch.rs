@@ -19,7 +19,7 @@ pub(crate) struct SignatureBatch {
     ids: Vec<u64>,
     /// The MinHash values as the schema lays them out, in as many bytes for each slot.
     values: Vec<u8>,
-    /// How many bytes of values each has, which may be fewer.
+    /// The number of bytes of values that each has, which may be fewer.
     value_lengths: Vec<u32>,
     layout: Option<ValueLayout>,
     /// The codes of the bands, where a join reads them.

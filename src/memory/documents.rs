@@ -120,7 +120,7 @@ impl MemoryDocuments {
         (0..self.rows.len()).map(|id| Ok((self.document(id)?, self.signature(id)?)))
     }
 
-    /// Whether documents without features have postings.
+    /// Returns true if documents without features have postings.
     fn files_empty(&self) -> bool {
         self.context.schema.empty_documents() == EmptyDocuments::Alike
     }

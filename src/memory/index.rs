@@ -21,7 +21,7 @@ use resemblance_sketch::sketch::Signature;
 pub(super) struct MemoryIndex {
     context: SharedContext,
     documents: RowArena,
-    /// Nothing for a document without a payload.
+    /// Payloads; empty for a document without one.
     payloads: RowArena,
     lanes: Vec<BucketMap>,
     postings: usize,

@@ -173,7 +173,7 @@ metrics! {
         lanes_ruled_out,
         /// Blocks of postings that look-ups and queries searched.
         blocks_read,
-        /// How many of these were in the cache of blocks: the others came from a page of the file.
+        /// Number of these blocks that were in the cache. The others came from a page of the file.
         cached_blocks_read,
         /// Rows of documents that were looked up for their signatures, to compare these. Where a signature is a
         /// fingerprint of at most 64 bits, postings tell the distance of most documents, and no row is read.

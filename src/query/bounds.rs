@@ -26,20 +26,20 @@ use resemblance_sketch::schema::{Combine, Schema};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
-    /// By estimated similarity alone.
+    /// Find documents by estimated similarity alone.
     MinHash,
-    /// By distance alone.
+    /// Find documents by distance alone.
     SimHash,
-    /// By either: one bound met is enough. No document within the distance is missing; one that is near by
-    /// similarity alone is found with the probability of the bands,
+    /// Find documents that meet either bound. No document within the distance is missing. A
+    /// document that is near by similarity alone is found with the probability of the bands,
     /// [`Matches::recall`](crate::Matches::recall).
     Any,
-    /// By both: both bounds must be met. The tables give the candidates, and they miss none within the
-    /// distance: so no document within both bounds is missing, and
-    /// [`Matches::recall`](crate::Matches::recall) is `None`. How many pairs of some exact similarity are
-    /// within both bounds is another matter. The families hash independently of each other, so that it is
-    /// the product of two shares: of those within the distance and of those whose estimate is within its
-    /// bound.
+    /// Find documents that meet both bounds. The tables give the candidates and miss none within
+    /// the distance, so no document within both bounds is missing, and
+    /// [`Matches::recall`](crate::Matches::recall) is `None`. The share of pairs of some exact
+    /// similarity that are within both bounds is a different matter: the families hash
+    /// independently of each other, so it is the product of the share within the distance and the
+    /// share whose estimate is within its bound.
     Both,
 }
 
@@ -69,7 +69,7 @@ pub enum Family {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SearchOptions {
-    /// How near documents must be.
+    /// The bounds that documents must meet.
     pub bounds: Bounds,
     /// The greatest number of documents in an answer, the best; `None` returns all.
     pub limit: Option<usize>,
@@ -319,7 +319,7 @@ pub(crate) struct ResolvedBounds {
     pub(super) least_estimate: Option<f64>,
     /// The greatest distance, if SimHash is asked.
     pub(crate) max_distance: Option<u32>,
-    /// Whether both must hold.
+    /// True if both must hold.
     pub(super) both: bool,
     /// The probability of looking at a pair right at the bound; `None` means certainty.
     pub(super) recall: Option<f64>,
@@ -332,13 +332,13 @@ impl ResolvedBounds {
         self.min_similarity.filter(|_| decides).unwrap_or(0.0)
     }
 
-    /// Whether a pair with this many equal values and this distance is asked for.
+    /// Returns true if a pair with this many equal values and this distance meets the bounds.
     pub(crate) fn accepts(&self, equal: usize, distance: u32) -> bool {
         self.decides(self.least_equal.map(|least| equal >= least), distance)
     }
 
-    /// The same of a similarity: exact, as the caller says it, or an estimate, of which it says the
-    /// same as [`accepts`](Self::accepts) of the agreement.
+    /// Like [`accepts`](Self::accepts), for a similarity: one that the caller knows exactly, or an
+    /// estimate, which is judged as [`accepts`](Self::accepts) judges the agreement.
     pub(crate) fn accepts_similarity(
         &self,
         similarity: f64,
@@ -364,7 +364,8 @@ impl ResolvedBounds {
         }
     }
 
-    /// Whether candidates come from the bands. Where both bounds must hold, the tables find all.
+    /// Returns true if candidates come from the bands. Where both bounds must hold, the tables find
+    /// all candidates.
     pub(crate) fn probes_bands(&self) -> bool {
         self.least_equal.is_some() && !(self.both && self.max_distance.is_some())
     }

@@ -10,7 +10,7 @@ use crate::query::equal_classes::EqualMembers;
 use crate::read::ReadView;
 use crate::types::BudgetExceeded;
 
-/// How many documents are compared at most to find an identical one: 1, then 2, 4 and 8.
+/// The maximum number of documents that are compared to find an identical one: 1, then 2, 4 and 8.
 pub(super) const MAX_IDENTICAL_TRIES: usize = 15;
 
 /// A document that shares a bucket with the signature at `query_index`. Ordered by id, then by signature.
@@ -63,8 +63,9 @@ pub(super) struct Candidates {
     pub(super) list: Vec<Candidate>,
     /// Candidates of a single signature that are not in the list: many of them are equal.
     pub(super) equal: EqualMembers,
-    /// For each signature of a sweep with a budget, the counts to compare with it; empty otherwise. The
-    /// candidates of a signature that exceeded it are not in the list: it has to be searched for by itself.
+    /// The counts to compare with, for each signature of a sweep with a budget; empty otherwise.
+    /// The candidates of a signature that exceeded its budget are not in the list: search for it
+    /// separately.
     pub(super) counts_per_query: Vec<ProbeCounts>,
     /// The number that the budget left out of the candidates of a single signature.
     pub(super) beyond: Option<BudgetExceeded>,
@@ -167,7 +168,7 @@ impl<T: Ord> Gathered<T> {
 /// Number of postings of a bucket that are read at least: about a block.
 const MIN_POSTINGS: usize = 1_024;
 
-/// How many documents a probe compares at most.
+/// The maximum number of documents that a probe compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     documents: usize,

@@ -79,7 +79,7 @@ impl Families {
 pub(crate) struct ProbedLane {
     pub(super) table: PostingTable,
     pub(super) lane: u16,
-    /// How many bits of the prefix may differ.
+    /// The number of bits of the prefix that may differ.
     pub(super) radius: u8,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct ProbePlan {
     lanes: Vec<ProbedLane>,
     /// Signature by signature, one code for each lane.
     codes: Vec<u64>,
-    /// For each signature, whether the lanes are asked for it.
+    /// A flag for each signature: true if the lanes are searched for it.
     is_asked: Vec<bool>,
     /// Maximum distance in bits at which a fingerprint is a candidate.
     max_distance: u32,

@@ -69,7 +69,7 @@ impl Scored {
         bounds.accepts_similarity(self.similarity, self.is_exact, self.distance)
     }
 
-    /// Whether no candidate can be nearer: this similarity is 1, the distance 0.
+    /// Returns true if no candidate can be nearer: this similarity is 1, the distance 0.
     pub(crate) fn is_identical(&self, context: &SharedContext) -> bool {
         self.distance == 0 && (context.shape().values.is_none() || self.similarity >= 1.0)
     }

@@ -35,7 +35,7 @@ const MIN_VERIFIED: usize = 16;
 /// Which documents answer.
 #[derive(Clone, Copy)]
 pub(super) enum NearestGoal {
-    /// So many, the nearest.
+    /// This number of documents, the nearest ones.
     First(usize),
     /// One within `factor` times the radius.
     Within { radius: f64, factor: f64 },
@@ -50,7 +50,7 @@ impl NearestGoal {
     }
 }
 
-/// How a stage looks for documents.
+/// The way in which a stage looks for documents.
 #[derive(Clone, Copy)]
 enum Stage {
     /// In buckets without their last rows or blocks; 0 leaves them whole.
@@ -84,7 +84,7 @@ struct StagedAnswer {
 /// A search by stages.
 #[derive(Clone, Copy)]
 pub(super) struct StagedSearch<'q> {
-    /// By similarity, or by distance: of one family, without bounds.
+    /// A search by similarity or by distance, without bounds.
     pub(super) spec: SearchSpec<'q>,
     pub(super) goal: NearestGoal,
     pub(super) min_recall: f64,
@@ -180,7 +180,7 @@ impl StagedSearch<'_> {
         }
     }
 
-    /// For how many signatures one scan looks.
+    /// Returns the number of signatures that one scan searches for.
     fn scanned_together(&self) -> usize {
         let limit = self.goal.limit() as u64;
         // A list of the best is trimmed at twice its length; who verifies needs all candidates.

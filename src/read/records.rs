@@ -31,7 +31,7 @@ pub struct Records {
     position: Position,
 }
 
-/// How far an iteration has come.
+/// The position of an iteration.
 enum Position {
     Start,
     Within(Box<PanicSafe<OwnedRange<u64, &'static [u8]>>>),

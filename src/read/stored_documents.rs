@@ -9,7 +9,7 @@ use crate::read::snapshot_view::SnapshotView;
 use crate::read::view::ReadView;
 use crate::types::Document;
 
-/// How much is read at a time. A row that is larger by itself is read alone.
+/// The number of bytes to read at a time. A larger row is read alone.
 const PIECE_BYTES: usize = 1 << 20;
 const PIECE_DOCUMENTS: usize = 16_384;
 

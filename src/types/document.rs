@@ -58,7 +58,7 @@ document_from! {
     [u8; N], N => |key| Cow::Owned(key.to_vec());
 }
 
-/// The same document, borrowed: no byte is copied.
+/// Borrows the same document: no byte is copied.
 impl<'a> From<&'a Document<'_>> for Document<'a> {
     fn from(document: &'a Document<'_>) -> Self {
         Self {

@@ -37,8 +37,8 @@ pub enum Novelty {
     },
     /// The store has a near-duplicate, of which this is the best one. Nothing was written.
     NearDuplicate(Match),
-    /// The store has a document with the same key, near or not, and this is how similar the two are.
-    /// Nothing was written.
+    /// The store has a document with the same key, similar or not; the match gives the similarity
+    /// of the two. Nothing was written.
     KeyExists(Match),
 }
 

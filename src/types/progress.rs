@@ -1,4 +1,4 @@
-//! How far long work is, and how a caller stops it.
+//! Progress of long operations, and how a caller stops them.
 
 use std::any::Any;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// Work that is done between two calls of a callback, in units of a phase that counts one by one.
 const UNITS_PER_CALL: u64 = 4_096;
 
-/// How far a long operation is. Every operation takes a callback for it, `on_progress`.
+/// Progress of a long operation. Every operation takes a callback for it, `on_progress`.
 ///
 /// An operation has one or several phases, one after the other. In each it calls at the start, at
 /// the end, and in between; [`done`](Self::done) never falls within a phase, and ends at
@@ -45,9 +45,9 @@ const UNITS_PER_CALL: u64 = 4_096;
 pub struct Progress {
     /// The part of the operation that is under way.
     pub phase: Phase,
-    /// How much of it is done, in the unit of the phase.
+    /// The amount that is done, in the unit of the phase.
     pub done: u64,
-    /// How much there is to do, in the same unit; `None` if that shows only on the way.
+    /// The total amount, in the same unit; `None` if it is not known in advance.
     pub total: Option<u64>,
 }
 

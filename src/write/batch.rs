@@ -106,10 +106,10 @@ struct BatchInsert {
 /// The stored documents near some of the batch, before any of them is inserted.
 struct LookedUp {
     plan: ProbePlan,
-    /// For each document, the id of the stored one with the same key.
+    /// The id of the stored document with the same key, for each document.
     same_key: Vec<Option<u64>>,
-    /// For each document, the nearest stored one; `None` if they have so many candidates that they must be
-    /// halved, or if each is to be searched for when its turn has come.
+    /// The nearest stored documents, for each document; `None` if there are so many candidates that
+    /// the batch must be halved, or if each document is to be searched for at its turn.
     found: Option<Vec<FoundDocuments>>,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct EqualCollector {
 }
 
 impl EqualCollector {
-    /// For the postings of a store with these lanes.
+    /// Creates notes for the postings of a store with these lanes.
     pub(crate) fn new(lanes: &LaneSet) -> Self {
         Self {
             last_lane: lanes.single_count().saturating_sub(1),

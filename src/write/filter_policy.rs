@@ -8,9 +8,9 @@ use resemblance_sketch::lanes::{LaneRole, LaneSet};
 
 /// Bits of a filter for each posting, where memory suffices, of the largest run.
 const FILTER_BITS: u64 = 10;
-/// The same of the smallest runs.
+/// Bits per posting of the filters of the smallest runs.
 const MAX_FILTER_BITS: u64 = 16;
-/// The same in the lane of keys, where most look-ups find nothing.
+/// Bits per posting of the filters of the lane of keys, where most look-ups find nothing.
 const KEY_FILTER_BITS: u64 = 12;
 /// A filter of fewer bits lets most codes pass.
 const MIN_FILTER_BITS: u64 = 3;

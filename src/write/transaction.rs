@@ -170,9 +170,9 @@ impl WriteTransaction {
 
     /// Removes the document under a key; its id if there was one.
     ///
-    /// Nothing finds it any more. Its key, payload and signature stay in the file until a merge drops
-    /// them, or [`Store::compact`](crate::Store::compact), and as bytes of free pages until these are
-    /// used again.
+    /// The document is no longer found. Its key, payload and signature remain in the file until a
+    /// merge or [`Store::compact`](crate::Store::compact) drops them, and as bytes of free pages
+    /// until these are reused.
     ///
     /// # Errors
     ///

@@ -38,7 +38,7 @@ impl BoundOptions {
         self.threshold.is_some() || self.distance.is_some()
     }
 
-    /// An error if a bound was given for a family that the store does not have.
+    /// Checks that no bound was given for a family that the store does not have.
     pub(crate) fn must_suit(&self, schema: &Schema) -> Result<()> {
         if self.threshold.is_some() && schema.minhash().is_none() {
             return Err(Failure::usage("--threshold: the store has no MinHash"));
@@ -49,7 +49,8 @@ impl BoundOptions {
         Ok(())
     }
 
-    /// The same, and an error if the threshold lies below the store's. Distances may be any.
+    /// Checks [`must_suit`](Self::must_suit), and that the threshold is at least the store's. Distances may be
+    /// any.
     pub(crate) fn must_be_found(&self, schema: &Schema) -> Result<()> {
         self.must_suit(schema)?;
         let own = schema.minhash().map(|minhash| minhash.threshold());
@@ -61,7 +62,7 @@ impl BoundOptions {
         Ok(())
     }
 
-    /// The same, and an error if the distance lies above the store's.
+    /// Checks [`must_be_found`](Self::must_be_found), and that the distance is at most the store's.
     pub(crate) fn must_lie_within(&self, schema: &Schema) -> Result<()> {
         self.must_be_found(schema)?;
         let own = schema.simhash().map(|simhash| simhash.max_distance());
@@ -124,7 +125,7 @@ pub(crate) struct JoinLimits {
     pub(crate) max_bucket: Option<NonZeroU32>,
 }
 
-/// How much must be shared.
+/// Options for the amount that must be shared.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Shared passages")]
 pub(crate) struct PassageOptions {

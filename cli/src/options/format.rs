@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 
 use crate::output::{Format, Layout};
 
-/// How results are written, in Parquet too if their columns have types.
+/// Options for the format of results, which can be Parquet too if their columns have types.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FormatOptions<const HAS_TYPES: bool = false> {

@@ -26,7 +26,7 @@ pub(crate) struct JoinOptions {
     pub(crate) corpus: CorpusOptions,
 }
 
-/// How a corpus is read that is joined and no more.
+/// Options for reading a corpus that is only joined.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ReadOptions {
     /// Look at this share of the documents of a corpus alone, such as 0.01: those whose keys have the least

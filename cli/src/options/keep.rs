@@ -70,7 +70,7 @@ impl KeepRule {
         }
     }
 
-    /// Whether documents have scores.
+    /// Returns true if documents have scores.
     pub(crate) fn has_scores(&self) -> bool {
         matches!(self, Self::Longest | Self::Field { .. })
     }

@@ -95,7 +95,8 @@ impl From<PermutationsOption> for Permutations {
     }
 }
 
-/// How signatures are made and indexed. Without --minhash, --simhash and --containment: 128 MinHash values.
+/// Options for how signatures are computed and indexed. Without --minhash, --simhash and
+/// --containment: 128 MinHash values.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Schema")]
 pub(crate) struct SchemaOptions {
@@ -388,7 +389,7 @@ impl SchemaOptions {
         given(text.chain(minhash).chain(agreements)).collect()
     }
 
-    /// How the values are made and kept: each option with whether it agrees, if it was given.
+    /// Returns for each option that concerns the values whether it agrees, if it was given.
     fn minhash_agreements(&self, schema: Option<MinHashSchema>) -> [Agreement; 4] {
         let kind = schema.map(|minhash| minhash.kind());
         let is_of = |own: PermutationsOption| kind == Some(MinHashKind::Functions(own.into()));

@@ -42,7 +42,7 @@ pub(crate) struct TextOptions {
     stem: Option<Language>,
 }
 
-/// How texts become shingles where no other step is asked for.
+/// Returns the rules by which texts become shingles where no other step is requested.
 pub(crate) fn default_text(words: Option<u16>, chars: Option<u16>) -> Text {
     match chars {
         Some(length) => Text::characters(length),

@@ -14,7 +14,7 @@ enum VerifyOption {
     Exact,
 }
 
-/// How candidates are verified.
+/// Options for the verification of candidates.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Bounds")]
 pub(crate) struct VerifyOptions {
@@ -26,14 +26,14 @@ pub(crate) struct VerifyOptions {
 }
 
 impl VerifyOptions {
-    /// Whether exact similarities are asked for by name.
+    /// Returns true if exact similarities are requested explicitly.
     pub(crate) fn asks_for_exact(self) -> bool {
         self.verify == Some(VerifyOption::Exact)
     }
 
-    /// Whether similarities are to be exact where texts are at hand. Distances are exact anyway, and
-    /// weighted similarities are estimates, unless that is an error because exact ones are asked for. So
-    /// are those of a search with a budget, which looks for an identical signature first.
+    /// Returns true if similarities are to be exact where texts are available. Distances are exact
+    /// anyway. Weighted similarities, and those of a search with a budget, which looks for an
+    /// identical signature first, are estimates; requesting exact ones is an error.
     pub(crate) fn is_exact(self, schema: &Schema, has_budget: bool) -> Result<bool> {
         match self.verify {
             Some(VerifyOption::Estimate) => Ok(false),

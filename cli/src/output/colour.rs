@@ -1,4 +1,4 @@
-//! Whether what is printed has colours.
+//! The decision whether output is coloured.
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};

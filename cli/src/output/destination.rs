@@ -273,7 +273,7 @@ impl Destination {
     }
 }
 
-/// For tables, which are written by others: their errors are to be given to [`failed`].
+/// For tables, which other crates write: their errors are to be given to [`failed`].
 impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.writer.write(bytes)

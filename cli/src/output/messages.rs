@@ -43,7 +43,7 @@ impl Messages {
         }
     }
 
-    /// How something was done; only with `-v`.
+    /// Prints how something was done, only with `-v`.
     pub(crate) fn detail(self, message: impl Display) {
         if self.verbose && !self.quiet && !self.is_repeated {
             write(message, MessageKind::Remark);

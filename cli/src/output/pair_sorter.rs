@@ -60,7 +60,7 @@ pub(crate) struct SortedPair<D> {
 }
 
 impl<D> SortedPair<D> {
-    /// The same pair, where other things name the documents.
+    /// Returns the same pair with other names of its documents.
     fn try_map<T, E>(self, mut name: impl FnMut(D) -> Result<T, E>) -> Result<SortedPair<T>, E> {
         Ok(SortedPair {
             a: name(self.a)?,
@@ -122,7 +122,7 @@ pub(crate) struct PairSorter {
     memory_bytes: u64,
     temp_dir: PathBuf,
     key_of: KeyOf,
-    /// Whether the lesser document of a pair comes first; else they stay as they are given.
+    /// True if the lesser document of a pair comes first; otherwise the given order is kept.
     orders_documents: bool,
     rows: HeldRows,
     held_bytes: u64,

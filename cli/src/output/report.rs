@@ -17,7 +17,7 @@ pub(crate) enum SurvivorPlace {
     Store(u64),
 }
 
-/// How it is known that two documents are near each other.
+/// The evidence that two documents are near each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     /// Their contents are equal.
@@ -47,7 +47,7 @@ impl Evidence {
     }
 }
 
-/// For whom a document was dropped.
+/// The document for which another was dropped.
 pub(crate) struct Survivor {
     pub(crate) place: SurvivorPlace,
     /// Documents of the other store may have none.

@@ -48,7 +48,7 @@ impl Format {
     }
 }
 
-/// How results are laid out.
+/// The layout of results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     format: Format,
@@ -186,7 +186,7 @@ impl Results {
         .begin(layout)
     }
 
-    /// The same in a file, whose results are no table.
+    /// Creates results in a file, which are not a table.
     pub(crate) fn create(
         path: &Path,
         force: bool,

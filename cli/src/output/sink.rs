@@ -58,7 +58,7 @@ impl Sink {
         Ok(Self { files, added: None })
     }
 
-    /// The same, where rows get more columns.
+    /// Returns the same sink, whose rows get more columns.
     pub(crate) fn with_columns(self, columns: Vec<AddedColumn>) -> Self {
         Self {
             added: Some(Arc::new(columns)),

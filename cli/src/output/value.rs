@@ -103,7 +103,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// Nothing where there is no value.
+/// Formats a value, or returns an empty string where there is none.
 fn shown(value: Option<impl fmt::Display>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }

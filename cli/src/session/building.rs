@@ -84,7 +84,7 @@ document_sink!(Collection, Collected, |collected| collected);
 pub(crate) struct Building<'c, S> {
     context: &'c Context,
     sink: S,
-    /// Whether later documents with a key that came before are left out; else they are an error.
+    /// True if later documents with a repeated key are left out; otherwise they are an error.
     keeps_first: bool,
     /// Keeps the documents that are read for it.
     job: Option<Arc<Job>>,
@@ -149,7 +149,7 @@ impl<'c, S: DocumentSink> Building<'c, S> {
         })
     }
 
-    /// The same, where a job keeps the documents that are read, if there is one.
+    /// Returns the same builder with a job that keeps the documents that are read, if there is one.
     pub(crate) fn with_job(self, job: Option<Arc<Job>>) -> Self {
         Self { job, ..self }
     }
@@ -213,7 +213,7 @@ pub(crate) fn bulk_options(context: &Context) -> BulkOptions {
     options
 }
 
-/// How a store in a folder is called whose own name the user does not know.
+/// Returns a name for a store in a folder, for messages: the user does not know its real name.
 pub(crate) fn temporary_name(folder: &Path) -> String {
     format!("temporary store in {}", folder.display())
 }

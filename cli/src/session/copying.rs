@@ -131,7 +131,7 @@ pub(crate) struct TrimmedCorpus {
     pub(crate) corpus: Corpus,
     /// A bit for each record: whether anything is left of it.
     pub(crate) kept: BitList,
-    /// Whether nothing is left.
+    /// A bit for each document: set if nothing is left of it.
     pub(crate) emptied: BitList,
     pub(crate) tally: DocumentTally,
     pub(crate) totals: ReadTotals,

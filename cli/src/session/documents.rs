@@ -59,7 +59,7 @@ const MIN_BATCH_BYTES: u64 = 64 << 10;
 /// Progress is shown, and signals are looked for, once in so many documents.
 const DOCUMENTS_PER_CHECK: u64 = 64;
 
-/// How many documents did not get the id that stands in them.
+/// The number of documents whose stored id differs from the id in the corpus.
 #[derive(Clone, Copy, Debug, Default)]
 struct IdCounts {
     made: u64,
@@ -95,7 +95,8 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         Self::start_with(context, task, corpus, skip, None, EACH_ALONE, work)
     }
 
-    /// The same from the beginning, where a job keeps the documents, if there is one: what it has is not read again.
+    /// Starts from the beginning with a job that keeps the documents, if there is one: what it has
+    /// is not read again.
     pub(crate) fn start_job(
         context: &Context,
         corpus: &Arc<Corpus>,
@@ -119,7 +120,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         }
     }
 
-    /// The same for work that is quicker for many documents together, and gives a value for each.
+    /// Starts work that is quicker for many documents together, and gives a value for each.
     pub(crate) fn start_together(
         context: &Context,
         task: &'static str,
@@ -430,7 +431,7 @@ pub(crate) fn resolve_corpus(
     resolve_corpus_to_store(context, inputs, options, content, None)
 }
 
-/// The same, where documents are stored with what `stored` asks for.
+/// Resolves a corpus whose documents are stored with what `stored` asks for.
 pub(crate) fn resolve_corpus_to_store(
     context: &Context,
     inputs: &[PathBuf],

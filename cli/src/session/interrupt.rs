@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result};
 use crate::output::ProgressDisplay;
 use resemblance::invariant::bug;
 
-/// How often a waiting loop looks at the flag.
+/// The interval at which a waiting loop looks at the flag.
 const POLL: Duration = Duration::from_millis(50);
 
 #[cfg(unix)]

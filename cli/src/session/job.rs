@@ -31,7 +31,7 @@ const SCHEMA: &str = "the schema";
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Manifest {
     version: String,
-    /// By what messages call them.
+    /// Settings by their names in messages.
     settings: BTreeMap<String, String>,
     files: Vec<JobFile>,
 }

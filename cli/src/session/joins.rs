@@ -33,7 +33,7 @@ pub(crate) enum JoinProduct {
     Clusters,
 }
 
-/// How far a join is: the pairs that were found, and the time that it was expected to take.
+/// The progress of a join: the pairs that were found, and the expected duration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JoinProgress {
     found: Arc<AtomicU64>,

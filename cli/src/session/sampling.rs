@@ -23,7 +23,7 @@ pub(crate) struct SampleSource<'a> {
     pub(crate) content: ContentRule,
     /// Cuts texts into features.
     pub(crate) sketcher: Sketcher,
-    /// Whether it makes signatures as well.
+    /// True if it computes signatures as well.
     pub(crate) has_signatures: bool,
     /// Memory that a document is going to take for its signatures, in bytes.
     pub(crate) signature_bytes: u64,

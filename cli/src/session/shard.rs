@@ -49,7 +49,7 @@ pub(crate) trait JobValue {
     /// Returns the content to keep.
     fn save(&self) -> JobContent;
 
-    /// The same that was saved.
+    /// Restores the value that was saved.
     fn restore(content: JobContent) -> Self;
 }
 

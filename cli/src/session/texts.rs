@@ -129,7 +129,7 @@ pub(crate) fn must_be_rereadable(
 /// Texts in memory, by the keys of their documents.
 pub(crate) struct KnownTexts {
     texts: HashMap<Vec<u8>, Box<str>>,
-    /// How passages are cut into shingles.
+    /// The rules by which passages are cut into shingles.
     text: Text,
 }
 

@@ -10,7 +10,7 @@ use crate::output::{Survivor, SurvivorPlace};
 use crate::session::Context;
 use resemblance_corpus::{Corpus, Verdict, VerdictLog, WaitingDocument};
 
-/// How it is known that a document is in the store, where its key told.
+/// The evidence that a document is in the store where its key decided.
 const BY_KEY: &str = "key";
 
 /// The verdicts of an addition.

@@ -142,7 +142,7 @@ struct Question {
 enum QueryGoal {
     /// The matches within the bounds.
     Matches,
-    /// So many, however far they are.
+    /// This number of documents, however far they are.
     Nearest(usize),
     /// One within the factor times the radius.
     Within { radius: f64, factor: f64 },
@@ -207,7 +207,7 @@ impl Question {
         })
     }
 
-    /// The same for one document.
+    /// Asks the question about one document.
     fn ask_one(
         self,
         snapshot: &Snapshot,

@@ -25,7 +25,7 @@ use resemblance_corpus::ContentRule;
 const POINTS: [f64; 10] = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 const POINT_COLUMNS: &str = "p0.50 p0.55 p0.60 p0.65 p0.70 p0.75 p0.80 p0.85 p0.90 p0.95";
 
-/// The same for SimHash, which finds only what is nearly identical.
+/// The points for SimHash, which finds only near-identical documents.
 const NEAR_POINTS: [f64; 4] = [0.8, 0.9, 0.95, 0.99];
 
 /// Number of families of pairs for which the spread of the recall is shown.

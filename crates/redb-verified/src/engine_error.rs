@@ -109,7 +109,7 @@ pub enum EngineError {
 /// A result with an [`EngineError`].
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
-/// How [`EngineError::Corrupt`] begins the places of damaged pages.
+/// The prefix of the places of damaged pages in [`EngineError::Corrupt`].
 pub const PAGE_PLACE: &str = "page at byte ";
 
 impl EngineError {

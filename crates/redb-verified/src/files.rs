@@ -22,7 +22,7 @@ pub enum Access {
     Read,
     /// Reading and writing.
     Write,
-    /// The same, of a file that must not exist yet.
+    /// Opens the file for writing; it must not exist yet.
     Create,
 }
 

@@ -136,7 +136,7 @@ pub(crate) struct JournaledFile {
 }
 
 impl JournaledFile {
-    /// Nothing is read yet: the engine locks the file first.
+    /// Creates the file without reading anything: the engine locks it first.
     pub(crate) fn new(file: OpenFile, limits: JournalLimits) -> Self {
         Self {
             file,

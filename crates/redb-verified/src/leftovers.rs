@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How the names begin. A number of the system follows, one of the process, and one of the file.
+/// The prefix of the names. A number of the system follows, one of the process, and one of the
+/// file.
 const PREFIX: &str = ".resemblance-";
 
 /// The last part of the name of an empty file that tells the mode of new ones.

@@ -20,7 +20,7 @@ pub(crate) const SEALED_HEAD_BYTES: usize = HEAD_BYTES + 16;
 /// The first bytes of every file of the engine.
 pub(crate) const ENGINE_MAGIC: &[u8; 9] = b"redb\x1a\x0a\xa9\x0d\x0a";
 
-/// How the seal behind the head begins. Its last byte is the number of the layout of pages.
+/// The magic of the seal behind the head. Its last byte is the number of the layout of pages.
 pub(crate) const SEAL_MAGIC: &[u8; 8] = b"RESEMBL\x1a";
 
 const LEAF: u8 = 1;
@@ -56,7 +56,7 @@ pub(crate) fn seal_head(head: &[u8; HEAD_BYTES]) -> [u8; SEALED_HEAD_BYTES] {
 pub(crate) enum HeadSeal {
     Intact,
     Damaged,
-    /// Nothing of ours was ever written there.
+    /// The page was never written by this crate.
     Foreign,
 }
 
@@ -159,7 +159,8 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// None if the engine's format is another, or the bytes make no sense.
+    /// Parses the head, or returns `None` if the engine's format is another, or the bytes make no
+    /// sense.
     pub(crate) fn parse(head: &[u8; HEAD_BYTES]) -> Option<Self> {
         let flags = *head.get(9)?;
         let geometry = Geometry {
@@ -233,7 +234,7 @@ pub enum Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// None if the bytes cannot be a page of such a tree.
+    /// Parses a page, or returns `None` if the bytes cannot be a page of such a tree.
     pub fn parse(bytes: &'a [u8], widths: Widths) -> Option<Self> {
         match *bytes.first()? {
             LEAF => Leaf::parse(bytes, widths).map(Self::Leaf),
@@ -456,7 +457,7 @@ pub(crate) struct TablePages {
 }
 
 impl TablePages {
-    /// None if the row is none of a table that can be in a store.
+    /// Parses a row, or returns `None` if it cannot belong to a table of a store.
     pub(crate) fn parse(row: &[u8]) -> Option<Self> {
         let width = |offset: usize| -> Option<Option<usize>> {
             Some(match *row.get(offset)? {

@@ -5,8 +5,8 @@
 //! each must be. What is expected of a page is noted when the page above it is read, or when it is
 //! written itself, in 8 bytes for each 4,096 of the file.
 //!
-//! Nothing more is written for it, and a crash leaves nothing behind that does not agree, but for the
-//! head: it has no checksum as a whole, so one is written behind it, in the same sector.
+//! Nothing more is written for it, and a crash leaves nothing behind that disagrees, with one
+//! exception: the head has no checksum as a whole, so one is written behind it, in the same sector.
 
 use std::io::{ErrorKind, Result};
 use std::ops::Bound;

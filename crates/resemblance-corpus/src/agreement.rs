@@ -1,4 +1,5 @@
-//! Whether the sources of a corpus can be written to one file, and whether their rows can get more columns.
+//! Checks that the sources of a corpus can be written to one file, and that their rows can get more
+//! columns.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -60,7 +60,7 @@ impl BadDocument {
         }
     }
 
-    /// The same with something to do about it.
+    /// Returns the same error with advice on what to do about it.
     #[must_use]
     pub(crate) fn with_advice(self, advice: impl Into<String>) -> Self {
         Self {

@@ -66,7 +66,7 @@ pub(crate) fn must_be_there(
     Ok(())
 }
 
-/// How the names of the columns of two tables differ.
+/// Describes how the names of the columns of two tables differ.
 pub(crate) fn difference<'a>(
     names: impl Iterator<Item = &'a str>,
     others: impl Iterator<Item = &'a str>,

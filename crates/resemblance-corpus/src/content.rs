@@ -34,7 +34,7 @@ pub enum Content<'a> {
 }
 
 impl Content<'_> {
-    /// The same with memory of its own.
+    /// Returns the same content in its own memory.
     pub(crate) fn into_owned(self) -> Content<'static> {
         match self {
             Self::Text(text) => Content::Text(text.into_owned().into()),
@@ -165,7 +165,7 @@ impl ContentRule {
         }
     }
 
-    /// The same, where texts are HTML.
+    /// Returns the same rule for texts that are HTML.
     #[must_use]
     pub fn of_html(self) -> Self {
         Self {

@@ -25,7 +25,7 @@ use super::source::{CorpusSource, SourceOrigin};
 pub struct Corpus {
     /// The files, in the order in which they are read.
     pub sources: Vec<CorpusSource>,
-    /// How documents are found in them.
+    /// Settings that decide how documents are found in them.
     pub settings: CorpusSettings,
     /// Notes for the user on files that are left out.
     pub notes: Vec<String>,

@@ -57,8 +57,9 @@ impl CorpusRecords {
         }
     }
 
-    /// The same, where a table of columns is one record, which is read and copied by a
-    /// [`TableWriter`](super::TableWriter), and a row of a database has all its columns. The totals are the same.
+    /// Returns the same reader, where a table of columns is one record, which is read and copied by
+    /// a [`TableWriter`](super::TableWriter), and a row of a database has all its columns. The
+    /// totals are the same.
     #[must_use]
     pub fn with_whole_tables(self) -> Self {
         Self {
@@ -67,8 +68,8 @@ impl CorpusRecords {
         }
     }
 
-    /// The same without the records of some sources: the totals and the numbers of the others are as if they were
-    /// there.
+    /// Returns the same reader without the records of some sources: the totals and the numbers of
+    /// the others remain the same.
     #[must_use]
     pub fn without(self, known: BTreeMap<usize, SourceTotals>) -> Self {
         Self { known, ..self }
@@ -84,7 +85,7 @@ impl CorpusRecords {
         (self.totals.records + self.reading.totals.records).saturating_sub(1)
     }
 
-    /// How a source that has been reached is compressed.
+    /// Returns the compression of a source that has been reached.
     pub fn compression(&self, source: usize) -> Compression {
         let known = self.compressions.get(&source).copied();
         known.unwrap_or(Compression::None)

@@ -133,7 +133,8 @@ impl ReadTotals {
     }
 }
 
-/// How the files were read: `2 files as JSON Lines (6 documents), 1 file as one text each`.
+/// Describes how the files were read: `2 files as JSON Lines (6 documents), 1 file as one text
+/// each`.
 impl fmt::Display for ReadTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counted = |count: u64, what: &str| match count {

@@ -14,7 +14,7 @@ use super::form;
 use super::json_line::{push, push_name};
 use super::settings::CorpusSettings;
 
-/// How the values of a column are read.
+/// The role of a column, which decides how its values are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ColumnRole {
     /// A text: whatever stands there.

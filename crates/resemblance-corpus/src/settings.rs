@@ -1,4 +1,4 @@
-//! How documents are found in the files of a corpus.
+//! Settings that decide how documents are found in the files of a corpus.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -104,7 +104,7 @@ impl SourceKind {
 /// How documents are found in the files.
 #[derive(Clone, Debug)]
 pub struct CorpusSettings {
-    /// Where keys come from.
+    /// The origin of keys.
     pub id: IdRule,
     /// The JSON fields that hold the text: of several, those that are there.
     pub text_fields: Vec<FieldPath>,

@@ -25,7 +25,7 @@ pub struct Background(Similarities);
 
 #[derive(Clone, Debug)]
 enum Similarities {
-    /// The same for all pairs.
+    /// Assume this similarity for all pairs.
     Assumed(f64),
     /// The number of pairs of so many documents at each, in steps of 1 / 10,000.
     Measured { documents: usize, counts: Vec<u64> },

@@ -17,7 +17,7 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 0, 0),
 ];
 
-/// How an axis is divided.
+/// The division of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChartScale {
     /// Equal steps are equal differences.
@@ -35,7 +35,7 @@ pub struct ChartAxis {
     pub from: f64,
     /// The greatest value.
     pub to: f64,
-    /// How it is divided.
+    /// The division of the axis.
     pub scale: ChartScale,
 }
 
@@ -103,7 +103,7 @@ impl ChartAxis {
     }
 }
 
-/// How the points of a series are shown.
+/// The marks by which the points of a series are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChartMark {
     /// A line.
@@ -123,7 +123,7 @@ pub struct ChartSeries {
     pub name: String,
     /// The points.
     pub points: Vec<(f64, f64)>,
-    /// How they are shown.
+    /// The marks by which they are shown.
     pub mark: ChartMark,
 }
 

@@ -13,7 +13,7 @@ use super::costs::document_bytes;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BandingChoice {
-    /// How values are made and compared.
+    /// The settings by which values are computed and compared.
     pub minhash: MinHashSchema,
     /// The bands.
     pub banding: Banding,

@@ -51,8 +51,8 @@ pub fn comparison_charts(compared: &[ComparedKind]) -> Vec<NamedChart> {
 /// The families whose errors are compared with that of the first.
 const FAMILIES: [&str; 4] = ["multiply-shift", "modular", "tabulation", "jenkins"];
 
-/// How much more the estimates of each family of hash functions err than those of pair-multiply, by the
-/// number of functions.
+/// Draws how much more the estimates of each family of hash functions err than those of
+/// pair-multiply, by the number of functions.
 fn differences(compared: &[ComparedKind]) -> Chart {
     let size = |row: &ComparedKind| f64::from(row.values());
     let rows = |name: &'static str| compared.iter().filter(move |row| row.kind.name == name);

@@ -14,7 +14,7 @@ pub fn for_terminal(text: &str) -> Cow<'_, str> {
     without(text, |c| is_control(c) && c != '\n' && c != '\t')
 }
 
-/// The same on one line.
+/// Makes a text printable on one line.
 pub fn one_line(text: &str) -> String {
     without(text, |c| is_control(c) && c != '\t').into_owned()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// How many documents were dropped for each survivor in a sample.
+/// The number of documents that were dropped for each survivor in a sample.
 #[derive(Clone, Debug, Default)]
 pub struct SampledClusters {
     sizes: HashMap<u64, u64>,

@@ -1,4 +1,4 @@
-//! How the recall of one corpus varies with the seed of the hash functions.
+//! The variation of one corpus's recall with the seed of the hash functions.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const JUST_ABOVE: f64 = 0.05;
 struct SeedCodes {
     bands: usize,
     seeds: usize,
-    /// For each document the codes with each seed.
+    /// The codes of each document with each seed.
     codes: Vec<u64>,
 }
 

@@ -490,8 +490,8 @@ pub struct FamilyTally {
     pub threshold: f64,
     /// Number of right pairs in the sample.
     pub pairs: u64,
-    /// How many of them theory expects to be candidates: to share a band, or to lie within the distance
-    /// (of both families the latter, of any either).
+    /// The number of these that theory expects to be candidates: to share a band, or to lie within
+    /// the distance (of both families the latter, of any either).
     pub expected: f64,
     /// The returned pairs.
     pub returned: ReturnedPairs,
@@ -539,7 +539,7 @@ impl FamilyTally {
     }
 }
 
-/// How probably pairs are candidates of each family.
+/// The probability that pairs are candidates of each family.
 pub(super) struct FamilyTheory {
     pub(super) minhash: MinHashSchema,
     pub(super) design: TableDesign,
@@ -587,8 +587,7 @@ impl FamilyTheory {
 pub struct SimHashTally {
     /// The design by which the store compares.
     pub design: TableDesign,
-    /// For each distance, the number of pairs at it by comparing all with all, and the number
-    /// returned.
+    /// The number of pairs at each distance by comparing all with all, and the number returned.
     pub distances: Vec<(u64, u64)>,
     /// Returned, but at no such distance: never, unless something is wrong.
     pub wrong: u64,

@@ -45,7 +45,7 @@ impl Fingerprint {
         (self.bits == other.bits).then(|| self.distance(other))
     }
 
-    /// The same for two of one width.
+    /// Returns the distance of two fingerprints of the same width.
     #[inline]
     pub fn distance(&self, other: &Self) -> u32 {
         let words = self.words.iter().zip(&other.words);

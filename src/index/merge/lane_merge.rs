@@ -23,7 +23,7 @@ pub(crate) struct LaneMerge {
     chunk: MergeChunk,
 }
 
-/// How far the tables have come.
+/// The tables' progress.
 pub(super) struct MergeProgress {
     pub(super) source: LaneSource,
     /// All postings of the inputs up to this one have been merged.
@@ -34,7 +34,7 @@ pub(super) struct MergeProgress {
     blocks_before: u64,
 }
 
-/// How far a merge came.
+/// The progress of a merge after one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MergeStep {
     /// Number of postings read.

@@ -47,7 +47,7 @@ pub(super) struct MergedChunk {
 pub(super) struct InputBlock {
     /// The index of its run among the inputs.
     pub(super) input: usize,
-    /// How many blocks of the input this slice read before it.
+    /// The number of blocks of the input that this slice read before it.
     pub(super) number: u64,
     pub(super) key: BlockKey,
 }

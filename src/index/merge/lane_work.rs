@@ -40,7 +40,7 @@ struct Books {
     packed_before: u64,
     /// Postings of the inputs that were merged.
     merged: u64,
-    /// How many of these were left out: their documents are deleted.
+    /// The number of these that were left out, because their documents are deleted.
     dropped: u64,
 }
 
@@ -243,7 +243,7 @@ struct InputPostings {
     blocks: CountedBlocks,
     /// The postings of the blocks that were unpacked last.
     postings: Vec<Posting>,
-    /// How many of these were taken, or passed over.
+    /// The number of these that were taken, or passed over.
     position: usize,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct RunShape {
     pub(crate) last_id: u64,
     /// Documents that have postings in the run.
     pub(crate) documents: u64,
-    /// How many of these documents have been deleted since.
+    /// The number of these documents that have been deleted since.
     pub(crate) dead: u64,
 }
 
@@ -35,8 +35,8 @@ pub(crate) struct MergePlan {
     pub(crate) level: u8,
 }
 
-/// How many neighbouring runs of a level are merged. Runs of level 0 come often, and soon are one; wider
-/// merges above them rewrite a posting less often.
+/// Returns the number of neighbouring runs of a level that are merged. Runs of level 0 are frequent
+/// and are soon one; wider merges above them rewrite a posting less often.
 const fn fan_in(level: u8) -> usize {
     match level {
         0 => 4,
@@ -44,7 +44,7 @@ const fn fan_in(level: u8) -> usize {
     }
 }
 
-/// How many postings merges read for each posting that is inserted or deleted.
+/// The number of postings that merges read for each posting that is inserted or deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
     quarters: u64,
@@ -72,7 +72,7 @@ impl Pace {
         moved.saturating_mul(self.quarters) / 4
     }
 
-    /// How many have to move until so many are taken on.
+    /// Returns the number of postings that have to move until this number is taken on.
     pub(crate) fn moved(self, postings: u64) -> u64 {
         postings.saturating_mul(4) / self.quarters
     }

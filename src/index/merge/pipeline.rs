@@ -11,10 +11,10 @@ use crate::index::merge::lane_source::MergeChunk;
 use crate::index::run::RunTables;
 use crate::invariant::bug;
 
-/// How many chunks are read and not yet written: they bound the memory.
+/// The number of chunks that are read and not yet written: they bound the memory.
 const CHUNKS: u64 = 4;
 
-/// How much of a merge is done in one slice, and how.
+/// The amount of a merge to do in one slice, and how to do it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MergeBudget {
     /// Number of postings to read: steps follow each other until there are so many.

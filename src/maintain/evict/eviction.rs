@@ -16,7 +16,7 @@ use crate::write::WriteTransaction;
 
 const MAX_SLICE_DOCUMENTS: usize = 1_000_000;
 
-/// How an eviction goes about it.
+/// The slices that an eviction works in.
 #[derive(Clone, Copy, Debug)]
 pub struct Slices {
     documents: usize,

@@ -38,7 +38,7 @@ pub struct PairRule {
     bounds: ResolvedBounds,
 }
 
-/// How near two documents are by a [`PairRule`].
+/// The similarity and distance of two documents, computed by a [`PairRule`].
 ///
 /// ```
 /// # use resemblance::{Bounds, Fingerprint, Schema, Signature, SimHash, distributed::Codec};
@@ -52,7 +52,7 @@ pub struct PairRule {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PairScore {
-    /// Whether they are within the bounds.
+    /// True if they are within the bounds.
     pub is_pair: bool,
     /// Their similarity, 0 to 1: the exact one that was given, or the estimate; `None` where there is neither.
     pub similarity: Option<f64>,

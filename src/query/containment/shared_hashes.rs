@@ -21,7 +21,7 @@ pub(super) struct SharedHashes {
     found: Vec<FoundPosting>,
     /// The end of each code's postings in `found`.
     ends: Vec<usize>,
-    /// Whether more documents have the code than may.
+    /// A flag for each code: true if more documents than allowed have it.
     is_capped: Vec<bool>,
 }
 

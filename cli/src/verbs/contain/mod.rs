@@ -204,7 +204,7 @@ impl AnsweredText {
     }
 }
 
-/// How the places of passages are known.
+/// The source of the places of passages.
 enum PassagePlaces {
     Unknown,
     /// From both texts.

@@ -219,7 +219,7 @@ impl AnnotatedCorpus {
         })
     }
 
-    /// The values of a column that documents have of which something is left.
+    /// Returns the values of a column for documents of which something is left.
     fn values<T: 'static>(
         self: Arc<Self>,
         value: impl Fn(AnnotatedPlace<'_>) -> Option<T> + Send + Sync + 'static,

@@ -179,13 +179,13 @@ pub(in crate::verbs) struct DedupChoices<'a> {
     pub(in crate::verbs) limits: JoinLimits,
 }
 
-/// How documents are compared.
+/// The basis on which documents are compared.
 #[derive(Clone)]
 pub(in crate::verbs) struct DedupBasis {
     pub(in crate::verbs) schema: Schema,
     /// The documents of the other store, whose schema it is.
     pub(in crate::verbs) against: Option<Snapshot>,
-    /// Whether similarities are exact where texts are at hand.
+    /// True if similarities are exact where texts are available.
     pub(in crate::verbs) is_exact: bool,
 }
 

@@ -392,7 +392,7 @@ impl Decision<'_> {
         }
     }
 
-    /// How failures call the temporary store.
+    /// Returns the name of the temporary store in error messages.
     fn store_name(&self) -> String {
         temporary_name(&self.context.temp_dir)
     }

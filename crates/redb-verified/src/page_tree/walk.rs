@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 64;
 pub struct Tree {
     /// The name of the table.
     pub name: Box<str>,
-    /// None if it has no rows.
+    /// The root page, or `None` if the table has no rows.
     pub(super) root: Option<Child>,
     /// The widths of its rows.
     pub widths: Widths,

@@ -14,7 +14,7 @@ use crate::record::CorpusRecord;
 #[derive(Clone, Debug)]
 pub struct TextTrims {
     part: TextPart,
-    /// By source and line.
+    /// Trims of records by source and line.
     records: HashMap<(usize, u64), RecordTrim>,
 }
 

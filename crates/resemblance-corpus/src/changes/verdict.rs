@@ -13,11 +13,11 @@ pub struct Verdict {
     pub document: u64,
     /// The key of that other one, as it is printed.
     pub survivor: Option<String>,
-    /// How similar the two are.
+    /// The similarity of the two.
     pub similarity: Option<f64>,
     /// Their distance.
     pub distance: Option<u32>,
-    /// How that is known.
+    /// The evidence for it.
     pub evidence: Option<&'static str>,
 }
 

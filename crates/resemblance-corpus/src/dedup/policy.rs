@@ -46,9 +46,9 @@ pub enum DedupPolicy {
     Cluster,
     /// The documents are decided in the order of preference: one stays unless it is near one that stays.
     First(Box<Deduplicator>),
-    /// The same in the order of the number of their near-duplicates, the most first, and among equal
-    /// numbers in the order of preference: the documents that stay stand for many others, each of which
-    /// is near one of them.
+    /// Decide in the order of the number of near-duplicates, the most first, and among equal
+    /// numbers in the order of preference. The documents that are kept represent many others, each
+    /// of which is near one of them.
     Representative(Box<Deduplicator>),
 }
 

@@ -17,7 +17,7 @@ const ZSTD_WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
 const ZSTD_LEVEL: i32 = 3;
 const XZ_LEVEL: u32 = 6;
 
-/// How a file is compressed.
+/// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// Not at all.
@@ -33,7 +33,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// By the file's name: the rule for files to be written.
+    /// Returns the compression that the file's name implies: the rule for files to be written.
     pub fn from_name(path: &Path) -> Self {
         match path.extension().and_then(OsStr::to_str) {
             Some("gz") => Self::Gzip,
@@ -44,7 +44,7 @@ impl Compression {
         }
     }
 
-    /// By the file's first six bytes.
+    /// Returns the compression that the file's first six bytes identify.
     pub fn from_content(start: &[u8]) -> Self {
         match start {
             [0x1f, 0x8b, ..] => Self::Gzip,

@@ -33,7 +33,7 @@ const PIECES_AHEAD: usize = 64;
 /// Why a request was not answered as it should be.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Refusal {
-    /// Nothing has this name.
+    /// There is no object of this name.
     Missing,
     /// It is not the version that was asked for.
     Changed,
@@ -248,7 +248,8 @@ fn start_runtime() -> std::io::Result<Handle> {
     Ok(handle)
 }
 
-/// How often a request is made again. The number alone is a limit: a transfer may be hours old when it breaks.
+/// Returns how often a request is repeated. The number alone is a limit: a transfer may be hours
+/// old when it breaks.
 fn retries() -> RetryConfig {
     RetryConfig {
         retry_timeout: DAY,

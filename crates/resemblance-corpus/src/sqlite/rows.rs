@@ -42,7 +42,7 @@ impl SqliteRow {
     }
 }
 
-/// How rows become records.
+/// The form of records that rows become.
 #[derive(Clone, Copy)]
 pub(super) struct RowForm {
     /// The number of the source.

@@ -299,7 +299,7 @@ fn add_values<T: DataType>(
 /// The rows that are copied of a column of a row group.
 struct ColumnCopy<'a> {
     file: &'a TableFile,
-    /// Whether each row of the group is.
+    /// A flag for each row of the group: true if it is kept.
     kept: &'a [bool],
     /// The number of rows that are read together.
     together: usize,

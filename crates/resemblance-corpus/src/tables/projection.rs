@@ -11,7 +11,7 @@ use crate::settings::CorpusSettings;
 const BATCH_BYTES: u64 = 4 << 20;
 const MAX_BATCH_ROWS: u64 = 1024;
 
-/// How many of so many rows, which take so many bytes, are decoded together.
+/// Returns the number of rows to decode together, out of `rows` rows that take `bytes` bytes.
 pub(super) fn rows_together(bytes: u64, rows: u64) -> usize {
     let row_bytes = (bytes / rows.max(1)).max(1);
     // No more than `MAX_BATCH_ROWS`.

@@ -94,7 +94,7 @@ impl TableFile {
         rewound.map_err(|e| CorpusError::open(&self.name, e))
     }
 
-    /// The same for a decoder of Parquet.
+    /// Returns the input for a decoder of Parquet.
     pub(super) fn pages(&self) -> Result<ParquetInput, CorpusError> {
         Ok(ParquetInput {
             input: self.rewound()?,

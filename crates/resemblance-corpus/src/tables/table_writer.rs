@@ -71,7 +71,7 @@ impl TableColumns {
             .map(|field| field.name().as_str())
     }
 
-    /// How another table differs.
+    /// Describes how another table differs, if it does.
     pub(crate) fn difference(&self, other: &Self) -> Option<String> {
         let of_names = columns::difference(self.names(), other.names());
         let mut types = self.parquet.iter().zip(&other.parquet);
@@ -106,8 +106,9 @@ impl TableColumns {
     }
 }
 
-/// How the metadata of two tables or columns differ. Those of pandas have the number of rows, which joining changes,
-/// and what is called a fingerprint is another one for each file.
+/// Describes how the metadata of two tables or columns differ. The metadata of pandas contain the
+/// number of rows, which joining changes; and each file has another value of what is called a
+/// fingerprint.
 fn unlike_metadata(
     whose: &str,
     a: &HashMap<String, String>,

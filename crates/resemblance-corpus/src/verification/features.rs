@@ -53,7 +53,7 @@ const DOCUMENT_BYTES: u64 = 48;
 /// ```
 pub struct FeatureSets {
     temp_dir: PathBuf,
-    /// How many bytes may be in memory, and how many are.
+    /// The number of bytes that may be in memory, and the number that are.
     memory_bytes: u64,
     held_bytes: u64,
     /// Takes the hashes of all documents after the first that did not fit into memory.

@@ -1,4 +1,4 @@
-//! How many pairs are how alike, and some of each kind.
+//! The number of pairs by likeness, and samples of each kind.
 
 use resemblance::invariant::{OrBug, at_mut};
 use resemblance::schema::feature_hash;
@@ -39,7 +39,7 @@ pub struct PairBands {
     pub(super) bands: Vec<PairBand>,
     /// The numbers of pairs by hundredths of similarity, those of 1 last; or by distance.
     pub(super) counts: Vec<u64>,
-    /// None if pairs have distances alone.
+    /// The threshold, or `None` if pairs have distances alone.
     threshold: Option<f64>,
     /// Distances that a band has, where pairs have distances alone.
     width: u32,

@@ -8,9 +8,9 @@ const LISTED: usize = 20;
 /// A document that is dropped.
 #[derive(Clone, Debug)]
 pub struct DroppedSample {
-    /// How alike it and its survivor are.
+    /// The likeness of it and its survivor.
     pub likeness: Likeness,
-    /// Whether it is an estimate where others are exact.
+    /// True if it is an estimate where others are exact.
     pub is_estimate: bool,
     /// Its key, as it is printed.
     pub document: String,

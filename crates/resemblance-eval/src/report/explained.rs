@@ -13,7 +13,7 @@ use crate::printable::for_terminal;
 /// Two texts and what they share.
 #[derive(Debug)]
 pub struct ExplainedPair {
-    /// How the texts are called: printed keys, or names of files.
+    /// The labels of the texts: printed keys, or names of files.
     pub labels: [String; 2],
     texts: [String; 2],
     found: Explanation,

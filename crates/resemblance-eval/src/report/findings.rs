@@ -18,7 +18,7 @@ use super::page::{ReportPage, SamplePair};
 pub struct Findings {
     /// The documents.
     pub collected: Collected,
-    /// Whether similarities are exact.
+    /// True if similarities are exact.
     pub is_exact: bool,
     /// The pairs.
     pub bands: PairBands,
@@ -37,7 +37,7 @@ pub struct SurvivorRule {
     pub options: String,
     /// Why a document goes.
     pub reason: &'static str,
-    /// Whether one document of each cluster stays.
+    /// True if one document of each cluster is kept.
     pub is_one_of_each_cluster: bool,
 }
 

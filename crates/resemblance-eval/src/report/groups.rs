@@ -16,7 +16,7 @@ const COMPARED_MEMBERS: usize = 24;
 /// The total number of comparisons.
 const COMPARISONS: u64 = 500_000;
 
-/// How alike two documents are.
+/// The likeness of two documents.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Likeness {
     /// Similarity of sets of features, from 0 to 1.
@@ -94,7 +94,7 @@ pub struct ClusterFigures {
     /// Number of clusters.
     pub clusters: u64,
     pub(super) members: u64,
-    /// How many clusters have each number of documents.
+    /// The number of clusters by their number of documents.
     pub(super) sizes: BTreeMap<usize, u64>,
     /// The largest first.
     pub(super) largest: Vec<ShownCluster>,

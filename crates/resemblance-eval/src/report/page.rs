@@ -15,7 +15,7 @@ const SHOWN_BYTES: usize = 3_000;
 /// Two documents that are shown.
 pub(super) struct SamplePair {
     pub(super) labels: [String; 2],
-    /// None if their texts are not at hand, or too long.
+    /// The comparison of their texts, or `None` if these are unavailable, or too long.
     pub(super) explained: Option<ExplainedPair>,
 }
 

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::error::{Result, SketchError};
 
-/// How the values of a MinHash signature are cut into bands.
+/// The division of a MinHash signature's values into bands.
 ///
 /// Band `i` holds the `rows` values from `i * rows` on; values beyond `bands * rows` are in no
 /// band. Two signatures become candidates of each other when they agree in all rows of at least

@@ -37,7 +37,7 @@ pub const POSTING_BYTES: f64 = 8.4;
 /// Postings in a block.
 const BLOCK_POSTINGS: f64 = 484.0;
 
-/// How many bits of a prefix may differ in the buckets that a search reads.
+/// The number of bits of a prefix that may differ in the buckets that a search reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeRadii {
     by_table: Vec<u8>,
@@ -164,7 +164,7 @@ impl TableDesign {
         chosen.pop().flatten()
     }
 
-    /// For each group, its radii from 0 to the first that does not have to be greater.
+    /// Returns the radii of each group from 0 to the first that does not have to be greater.
     fn group_radii(&self, distance: u32, documents: u64) -> Vec<Vec<GroupRadius>> {
         let mut prefixes = self.table_prefix_bits();
         let mut groups = Vec::with_capacity(self.groups().len());

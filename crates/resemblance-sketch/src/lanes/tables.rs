@@ -263,7 +263,7 @@ pub struct PermutedTable {
     prefix_bits: u8,
     /// Where each leading block ends in a code, in bits from the first on.
     block_ends: Box<[u8]>,
-    /// For each 64 bits of a fingerprint, counted from the least significant.
+    /// The moves of each 64 bits of a fingerprint, counted from the least significant.
     words: Box<[WordMoves]>,
 }
 

@@ -14,7 +14,7 @@ const VALUE_BITS: [u8; 6] = [1, 2, 4, 8, 16, 32];
 /// The widths of band codes that a schema accepts, in bits.
 const CODE_BITS: std::ops::RangeInclusive<u8> = 32..=64;
 
-/// How a schema makes, indexes and compares MinHash signatures (Broder 1997).
+/// The rules by which a schema computes, indexes and compares MinHash signatures (Broder 1997).
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema};
@@ -165,8 +165,8 @@ impl MinHash {
         self
     }
 
-    /// How many bits of each value are kept: 1, 2, 4, 8, 16 or all 32 (b-bit MinHash: Li and König
-    /// 2010). If not given 16, and 32 of [external](Self::external) values.
+    /// Sets how many bits of each value are kept: 1, 2, 4, 8, 16 or all 32 (b-bit MinHash: Li and
+    /// König 2010). The default is 16, or 32 for [external](Self::external) values.
     ///
     /// Unequal values become equal with probability 2⁻ᵇ when they are cut to b bits. The estimate
     /// corrects for it; its variance grows from J (1 − J) / k to (1 − J) (J + 1 / (2ᵇ − 1)) / k. The
@@ -223,7 +223,7 @@ impl MinHash {
         self
     }
 
-    /// How many bits of a band's hash are stored, 32 to 64; 40 if not given. Fewer bits make
+    /// Sets how many bits of a band's hash are stored, 32 to 64. The default is 40. Fewer bits make
     /// smaller files and more false candidates (which are never returned).
     ///
     /// ```
@@ -268,8 +268,8 @@ impl MinHash {
     }
 }
 
-/// How a schema makes, indexes and compares SimHash fingerprints (Charikar 2002; Manku, Jain and Das Sarma
-/// 2007).
+/// The rules by which a schema computes, indexes and compares SimHash fingerprints (Charikar 2002;
+/// Manku, Jain and Das Sarma 2007).
 ///
 /// ```
 /// use resemblance_sketch::{Schema, SimHash};
@@ -449,7 +449,8 @@ impl Default for SchemaBuilder {
 }
 
 impl SchemaBuilder {
-    /// How texts become shingles. Without it the store takes features and signatures only.
+    /// Sets the rules by which texts become shingles. Without them the store takes features and
+    /// signatures only.
     pub fn text(mut self, text: Text) -> Self {
         self.text = Some(text);
         self
@@ -534,8 +535,8 @@ impl SchemaBuilder {
         self
     }
 
-    /// Whether documents without features are near-duplicates of each other;
-    /// [`EmptyDocuments::Distinct`] if not given.
+    /// Sets whether documents without features are near-duplicates of each other. The default is
+    /// [`EmptyDocuments::Distinct`].
     ///
     /// ```
     /// # use resemblance_sketch::{EmptyDocuments, MinHash, Schema, Text};

@@ -1,4 +1,4 @@
-//! How the documents of a store are compared: the part of the configuration that the store keeps.
+//! The part of the configuration that the store keeps: how documents are compared.
 
 use std::sync::Arc;
 
@@ -182,9 +182,9 @@ pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> Va
     }
 }
 
-/// How the documents of a store become signatures, and how these are indexed and compared. The file
-/// keeps it. How signatures are made is fixed when the store is created; how they are indexed can be
-/// changed by `Store::reband`.
+/// The rules by which the documents of a store become signatures, and by which these are indexed
+/// and compared. The file keeps them. How signatures are computed is fixed when the store is
+/// created; how they are indexed can be changed by `Store::reband`.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema, SimHash, Text};
@@ -335,7 +335,7 @@ impl Schema {
         self.weights.as_deref()
     }
 
-    /// How texts become shingles, if the schema takes texts.
+    /// Returns the rules by which texts become shingles, if the schema takes texts.
     #[must_use]
     pub fn text(&self) -> Option<Text> {
         self.recipe.text
@@ -347,7 +347,7 @@ impl Schema {
         self.recipe.seed
     }
 
-    /// Whether documents without features are near-duplicates of each other.
+    /// Returns whether documents without features are near-duplicates of each other.
     #[must_use]
     pub fn empty_documents(&self) -> EmptyDocuments {
         self.recipe.empty
@@ -407,8 +407,9 @@ impl Schema {
         self.recipe.containment
     }
 
-    /// How texts become the shingles that are kept to find shared passages: as [`text`](Self::text) says, with
-    /// as many units in a shingle as [`Containment::shingle_units`]. `None` unless the schema has both.
+    /// Returns the rules by which texts become the shingles that are kept to find shared passages:
+    /// those of [`text`](Self::text), with [`Containment::shingle_units`] units in a shingle.
+    /// `None` unless the schema has both.
     ///
     /// ```
     /// use resemblance_sketch::{Containment, Schema, Text};

@@ -1,9 +1,9 @@
-//! Whether the bands and tables of a schema fit the number of documents in a store.
+//! A check that the bands and tables of a schema fit the number of documents in a store.
 
 use super::definition::Schema;
 
-/// How the bands and tables of a schema fit a number of documents. Answers are right whatever that
-/// number is; a query takes more work if it exceeds the expected number.
+/// A report on how the bands and tables of a schema fit a number of documents. Answers are right
+/// whatever that number is; a query takes more work if it exceeds the expected number.
 ///
 /// ```
 /// use resemblance_sketch::{DesignReport, Schema, SimHash};
@@ -20,7 +20,7 @@ pub struct DesignReport {
     pub documents: u64,
     /// The number of documents that the schema expects.
     pub expected_documents: u64,
-    /// Whether there are more documents than expected.
+    /// True if there are more documents than expected.
     pub is_outgrown: bool,
     /// The number of candidates that a query reads in all permuted tables together if fingerprints are
     /// uniform; 0 without SimHash.

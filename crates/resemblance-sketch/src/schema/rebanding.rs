@@ -11,8 +11,8 @@ const REBANDING: &str = "rebanding";
 /// A change of how the documents of a store are indexed, for `Store::reband`.
 /// Parts that are not set stay as they are.
 ///
-/// How signatures are made cannot change: texts, seed, number of values, width of fingerprints, and
-/// whether empty documents are near-duplicates of each other.
+/// The computation of signatures cannot change: texts, seed, number of values, width of
+/// fingerprints, and whether empty documents are near-duplicates of each other.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Rebanding, Schema};
@@ -76,7 +76,7 @@ impl Rebanding {
         self
     }
 
-    /// How many bits of a band's hash are stored, 32 to 64.
+    /// Sets how many bits of a band's hash are stored, 32 to 64.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Rebanding, Schema};

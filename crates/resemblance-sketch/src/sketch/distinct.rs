@@ -15,7 +15,7 @@ pub(super) struct DistinctHashes {
     slots: Vec<u64>,
     /// All hashes, in the order of their first occurrences.
     list: Vec<u64>,
-    /// Whether 0, which no slot can hold, is in the set.
+    /// True if 0, which no slot can hold, is in the set.
     has_zero: bool,
 }
 

@@ -59,7 +59,8 @@ impl Sketcher {
         self.text_and_features(text)
     }
 
-    /// The same, with the hashes in whatever holds them.
+    /// Like [`text_and_feature_hashes`](Self::text_and_feature_hashes), with the hashes in any
+    /// container.
     pub fn text_and_features<F: for<'a> From<&'a [u64]>>(
         &self,
         text: &str,

@@ -49,9 +49,10 @@ pub(super) struct OnePass {
 /// The earliest arrivals so far: 16 bytes a value, and up to 32 KiB of features that are held back.
 #[derive(Clone, Debug)]
 pub(super) struct OnePassState {
-    /// For each bin the least (round, time); `u64::MAX` if nothing has fallen on it.
+    /// The least (round, time) for each bin; `u64::MAX` if nothing has fallen on it.
     earliest: Vec<u64>,
-    /// For each round how many bins have their earliest arrival in it; last, the number of empty bins.
+    /// The number of bins with their earliest arrival in each round; last, the number of empty
+    /// bins.
     counts: Vec<u32>,
     /// The latest round of any earliest arrival: later rounds change nothing.
     last_round: usize,

@@ -113,7 +113,7 @@ pub struct MinHashRecipe {
     pub(crate) values: u16,
 }
 
-/// Whether documents without features are near-duplicates of each other.
+/// The rule for documents without features: whether they are near-duplicates of each other.
 ///
 /// ```
 /// use resemblance_sketch::EmptyDocuments;
@@ -128,10 +128,10 @@ pub enum EmptyDocuments {
     Alike,
 }
 
-/// How bytes become features, and features a signature. Part of a store's header.
+/// The rules by which bytes become features, and features a signature. Part of a store's header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipe {
-    /// How texts become features; without it the caller brings features.
+    /// The rules by which texts become features. Without them the caller brings features.
     pub(crate) text: Option<Text>,
     pub(crate) seed: u64,
     pub(crate) empty: EmptyDocuments,

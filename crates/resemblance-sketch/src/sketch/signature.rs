@@ -299,7 +299,7 @@ impl Signature {
         self.kept.as_ref().map_or(&[], |kept| &kept.shingles)
     }
 
-    /// The same if their positions are a part of the signature.
+    /// Returns the shingles if their positions are a part of the signature.
     #[inline]
     pub fn placed_shingles(&self) -> Option<&[KeptShingle]> {
         let placed = self.kept.as_ref().filter(|kept| kept.are_placed);
@@ -473,16 +473,16 @@ impl Signature {
         }
     }
 
-    /// How far the MinHash values agree with stored ones, which have the same layout; see
-    /// [`ValueLayout::agreement`]. 0 without values.
+    /// Returns the agreement of the MinHash values with stored ones of the same layout; see
+    /// [`ValueLayout::agreement`]. Returns 0 without values.
     #[inline]
     pub fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
         let values = self.values.as_ref();
         values.map_or(0, |values| values.agreement_with(layout, stored))
     }
 
-    /// How far the MinHash values agree with those of another signature of the same layout. 0 without
-    /// values.
+    /// Returns the agreement of the MinHash values with those of another signature of the same
+    /// layout. Returns 0 without values.
     #[inline]
     pub fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
         let values = self.values.as_ref().zip(other.values.as_ref());

@@ -29,7 +29,7 @@ pub(super) type WeightedHash = (u64, u64);
 pub(super) struct SimHasher {
     bits: u16,
     feature_key: u64,
-    /// For bits 0 to 63, and for bits 64 to 127 of fingerprints that have them.
+    /// The projections for bits 0 to 63, and for bits 64 to 127 of fingerprints that have them.
     projections: Vec<Projection>,
 }
 
@@ -48,7 +48,7 @@ impl Projection {
         mix64(hash ^ self.key)
     }
 
-    /// For each bit the number of features whose sign is positive.
+    /// Returns for each bit the number of features whose sign is positive.
     fn count(&self, distinct: &[u64]) -> [u64; 64] {
         let mut positive = [0_u64; 64];
         for block in distinct.chunks(MAX_PLANE_COUNT) {
@@ -69,7 +69,7 @@ impl Projection {
         positive
     }
 
-    /// For each bit the sum of the weights of the features whose sign is positive.
+    /// Returns for each bit the sum of the weights of the features whose sign is positive.
     fn sum(&self, distinct: &[WeightedHash]) -> [u64; 64] {
         let mut positive = [0_u64; 64];
         for &(hash, weight) in distinct {

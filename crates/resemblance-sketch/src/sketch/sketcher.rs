@@ -63,7 +63,7 @@ impl Sketcher {
         }
     }
 
-    /// The same sketcher, with MinHash values that are not cut.
+    /// Returns the same sketcher, with MinHash values that are not cut.
     pub(super) fn whole(&self) -> Self {
         let weights = self.functions.weights.clone();
         Self::from_valid(self.recipe().clone(), weights, WHOLE_VALUE_BITS)

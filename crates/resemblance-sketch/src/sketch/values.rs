@@ -23,7 +23,7 @@ pub(crate) enum MinHashValues {
     /// Values of 1 to 16 bits.
     Cut {
         bits: u8,
-        /// Whether they were mixed before they were cut.
+        /// True if they were mixed before they were cut.
         was_mixed: bool,
         values: Vec<u32>,
     },
@@ -31,7 +31,7 @@ pub(crate) enum MinHashValues {
     Smallest { max_count: u16, hashes: Vec<u64> },
 }
 
-/// How the MinHash values of a schema are laid out in bytes.
+/// The layout of a schema's MinHash values in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueLayout {
     /// `count` values of 1, 2, 4, 8, 16 or 32 bits, packed from the least significant bit of the
@@ -41,8 +41,8 @@ pub enum ValueLayout {
         count: u16,
         /// The bits of each.
         bits: u8,
-        /// Whether values are mixed before they are cut to these bits. Those made elsewhere are not,
-        /// because they may come with their width.
+        /// True if values are mixed before they are cut to these bits. External values are not,
+        /// because they may already have their width.
         is_mixed: bool,
     },
     /// At most `max_count` hashes of 64 bits, ascending, little-endian.
@@ -108,8 +108,8 @@ impl ValueLayout {
         }
     }
 
-    /// How far the stored values of two documents agree, both of which have features: a whole number
-    /// that grows with the estimate, for packed values the number of equal ones.
+    /// Returns the agreement of the stored values of two documents, both of which have features: a
+    /// whole number that grows with the estimate. For packed values it is the number of equal ones.
     #[inline]
     pub fn agreement(self, a: &[u8], b: &[u8]) -> usize {
         match self {

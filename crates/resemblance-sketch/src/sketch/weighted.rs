@@ -39,7 +39,7 @@ use super::simhash::WeightedHash;
 const STEP_EVENT_WORDS: u64 = 3;
 const RATE_EVENT_WORDS: u64 = 2;
 
-/// How the weight of a feature decides on its events.
+/// The process by which the weight of a feature decides on its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WeightProcess {
     /// The more steps, the more events: Σ min / Σ max.

@@ -9,7 +9,7 @@ pub(super) const BLOCK_BYTES: usize = 64;
 /// Bytes that a unit is copied by. Most words are shorter.
 pub(super) const COPY_BYTES: usize = 16;
 
-/// How ASCII is normalised.
+/// The normalisation of ASCII.
 #[derive(Clone, Copy)]
 pub(super) struct AsciiForm {
     /// Letters and digits are kept, and all else separates; otherwise only White_Space separates.

@@ -24,8 +24,8 @@ pub(super) fn stop_words_checksum(language: Language) -> u64 {
     *CHECKSUMS.get_or_init(language, || checksum(stop_words(language)))
 }
 
-/// The same of the stems of the stop words and, because those are short, of each with its next one
-/// appended.
+/// Returns the checksum of the stems of the stop words and, because those are short, of each with
+/// the next one appended.
 pub(super) fn stem_checksum(language: Language) -> u64 {
     static CHECKSUMS: LanguageCells<u64> = LanguageCells::new();
     *CHECKSUMS.get_or_init(language, || {

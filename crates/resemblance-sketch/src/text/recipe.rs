@@ -1,5 +1,5 @@
-//! How a text becomes shingles: normalisation, then n-grams of words, of scalar values or of code
-//! tokens. Frozen.
+//! The rules by which a text becomes shingles: normalisation, then n-grams of words, of scalar
+//! values or of code tokens. Frozen.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -46,7 +46,7 @@ pub enum ShingleUnit {
     CodeTokens,
 }
 
-/// How a text becomes a set of shingles.
+/// The rules by which a text becomes a set of shingles.
 ///
 /// A shingle is `n` consecutive units of the text. A text of 1 to `n` units has exactly one shingle,
 /// all of them; a text without a unit has none. There are three kinds of units:
@@ -129,7 +129,7 @@ pub(super) struct FrozenLanguage {
 }
 
 impl Text {
-    /// The same text in shingles of another length.
+    /// Returns the same rules with shingles of another length.
     pub const fn with_length(mut self, length: u16) -> Self {
         self.length = length;
         self
@@ -331,13 +331,13 @@ impl Text {
         self.is_unordered
     }
 
-    /// Whether texts are brought into Normalization Form KC, and not into Form C.
+    /// Returns true if texts are brought into Normalization Form KC, and not into Form C.
     #[must_use]
     pub const fn is_nfkc(&self) -> bool {
         self.nfkc
     }
 
-    /// Whether accents are stripped.
+    /// Returns true if accents are stripped.
     #[must_use]
     pub const fn is_accent_stripped(&self) -> bool {
         self.strip_accents
@@ -423,7 +423,7 @@ impl Text {
         })
     }
 
-    /// Whether the text has optional steps.
+    /// Returns true if the text has optional steps.
     pub(super) fn has_steps(&self) -> bool {
         self.kind() & step::ALL != 0
     }

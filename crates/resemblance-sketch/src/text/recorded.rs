@@ -1,4 +1,4 @@
-//! How a [`Text`] is kept in a file. Frozen: variants and fields are numbered by their order.
+//! The encoding of a [`Text`] in a file. Frozen: variants and fields are numbered by their order.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

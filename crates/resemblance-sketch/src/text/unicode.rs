@@ -14,8 +14,8 @@ pub const UNICODE_VERSION: UnicodeVersion = (17, 0, 0);
 /// A version of Unicode: major, minor, update.
 pub type UnicodeVersion = (u8, u8, u8);
 
-/// One bit for each scalar value of the basic plane, to which nearly all characters of texts belong.
-/// For the others the ranges are searched.
+/// A bit for each scalar value of the basic plane, to which nearly all characters of texts belong.
+/// The others are looked up in the ranges.
 pub(super) type BasicPlane = [u64; 1024];
 
 static PLANE_ALPHANUMERIC: BasicPlane = plane(&ALPHANUMERIC);

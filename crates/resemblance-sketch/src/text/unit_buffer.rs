@@ -26,7 +26,7 @@ pub(super) struct UnitBuffer {
     first: usize,
     /// Positions in `text` at which the complete units end that have not been released.
     ends: Vec<usize>,
-    /// Whether the last unit may still grow.
+    /// True if the last unit may still grow.
     is_open: bool,
 }
 

@@ -11,7 +11,7 @@ const MIN_RUN_BYTES: usize = 8;
 
 /// Reads a text piece by piece into units, and does the steps of a [`Text`] before stop words.
 pub(super) struct UnitReader {
-    /// Whether texts are brought into Form C, most of which is there already.
+    /// True if texts are brought into Form C, in which most of them already are.
     composes: bool,
     normaliser: Normaliser,
     splitter: UnitSplitter,

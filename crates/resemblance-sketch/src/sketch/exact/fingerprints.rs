@@ -91,8 +91,9 @@ pub fn sensitivity(near: f64, far: f64) -> Result<f64> {
     Ok(near.ln() / far.ln())
 }
 
-/// How many fingerprints of `bits` bits are within a Hamming distance of one, itself included: the
-/// probes of an index without tables, Σ C(bits, i) for i up to the distance. `None` beyond 2¹²⁸ − 1.
+/// Returns the number of fingerprints of `bits` bits within a Hamming distance of one, itself
+/// included: the probes of an index without tables, Σ C(bits, i) for i up to the distance. Returns
+/// `None` beyond 2¹²⁸ − 1.
 ///
 /// ```
 /// use resemblance_sketch::exact::fingerprints_within;

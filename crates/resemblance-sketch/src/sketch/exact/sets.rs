@@ -134,7 +134,8 @@ pub fn jaccard_from(floor: f64, a: &[u64], b: &[u64]) -> f64 {
     }
 }
 
-/// How much of `a` is in `b`: |A ∩ B| / |A|, 0 to 1. The empty set is in every set: 1.
+/// Returns the share of `a` that is in `b`: |A ∩ B| / |A|, 0 to 1. The empty set is in every set:
+/// 1.
 ///
 /// ```
 /// use resemblance_sketch::exact::{FeatureSet, containment};

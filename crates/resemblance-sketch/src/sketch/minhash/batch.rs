@@ -19,7 +19,7 @@ pub(super) struct FeatureBatch {
     /// Number of hashes, from the first on; the others are left over from earlier batches.
     filled: usize,
     highs: [u32; FEATURES],
-    /// For each row what its functions add, by feature.
+    /// The sums of each row's functions, by feature.
     sums: [[u32; FEATURES]; MAX_ROWS],
 }
 
@@ -83,7 +83,7 @@ impl FeatureBatch {
         self.features().iter().copied().enumerate()
     }
 
-    /// For each row that [`add_up`](Self::add_up) took, its sums by feature.
+    /// Returns, for each row that [`add_up`](Self::add_up) took, its sums by feature.
     #[inline(always)]
     pub(super) fn sums(&self) -> &[[u32; FEATURES]; MAX_ROWS] {
         &self.sums
