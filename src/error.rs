@@ -153,7 +153,7 @@ pub enum Error {
     /// This build hashes differently from the one that made the store: its matches would be wrong.
     #[error("self-test: {detail}; this build hashes differently from the one that made the store")]
     SelfTest {
-        /// Which value differs.
+        /// The value that differs.
         detail: String,
     },
     /// A stream to be imported is damaged, cut short, or something else. What comes before the damage
@@ -201,7 +201,8 @@ pub enum Error {
     /// A text that is read as bytes is not UTF-8.
     #[error("the text is not UTF-8 at byte {offset_bytes}; convert it, or leave it out")]
     NotUtf8 {
-        /// Where the first byte that is wrong, or begins what is cut short, stands in the text.
+        /// The offset in the text of the first wrong byte, or of the beginning of a sequence that
+        /// is cut short.
         offset_bytes: u64,
     },
     /// Another process, or another handle of this one, has the file open.

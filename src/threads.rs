@@ -25,7 +25,7 @@ pub(crate) fn spawn<T: Send + 'static>(
 /// Starts a thread within a scope.
 ///
 /// # Errors
-/// As [`spawn`].
+/// Returns the errors of [`spawn`].
 pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -65,7 +65,7 @@ pub(crate) fn in_shares<S: Send, T: Send>(
 /// made, if the system allows no further thread.
 ///
 /// # Errors
-/// The first of an item or of `take`; [`Error::Bug`] if making an item panics.
+/// Returns the first error of an item or of `take`, and [`Error::Bug`] if making an item panics.
 pub(crate) fn make_ahead<T: Send>(
     name: &str,
     items: &mut (impl Iterator<Item = Result<T>> + Send),

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result};
 /// The environment's name for `--config`.
 pub(crate) const CONFIG_VARIABLE: &str = "RESEMBLANCE_CONFIG";
 
-/// Where the file stands in the user's folder of configurations.
+/// The path of the file in the user's folder of configurations.
 const USUAL_PLACE: &str = "resemblance/config.toml";
 
 /// Options that concern near-duplicate documents. Their defaults are not applied where `dedup`

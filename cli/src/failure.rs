@@ -40,7 +40,7 @@ impl Outcome {
     }
 }
 
-/// Which exit code a failure has.
+/// The kind of failure, which decides on the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureKind {
     /// The command line asks for something impossible.
@@ -352,7 +352,7 @@ impl From<CorpusError> for Failure {
 /// damaged files can cause, with an error, and the panic's own text would only stand in front of that.
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 
-/// From now on no panic writes to standard error; the last one is remembered.
+/// Prevents panics from writing to standard error from now on; the last one is remembered.
 pub(crate) fn silence_panics() {
     panic::set_hook(Box::new(|information| {
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);

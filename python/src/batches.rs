@@ -49,7 +49,7 @@ pub(crate) struct Batches<'py> {
     ahead: Option<PyResult<Option<Batch<'py>>>>,
 }
 
-/// Where documents come from.
+/// The source of documents.
 enum Source<'py> {
     Items(Bound<'py, PyIterator>),
     Arrow {

@@ -27,7 +27,8 @@ use crate::waiting::{lock, released};
 /// Pairs of buckets that are returned at once.
 const PAIRS_TOGETHER: usize = 1 << 16;
 
-/// Which documents are compared, and which of them are pairs: the bounds of a join.
+/// The rule that decides which documents are compared, and which of them are pairs: the bounds of a
+/// join.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct PairRule {
     sketcher: Sketcher,
@@ -320,7 +321,7 @@ struct BucketState {
     postings: Vec<BucketPosting>,
     /// The posting that is compared next.
     next_posting: usize,
-    /// With which of the members it is compared next.
+    /// The next member that it is compared with.
     next_member: usize,
     bucket: Option<Bucket>,
     members: Vec<i64>,
@@ -502,8 +503,8 @@ impl Components {
     }
 }
 
-/// Which documents of whole components go, if one goes that is near another that stays and is decided
-/// before it: 16 bytes of memory for each that goes.
+/// The documents of whole components to remove: a document is removed if it is near another that is
+/// kept and was decided before it. Takes 16 bytes of memory for each document that is removed.
 #[pyclass(module = "resemblance")]
 #[derive(Default)]
 pub(crate) struct FirstKept {

@@ -71,7 +71,7 @@ pub(crate) fn optional_number<T: TryFrom<i64>>(
     value.map(|value| number(py, parameter, value)).transpose()
 }
 
-/// Which of some words a parameter is.
+/// Returns the choice that a parameter's word names.
 pub(crate) fn choice<T: Copy>(
     py: Python<'_>,
     parameter: &'static str,

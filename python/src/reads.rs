@@ -24,7 +24,7 @@ use crate::waiting::{Handle, Home, in_background, lock, released};
 /// Documents that are read at once for an iteration.
 const RECORDS_TOGETHER: usize = 256;
 
-/// Where a question is answered.
+/// The reader that answers a question.
 pub(crate) enum Source {
     /// A store as it is when it is asked.
     Store(Arc<Handle>),
@@ -57,7 +57,7 @@ impl Verifier {
     }
 
     /// # Errors
-    /// That the call was stopped, if the callable raises.
+    /// Returns the error that the call was stopped, if the callable raises.
     fn ask(&self, arguments: impl for<'py> PyCallArgs<'py>) -> resemblance::Result<Option<f64>> {
         Python::attach(|py| {
             let answer = self.callable.bind(py).call1(arguments);

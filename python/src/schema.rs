@@ -464,7 +464,7 @@ impl Schema {
         .map(Some)
     }
 
-    /// Which family makes two documents near: `"any"` of both, or only `"both"`.
+    /// The rule that makes two documents near: `"any"` of both families, or only `"both"`.
     #[getter]
     fn near(&self) -> Option<&'static str> {
         name_of(&NEAR, &self.parts.schema.near())

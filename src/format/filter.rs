@@ -75,7 +75,8 @@ pub(crate) struct FilterShape {
     pub(crate) set_bits: u8,
 }
 
-/// Where a filter has fewer bits for each posting, four that are set let fewer others pass than eight.
+/// The minimum number of bits per posting for eight bits to be set. In a smaller filter, four set
+/// bits let fewer other codes pass than eight.
 const MIN_BITS_FOR_EIGHT: u64 = 9;
 
 impl FilterShape {

@@ -111,7 +111,7 @@ impl<C, A> Default for QueueState<C, A> {
     }
 }
 
-/// In another process the requests stay with the one that queued them, and so does its thread.
+/// In another process the requests and the thread remain with the queue that created them.
 impl<C, A> Drop for CommitQueue<C, A> {
     fn drop(&mut self) {
         if !self.home.is_current() {

@@ -20,8 +20,8 @@ const SHARDS: usize = 16;
 /// About how many bytes a block takes besides its value.
 const ENTRY_BYTES: usize = 320;
 
-/// Where there is no room, one in so many blocks that probes read is kept in the place of another. A store
-/// that is larger than the cache would else copy every block that it reads.
+/// In a full cache, one in this number of blocks that probes read replaces another. Otherwise a
+/// store larger than the cache would copy every block that it reads.
 const KEPT_ONE_IN: u64 = 8;
 
 /// Run, lane and last posting of a block.
@@ -132,7 +132,7 @@ impl BlockCache {
         block.covering(target)
     }
 
-    /// As [`get`](Self::get), for places in several lanes: their waits for memory overlap.
+    /// Like [`get`](Self::get), for places in several lanes: their waits for memory overlap.
     ///
     /// # Errors
     /// [`Error::Bug`](crate::Error::Bug) if a lane is in none of the shards.

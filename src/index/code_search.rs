@@ -1,4 +1,4 @@
-//! Where a code stands among sorted postings.
+//! Finds a code among sorted postings.
 
 use std::sync::OnceLock;
 
@@ -12,8 +12,8 @@ const MIN_POSTINGS: u32 = 64;
 /// About how many postings a share of the codes has.
 const POSTINGS_PER_SHARE: u32 = 4;
 
-/// Where each of the equal shares of a range of codes begins among sorted postings. Codes are hashes, so a share has few
-/// postings, and a search in it takes few steps; where codes crowd, it takes more.
+/// The start of each equal share of a range of codes among sorted postings. Codes are hashes, so a
+/// share has few postings, and a search in it takes few steps; where codes cluster, it takes more.
 #[derive(Clone, Debug)]
 struct RadixTable {
     first_code: u64,

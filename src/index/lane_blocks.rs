@@ -22,9 +22,9 @@ use crate::invariant::OrBug;
 )]
 pub(super) enum LaneBlock<'t> {
     Cached(Arc<CachedBlock>),
-    /// In a page of the engine.
+    /// A block in a page of the engine.
     Page(AccessGuard<'t, Value>, VerifiedHeader),
-    /// In a page that was read beside the engine.
+    /// A block in a page that was read without the engine.
     Row(RowInPage, VerifiedHeader),
 }
 

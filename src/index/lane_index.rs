@@ -14,7 +14,7 @@ pub(super) type Row<V> = (Posting, V);
 /// places that are near each other.
 #[derive(Debug)]
 pub(super) struct LaneIndex<V> {
-    /// None is empty.
+    /// Chunks of rows, none of which is empty.
     chunks: Vec<Vec<Row<V>>>,
     /// The last posting of each chunk.
     ends: Vec<Posting>,

@@ -63,7 +63,7 @@ pub(super) fn lane_iter<'t, T: ReadableTable<Key, Value>>(
 /// Reads a lane, and keeps the read transaction alive.
 ///
 /// # Errors
-/// Returns what reading fails with.
+/// Returns the errors of reading.
 pub(crate) fn read_lane(
     table: &ReadOnlyBlocks,
     table_name: &'static str,

@@ -68,7 +68,7 @@ impl FirstBlock {
 /// that `open` gives.
 ///
 /// # Errors
-/// As [`probe_lane`], and those of `open`.
+/// Returns the errors of [`probe_lane`] and of `open`.
 #[inline]
 pub(crate) fn probe_lane_while<'t, T: ReadableTable<Key, Value> + 't>(
     lane: LaneRef<'_>,

@@ -64,7 +64,7 @@ pub(super) struct LanePacker {
     table_name: &'static str,
     run: u32,
     filter: Option<FilterPacker>,
-    /// In no block yet.
+    /// Postings that are in no block yet.
     pending: Vec<Posting>,
     /// The number of these that are known to be in order, and are in the filter.
     settled: usize,

@@ -76,7 +76,7 @@ impl Memtable {
         }
     }
 
-    /// As [`append`](Self::append), without merging: probes of it would take longer.
+    /// Like [`append`](Self::append), without merging: probes of the result would take longer.
     pub(crate) fn chain(&self, newer: &Memtable) -> Memtable {
         Memtable {
             segments: self

@@ -196,7 +196,7 @@ struct LanePlaces {
     futile_commit: Option<u128>,
 }
 
-/// Where a key is, as a lane sees it.
+/// The position of a key in a lane.
 enum LanePosition {
     Before,
     Within(Posting),

@@ -13,7 +13,7 @@ pub(super) type Value = &'static [u8];
 /// A table of blocks, open for writing.
 pub(crate) type RunBlocks<'t> = Table<'t, Key, Value>;
 
-/// Where a run is written: the blocks and the filters of its lanes.
+/// The tables that a run is written to: the blocks and the filters of its lanes.
 pub(crate) struct RunTables<'t> {
     /// The name of the table of blocks.
     pub(crate) name: &'static str,

@@ -26,7 +26,7 @@ pub(crate) struct RunCache {
     max_bytes: usize,
 }
 
-/// Where blocks are found without the engine.
+/// The sources of blocks that need no engine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockSources<'c> {
     pub(super) blocks: &'c BlockCache,

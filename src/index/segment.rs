@@ -28,7 +28,7 @@ pub(crate) struct Segment {
 #[derive(Clone, Debug)]
 struct SegmentLane {
     lane: u16,
-    /// Where the segment has its postings.
+    /// The range of the segment's postings.
     places: Range<usize>,
     table: LazyTable,
 }

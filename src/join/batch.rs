@@ -154,7 +154,7 @@ impl NotedDocuments {
     /// Looks documents up whose ids ascend.
     ///
     /// # Errors
-    /// The errors of reading.
+    /// Returns the errors of reading.
     pub(super) fn read(source: &dyn JoinSource, ids: &[u64]) -> Result<Self> {
         let mut documents = Self::default();
         for ids in ids.chunk_by(|a, b| a / CHUNK_DOCUMENTS == b / CHUNK_DOCUMENTS) {

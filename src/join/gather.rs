@@ -1,4 +1,4 @@
-//! From the buckets of the lanes to batches that fit into memory.
+//! Gathers the buckets of the lanes into batches that fit into memory.
 
 use std::ops::Range;
 use std::sync::Arc;

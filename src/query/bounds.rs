@@ -8,7 +8,7 @@ use crate::types::DocumentId;
 use resemblance_sketch::lanes::LaneSet;
 use resemblance_sketch::schema::{Combine, Schema};
 
-/// Which family a query asks by.
+/// The family of signatures by which a query compares.
 ///
 /// ```
 /// # use resemblance::{Bounds, Family, MinHash, Schema, SimHash, Store, Text};
@@ -164,7 +164,7 @@ impl Bounds {
         self
     }
 
-    /// Which family decides.
+    /// Sets the family that decides.
     ///
     /// ```
     /// # use resemblance::{Bounds, Family, MinHash, Schema, SimHash, Store, Text};

@@ -23,7 +23,7 @@ pub(super) struct LaneProbe {
     high_code: u64,
 }
 
-/// Where the reading of a bucket in part begins.
+/// The point at which the reading of a part of a bucket begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
     /// At its least code.

@@ -6,7 +6,7 @@ use crate::query::score::{Order, Rank, Scored};
 use crate::query::verify::CallerVerdict;
 use crate::types::{BudgetExceeded, Document};
 
-/// Which of the documents within the bounds a search keeps.
+/// The rule that selects, among the documents within the bounds, those that a search keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collector {
     /// The best, at most this many.

@@ -1,4 +1,4 @@
-//! Which stored documents are near a signature: plan, candidates, score, collect.
+//! Finds the stored documents near a signature: plan, candidates, score, collect.
 //!
 //! [`search`] is the one way through; the other files are its parts. Reads through
 //! `read::ReadView` alone.

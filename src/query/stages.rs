@@ -32,7 +32,7 @@ const UNVERIFIED_SHARE: f64 = 0.01;
 /// Number of documents that are verified at least before the last of the best is looked at.
 const MIN_VERIFIED: usize = 16;
 
-/// Which documents answer.
+/// The documents that answer a search.
 #[derive(Clone, Copy)]
 pub(super) enum NearestGoal {
     /// This number of documents, the nearest ones.
@@ -53,7 +53,7 @@ impl NearestGoal {
 /// The way in which a stage looks for documents.
 #[derive(Clone, Copy)]
 enum Stage {
-    /// In buckets without their last rows or blocks; 0 leaves them whole.
+    /// Search in buckets without their last rows or blocks; 0 leaves them whole.
     Buckets {
         dropped: u8,
     },
@@ -349,7 +349,7 @@ impl StagedSearch<'_> {
         Ok(Some(found))
     }
 
-    /// As [`in_short_buckets`](Self::in_short_buckets), ascending.
+    /// Like [`in_short_buckets`](Self::in_short_buckets), ascending.
     fn candidates_in_short_buckets(
         &self,
         plan: &ProbePlan,

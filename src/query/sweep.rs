@@ -35,7 +35,8 @@ const MAX_EXACT: usize = if cfg!(test) { 50 } else { 1 << 18 };
 /// candidates to hold: its halves are shown instead.
 ///
 /// # Errors
-/// The errors of `take`, and [`Error::Bug`](crate::Error::Bug) if it refuses a piece that has no halves.
+/// Returns the errors of `take`, and [`Error::Bug`](crate::Error::Bug) if it refuses a piece that
+/// cannot be halved.
 pub(crate) fn for_each_piece<'b, T>(
     batch: &'b [T],
     mut take: impl FnMut(&'b [T]) -> Result<bool>,
@@ -256,7 +257,8 @@ const MIN_SIGNATURES: usize = if cfg!(test) { 30 } else { 512 };
 /// Returns the answers in the order of the signatures.
 ///
 /// # Errors
-/// That of the first part that fails, and [`crate::Error::Io`] if the system allows no further thread.
+/// Returns the error of the first part that fails, and [`crate::Error::Io`] if the system allows no
+/// further thread.
 pub(super) fn in_threads<T: Send>(
     signatures: &[&Signature],
     threads: Option<usize>,

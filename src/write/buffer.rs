@@ -142,7 +142,7 @@ impl TransactionBuffer {
         memtable.append(&self.drain()?)
     }
 
-    /// As [`drain_into`](Self::drain_into), for a memtable that is read once and in whole lanes.
+    /// Like [`drain_into`](Self::drain_into), for a memtable that is read once and in whole lanes.
     pub(super) fn drain_behind(&mut self, memtable: &Memtable) -> Result<Memtable> {
         Ok(memtable.chain(&self.drain()?))
     }

@@ -1,4 +1,4 @@
-//! Which lanes of runs get filters, and how large they are.
+//! The policy that decides which lanes of runs get filters, and how large they are.
 
 use crate::error::Result;
 use crate::format::FilterShape;

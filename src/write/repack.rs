@@ -18,8 +18,8 @@ use crate::write::writer::Writer;
 /// single row that is larger.
 const WINDOW_BYTES: usize = 64 * 4_096;
 
-/// If less than one row in this many of a window is dropped, only the pages that hold dropped rows are
-/// written, and keep the gaps.
+/// The least share of dropped rows, as one in this number, for which all pages of a window are
+/// written. With fewer dropped rows, only the pages that hold them are written, and keep the gaps.
 const DENSE_SHARE: usize = 16;
 
 /// Number of postings of each lane that a document's rows count as in the pace of merges. With fewer a

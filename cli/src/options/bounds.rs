@@ -87,7 +87,7 @@ enum ByOption {
     Both,
 }
 
-/// Which family decides.
+/// The option for the family that decides.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Bounds")]
 pub(crate) struct ByOptions {

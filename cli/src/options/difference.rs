@@ -1,4 +1,4 @@
-//! Which options made two schemas different.
+//! Finds the options that made two schemas different.
 
 use std::fmt::Debug;
 

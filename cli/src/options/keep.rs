@@ -162,7 +162,7 @@ impl PolicyName {
     }
 }
 
-/// Which documents survive.
+/// Options that decide which documents survive.
 #[derive(Debug, Args)]
 pub(crate) struct SurvivorOptions {
     /// Also drop near-duplicates of documents in this store, whose schema is used. A store has no texts,

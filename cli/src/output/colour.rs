@@ -11,7 +11,7 @@ const GREEN: Style = AnsiColor::Green.on_default();
 const YELLOW: Style = AnsiColor::Yellow.on_default();
 const RED: Style = AnsiColor::Red.on_default();
 
-/// When there are colours.
+/// The conditions under which output is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColourChoice {
     /// On a terminal, unless NO_COLOR or CLICOLOR=0 is set; elsewhere with CLICOLOR_FORCE=1

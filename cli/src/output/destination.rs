@@ -57,7 +57,8 @@ pub(crate) fn parent(path: &Path) -> PathBuf {
     }
 }
 
-/// Where a path leads, whether or not anything is there: two paths that agree are one file.
+/// Returns the path that a path leads to, whether or not anything is there: two paths that agree
+/// are one file.
 pub(crate) fn canonical_path(path: &Path) -> Option<PathBuf> {
     let beside = || {
         Some(

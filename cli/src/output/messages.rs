@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 const PREFIX: &str = "resemblance: ";
 
-/// Which messages are wanted.
+/// The messages that the user wants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages {
     pub(crate) quiet: bool,

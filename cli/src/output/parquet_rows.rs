@@ -31,7 +31,7 @@ enum PendingValues {
 /// Rows on their way to a destination.
 pub(super) struct ParquetRows {
     writer: ArrowWriter<Destination>,
-    /// In messages.
+    /// The path in messages.
     path: PathBuf,
     schema: Arc<Schema>,
     columns: Vec<PendingValues>,

@@ -8,7 +8,7 @@ use super::results::{Layout, Results};
 use super::value::{Column, Value, nearness_columns};
 use crate::failure::Result;
 
-/// Where a survivor stands.
+/// The place of a survivor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SurvivorPlace {
     /// Its number in the corpus, from 0.

@@ -131,7 +131,7 @@ const TABLE_ROWS: usize = 1000;
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// Where rows go.
+/// The destination of rows.
 enum ResultsOutput {
     Lines(Box<Destination>),
     #[cfg(feature = "tables")]

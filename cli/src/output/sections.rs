@@ -8,7 +8,7 @@ use crate::failure::Result;
 
 /// A table with a title; each row is an item with a value for every measure.
 pub(crate) struct Section<'a> {
-    /// Also the name of the column of items.
+    /// The name, which is also that of the column of items.
     pub(crate) name: &'static str,
     pub(crate) title: String,
     /// Their names, with spaces between.

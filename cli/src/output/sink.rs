@@ -306,7 +306,7 @@ pub(super) struct OutputFile {
     #[cfg(feature = "tables")]
     table: Option<TableWriter<Destination>>,
     has_header: bool,
-    /// In messages.
+    /// The path in messages.
     #[cfg(feature = "tables")]
     path: PathBuf,
 }

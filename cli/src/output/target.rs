@@ -1,4 +1,4 @@
-//! Where the kept documents of a corpus go.
+//! The destination of the kept documents of a corpus.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use resemblance_corpus::{
     not_for_one_file,
 };
 
-/// Where kept documents go.
+/// The destination of kept documents.
 pub(crate) enum OutputTarget {
     Standard,
     /// One file for all.

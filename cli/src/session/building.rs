@@ -88,7 +88,7 @@ pub(crate) struct Building<'c, S> {
     keeps_first: bool,
     /// Keeps the documents that are read for it.
     job: Option<Arc<Job>>,
-    /// In messages: the user does not know the temporary one.
+    /// The name of the store in messages: the user does not know the temporary one.
     name: String,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Context {
     pub(crate) store_options: StoreOptions,
     /// The files that --skip-unreadable has passed over.
     pub(crate) unreadable: Arc<Mutex<BTreeSet<String>>>,
-    /// Where the file system has no locks, none is needed.
+    /// True if the file system has no locks, so that none is needed.
     pub(crate) is_without_lock: bool,
 }
 
@@ -95,7 +95,7 @@ fn limits_of_process(root: &Path) -> Vec<u64> {
 const CACHE_SHARES: u64 = 4;
 const MIN_CACHE_BYTES: u64 = 64 << 20;
 
-/// Where less is read, hardly anybody asks how much memory it takes.
+/// The size from which a corpus is large: for less, hardly anybody asks how much memory it takes.
 const LARGE_CORPUS_BYTES: u64 = 64 << 20;
 
 /// How the memory of a job is shared out.

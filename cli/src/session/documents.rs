@@ -69,7 +69,7 @@ struct IdCounts {
 /// The documents of a corpus in its order.
 pub(crate) struct CorpusDocuments<T> {
     corpus: Arc<Corpus>,
-    /// Where ids of several files may collide.
+    /// The ledger of ids where ids of several files may collide.
     ledger: Option<Arc<Mutex<KeyLedger>>>,
     ids: IdCounts,
     pipeline: Pipeline<ReadDocument<T>>,
@@ -244,8 +244,9 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         }
     }
 
-    /// To be called once [`CorpusDocuments::next`] has returned `None`: says how the files were read,
-    /// and returns the counts. An error if more than half of the documents are bad.
+    /// Prints how the files were read, and returns the counts. Call this once
+    /// [`CorpusDocuments::next`] has returned `None`. Fails if more than half of the documents are
+    /// bad.
     pub(crate) fn end(&self, context: &Context, tally: &DocumentTally) -> Result<ReadTotals> {
         tally.must_be_mostly_good()?;
         let totals = self.totals();
@@ -521,7 +522,7 @@ pub(crate) fn sketch_documents(
 /// The approximate memory of an id, in bytes.
 const ENTRY_BYTES: u64 = 40;
 
-/// Which file had each id first, by a hash of the id.
+/// The file that had each id first, by a hash of the id.
 #[derive(Debug)]
 pub(super) struct KeyLedger {
     first_sources: HashMap<u64, usize>,

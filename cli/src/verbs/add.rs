@@ -173,7 +173,7 @@ struct Addition<'a> {
     store: &'a Store,
     /// Feature sets of the documents that were added, if similarities are to be exact.
     features: Option<FeatureSets>,
-    /// Where they are told, if they are.
+    /// The table that verdicts are written to, if any.
     verdicts: Option<AdditionVerdicts>,
     tally: DocumentTally,
     /// The tally as of the last commit.

@@ -102,12 +102,12 @@ impl AdditionVerdicts {
         Ok(())
     }
 
-    /// To be called before the commit of the store.
+    /// Writes the pending verdicts; call this before the commit of the store.
     pub(super) fn prepare(&mut self) -> Result<()> {
         Ok(self.log.prepare(&self.batch)?)
     }
 
-    /// To be called after it.
+    /// Makes the pending verdicts final; call this after the commit of the store.
     pub(super) fn settle(&mut self) -> Result<()> {
         self.log.settle()?;
         self.batch.clear();
@@ -115,7 +115,7 @@ impl AdditionVerdicts {
         Ok(())
     }
 
-    /// To be called at the end.
+    /// Completes the table of verdicts at the end.
     pub(super) fn finish(self) -> Result<()> {
         Ok(self.log.finish()?)
     }

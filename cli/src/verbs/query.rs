@@ -137,7 +137,7 @@ struct Question {
     options: SearchOptions,
 }
 
-/// Which documents are asked for.
+/// The documents that are requested.
 #[derive(Clone, Copy, PartialEq)]
 enum QueryGoal {
     /// The matches within the bounds.

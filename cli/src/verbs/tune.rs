@@ -21,7 +21,7 @@ use crate::output::{Column, Results, Value, write_chart};
 use crate::session::{Context, SampleSource, read_sample};
 use resemblance_corpus::ContentRule;
 
-/// Where the S-curve is shown, and the columns.
+/// The points at which the S-curve is shown, and the columns.
 const POINTS: [f64; 10] = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 const POINT_COLUMNS: &str = "p0.50 p0.55 p0.60 p0.65 p0.70 p0.75 p0.80 p0.85 p0.90 p0.95";
 
@@ -323,7 +323,7 @@ fn is_unreachable(error: &Error, recall: f64) -> bool {
     matches!(error, Error::InvalidParameter { parameter, .. } if *parameter == "recall" && is_possible)
 }
 
-/// Where the candidates of a query come from, in words.
+/// Describes where the candidates of a query come from.
 fn in_words(background: &Background) -> String {
     let mean = background.mean();
     match background.documents() {

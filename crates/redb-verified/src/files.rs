@@ -58,7 +58,7 @@ pub trait Files: fmt::Debug + Send + Sync {
     }
 }
 
-/// When a journal is used.
+/// The conditions under which a journal is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalLimits {
     /// Bytes of the journal. Commits of half of that go to their places; 0 for all of them.
@@ -84,11 +84,11 @@ impl JournalLimits {
 /// The settings that opening a file takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOptions {
-    /// Where files are opened, made and removed.
+    /// The source through which files are opened, created and removed.
     pub files: FileSource,
     /// Bytes that redb's cache of pages may take.
     pub cache_bytes: usize,
-    /// When small commits go to the journal of a file.
+    /// The conditions under which small commits are written to the journal of a file.
     pub journal: JournalLimits,
     /// True if a new file is filled at once and then closed.
     pub is_filled_at_once: bool,
@@ -126,7 +126,7 @@ impl OpenFile {
     /// Opens a file that must be there, unless it is created. The engine must be one that was tried.
     ///
     /// # Errors
-    /// The errors of [`EngineError::opening`] or [`EngineError::naming`].
+    /// Returns the errors of [`EngineError::opening`] or [`EngineError::naming`].
     pub(crate) fn open(
         path: &Path,
         access: Access,

@@ -15,7 +15,7 @@ use crate::page_layout::{PAGE_BYTES, array, copy, u32_at, u64_at};
 /// Length of the note behind the sealed head, in the same sector.
 pub(crate) const NOTE_BYTES: usize = 32;
 
-/// Where the journal is, and the number of its first record.
+/// The place of the journal, and the number of its first record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Note {
     /// The engine's pages end here, and the journal begins; 0 if there is none.

@@ -35,7 +35,8 @@ pub struct WantedRow {
     pub key: Vec<u8>,
 }
 
-/// Where a page of rows is in the file: its offset, and in the lowest bits the logarithm of its length in pages.
+/// The place of a page of rows in the file: its offset, and in the lowest bits the logarithm of its
+/// length in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PagePlace(u64);
 

@@ -14,7 +14,8 @@ pub const PAGE_BYTES: usize = 4_096;
 /// Length of the head that the engine writes at the beginning of the file.
 pub(crate) const HEAD_BYTES: usize = 320;
 
-/// With what is written behind it: both lie in one sector, so neither is written without the other.
+/// The size of the head and the seal behind it: both are in one sector, so neither is written
+/// without the other.
 pub(crate) const SEALED_HEAD_BYTES: usize = HEAD_BYTES + 16;
 
 /// The first bytes of every file of the engine.

@@ -1,4 +1,4 @@
-//! Which columns a table must have.
+//! The columns that a table must have.
 
 use itertools::Itertools;
 

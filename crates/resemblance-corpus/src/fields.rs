@@ -14,7 +14,8 @@ pub(crate) type Few<T> = SmallVec<[T; 12]>;
 /// The most fields of a line that a message names.
 const MAX_NAMED: usize = 12;
 
-/// In a longer line no names are looked for: the parser's own objects take many times its length.
+/// The maximum length of a line in which names are looked for: the parser's own objects take many
+/// times its length.
 const MAX_NAMED_BYTES: usize = 1 << 20;
 
 /// The name of a field, or the way to one in nested objects, with dots: `meta.id`. A field whose
@@ -210,7 +211,7 @@ impl<'de> Visitor<'de> for NamedValues<'_> {
     }
 }
 
-/// Which of the names a field has.
+/// The index of a field's name among these names.
 struct NameIndex<'n>(&'n [&'n str]);
 
 impl<'de> DeserializeSeed<'de> for NameIndex<'_> {

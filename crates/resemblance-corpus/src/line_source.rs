@@ -23,7 +23,7 @@ struct LineReader {
     lines: input::Lines,
     compression: Compression,
     max_line_bytes: u64,
-    /// In messages.
+    /// The name of the file in messages.
     name: PathBuf,
     source: usize,
     /// The last line that was read.
@@ -205,8 +205,8 @@ impl LineReader {
         Ok(Some(row))
     }
 
-    /// Where a row ends whose quotes do not, nobody knows, and so not where any row behind it begins. The file cannot
-    /// be read, even if bad documents are skipped.
+    /// Returns the error for a row whose quotes never end. Nobody knows where that row ends, or
+    /// where any later row begins, so the file cannot be read, even if bad documents are skipped.
     fn endless(&self, line: u64, is_end: bool) -> CorpusError {
         let (name, max_bytes) = (self.name.display(), self.max_line_bytes);
         CorpusError::bad(match is_end {

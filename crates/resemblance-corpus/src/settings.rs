@@ -10,7 +10,8 @@ use super::content::ContentRule;
 use super::error::CorpusError;
 use super::fields::FieldPath;
 
-/// Where the keys of documents in lines and rows come from. The key of a text file is its path, as it was given.
+/// The origin of the keys of documents in lines and rows. The key of a text file is its path, as it
+/// was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdRule {
     /// This field, which every document must have.
@@ -131,16 +132,16 @@ pub struct CorpusSettings {
     pub separator: Option<u8>,
     /// The names of the columns of CSV and TSV, whose first row is then one like the others.
     pub columns: Vec<String>,
-    /// In folders, only files whose relative path matches one of these patterns.
+    /// Patterns: only files in folders whose relative path matches one of them are read.
     pub include: Option<globset::GlobSet>,
-    /// In folders, only files whose relative path matches none of these patterns.
+    /// Patterns: only files in folders whose relative path matches none of them are read.
     pub exclude: Option<globset::GlobSet>,
-    /// In folders, files and folders whose name begins with a dot are read too.
+    /// True to read also files and folders in folders whose name begins with a dot.
     pub hidden: bool,
     /// The share of the documents that are taken, from 0 to 1: those whose keys have the least hashes.
     pub sample: Option<f64>,
-    /// Where the messages go about files and folders that cannot be read, and are then passed over; without it, the
-    /// first one ends the reading.
+    /// The collection of messages about files and folders that cannot be read and are skipped.
+    /// Without it, the first such file ends the reading.
     pub unreadable: Option<Arc<Mutex<BTreeSet<String>>>>,
     /// Bytes of the longest line or text; a longer one is a bad document.
     pub max_line_bytes: u64,

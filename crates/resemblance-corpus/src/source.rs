@@ -13,7 +13,7 @@ use super::error::CorpusError;
 use super::remote::RemoteObject;
 use super::settings::SourceKind;
 
-/// Where the bytes of a source come from.
+/// The origin of the bytes of a source.
 #[derive(Clone, Debug)]
 pub enum SourceOrigin {
     /// A file argument, opened when its turn comes.
@@ -34,7 +34,7 @@ pub enum SourceOrigin {
 pub struct CorpusSource {
     /// Lines or one text.
     pub kind: SourceKind,
-    /// Where it is read from.
+    /// The origin that it is read from.
     pub origin: SourceOrigin,
     /// Its path below the folder argument, or its file name.
     pub relative: PathBuf,

@@ -63,7 +63,7 @@ pub enum SketchError {
     /// This build hashes differently from the one that made the schema: its matches would be wrong.
     #[error("self-test: {detail}; this build hashes differently from the one that made the store")]
     SelfTest {
-        /// Which value differs.
+        /// The value that differs.
         detail: String,
     },
     /// The crate was built without a feature that the schema needs. Build it with the feature.
@@ -77,7 +77,8 @@ pub enum SketchError {
     /// A text that is read as bytes is not UTF-8.
     #[error("the text is not UTF-8 at byte {offset_bytes}; convert it, or leave it out")]
     NotUtf8 {
-        /// Where the first byte that is wrong, or begins what is cut short, is in the text.
+        /// The offset in the text of the first wrong byte, or of the beginning of a sequence that
+        /// is cut short.
         offset_bytes: u64,
     },
     /// A reader or a writer that the caller passed failed.

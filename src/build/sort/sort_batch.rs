@@ -12,7 +12,8 @@ use crate::sync::IgnorePoison;
 use crate::threads::named;
 use resemblance_sketch::lanes::LaneCode;
 
-/// With fewer bits for offsets batches would get too small; such lanes take the wide layout.
+/// The minimum number of bits for offsets. With fewer bits batches would get too small; such lanes
+/// take the wide layout.
 const MIN_OFFSET_BITS: u32 = 20;
 
 /// The part of a lane that a batch must hold, as the message of a bug names it.

@@ -1,4 +1,4 @@
-//! Which runs are merged, and when.
+//! The policy that decides which runs are merged, and when.
 //!
 //! Tiers: the fourth run of level 0 makes one of level 1 of them, and the sixth of any other level makes
 //! one of the next. n flushes rewrite a posting about 1 + log₆(n / 4) times and leave about

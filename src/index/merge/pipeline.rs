@@ -29,7 +29,7 @@ impl LaneMerge {
     /// Merges until the budget is used up, and further until a pause would leave less to do than there was.
     ///
     /// # Errors
-    /// As [`LaneMerge::step`].
+    /// Returns the errors of [`LaneMerge::step`].
     pub(crate) fn advance(
         &mut self,
         tables: &mut RunTables<'_>,

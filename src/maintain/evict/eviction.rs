@@ -64,7 +64,8 @@ impl Operation<'_, EvictReport> {
         self
     }
 
-    /// If on, removes nothing; the report counts the documents that would be removed. Off by default.
+    /// Sets whether to remove nothing and only count, in the report, the documents that would be
+    /// removed. Off by default.
     ///
     /// ```
     /// # use resemblance::{EvictPolicy, MinHash, Schema, Store};

@@ -1,4 +1,4 @@
-//! Which documents an eviction removes.
+//! The rule that selects the documents of an eviction.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::types::{Document, DocumentId};
 /// Decides whether a document is evicted.
 pub(super) type Judge<'j> = dyn FnMut(&StoredDocument<'_>) -> bool + 'j;
 
-/// Which documents [`Store::evict`](crate::Store::evict) removes.
+/// The rule that selects the documents to remove with [`Store::evict`](crate::Store::evict).
 ///
 /// ```
 /// # use resemblance::{Document, EvictPolicy, MinHash, Schema, Store, Text};

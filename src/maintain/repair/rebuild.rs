@@ -81,11 +81,10 @@ impl Operation<'_, RepairReport> {
         self
     }
 
-    /// If on, reads all pages of the file for rows, instead of those that its tables lead to: the
-    /// last resort, if the tables cannot be found. **Removed and replaced documents may come
-    /// back**, where their rows have not been overwritten, and others with an earlier stamp or
-    /// payload. Off by default. It keeps 24 bytes a page
-    /// with rows in memory.
+    /// Sets whether to read all pages of the file for rows, instead of only those that its tables
+    /// lead to: the last resort, if the tables cannot be found. **Removed and replaced documents
+    /// may come back** if their rows have not been overwritten, and others with an earlier stamp or
+    /// payload. Off by default. Takes 24 bytes of memory for each page with rows.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};

@@ -92,9 +92,10 @@ impl Operation<'_, ImportReport> {
         self
     }
 
-    /// If on, leaves out near-duplicates of documents in the store, those that came earlier in the
-    /// stream included, as [`WriteTransaction::insert_many`](crate::WriteTransaction::insert_many) with `if_new` does it. Existing keys are then
-    /// refused or skipped. Off by default.
+    /// Sets whether to leave out near-duplicates of documents in the store, including those from
+    /// earlier in the stream, as
+    /// [`WriteTransaction::insert_many`](crate::WriteTransaction::insert_many) with `if_new` does.
+    /// Existing keys are then refused or skipped. Off by default.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store};

@@ -1,4 +1,5 @@
-//! Which two signatures are a pair, for programs that find candidates elsewhere.
+//! The rule that decides whether two signatures are a pair, for programs that find candidates
+//! elsewhere.
 
 use std::ops::Range;
 use std::sync::Arc;

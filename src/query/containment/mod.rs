@@ -1,4 +1,4 @@
-//! Which stored documents share passages with a signature.
+//! Finds the stored documents that share passages with a signature.
 
 mod placed_passages;
 mod request;

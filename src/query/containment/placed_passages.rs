@@ -1,4 +1,4 @@
-//! Where a query and a document share passages, by the positions of their kept shingles.
+//! Finds where a query and a document share passages, by the positions of their kept shingles.
 
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ impl<'a> PlacedDocument<'a> {
 /// A run of consecutive kept shingles that both have, so far.
 #[derive(Clone, Copy)]
 struct OpenRun {
-    /// Where it begins among the kept shingles of the query.
+    /// The index among the kept shingles of the query at which the passage begins.
     start: usize,
     /// The place of its last one in the document.
     last: usize,

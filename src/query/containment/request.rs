@@ -1,4 +1,5 @@
-//! Which documents share passages with a query: what contains it, what it contains, and what overlaps.
+//! Requests for documents that share passages with a query: those that contain it, are contained in
+//! it, or overlap it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ pub(crate) enum ShareOf {
     Query,
     /// That of the document: the query contains documents.
     Document,
-    /// None: all that share a hash.
+    /// No restriction: all documents that share a hash.
     Neither,
 }
 

@@ -207,9 +207,9 @@ impl AnsweredText {
 /// The source of the places of passages.
 enum PassagePlaces {
     Unknown,
-    /// From both texts.
+    /// Places known from both texts.
     OfTexts(KnownTexts),
-    /// From the positions that the store keeps, and the text that asks.
+    /// Places known from the positions that the store keeps, and from the query text.
     OfHashes(Schema),
 }
 

@@ -31,7 +31,7 @@ pub(in crate::verbs) struct DroppedRecord<'d> {
 /// Called with each document that is dropped.
 type OnDrop<'a> = &'a mut dyn FnMut(DroppedRecord<'_>) -> Result<()>;
 
-/// Which documents of a corpus are kept.
+/// The documents of a corpus with the decision which of them are kept.
 pub(in crate::verbs) struct DecidedDocuments {
     /// A bit for each record.
     pub(in crate::verbs) kept: BitList,

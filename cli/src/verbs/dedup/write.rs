@@ -1,4 +1,4 @@
-//! Where the decisions of `dedup` go.
+//! Writes the decisions of `dedup` to their destinations.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) struct DedupOutputs {
     report: Option<DropReport>,
     verdicts: Option<DedupVerdicts>,
     annotations: Option<Annotations>,
-    /// With the share of the documents that is decided on.
+    /// The share of the documents that is decided on, and their clusters.
     sampled: Option<(f64, SampledClusters)>,
 }
 
@@ -119,7 +119,7 @@ impl DedupOutputs {
     }
 }
 
-/// Where documents go.
+/// The destination of documents.
 pub(super) struct DedupFiles<T> {
     kept: Option<T>,
     dropped: Option<T>,

@@ -1,4 +1,4 @@
-//! Which commit a file holds, and where its tables are.
+//! Finds the commit that a file holds, and its tables.
 
 use std::convert::Infallible;
 use std::path::Path;

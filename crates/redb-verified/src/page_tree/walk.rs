@@ -94,7 +94,7 @@ impl LeafPage {
 pub enum WalkStep {
     /// A page that is not damaged.
     Leaf(LeafPage),
-    /// With the bytes of the page, if it can be one of rows.
+    /// A damaged page, with its bytes if it can be a page of rows.
     Damaged(PageDamage, Option<Vec<u8>>),
 }
 

@@ -1,4 +1,4 @@
-//! Which of several near-duplicates stay.
+//! Policies that decide which of several near-duplicates to keep.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,8 +6,9 @@ use std::fmt;
 use crate::dedup::deduplicator::Deduplicator;
 use resemblance::DocumentId;
 
-/// Which documents of a collection stay if near-duplicates go. Two policies decide on documents one by one;
-/// they need a [`Deduplicator`] without documents, which compares as its schema and options say.
+/// The rule that decides which documents of a collection are kept if near-duplicates are removed.
+/// Two policies decide on documents one by one; they need a [`Deduplicator`] without documents,
+/// which compares as its schema and options say.
 ///
 /// ```
 /// use resemblance_corpus::dedup::{DedupPolicy, Deduplicator, Preference, duplicates};
@@ -62,7 +63,7 @@ impl fmt::Debug for DedupPolicy {
     }
 }
 
-/// Which of two near-duplicates rather stays.
+/// The rule that prefers one of two near-duplicates.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};

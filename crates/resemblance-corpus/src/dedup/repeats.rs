@@ -77,7 +77,7 @@ impl TextPart {
 #[derive(Clone, Debug)]
 pub struct TextParts {
     text: String,
-    /// Where each part stands; no hash if it has no unit of the text's recipe.
+    /// The range and hash of each part; no hash if it has no unit of the text's recipe.
     parts: Vec<(Range<usize>, Option<u64>)>,
 }
 

@@ -10,7 +10,8 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// Lines of an input.
 #[derive(Default)]
 pub(crate) struct Lines {
-    /// Where the next lines go: a line is a part of it, so that few of them need memory of their own.
+    /// The buffer that the next lines are read into: a line is a part of it, so that few of them
+    /// need memory of their own.
     block: BytesMut,
 }
 

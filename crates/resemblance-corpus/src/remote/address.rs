@@ -6,7 +6,7 @@ use url::{Host, Url};
 
 use crate::error::CorpusError;
 
-/// Where something lies.
+/// The address of a remote source.
 #[derive(Debug, PartialEq)]
 pub(super) enum Address {
     /// A key, the beginning of keys or a pattern of keys in a bucket of S3.
@@ -18,7 +18,7 @@ pub(super) enum Address {
     },
     /// A file of a web server.
     Web {
-        /// Where it is.
+        /// The URL of the object.
         url: Url,
         /// Its name there.
         file_name: String,

@@ -18,7 +18,7 @@ const MAX_SAID: usize = 500;
 pub struct RemoteObject {
     server: ObjectServer,
     key: String,
-    /// In messages.
+    /// The name of the object in messages.
     name: PathBuf,
     /// The parts of the address that the name hides: no message shows them.
     secrets: Vec<String>,

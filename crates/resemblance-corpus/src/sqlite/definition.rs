@@ -65,7 +65,8 @@ pub(super) fn has_verdicts(
     Err(database.in_the_way(format!("{reason}; give --verdicts another name")))
 }
 
-/// Where verdicts wait for the commit of the store that they tell of.
+/// Returns the name of the table in which verdicts wait for the commit of the store that they
+/// belong to.
 pub(super) fn pending_name(name: &str) -> String {
     format!("{name}_pending")
 }

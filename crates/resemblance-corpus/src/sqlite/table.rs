@@ -1,4 +1,4 @@
-//! Which table is read, which of its columns, and in which order.
+//! Selects the table to read, its columns, and their order.
 
 use itertools::Itertools;
 

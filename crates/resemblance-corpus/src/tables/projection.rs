@@ -1,4 +1,4 @@
-//! Which columns of a table are read, and whether they can be.
+//! Selects the columns of a table to read, and checks that they can be read.
 
 use arrow_schema::{DataType, Field, Fields, Schema};
 

@@ -19,7 +19,7 @@ use crate::source::{CorpusSource, SourceOrigin};
 /// An open file of a table.
 pub(crate) struct TableFile {
     pub(super) file: TableInput,
-    /// In messages.
+    /// The name of the file in messages.
     pub(super) name: PathBuf,
     pub(super) kind: SourceKind,
     pub(super) length: u64,

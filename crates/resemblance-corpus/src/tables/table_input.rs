@@ -11,7 +11,7 @@ use parquet::file::reader::{ChunkReader, Length};
 #[cfg(feature = "remote")]
 use crate::remote::RangeReader;
 
-/// Where a table is read from.
+/// The input that a table is read from.
 pub(super) enum TableInput {
     File(File),
     #[cfg(feature = "remote")]

@@ -58,15 +58,15 @@ pub struct FeatureSets {
     held_bytes: u64,
     /// Takes the hashes of all documents after the first that did not fit into memory.
     file: Option<NumberFile>,
-    /// Where the hashes stand of each document whose id was greater than all before, from the first such
-    /// id on; none for ids in between.
+    /// The places of the hashes of each document whose id was greater than all before, from the
+    /// first such id on; `None` for ids in between.
     places: Vec<Option<FeaturePlace>>,
     first: u64,
-    /// Where those of the other documents stand.
+    /// The places of the hashes of the other documents.
     scattered: HashMap<u64, FeaturePlace>,
 }
 
-/// Where the hashes of a document stand.
+/// The place of a document's hashes.
 enum FeaturePlace {
     Memory(Arc<[u64]>),
     /// Indexes into the numbers of the file.
@@ -295,7 +295,7 @@ fn failure(temp_dir: &Path, source: io::Error) -> Error {
 
 /// Numbers in a file, 8 bytes each: one thread appends, many read.
 struct NumberFile {
-    /// Without a name, or deleted when it is closed.
+    /// A file without a name, or one that is deleted when it is closed.
     file: File,
     count: u64,
     /// Not in the file yet.

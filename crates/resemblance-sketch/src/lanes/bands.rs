@@ -267,7 +267,7 @@ fn smallest(max: u16, holds: impl Fn(u16) -> bool) -> u16 {
 impl TryFrom<(u16, u16)> for Banding {
     type Error = SketchError;
 
-    /// From (bands, rows).
+    /// Creates a banding from (bands, rows).
     fn try_from((bands, rows): (u16, u16)) -> Result<Self> {
         SketchError::require(bands != 0, "bands", bands, "at least 1")?;
         SketchError::require(rows != 0, "rows", rows, "at least 1")?;

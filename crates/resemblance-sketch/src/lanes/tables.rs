@@ -261,7 +261,7 @@ impl fmt::Display for TableDesign {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermutedTable {
     prefix_bits: u8,
-    /// Where each leading block ends in a code, in bits from the first on.
+    /// The end of each leading block in a code, in bits from the first on.
     block_ends: Box<[u8]>,
     /// The moves of each 64 bits of a fingerprint, counted from the least significant.
     words: Box<[WordMoves]>,

@@ -21,7 +21,8 @@ pub(super) struct BottomK {
 /// The least values so far, and some more: at most 16 bytes for each of the k values.
 #[derive(Clone, Debug)]
 pub(super) struct BottomKState {
-    /// In any order and with repeats. The k least distinct values so far are among them.
+    /// Kept values in any order and with repeats. The k least distinct values so far are among
+    /// them.
     kept: Vec<u64>,
     /// No greater value can be among the k least.
     threshold: u64,

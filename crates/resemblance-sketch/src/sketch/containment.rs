@@ -21,8 +21,8 @@ const SCALES: std::ops::RangeInclusive<u32> = 1..=1_000_000;
 /// The window where none is given.
 const DEFAULT_WINDOW: u16 = 8;
 
-/// Which shingles a schema keeps of each document, so that shared passages are found: *is this paragraph in
-/// that page?*
+/// The rule that selects the shingles which a schema keeps of each document, so that shared
+/// passages are found: *is this paragraph in that page?*
 ///
 /// A document is cut into shingles of k units (words, characters or code tokens, whatever the schema's
 /// [`Text`](crate::Text) says), and the hashes of some are kept with its signature and indexed:

@@ -90,7 +90,7 @@ thread_local! {
 struct Buffers {
     hashes: Vec<u64>,
     sorted: Vec<u64>,
-    /// Where the next hash of each bucket goes.
+    /// The position of the next hash of each bucket.
     ends: Vec<u32>,
 }
 
@@ -153,7 +153,8 @@ const MIN_DISTRIBUTED: usize = 64;
 /// The greatest number of highest bits that hashes are distributed by: the counts stay in a near cache.
 const MAX_BUCKET_BITS: u32 = 12;
 
-/// With more hashes in a bucket, moving each past the others costs more than to sort them.
+/// The maximum number of hashes in a bucket for which moving each past the others costs less than
+/// sorting them.
 const MAX_MOVED: u32 = 16;
 
 impl Buffers {

@@ -139,7 +139,7 @@ pub struct Recipe {
     /// Bits of the SimHash fingerprint, 32, 64 or 128; `None` without SimHash, and for fingerprints that are
     /// made elsewhere.
     pub(crate) simhash_bits: Option<u16>,
-    /// Which shingles are kept to find shared passages.
+    /// The rule that selects the shingles which are kept to find shared passages.
     pub(crate) containment: Option<Containment>,
 }
 

@@ -155,7 +155,8 @@ struct UnitSplitter {
     keeps_case: bool,
     strips_accents: bool,
     removes_spaces: bool,
-    /// None where punctuation marks are units, or units have nothing between them.
+    /// The form of ASCII; `None` where punctuation marks are units, or units have nothing between
+    /// them.
     ascii_form: Option<AsciiForm>,
     units: UnitBuffer,
 }

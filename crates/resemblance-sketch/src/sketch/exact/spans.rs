@@ -1,4 +1,4 @@
-//! Where two texts are alike.
+//! Finds the passages in which two texts are alike.
 
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ pub struct SharedSpans {
     pub share_of_b: f64,
 }
 
-/// Where two texts share shingles: the answer to *why are they alike?*
+/// Returns the spans in which two texts share shingles: the answer to *why are they alike?*
 ///
 /// A unit of a text (a word, a character, a code token) is covered if it is in a shingle that the other
 /// text has. A span goes from the beginning of a covered unit to the end of the last one, as long as all units
@@ -202,9 +202,9 @@ fn shingle_list(text: &Text, document: &str) -> Result<Vec<u64>> {
     Ok(hashes)
 }
 
-/// Where consecutive shingles stand in a text: those with these numbers, from 0 on in the order of the text.
-/// Returns a byte range of the text as it was given, between two scalar values; `None` if there are not as
-/// many shingles, or the numbers are none.
+/// Returns the span of consecutive shingles in a text: those with these numbers, from 0 on in the
+/// order of the text. The span is a byte range of the text as it was given, between two scalar
+/// values. Returns `None` if the range of numbers is empty or ends behind the last shingle.
 ///
 /// # Errors
 ///
@@ -237,7 +237,7 @@ pub fn span_of_shingles(
     Ok(start.zip(end).map(|(start, end)| start..end))
 }
 
-/// Where the longest common run begins in both, and its length.
+/// Returns where the longest common run begins in both, and its length.
 fn longest_run(a: &[u64], b: &[u64]) -> Option<(usize, usize, usize)> {
     let (mut longest, mut below) = (None, a.len().min(b.len()) + 1);
     let mut length = 0;
@@ -255,7 +255,7 @@ fn longest_run(a: &[u64], b: &[u64]) -> Option<(usize, usize, usize)> {
     longest
 }
 
-/// Where the first run of this length that both have begins in both.
+/// Returns where the first common run of this length begins in both.
 fn common_run(a: &[u64], b: &[u64], length: usize) -> Option<(usize, usize)> {
     let mut runs: Vec<(u64, usize)> = run_hashes(a, length).zip(0..).collect();
     runs.sort_unstable();

@@ -65,8 +65,8 @@ impl PairMultiply {
     }
 }
 
-/// With this bit flipped, numbers have the order that they have as signed ones without: SSE2, which is
-/// what plain code may use on x86-64, compares signed numbers alone.
+/// The sign bit. Flipping it makes signed comparison order unsigned numbers: SSE2, which is what
+/// plain code may use on x86-64, compares only signed numbers.
 const HIGHEST_BIT: u32 = 1 << 31;
 
 #[inline(always)]
