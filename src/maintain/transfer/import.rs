@@ -177,7 +177,7 @@ pub struct ImportReport {
     pub skipped: u64,
     /// Left out as near-duplicates.
     pub near_duplicates: u64,
-    /// Those of the imported documents that were not compared with every document in their buckets,
+    /// Imported documents that were not compared with every document in their buckets,
     /// because of the [budget](crate::StoreOptions::probe_budget) of the store.
     pub budget_exceeded: u64,
 }
