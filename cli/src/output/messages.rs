@@ -29,6 +29,11 @@ impl Messages {
         }
     }
 
+    /// Prints a file that could not be read and was skipped, even with `-q`.
+    pub(crate) fn skipped(message: impl Display) {
+        write(format_args!("skipped: {message}"), MessageKind::Remark);
+    }
+
     /// Prints the number of documents for each outcome, unless `-q` is given.
     pub(crate) fn counts(self, message: impl Display) {
         if !self.quiet && !self.is_repeated {

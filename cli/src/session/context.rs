@@ -124,7 +124,7 @@ impl Context {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         for message in unreadable.iter() {
-            self.counts(format_args!("skipped: {message}"));
+            Messages::skipped(message);
         }
         !unreadable.is_empty()
     }

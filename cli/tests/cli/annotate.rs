@@ -155,7 +155,7 @@ fn names_that_are_taken_are_found_before_anything_is_read() {
     let ran = folder
         .run(&["dedup", "texts", "--annotate", "out/"])
         .expect(3);
-    ran.says(&["a.txt is one text"]);
+    ran.says(&["a.txt: one text"]);
     let same = ["dedup", "c.jsonl", "-o", "x.jsonl", "--annotate", "x.jsonl"];
     folder
         .run(&same)

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use super::bad_document::BadDocument;
 use super::changes::{line_must_not_have, taken};
 use super::columns;
 use super::documents::Corpus;
@@ -63,49 +64,57 @@ pub fn not_for_more_columns(
     names: &[&str],
 ) -> Result<Option<String>, CorpusError> {
     for source in at_hand(corpus) {
-        let name = source.name();
-        let shown = name.display();
-        let reason = match source.kind {
-            SourceKind::Text => {
-                return Ok(Some(format!(
-                    "{shown} is one text, which has no fields: only JSON Lines and tables can get more"
-                )));
+        match reason_against(corpus, source, names) {
+            Ok(None) => {}
+            Ok(Some(bad)) => {
+                return Ok(Some(format!("{}: {}", source.name().display(), bad.reason)));
             }
-            #[cfg(feature = "tables")]
-            SourceKind::Parquet | SourceKind::Arrow => {
-                let columns = table_columns(source)?;
-                let found = names.iter().find(|name| columns.has(name));
-                found.map(|name| taken(name))
-            }
-            #[cfg(feature = "sqlite")]
-            SourceKind::Sqlite => {
-                let columns = super::sqlite::column_names(source, &corpus.settings)?;
-                let is_there = |name: &&&str| columns.iter().any(|column| column == **name);
-                names.iter().find(is_there).map(|name| taken(name))
-            }
-            // What this build does not read is an error as it is opened.
-            _ => {
-                let (records, first) = first_record(corpus, source)?;
-                let header = records.header(0).and_then(|header| header.names.as_ref());
-                match (header, &first) {
-                    (Some(header), _) => {
-                        let found = names.iter().find(|name| header.has(name));
-                        found.map(|name| taken(name))
-                    }
-                    // What is wrong with it otherwise is reported when it is read.
-                    (None, Some(record)) => columns::utf8(&record.bytes)
-                        .ok()
-                        .filter(|json| line_must_not_have(json, &[]).is_ok())
-                        .and_then(|json| line_must_not_have(json, names).err()),
-                    (None, None) => None,
-                }
-            }
-        };
-        if let Some(bad) = reason {
-            return Ok(Some(format!("{shown}: {}", bad.reason)));
+            Err(error) => corpus.settings.pass_over(error)?,
         }
     }
     Ok(None)
+}
+
+/// Why rows of a source cannot get fields or columns of these names.
+fn reason_against(
+    corpus: &Corpus,
+    source: &CorpusSource,
+    names: &[&str],
+) -> Result<Option<BadDocument>, CorpusError> {
+    Ok(match source.kind {
+        SourceKind::Text => Some(BadDocument::new(
+            "one text, which has no fields: only JSON Lines and tables can get more",
+        )),
+        #[cfg(feature = "tables")]
+        SourceKind::Parquet | SourceKind::Arrow => {
+            let columns = table_columns(source)?;
+            let found = names.iter().find(|name| columns.has(name));
+            found.map(|name| taken(name))
+        }
+        #[cfg(feature = "sqlite")]
+        SourceKind::Sqlite => {
+            let columns = super::sqlite::column_names(source, &corpus.settings)?;
+            let is_there = |name: &&&str| columns.iter().any(|column| column == **name);
+            names.iter().find(is_there).map(|name| taken(name))
+        }
+        // What this build does not read is an error as it is opened.
+        _ => {
+            let (records, first) = first_record(corpus, source)?;
+            let header = records.header(0).and_then(|header| header.names.as_ref());
+            match (header, &first) {
+                (Some(header), _) => {
+                    let found = names.iter().find(|name| header.has(name));
+                    found.map(|name| taken(name))
+                }
+                // What is wrong with it otherwise is reported when it is read.
+                (None, Some(record)) => columns::utf8(&record.bytes)
+                    .ok()
+                    .filter(|json| line_must_not_have(json, &[]).is_ok())
+                    .and_then(|json| line_must_not_have(json, names).err()),
+                (None, None) => None,
+            }
+        }
+    })
 }
 
 fn apart(first: &CorpusSource, other: &CorpusSource, what: &str) -> String {
@@ -133,8 +142,13 @@ fn different_columns<T>(
 ) -> Result<Option<String>, CorpusError> {
     let mut first = None;
     for source in at_hand(corpus) {
-        let Some(columns) = columns_of(source)? else {
-            continue;
+        let columns = match columns_of(source) {
+            Ok(Some(columns)) => columns,
+            Ok(None) => continue,
+            Err(error) => {
+                corpus.settings.pass_over(error)?;
+                continue;
+            }
         };
         match &first {
             None => first = Some((source, columns)),

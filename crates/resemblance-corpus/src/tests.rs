@@ -690,6 +690,19 @@ fn a_database_is_read_without_a_trace() {
     drop(database);
     assert_eq!(count(), 2);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    // What a view computes has a limit, too.
+    let view = rusqlite::Connection::open(dir.path().join("view.db")).unwrap();
+    let sql = "CREATE VIEW v AS SELECT 1 AS id, CAST(zeroblob(900000000) AS TEXT) AS text";
+    view.execute_batch(sql).unwrap();
+    let small = CorpusSettings {
+        window_bytes: 1 << 20,
+        max_line_bytes: 1 << 20,
+        table: Some("v".into()),
+        ..settings()
+    };
+    let mut entries = CorpusReader::open(&[dir.path().join("view.db")], small).unwrap();
+    let found = entries.next().unwrap().unwrap_err().to_string();
+    assert!(found.contains("more than half of --memory"), "{found}");
     // A writer that comes in between is noticed.
     let mut entries = CorpusReader::open(&[&path], settings()).unwrap();
     assert!(entries.next().unwrap().is_ok());
@@ -827,6 +840,15 @@ mod hostile_tables {
             bytes[place..place + 5].copy_from_slice(&[0xfe, 0xff, 0xff, 0xff, 0x0f]);
             let _ = refused("a.parquet", &bytes);
         }
+        // The number of row groups.
+        let place = memchr::memmem::rfind(&whole, b"\x16\x04\x19\x1c").unwrap() + 3;
+        let groups = b"\xfc\xff\xff\xff\xff\x07";
+        let mut bytes = [&whole[..place], groups, &whole[place + 1..]].concat();
+        let end = bytes.len() - 8;
+        let footer = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap()) + 5;
+        bytes[end..end + 4].copy_from_slice(&footer.to_le_bytes());
+        let found = refused("a.parquet", &bytes).unwrap();
+        assert!(found.contains("declares more than it can hold"), "{found}");
         // The head of a dictionary: its kind, its lengths, and the number of its values.
         let words = batch().project(&[1]).unwrap();
         let text = RecordBatch::try_from_iter([("text", words.column(0).clone())]);

@@ -96,9 +96,14 @@ impl ListedBucket {
                     && (settings.hidden || !relative.split('/').any(is_hidden_name))
             })
         };
-        let objects = self.listed(prefix, false, is_wanted)?.into_iter();
-        let sources = objects.map(|object| looked_into(object, &start, settings));
-        sources.collect()
+        let mut sources = Vec::new();
+        for object in self.listed(prefix, false, is_wanted)? {
+            match looked_into(object, &start, settings) {
+                Ok(source) => sources.push(source),
+                Err(error) => settings.pass_over(error)?,
+            }
+        }
+        Ok(sources)
     }
 
     /// The objects whose keys a pattern matches.

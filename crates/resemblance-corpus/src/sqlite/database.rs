@@ -198,6 +198,9 @@ pub(super) fn failed(name: &Path, error: &rusqlite::Error) -> CorpusError {
             "cannot read {shown}: {error}; a database in WAL mode needs its files -wal and -shm, or a folder in \
              which they can be made"
         )),
+        Some(ErrorCode::TooBig) => CorpusError::bad(format!(
+            "{shown} has a value that takes more than half of --memory; raise that"
+        )),
         Some(ErrorCode::Unknown) => CorpusError::bad(format!("{shown}: {error}")),
         _ => CorpusError::Io(format!("cannot use {shown}: {error}")),
     }

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::vec;
 
 use bytes::Bytes;
+use rusqlite::limits::Limit;
 use rusqlite::{InterruptHandle, Row, Rows};
 
 use super::database::{self, Database, DatabaseUse, SettledFile};
@@ -117,6 +118,12 @@ pub(crate) fn open(
         None => DatabaseUse::Reading,
     };
     let mut database = Database::open(source, opened_for)?;
+    let value_bytes = settings.window_bytes.max(settings.max_line_bytes);
+    let limit = i32::try_from(value_bytes).unwrap_or(i32::MAX);
+    let limited = database
+        .connection
+        .set_limit(Limit::SQLITE_LIMIT_LENGTH, limit);
+    limited.map_err(|error| database.failed(&error))?;
     if settings.rows_from.is_none() {
         database.execute("BEGIN")?;
     }

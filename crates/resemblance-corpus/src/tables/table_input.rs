@@ -117,6 +117,11 @@ impl ChunkReader for ParquetInput {
             let message = format!("{read} bytes from {start} on, expected {length}");
             return Err(ParquetError::EOF(message));
         }
+        let is_footer = rest.checked_sub(length as u64) == Some(FOOTER_END_BYTES);
+        if is_footer && skip_value(&mut bytes.as_slice(), THRIFT_STRUCT, 0).is_none() {
+            let message = "its footer ends too early, or declares more than it can hold";
+            return Err(ParquetError::EOF(message.into()));
+        }
         Ok(bytes.into())
     }
 }
@@ -169,6 +174,54 @@ impl PageHead {
     }
 }
 
+/// The length of the footer, and the mark, with which a file ends.
+const FOOTER_END_BYTES: u64 = 8;
+
+/// Structures in structures, of which a footer has fewer.
+const MAX_DEPTH: u32 = 32;
+
+/// Passes over a value in the compact form of Thrift; `None` if it ends too early, or a list in it declares more elements
+/// than there are bytes left.
+fn skip_value(rest: &mut &[u8], kind: u8, depth: u32) -> Option<()> {
+    let length = match kind {
+        1..=3 => 1,
+        4..=6 => return next_number(rest).map(drop),
+        7 => 8,
+        8 => next_number(rest)?,
+        9 | 10 => {
+            let (head, after) = rest.split_first()?;
+            *rest = after;
+            let elements = match head >> 4 {
+                15 => next_number(rest)?,
+                few => few.into(),
+            };
+            let may_be = elements <= rest.len() as u64 && depth < MAX_DEPTH;
+            may_be.then_some(())?;
+            return (0..elements).try_for_each(|_| skip_value(rest, head & 0xf, depth + 1));
+        }
+        THRIFT_STRUCT if depth < MAX_DEPTH => loop {
+            let (head, after) = rest.split_first()?;
+            *rest = after;
+            match (*head, head & 0xf) {
+                (0, _) => return Some(()),
+                // The value of a truth value is its kind.
+                (1.., kind) => {
+                    if head >> 4 == 0 {
+                        next_number(rest)?;
+                    }
+                    if !matches!(kind, 1 | 2) {
+                        skip_value(rest, kind, depth + 1)?;
+                    }
+                }
+            }
+        },
+        16 => 16,
+        _ => return None,
+    };
+    *rest = rest.get(usize::try_from(length).ok()?..)?;
+    Some(())
+}
+
 const THRIFT_STRUCT: u8 = 12;
 /// An integer whose number is the next one.
 const THRIFT_INTEGER: u8 = 0x15;
@@ -176,12 +229,21 @@ const THRIFT_INTEGER: u8 = 0x15;
 /// The field that comes next, if it is an integer.
 fn thrift_integer(head: &mut impl Iterator<Item = u8>) -> Option<i64> {
     head.next().filter(|kind| *kind == THRIFT_INTEGER)?;
+    let number = thrift_number(head)?;
+    Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+}
+
+fn next_number(rest: &mut &[u8]) -> Option<u64> {
+    thrift_number(rest.by_ref().bytes().map_while(io::Result::ok))
+}
+
+fn thrift_number(mut bytes: impl Iterator<Item = u8>) -> Option<u64> {
     let mut number = 0;
-    for shift in (0..35).step_by(7) {
-        let byte = head.next()?;
+    for shift in (0..64).step_by(7) {
+        let byte = bytes.next()?;
         number |= u64::from(byte & 0x7f) << shift;
         if byte < 0x80 {
-            return Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed());
+            return Some(number);
         }
     }
     None
