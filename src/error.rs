@@ -56,8 +56,8 @@ pub enum Error {
         /// The document that holds it.
         id: DocumentId,
     },
-    /// An offline build or a sample was given a key twice; of a build there is no store. Leave one of
-    /// the documents out, or build with `DuplicateKeys::KeepFirst`.
+    /// An offline build or a sample was given a key twice. A build leaves no store behind. Leave
+    /// one of the documents out, or build with `DuplicateKeys::KeepFirst`.
     #[error(
         "key {:?} of document {first} came again with document {second}; a key can be there once",
         String::from_utf8_lossy(key)
@@ -73,9 +73,9 @@ pub enum Error {
     /// A signature does not fit the schema, or two signatures cannot be compared.
     #[error("signature, {part}: found {found}, expected {expected}")]
     SignatureMismatch {
-        /// The part of the signature, or of the recipe that made it, in which they differ: "MinHash values",
-        /// "SimHash fingerprint", "band codes"; "text", "seed", "MinHash", "SimHash", "empty documents",
-        /// "weights"; "recipe" where it cannot be told.
+        /// The part of the signature, or of the recipe that made it, in which they differ: "MinHash
+        /// values", "SimHash fingerprint", "band codes"; "text", "seed", "MinHash", "SimHash",
+        /// "empty documents", "weights"; "recipe" where it cannot be determined.
         part: &'static str,
         /// A description of the signature.
         found: String,
@@ -121,7 +121,7 @@ pub enum Error {
         flags: u64,
     },
     /// The pages of the file are laid out in a way that this release does not know: a newer release
-    /// wrote it. It was not touched, and nothing says that it is damaged. Use a newer release.
+    /// wrote it. The file was not touched and need not be damaged. Use a newer release.
     #[error(
         "the pages of the store are laid out in a way that this release does not know: {found}; use a \
          newer release"
@@ -156,8 +156,8 @@ pub enum Error {
         /// The value that differs.
         detail: String,
     },
-    /// A stream to be imported is damaged, cut short, or something else. What comes before the damage
-    /// can be imported; export it again for the rest.
+    /// A stream to be imported is damaged, cut short, or something else. Documents before the
+    /// damage can be imported; export the rest again.
     #[error("the stream is damaged after {documents} documents: {detail}")]
     DamagedStream {
         /// Whole documents before the damage.
@@ -179,8 +179,8 @@ pub enum Error {
         /// Its value in the store.
         expected: String,
     },
-    /// An import ended before the end of its stream. What was committed stays, and the rest can be
-    /// imported again.
+    /// An import ended before the end of its stream. Committed documents remain in the store, and
+    /// the rest can be imported again.
     #[error("{source}; the first {documents} documents of the stream are dealt with and stay so")]
     ImportStopped {
         /// The number of documents, from the start of the stream, that are complete and need not be
@@ -236,8 +236,8 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The progress callback of a long operation broke it off. The operation says what stays done;
-    /// otherwise everything is as it was before.
+    /// The progress callback of a long operation stopped it. The operation documents which of its
+    /// work is kept; otherwise everything is as it was before.
     #[error("{work} was stopped by its progress callback")]
     Stopped {
         /// The operation, such as "the backup".
@@ -274,7 +274,7 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The storage engine refused something that has no kind of its own here.
+    /// The storage engine reported an error that has no variant here.
     #[error("storage: {0}")]
     Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

@@ -29,25 +29,27 @@
 //! # Where to start
 //!
 //! - [`guide`] has a short program for each task.
-//! - [`Schema`] says how documents are compared; how signatures are made is fixed when a store is
-//!   made; how they are indexed can be changed by [`Store::reband`].
+//! - [`Schema`] defines how documents are compared. How signatures are computed is fixed when a
+//!   store is created; how they are indexed can be changed by [`Store::reband`].
 //! - [`Store`] is the file, or [in memory](Store::in_memory): [`WriteTransaction`]s change it, [`Snapshot`]s read it.
-//! - [`Store::bulk_build`] makes a new store of many documents, offline.
-//! - [`Sketcher`] makes [`Signature`]s of texts and features, in any thread, with or without a store.
+//! - [`Store::bulk_build`] builds a new store of many documents, offline.
+//! - [`Sketcher`] computes [`Signature`]s of texts and features, in any thread, with or without a
+//!   store.
 //! - [`Snapshot::query`], [`Snapshot::pairs`] and [`Snapshot::clusters`] find near-duplicates.
 //! - [`exact`] computes the similarities that signatures estimate; [`Query::verify`] and
-//!   [`Join::verify`] put exact ones in the place of estimates. [`exact::shared_spans`] shows where two texts
-//!   are alike.
+//!   [`Join::verify`] replace estimates by exact ones. [`exact::shared_spans`] shows where two
+//!   texts are alike.
 //! - [`Collection`] and [`KeptDocuments`] compare the documents of one job without a store. The crate
 //!   `resemblance-corpus` reads corpora and finds their duplicates, `resemblance-eval` compares schemas.
-//! - [`Store::touch`] renews a document, [`Store::evict`] forgets what was not; [`Revision`] says what a document is to its last version.
-//! - [`Store::check`] and [`Snapshot::stats`] look after a store, [`Store::metrics`] says what it has
-//!   done since it was opened; [`Store::compact`] shrinks it, and
-//!   drops what is left of removed documents; [`Store::repair`] makes a new one of what is left of a
-//!   damaged one.
+//! - [`Store::touch`] renews a document, [`Store::evict`] removes those that were not renewed.
+//!   [`Revision`] relates a document to its last version.
+//! - [`Store::check`] and [`Snapshot::stats`] inspect a store, and [`Store::metrics`] counts what
+//!   it has done since it was opened. [`Store::compact`] shrinks a store and drops the remains of
+//!   removed documents; [`Store::repair`] rebuilds a damaged one from what can be read.
 //! - [`Snapshot::backup`] copies a store that is in use; [`Snapshot::export`] and [`Store::import`] move
 //!   documents from one store to another.
-//! - Every long operation tells its [`Progress`] to a callback, which can stop it, and returns a [`report`].
+//! - Every long operation reports its [`Progress`] to a callback, which can stop it, and returns a
+//!   [`report`].
 //!
 //! The names that most programs need are at the root. The modules hold the rest: [`schema`], [`search`],
 //! [`report`], [`stats`] and [`metrics`] the details of a schema, an answer, an operation and a store;
@@ -55,13 +57,15 @@
 //!
 //! # Kinds of signatures
 //!
-//! - [`MinHash::new`]: minima of k hash functions. Take it if nothing speaks for another.
-//! - [`MinHash::one_pass`]: as good, at a cost a feature that does not depend on k. For many values
-//!   and long documents.
+//! - [`MinHash::new`]: minima of k hash functions. The default choice.
+//! - [`MinHash::one_pass`]: equally accurate, at a cost per feature that does not depend on k. For
+//!   many values and long documents.
 //! - [`MinHash::bottom_k`]: the k smallest hashes, exact for small sets.
-//! - [`MinHash::weighted`]: weighted Jaccard similarity, where it matters how often a feature comes.
+//! - [`MinHash::weighted`]: weighted Jaccard similarity, where it matters how often a feature
+//!   occurs.
 //! - [`MinHash::probability`]: probability Jaccard similarity, where only the shares of features matter.
-//! - [`MinHash::external`]: made elsewhere; [`Signature::from_minhash`] and its kin bring them in.
+//! - [`MinHash::external`]: values computed elsewhere, which [`Signature::from_minhash`] and
+//!   related functions take.
 //! - [`MinHash::value_bits`]: any of them but bottom-k with 1 to 32 bits a value, 16 if not given.
 //! - [`SimHash::bits64`] and [`SimHash::bits128`]: fingerprints that differ in few bits where
 //!   documents are nearly identical.
@@ -72,12 +76,12 @@
 //!
 //! # What can be relied on
 //!
-//! - What a commit returned `Ok` for survives a crash; what was not committed never shows.
-//! - By distance nothing within the bound is missed; by similarity a pair is found with a
-//!   probability that the schema prints and every answer carries. What is capped, skipped or
-//!   estimated says so in the result.
-//! - Hashes and bytes on disk are frozen by `format-spec.md`, and a self-test in the file is made
-//!   again whenever it is opened.
+//! - Changes survive a crash once their commit has returned `Ok`; uncommitted changes never show.
+//! - Every document within a Hamming distance is found. By similarity a pair is found with a
+//!   probability that the schema prints and every answer carries. A result reports whatever was
+//!   capped, skipped or estimated.
+//! - Hashes and bytes on disk are frozen by `format-spec.md`, and a self-test in the file is
+//!   repeated whenever it is opened.
 //! - All bounds are inclusive. Matches come best first, ties in order of insertion.
 //! - No input and no file makes the library panic. Every page is verified when it is read from the
 //!   file: damage is [`Error::Corrupt`], never a wrong or a shorter answer. (Should the storage engine
@@ -88,10 +92,10 @@
 //!
 //! # Features
 //!
-//! None by default. `languages` has those steps of [`Text`] that know a language: stop words and stems.
-//! `log` tells of what happens to stores through the crate of that name, under targets that begin with
-//! `resemblance::`; [`guide::metrics`] lists the events. The command-line tool is a package of its own,
-//! `resemblance-cli`, with `languages`.
+//! None by default. `languages` has those steps of [`Text`] that know a language: stop words and
+//! stems. `log` reports events of stores through the crate of that name, under targets that begin
+//! with `resemblance::`; [`guide::metrics`] lists the events. The command-line tool is a separate
+//! package, `resemblance-cli`, with `languages`.
 
 mod build;
 mod engine;
@@ -164,7 +168,7 @@ pub mod schema {
 }
 
 /// Details of questions and answers: where a query looked, what a budget or a full bucket left out,
-/// which passages are shared, and what a verification is asked about.
+/// which passages are shared, and the candidates that a verification is asked about.
 pub mod search {
     pub use crate::join::{JoinedDocuments, LeftOut, SuspiciousCluster};
     pub use crate::query::{Earlier, OneOrMany};

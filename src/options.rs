@@ -1,4 +1,5 @@
-//! Options of an open store: they change speed and memory, and answers only where they say so.
+//! Options of an open store: they change speed and memory, and answers only where their
+//! documentation mentions it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,9 +14,9 @@ const KEPT_HASHES_PER_DOCUMENT: u64 = 64;
 /// Number of postings below which a second thread costs more than it saves.
 const MIN_IN_PARALLEL: u64 = 16_384;
 
-/// Options of an open store: its use of memory and disk. None of them is stored in the file, and none
-/// changes an answer but [`probe_budget`](Self::probe_budget): an answer that it may have changed says
-/// so.
+/// Options of an open store: its use of memory and disk. None of them is stored in the file, and
+/// none changes an answer except [`probe_budget`](Self::probe_budget): an answer that it may have
+/// changed is marked.
 ///
 /// ```
 /// use resemblance::StoreOptions;
@@ -53,8 +54,8 @@ impl StoreOptions {
             cache_bytes: 64 << 20,
             flush_after_documents: 65_536,
             quick_repair: false,
-            // About 64 blocks: a slice writes a few rows beside its blocks, and reads again what the
-            // one before could not fill a block with.
+            // About 64 blocks: a slice writes a few rows beside its blocks, and rereads the
+            // postings that did not fill a block of the one before.
             merge_slice_postings: 64 * 700,
             merges_in_parallel: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
             group_calls: 1_024,
@@ -68,12 +69,12 @@ impl StoreOptions {
         }
     }
 
-    /// Sets the bytes of the one cache that reads and the writer share. A quarter holds pages of the file,
-    /// and of a cache of less than 64 MiB the lesser of one half and 16 MiB. The rest holds what probes read
-    /// of runs: filters, up to seven eighths of it, places of other blocks in the file, up to half of what filters leave,
-    /// or a tenth, and blocks of postings what these leave.
-    /// [`Snapshot::stats`](crate::Snapshot::stats) says how much filters and blocks take. At least 1 MiB is
-    /// used. Default: 64 MiB, whatever the machine has.
+    /// Sets the size of the one cache that reads and the writer share. A quarter holds pages of the
+    /// file, and of a cache of less than 64 MiB the lesser of one half and 16 MiB. The rest holds
+    /// data that probes read from runs: filters, up to seven eighths of it; places of other blocks
+    /// in the file, up to half of what filters leave, or a tenth; and blocks of postings in the
+    /// remainder. [`Snapshot::stats`](crate::Snapshot::stats) reports the memory of filters and
+    /// blocks. At least 1 MiB is used. Default: 64 MiB, whatever the machine has.
     ///
     /// New filters have 3 to 16 bits for each posting, and the smaller a run the more. They are made so small that those
     /// of all documents of the store find room, as long as there is room for 3 bits; beyond that the largest runs get none.
@@ -85,9 +86,10 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the number of documents whose postings are kept in memory before they are flushed to a run: 1 to
-    /// 1,048,576. Each takes 16 bytes a lane. With containment a document takes 16 bytes for each kept hash as
-    /// well, and postings are flushed as soon as there are 64 times as many of these.
+    /// Sets the number of documents whose postings are kept in memory before they are flushed to a
+    /// run: 1 to 1,048,576. Each takes 16 bytes per lane. With containment a document also takes 16
+    /// bytes for each kept hash, and postings are flushed as soon as there are 64 times as many
+    /// hashes as this number.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
@@ -107,9 +109,9 @@ impl StoreOptions {
         self
     }
 
-    /// Sets if commits record what a fast repair after a crash needs. If off, opening after a crash reads
-    /// the file twice. If on, each commit syncs once more and also writes which pages are free. Default:
-    /// off.
+    /// Sets whether commits record what a fast repair after a crash needs. If off, opening after a
+    /// crash reads the file twice. If on, each commit syncs once more and also writes which pages
+    /// are free. Default: off.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
@@ -163,9 +165,10 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the longest time that a call waits for those of other threads before it begins to write. It
-    /// waits only while fewer threads have come than called at about the same time lately, and at most for
-    /// a quarter of the time that the last commit took: a lone writer never waits. Default: 1 ms.
+    /// Sets the maximum time that a call waits for those of other threads before it begins to
+    /// write. It waits only while fewer threads have called than called at about the same time
+    /// recently, and at most for a quarter of the time that the last commit took: a lone writer
+    /// never waits. Default: 1 ms.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
@@ -209,9 +212,9 @@ impl StoreOptions {
     /// look for an identical document, and then choose candidates as
     /// [`Query::probe_budget`](crate::Query::probe_budget) does. Default: no limit.
     ///
-    /// Beyond the budget, a near-duplicate can be taken for new, and one that is found need not be the
-    /// best: [`Novelty::budget_exceeded`](crate::Novelty::budget_exceeded) says so. Queries have a budget of
-    /// their own.
+    /// Beyond the budget, a near-duplicate can be treated as new, and one that is found need not be
+    /// the best: [`Novelty::budget_exceeded`](crate::Novelty::budget_exceeded) reports it. Queries
+    /// have a separate budget.
     ///
     /// ```
     /// # use resemblance::{MinHash, Novelty, Schema, Signature, StoreOptions};
@@ -270,8 +273,8 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the bytes of the journal that small commits go to, 0 for none, and how many syncs of each opening
-    /// make no use of it. Tests see it fill with a small one.
+    /// Sets the size of the journal for small commits in bytes, 0 for none, and the number of syncs
+    /// after which each opening uses it. Tests fill it by making it small.
     #[doc(hidden)]
     #[must_use]
     pub fn journal(mut self, bytes: u64, after_syncs: u32) -> Self {
@@ -309,7 +312,7 @@ impl StoreOptions {
             .saturating_mul(KEPT_HASHES_PER_DOCUMENT)
     }
 
-    /// Returns true if work on so many postings is worth a second thread.
+    /// Returns true if work on this number of postings is worth a second thread.
     pub(crate) fn is_in_parallel(&self, postings: u64) -> bool {
         // Small slices are those of tests, which see both ways.
         self.merges_in_parallel && postings >= MIN_IN_PARALLEL.min(self.merge_slice_postings)
@@ -379,7 +382,7 @@ impl StoreOptions {
     }
 }
 
-/// The bytes of pages that the writer needs, if the cache has twice as many.
+/// The bytes of pages that the writer needs, if the cache is at least twice as large.
 const MIN_PAGE_BYTES: u64 = 16 << 20;
 
 /// Returns a limit of bytes: all of the address space where that is smaller.

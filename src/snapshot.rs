@@ -87,8 +87,9 @@ impl Snapshot {
         Query::new(self.view.view(), Cow::Borrowed(signatures.signatures()))
     }
 
-    /// Begins a query for documents that contain a text, given by its signature, or each of many texts: *is
-    /// this paragraph in that page?* [`min_share`](ContainmentQuery::min_share) says how much of it.
+    /// Begins a query for documents that contain a text, given by its signature, or each of many
+    /// texts: *is this paragraph in that page?* [`min_share`](ContainmentQuery::min_share) sets how
+    /// much of it they must contain.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -112,8 +113,9 @@ impl Snapshot {
         self.about_passages(signatures, ShareOf::Query)
     }
 
-    /// Begins a query for documents that a text contains, given by its signature, or that each of many texts
-    /// contains. [`min_share`](ContainmentQuery::min_share) says how much of them.
+    /// Begins a query for documents that a text contains, given by its signature, or that each of
+    /// many texts contains. [`min_share`](ContainmentQuery::min_share) sets how much of them it
+    /// must contain.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -188,8 +190,9 @@ impl Snapshot {
         }))
     }
 
-    /// Begins a search for the `n` documents that are nearest to a signature, however far they are: with
-    /// [`Nearest::run`] there are `n` if the store has so many. [`Nearest`] says how they are found.
+    /// Begins a search for the `n` documents that are nearest to a signature, however far they are.
+    /// [`Nearest::run`] returns `n` documents if the store has that many. [`Nearest`] describes the
+    /// search.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -215,10 +218,11 @@ impl Snapshot {
     /// Returns the documents that share a bucket with a signature, ascending by id and not compared with
     /// it; for many signatures, those of each.
     ///
-    /// A bucket has a number of at most [`code_bits`](crate::schema::MinHashSchema::code_bits) bits: documents whose values in
-    /// a band differ may share one. Of a band of more than two rows, 16 bits are left for what comes after the first
-    /// two, so that of 65,536 documents that agree in these one more is returned. Who wants those that agree in a whole
-    /// band compares it.
+    /// A bucket has a number of at most [`code_bits`](crate::schema::MinHashSchema::code_bits)
+    /// bits: documents whose values in a band differ may share one. In a band of more than two
+    /// rows, 16 bits are left for the rows after the first two, so one in 65,536 documents that
+    /// agree only in the first two is returned too. To get only documents that agree in a whole
+    /// band, compare the band's values.
     ///
     /// # Errors
     ///
@@ -366,11 +370,12 @@ impl Snapshot {
     /// Searches for all pairs of documents within bounds, each pair once. [`Join`] sets bounds, threads and
     /// more, and runs it.
     ///
-    /// The pairs are exactly those that a query for each document would give. They come lane by
-    /// lane, each in the first lane in which its two meet; of a lane bucket by bucket, ascending by
-    /// code; of a bucket in the order of the later signature, then of the earlier one, signatures
-    /// in the order of their first documents (where they fit into memory, else share by share). So
-    /// the order is the same in every run over the same store, whatever the number of threads.
+    /// The pairs are exactly those that a query for each document would return. They are ordered by
+    /// lane: each pair is returned in the first lane in which its two documents meet, bucket by
+    /// bucket, ascending by code. Within a bucket they are ordered by the later signature, then by
+    /// the earlier one, and signatures by their first documents (where they fit into memory, else
+    /// share by share). The order is therefore the same in every run over the same store, whatever
+    /// the number of threads.
     ///
     /// Documents with equal signatures are compared as one. Memory holds at most about 64 MiB of
     /// signatures (of two threads or more, for a moment twice that) and what one bucket takes: 40
@@ -465,8 +470,8 @@ impl Snapshot {
         maintain::stats(&self.view)
     }
 
-    /// Checks all rows and postings of this snapshot, and of the file's pages those that it reads for that.
-    /// Other threads may go on reading and writing.
+    /// Checks all rows and postings of this snapshot, and the file's pages that it reads for this.
+    /// Other threads may continue reading and writing.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store};
@@ -482,10 +487,11 @@ impl Snapshot {
         maintain::check_snapshot(&self.view)
     }
 
-    /// Copies the store, as this snapshot sees it, into another file, while readers and the writer go
-    /// on with it. The copy is a store of its own: the same documents with the same ids, the same
-    /// runs, merges under way and marks of removed documents, and so the same answers. It can be
-    /// opened and written to as any other. A handle that only reads will do.
+    /// Copies the store, as this snapshot sees it, into another file, while readers and the writer
+    /// continue to use it. The copy is an independent store: it has the same documents with the
+    /// same ids, the same runs, merges under way and marks of removed documents, and therefore
+    /// gives the same answers. It can be opened and written to as any other. A read-only handle
+    /// suffices.
     ///
     /// The copy grows under a temporary name in the folder of `path`, and appears under `path` when it
     /// is complete and durable, with the mode of the store. A killed process leaves a file whose name
@@ -513,12 +519,12 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// [`Error::AlreadyExists`] if something has the name of the copy: it stays as it is.
+    /// [`Error::AlreadyExists`] if the copy's path exists: the file there is left as it is.
     /// [`Error::Corrupt`] if a page or a row of the store is damaged; [`Error::NewerFormat`] and
-    /// [`Error::UnknownFeatures`] if a newer release must do it, for the store may have tables that
-    /// this one does not know; [`Error::InvalidParameter`] for an option out of its range;
-    /// [`Error::Stopped`] if the progress callback breaks off, which is called about every 4 MiB;
-    /// [`Error::Io`] if the disk is full, for one. There is no copy then.
+    /// [`Error::UnknownFeatures`] if a newer release must do it, because the store may have tables
+    /// that this one does not know; [`Error::InvalidParameter`] for an option out of its range;
+    /// [`Error::Stopped`] if the progress callback, which is called about every 4 MiB, stops it;
+    /// [`Error::Io`] if, for example, the disk is full. No copy is created then.
     pub fn backup(&self, path: impl AsRef<Path>) -> Operation<'_, BackupReport> {
         maintain::backup(&self.view, path.as_ref())
     }
@@ -528,7 +534,8 @@ impl Snapshot {
     /// a store with the same recipe, whatever its bands. The stream is that of section 13 of
     /// `format-spec.md`; it has checksums, and is not compressed.
     ///
-    /// The snapshot is exported while the store goes on. Memory: about a MiB, and the longest document.
+    /// Exports the snapshot while the store is in use. Takes about a MiB of memory, and that of the
+    /// longest document.
     ///
     /// ```
     /// use resemblance::{MinHash, Schema, Store, Text};

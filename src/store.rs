@@ -276,7 +276,7 @@ impl Store {
     ///
     /// [`Error::NotFound`], [`Error::NotAStore`], [`Error::NewerFormat`],
     /// [`Error::UnknownFeatures`], [`Error::Locked`], [`Error::Corrupt`], [`Error::SelfTest`],
-    /// [`Error::Io`]: each says what was found.
+    /// [`Error::Io`]: each describes what was found.
     ///
     /// ```
     /// # use resemblance::{Error, MinHash, Schema, Store, Text};
@@ -365,8 +365,8 @@ impl Store {
     }
 
     /// Inserts a document unless its key or a near-duplicate of it is in the store. The document is
-    /// durable when this returns. If two threads insert near-duplicates at the same time, exactly one of
-    /// them is told that its document is new.
+    /// durable when this returns. If two threads insert near-duplicates at the same time, exactly
+    /// one of them learns that its document is new.
     ///
     /// While other threads write, this searches the committed documents, and needs no transaction if the
     /// document is not new.
@@ -559,8 +559,8 @@ impl Store {
         Queue::new(&self.group_commit)
     }
 
-    /// Waits until all changes that have been [queued](Self::queue) so far are made. They are durable then,
-    /// unless a ticket says otherwise.
+    /// Waits until all changes that have been [queued](Self::queue) so far are committed. They are
+    /// durable then, unless a ticket reports an error.
     ///
     /// # Errors
     ///
@@ -584,9 +584,10 @@ impl Store {
         self.group_commit.commit(WriteRequest::Flush)?.flushed()
     }
 
-    /// Waits for queued changes, as [`flush`](Self::flush), and drops this handle. Closes the file unless
-    /// another handle, a snapshot or a transaction keeps it open. Dropping the last handle waits too, but cannot return errors, and leaves a file that has grown up to twice
-    /// as long as what it holds; this cuts it, if the file system tells that a part was never written.
+    /// Waits for queued changes, as [`flush`](Self::flush) does, and drops this handle. Closes the
+    /// file unless another handle, a snapshot or a transaction keeps it open. Dropping the last
+    /// handle waits too, but cannot return errors, and may leave a file twice as long as its
+    /// contents; `close` truncates it, if the file system reports that the rest was never written.
     ///
     /// # Errors
     ///
@@ -635,9 +636,9 @@ impl Store {
         &self.store().context.schema
     }
 
-    /// Keeps documents that are not near any that this store has, and not near each other. Nothing is written
-    /// to the store: what is kept is in a write transaction that is never committed. See
-    /// [`KeptDocuments::create`] for a pass that begins with nothing.
+    /// Keeps documents that are not near any that this store has, and not near each other. Nothing
+    /// is written to the store: kept documents are in a write transaction that is never committed.
+    /// See [`KeptDocuments::create`] for a pass that begins empty.
     ///
     /// # Errors
     ///
@@ -658,15 +659,15 @@ impl Store {
         KeptDocuments::in_store(self.store())
     }
 
-    /// Removes documents by their age, by their number, or as the caller says.
+    /// Removes documents by their age, by their number, or by the caller's decision.
     ///
     /// Documents are read without a transaction and removed in short ones, at most
-    /// [`slice_documents`](Operation::slice_documents) in each, so that neither readers nor other writers
-    /// wait for long. Each document is read again before it is removed: one that was
-    /// [touched](WriteTransaction::touch), replaced or removed meanwhile is spared and counted. Documents
-    /// that are inserted meanwhile are not examined. After a stop or a crash the evicted documents stay
-    /// evicted, and the same call goes on with the others. The memory does not depend on the number of
-    /// documents.
+    /// [`slice_documents`](Operation::slice_documents) in each, so that neither readers nor other
+    /// writers wait for long. Each document is reread before it is removed: one that was
+    /// [touched](WriteTransaction::touch), replaced or removed meanwhile is spared and counted.
+    /// Documents that are inserted meanwhile are not examined. After a stop or a crash the evicted
+    /// documents remain evicted, and the same call continues with the others. The memory does not
+    /// depend on the number of documents.
     ///
     /// Merges within later commits give the space to other documents; [`Store::compact`] gives it back to
     /// the disk.
@@ -691,12 +692,13 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for an option out of its range; as
-    /// [`begin_write`](Self::begin_write), [`Error::Busy`] among them if this thread holds a
-    /// transaction, and [`WriteTransaction::commit`]; [`Error::Corrupt`] and [`Error::Io`] if the file
-    /// cannot be read; [`Error::Stopped`] if the progress callback breaks off, which is called after
-    /// each transaction, and while no transaction is open. What earlier transactions have evicted
-    /// stays so, and the same eviction goes on with the rest.
+    /// [`Error::InvalidParameter`] for an option out of its range; the errors of
+    /// [`begin_write`](Self::begin_write), including [`Error::Busy`] if this thread holds a
+    /// transaction, and of [`WriteTransaction::commit`]; [`Error::Corrupt`] and [`Error::Io`] if
+    /// the file cannot be read; [`Error::Stopped`] if the progress callback, which is called after
+    /// each transaction and while no transaction is open, stops the eviction. Documents that
+    /// earlier transactions have evicted remain evicted, and the same eviction continues with the
+    /// rest.
     #[doc(alias("expire", "ttl"))]
     pub fn evict<'a>(&'a self, policy: EvictPolicy<'a>) -> Operation<'a, EvictReport> {
         maintain::evict(self.store(), policy)
@@ -709,10 +711,11 @@ impl Store {
     /// kept with few bits must the bands be the same, as other ones cannot be made of them; a store
     /// that keeps few bits takes whole values, and cuts them.
     ///
-    /// It goes by transactions of bounded size, each durable; other writers come in between. What
-    /// was committed before an error stays. An import that was interrupted can be repeated with
-    /// [`ExistingKeys::Skip`], which passes over what is there. **Documents without a key are always
-    /// inserted**, a second time too, unless near-duplicates are left out.
+    /// The import runs in transactions of bounded size, each durable; other writers may write in
+    /// between. Documents committed before an error remain in the store. An interrupted import can
+    /// be repeated with [`ExistingKeys::Skip`], which skips the documents that are already there.
+    /// **Documents without a key are always inserted**, a second time too, unless near-duplicates
+    /// are left out.
     ///
     /// Memory: one transaction. A stream is not believed: damage anywhere in it is an error, and so is
     /// one that was cut short.
@@ -741,11 +744,11 @@ impl Store {
     /// [`Error::MissingFeature`] as in [`open`](Self::open); [`Error::InvalidParameter`] for options that
     /// contradict each other.
     ///
-    /// After that: [`Error::ImportStopped`], which says how many documents of the stream are dealt with
-    /// for good, and why: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`],
-    /// [`Error::Stopped`] if the progress callback breaks off, which is called before each transaction
-    /// and at the end, and as [`begin_write`](Self::begin_write) and [`WriteTransaction::commit`]. If it
-    /// was a commit that failed, its documents may be there as well.
+    /// After that, [`Error::ImportStopped`], which gives the number of documents of the stream that
+    /// are complete, and the cause: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`];
+    /// [`Error::Stopped`] if the progress callback, which is called before each transaction and at
+    /// the end, stops the import; or an error of [`begin_write`](Self::begin_write) or
+    /// [`WriteTransaction::commit`]. If a commit failed, its documents may be in the store as well.
     pub fn import<'a>(&'a self, reader: impl Read + 'a) -> Operation<'a, ImportReport> {
         maintain::import(self.store(), reader)
     }
@@ -780,10 +783,10 @@ impl Store {
     /// rows, then, if the pages are whole, everything of ours in it. Nothing is written to the file, and
     /// others may read it meanwhile.
     ///
-    /// The report names every damaged page, with the documents whose rows can be below it, and every damaged
-    /// row. A record of free pages that is wrong is a problem that concerns no document, and that
-    /// [`compact`](Self::compact) mends. If pages are damaged no documents are counted, and
-    /// [`repair`](Self::repair) says how many can be kept.
+    /// The report names every damaged page, with the documents whose rows can be below it, and
+    /// every damaged row. A wrong record of free pages is a problem that concerns no document;
+    /// [`compact`](Self::compact) fixes it. If pages are damaged no documents are counted;
+    /// [`repair`](Self::repair) reports how many can be kept.
     ///
     /// # Errors
     ///
@@ -802,9 +805,9 @@ impl Store {
     }
 
     /// Merges all runs of a store that nobody has open into one, drops everything of removed
-    /// documents, and gives free space back to the disk. The merge goes by transactions of bounded
-    /// size, and the rest moves pages one by one: interrupted or stopped, the store is as good as
-    /// before, and the next compaction goes on where this one stopped.
+    /// documents, and gives free space back to the disk. The merge runs in transactions of bounded
+    /// size, and the rest moves pages one by one. If it is interrupted or stopped, the store is as
+    /// good as before, and the next compaction continues where this one stopped.
     ///
     /// # Errors
     ///
@@ -825,16 +828,16 @@ impl Store {
         Self::options().compact(path)
     }
 
-    /// Makes a new store of every document that can still be read of a damaged one: whose row, and
-    /// that of its payload, have the right checksums, and which was not removed. Keys, payloads, stamps,
-    /// signatures and ids stay; everything else is made anew. The old file is only read, and need not
-    /// have been closed properly. Nobody can write it meanwhile.
+    /// Rebuilds a damaged store: creates a new one of every document that was not removed and whose
+    /// row and payload have the right checksums. Keys, payloads, stamps, signatures and ids are
+    /// kept; everything else is rebuilt. The old file is only read, and need not have been closed
+    /// properly. Nobody can write it meanwhile.
     ///
-    /// It follows the tables from their roots, in bounded memory, and goes on behind damage: below a
-    /// damaged page it takes whatever has a checksum of its own. What is lost is in the report. If
-    /// a key comes twice, because what says that a document was replaced is lost, the newest document
-    /// is kept. If the last commit cannot be read from its root on, the one before is taken, and the
-    /// report says so.
+    /// The repair follows the tables from their roots, in bounded memory, and continues behind
+    /// damage: below a damaged page it takes whatever has its own checksum. The report lists what
+    /// is lost. If a key occurs twice, because the record that one document replaced another is
+    /// lost, the newest document is kept. If the last commit cannot be read from its root on, the
+    /// one before is used, and the report mentions it.
     ///
     /// The new store appears under `target`, complete and durable, as one of
     /// [`bulk_build`](Self::bulk_build) does, and takes memory and temporary files as that.
@@ -856,13 +859,13 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::AlreadyExists`] if something has the name of the new store; [`Error::NotFound`],
+    /// [`Error::AlreadyExists`] if the new store's path exists; [`Error::NotFound`],
     /// [`Error::NotAStore`] and [`Error::Locked`] of the old file; [`Error::Corrupt`] if its schema
-    /// cannot be read and none was given; [`Error::InvalidParameter`] if the one that was given makes
-    /// other signatures; [`Error::NewerFormat`], [`Error::UnknownFeatures`] and [`Error::ReadOnly`] if a
-    /// newer release must do it; [`Error::SelfTest`] as in [`open`](Self::open); [`Error::Stopped`] if
-    /// the progress callback breaks off; [`Error::Io`] if a disk is full, for one. There is no new store
-    /// then.
+    /// cannot be read and none was given; [`Error::InvalidParameter`] if the given one makes
+    /// different signatures; [`Error::NewerFormat`], [`Error::UnknownFeatures`] and
+    /// [`Error::ReadOnly`] if a newer release must do it; [`Error::SelfTest`] as in
+    /// [`open`](Self::open); [`Error::Stopped`] if the progress callback stops it; [`Error::Io`]
+    /// if, for example, a disk is full. No new store is created then.
     pub fn repair<'a>(
         path: impl AsRef<Path>,
         target: impl AsRef<Path>,
@@ -895,10 +898,10 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if there is no shard, or one was made by another recipe than the
-    /// first; those of [`open_read_only`](Self::open_read_only) for a shard; [`Error::AlreadyExists`],
-    /// [`Error::KeyTwice`], [`Error::Stopped`] and [`Error::Io`] as a bulk build. There is no new store
-    /// then.
+    /// [`Error::InvalidParameter`] if there are no shards, or one was made by another recipe than
+    /// the first; the errors of [`open_read_only`](Self::open_read_only) for a shard; and
+    /// [`Error::AlreadyExists`], [`Error::KeyTwice`], [`Error::Stopped`] and [`Error::Io`] as in a
+    /// bulk build. No new store is created then.
     pub fn merge<'a, P: AsRef<Path>>(
         target: impl AsRef<Path>,
         shards: impl IntoIterator<Item = P>,
@@ -946,23 +949,24 @@ impl Store {
         build::bulk_build(path, schema, options)
     }
 
-    /// Indexes the documents of a store anew, from the signatures that it holds: for another threshold or
-    /// recall, in other bands, codes or SimHash tables. Texts are not needed. Ids, keys, payloads and
-    /// stamps stay; afterwards the store answers as one that was made with the
-    /// [new schema](Schema::rebanded).
+    /// Reindexes the documents of a store from the signatures that it holds: for another threshold
+    /// or recall, in other bands, codes or SimHash tables. Texts are not needed. Ids, keys,
+    /// payloads and stamps are kept; afterwards the store answers like one that was created with
+    /// the [new schema](Schema::rebanded).
     ///
-    /// It opens the file by itself, and nobody else may have it open: handles and snapshots of before
-    /// would go on with the old bands. Everything happens in one commit. Until then the file is the
-    /// old store, and after a failure, an interruption or a crash it still is. Postings of removed
-    /// documents are dropped, and documents in memory are flushed to runs.
+    /// This call opens the file itself, and nobody else may have it open: earlier handles and
+    /// snapshots would continue with the old bands. Everything happens in one commit. Until then
+    /// the file is the old store, and it still is after a failure, an interruption or a crash.
+    /// Postings of removed documents are dropped, and documents in memory are flushed to runs.
     ///
     /// Before anything is written all pages of the file are read and verified.
     ///
-    /// Memory: as [`bulk_build`](Self::bulk_build), whose options this takes [too](Operation::bulk), and what the store keeps of unflushed and of removed
-    /// documents. Disk: the file grows by the new postings, as the old ones stay until the commit;
-    /// and the temporary file, as in a build. [`Operation::estimate`] says how
-    /// much. If the lanes stay as they are, because only the number of expected documents changes or a
-    /// threshold without an effect on the bands, one row is written and nothing is read.
+    /// Memory: as in [`bulk_build`](Self::bulk_build), whose options this takes
+    /// [too](Operation::bulk), and the store's data about unflushed and removed documents. Disk:
+    /// the file grows by the new postings, because the old ones are kept until the commit; and the
+    /// temporary file, as in a build. [`Operation::estimate`] returns the amounts. If the lanes do
+    /// not change, because only the number of expected documents changes or a threshold without an
+    /// effect on the bands, one row is written and nothing is read.
     ///
     /// ```
     /// use resemblance::{MinHash, Schema, Store, Text, schema::Rebanding};

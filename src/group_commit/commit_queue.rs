@@ -1,10 +1,10 @@
 //! The commit queue: write requests of many threads that one transaction will commit together.
 //!
 //! There is no background thread. A request that finds the queue without a leader leads: its thread
-//! takes the requests that others have queued meanwhile, commits all of them in one transaction, and
-//! replies. Requests that come during the sync wait for the next leader, which is the first thread that
-//! waits. If only tickets wait, whose owners must not be blocked, a thread is started to lead, and it
-//! ends when the queue is empty.
+//! takes the requests that others have queued meanwhile, commits all of them in one transaction,
+//! and replies. Requests that arrive during the sync wait for the next leader, which is the first
+//! thread that waits. If only tickets wait, whose owners must not be blocked, a thread is started
+//! to lead, and it ends when the queue is empty.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct GroupLimits {
     pub(super) max_wait: Duration,
 }
 
-/// A request in the queue. Dropping it without a reply tells its owner that there will be none.
+/// A request in the queue. Dropping it without a reply informs its owner that there will be none.
 pub(super) struct Follower<C, A> {
     pub(super) request: C,
     queued: Instant,
@@ -57,7 +57,7 @@ impl<C, A> Drop for Follower<C, A> {
 pub(super) enum Joined<C, A> {
     /// Nobody led: this thread leads now, and has its request back.
     Leads(C),
-    /// Another thread leads: the reply comes here.
+    /// Another thread leads: the reply arrives here.
     Waits(Arc<ReplySlot<A>>),
 }
 
@@ -89,7 +89,7 @@ struct QueueState<C, A> {
 pub(super) struct CommitQueue<C, A> {
     home: HomeProcess,
     state: Mutex<QueueState<C, A>>,
-    /// Signalled when as many requests wait as the leader waits for, and when nobody leads any more.
+    /// Signalled when the leader's target number of requests wait, and when nobody leads any more.
     changed: Condvar,
     /// Duration of the last commit.
     commit_nanos: AtomicU64,
@@ -161,7 +161,8 @@ impl<C, A> CommitQueue<C, A> {
     ) -> Option<(Arc<ReplySlot<A>>, HandedOver)> {
         let mut state = self.lock();
         let is_full = state.size_bytes + size_bytes > max_bytes;
-        // A request beyond the limit by itself may come in when nothing waits; otherwise it never could.
+        // A request that exceeds the limit by itself may enter when nothing waits; otherwise it
+        // never could.
         if is_full && !state.waiting.is_empty() {
             return None;
         }
@@ -211,9 +212,9 @@ impl<C, A> CommitQueue<C, A> {
 
     /// Takes waiting requests, the oldest first, for a leader that has `own` requests itself.
     ///
-    /// If fewer requests wait than threads called lately, the leader waits for them: at most as long as
-    /// the limit says, and at most a quarter of the time that the last commit took. Waiting can save one
-    /// sync, and must cost less.
+    /// If fewer requests wait than threads called recently, the leader waits for them: at most for
+    /// the limit, and at most for a quarter of the time that the last commit took. Waiting can save
+    /// one sync, and must cost less.
     pub(super) fn gather(&self, own: usize, limits: GroupLimits) -> Vec<Follower<C, A>> {
         debug_assert!(own <= limits.max_requests);
         let max_followers = limits.max_requests - own;
@@ -290,8 +291,8 @@ impl<C, A> CommitQueue<C, A> {
         // They came during the commit that has ended, and so at about the same time as its threads.
         let waiting_threads = threads().count();
         state.expected_threads += waiting_threads;
-        // `is_led` stays set while the lead passes on: nobody can come in between, and a request that is
-        // queued now finds a leader that has not gathered yet.
+        // `is_led` stays set while the lead is handed on: nobody can take it in between, and a
+        // request that is queued now finds a leader that has not gathered yet.
         if let Some(slot) = next {
             drop(state);
             slot.lead();
@@ -335,7 +336,7 @@ impl<C, A> CommitQueue<C, A> {
         // The last handle of a store may be dropped by that very thread.
         let is_other = |it: &thread::JoinHandle<()>| it.thread().id() != thread::current().id();
         if let Some(started) = started.filter(is_other) {
-            // If it panicked, the owners of the requests that it left have been told so.
+            // If it panicked, the owners of the requests that it left have been informed.
             let _ = started.join();
         }
     }
@@ -355,7 +356,7 @@ mod tests {
         max_wait: Duration::from_secs(3_600),
     };
 
-    /// Leads with one request of its own, after a commit that took as long as the waiting limit allows.
+    /// Leads with a single request, after a commit that took as long as the waiting limit allows.
     fn lead(group: &CommitQueue<u32, u32>) -> usize {
         group.note_commit(LIMITS.max_wait * 4);
         let gathered = group.gather(1, LIMITS);

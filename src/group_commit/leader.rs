@@ -51,8 +51,8 @@ pub(crate) struct GroupCommitHandle {
 pub enum Closed {
     /// The file is closed.
     File,
-    /// The file stays open, and locked, until the last of its other handles, snapshots and transactions is
-    /// dropped.
+    /// The file remains open, and locked, until the last of its other handles, snapshots and
+    /// transactions is dropped.
     HandleOnly,
 }
 
@@ -100,7 +100,7 @@ impl GroupCommitHandle {
         self.group.commit(request)
     }
 
-    /// Waits for what has been queued, and closes the file if nothing else holds it.
+    /// Waits for queued requests, and closes the file if nothing else holds it.
     pub(crate) fn close(self) -> Result<Closed> {
         self.store().context.health.check_home()?;
         let flushed = match self.store().writable {
@@ -108,7 +108,8 @@ impl GroupCommitHandle {
             false => Ok(()),
         };
         let Self { group, last } = self;
-        // `last` waits for the queue, and holds the group as well: before it goes, nothing can be closed.
+        // `last` waits for the queue, and holds the group as well: before it is dropped, nothing
+        // can be closed.
         drop(last);
         let store = Arc::into_inner(group).and_then(|group| Arc::into_inner(group.store));
         let closed = match store {
@@ -277,8 +278,8 @@ impl GroupCommit {
             let followers = self.queue.gather(0, all);
             let replies = std::iter::repeat_with(|| Err(error.repeated()));
             self.answer(followers, replies);
-            // `is_led` is still set for the thread that did not start. Without this hand-over every later
-            // request would wait for a leader that never comes.
+            // `is_led` is still set for the thread that did not start. Without this hand-over every
+            // later request would wait for a leader that never arrives.
             drop(Leader { group: self });
         }
     }
@@ -291,9 +292,9 @@ impl GroupCommit {
         new: &NewDocument<'_>,
         searched_below: &mut Option<u64>,
     ) -> Result<Option<Novelty>> {
-        // A request that this thread has submitted comes before this one, and the snapshot may be older
-        // than its commit: then only the queue knows the answer. The queue is asked before the snapshot is
-        // taken, for in between the request may be committed and get its reply.
+        // A request that this thread has submitted precedes this one, and the snapshot may be older
+        // than its commit: then only the queue knows the answer. The queue is asked before the
+        // snapshot is taken, because in between the request may be committed and get its reply.
         let may_answer = !self.queue.has_tickets();
         let snapshot = self.shared_snapshot()?;
         let find = || find_duplicate(snapshot.view(), &new.document, &new.signature);

@@ -38,7 +38,7 @@ use resemblance_sketch::sketch::Signature;
 /// ```
 #[derive(Clone)]
 pub struct Queue {
-    // A handle: the last one waits for what is queued.
+    // A handle: the last one waits for queued requests.
     handle: GroupCommitHandle,
 }
 
@@ -61,10 +61,11 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// At once: [`Error::InvalidParameter`] and [`Error::SignatureMismatch`] for what cannot be
-    /// stored, [`Error::QueueFull`] if as many changes wait as
-    /// [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes) allows, [`Error::ReadOnly`],
-    /// [`Error::Closed`]. All others come with the ticket. So with the other forms below.
+    /// At once: [`Error::InvalidParameter`] and [`Error::SignatureMismatch`] for a document that
+    /// cannot be stored, [`Error::QueueFull`] if
+    /// [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes) of changes wait,
+    /// [`Error::ReadOnly`], [`Error::Closed`]. The ticket returns all others. The same holds for
+    /// the other methods below.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -260,7 +261,7 @@ impl Queue {
 #[must_use = "without its answer it is not known whether the change was made"]
 pub struct Ticket<T> {
     slot: Arc<ReplySlot<Result<WriteReply>>>,
-    /// Tells whether the thread that waits holds the write transaction that all others wait for.
+    /// Knows whether the thread that waits holds the write transaction that all others wait for.
     store: std::sync::Weak<OpenStore>,
     home: HomeProcess,
     /// Makes the answer of the reply to the request.
@@ -274,7 +275,7 @@ impl<T> fmt::Debug for Ticket<T> {
 }
 
 impl<T> Ticket<T> {
-    /// Waits for the answer. The change is durable when it comes.
+    /// Waits for the answer. The change is durable when this returns.
     ///
     /// # Errors
     ///

@@ -26,7 +26,7 @@ impl<A> ReplyState<A> {
     fn fetch(&mut self) -> Option<Reply<A>> {
         let next = match self {
             Self::Waiting(_) => return None,
-            // The answer is still to come: the slot waits on.
+            // The answer has not arrived yet: the slot keeps waiting.
             Self::Reply(Reply::Lead) => Self::Waiting(None),
             Self::Reply(_) | Self::Fetched => Self::Fetched,
         };
@@ -74,7 +74,7 @@ impl<A> ReplySlot<A> {
         self.send(Reply::Lead);
     }
 
-    /// Tells the owner that there will be no answer, unless it has one.
+    /// Informs the owner that there will be no answer, unless it has one.
     pub(super) fn abandon(&self) {
         let is_open = !matches!(
             *self.lock(),

@@ -30,7 +30,7 @@ pub(crate) enum WriteRequest<'a> {
     },
     Remove(Cow<'a, [u8]>),
     Touch(Cow<'a, [u8]>, u64),
-    /// No change: its reply says that the requests before it are durable.
+    /// A request without a change: its reply confirms that the requests before it are durable.
     Flush,
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum WriteReply {
     Flushed(()),
 }
 
-/// Each request has a reply of its own kind: any other is a bug.
+/// Each request has its own kind of reply: any other is a bug.
 macro_rules! replies {
     ($($kind:ident: $variant:ident($answer:ty),)+) => {
         impl WriteReply {$(
@@ -115,7 +115,7 @@ impl<'a> WriteRequest<'a> {
         }
     }
 
-    /// Copies what is borrowed.
+    /// Copies borrowed data.
     pub(super) fn into_owned(self) -> WriteRequest<'static> {
         match self {
             Self::Insert(new) => WriteRequest::Insert(new.into_owned()),
@@ -244,7 +244,8 @@ fn try_commit_together(
             (_, rest) = rest.split_at(sweepable.len());
         }
         if let Err(failed) = transaction.check_usable() {
-            // The request says what failed, the transaction only that something did.
+            // The request has the cause of the failure, the transaction only knows that something
+            // failed.
             let cause = replies.pop().and_then(Result::err);
             return Err(CommitFailure::Before(cause.unwrap_or(failed)));
         }

@@ -1,7 +1,7 @@
 //! A corpus owner builds a store offline and lists near-duplicates.
 //!
-//! [`Store::bulk_build`](crate::Store::bulk_build) sorts within the memory that it is given, and beyond
-//! it in a temporary file. It is all or nothing: there is no file of that name before
+//! [`Store::bulk_build`](crate::Store::bulk_build) sorts within the memory that it is given, and
+//! beyond it in a temporary file. It is all or nothing: no file of that name exists before
 //! [`finish`](crate::BulkBuild::finish) has returned.
 //!
 //! ```
@@ -32,7 +32,7 @@
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!
-//! [`BulkOptions::estimate`](crate::BulkOptions::estimate) says beforehand what a build needs, and
-//! [`Join::estimate`](crate::Join::estimate) what listing pairs or clusters does.
+//! [`BulkOptions::estimate`](crate::BulkOptions::estimate) estimates what a build needs, and
+//! [`Join::estimate`](crate::Join::estimate) what listing pairs or clusters needs.
 //! [`Join`](crate::Join) sets the number of threads and bounds the work in a large bucket;
 //! [`Pairs::left_out`](crate::Pairs::left_out) then counts the pairs that were not compared.

@@ -1,9 +1,11 @@
 //! Copies, documents that move between stores, and damaged files.
 //!
-//! [`Snapshot::backup`](crate::Snapshot::backup) copies a store while all threads go on reading and writing. The copy
-//! is the snapshot, with the same ids and answers; every checksum is verified on the way, and the file has its name
-//! only when it is whole and durable. [`Snapshot::export`](crate::Snapshot::export) writes documents as a stream that
-//! [`Store::import`](crate::Store::import) takes into another store with the same recipe, whatever its bands.
+//! [`Snapshot::backup`](crate::Snapshot::backup) copies a store while all threads continue reading
+//! and writing. The copy is the snapshot, with the same ids and answers. Every checksum is verified
+//! on the way, and the file gets its name only when it is complete and durable.
+//! [`Snapshot::export`](crate::Snapshot::export) writes documents as a stream that
+//! [`Store::import`](crate::Store::import) reads into another store with the same recipe, whatever
+//! its bands.
 //!
 //! ```
 //! use resemblance::{ExistingKeys, MinHash, Schema, Store, Text};

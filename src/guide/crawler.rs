@@ -32,8 +32,9 @@
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!
-//! A key, a stamp and a payload belong to a document. Here the key is the URL, the stamp the time of the
-//! visit and the payload the media type; a crawler can also put a page's links into the payload, so that
-//! the store tells after a crash which pages are still to be fetched. `examples/crawler` in the repository
-//! is a whole crawler of that kind. [`life_cycle`](super::life_cycle) shows how pages are renewed and
-//! evicted, [`group_commit`](super::group_commit) how threads share syncs.
+//! A key, a stamp and a payload belong to a document. Here the key is the URL, the stamp the time
+//! of the visit and the payload the media type; a crawler can also put a page's links into the
+//! payload, so that after a crash the store knows which pages are still to be fetched.
+//! `examples/crawler` in the repository is a complete crawler of that kind.
+//! [`life_cycle`](super::life_cycle) shows how pages are renewed and evicted,
+//! [`group_commit`](super::group_commit) how threads share syncs.

@@ -1,15 +1,15 @@
 //! Exact similarities in the place of estimates.
 //!
-//! The module [`exact`](crate::exact) computes what signatures estimate: Jaccard similarity, weighted Jaccard
-//! and probability Jaccard similarity and containment of two sets, beside them cosine, Dice and overlap
-//! coefficients, and of fingerprints the Hamming distance and the angle that it stands
-//! for.
+//! The module [`exact`](crate::exact) computes the values that signatures estimate: Jaccard,
+//! weighted Jaccard and probability Jaccard similarity, and the containment of two sets. It also
+//! computes cosine, Dice and overlap coefficients, and for fingerprints the Hamming distance and
+//! the angle that it represents.
 //!
-//! Where the documents are at hand, a closure gives exact similarities: `Query::verify`,
-//! [`Join::verify`](crate::Join::verify) and
-//! [`InsertMany::verify`](crate::InsertMany::verify) ask it for
-//! every candidate. [`Match::is_exact`](crate::Match::is_exact) and [`Pair::is_exact`](crate::Pair::is_exact) tell
-//! where it answered. [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) makes the sets to compare.
+//! If the documents are available, a closure gives exact similarities: `Query::verify`,
+//! [`Join::verify`](crate::Join::verify) and [`InsertMany::verify`](crate::InsertMany::verify) call
+//! it for every candidate. [`Match::is_exact`](crate::Match::is_exact) and
+//! [`Pair::is_exact`](crate::Pair::is_exact) are true where it answered.
+//! [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) makes the sets to compare.
 //!
 //! Verification makes the precision 1. It leaves the recall as it is: a pair that shares no band is still not a
 //! candidate.

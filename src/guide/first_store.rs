@@ -1,8 +1,8 @@
 //! An application that must not take the same thing twice.
 //!
 //! [`Store::insert_if_new`](crate::Store::insert_if_new) looks for a near-duplicate and inserts the
-//! document in one durable step. Of two threads that bring near-duplicates at the same moment,
-//! exactly one is told that its document is new.
+//! document in one durable step. If two threads bring near-duplicates at the same moment, exactly
+//! one learns that its document is new.
 //!
 //! ```
 //! use resemblance::{MinHash, Novelty, Schema, Store, Text};

@@ -8,11 +8,12 @@
 //! group commits for all of them, and a lone writer pays nothing extra.
 //!
 //! [`StoreOptions::group_calls`](crate::StoreOptions::group_calls) bounds the size of a group, and
-//! [`StoreOptions::group_wait`](crate::StoreOptions::group_wait) how long a call waits for others. While
-//! threads wait for their turn with `insert_if_new`, they search the committed documents, so that a page
-//! that is already in the store is answered without a transaction. Explicit transactions
-//! ([`begin_write`](crate::Store::begin_write)) stand in the same queue, first come, first served. A thread
-//! that holds one gets [`Error::Busy`](crate::Error::Busy) where it would wait for itself.
+//! [`StoreOptions::group_wait`](crate::StoreOptions::group_wait) how long a call waits for others.
+//! While threads wait for their turn with `insert_if_new`, they search the committed documents, so
+//! that a page that is already in the store is answered without a transaction. Explicit
+//! transactions ([`begin_write`](crate::Store::begin_write)) wait in the same queue, first come,
+//! first served. A thread that holds one gets [`Error::Busy`](crate::Error::Busy) where it would
+//! wait for itself.
 //!
 //! # Asynchronous programs
 //!

@@ -1,16 +1,17 @@
 //! Templates, error pages and boilerplate put many documents into one bucket, and a probe examines all of
 //! them. Four things bound what that costs.
 //!
-//! - *Equal* documents, those with the same signature, are compared once. Where about one in a thousand documents
-//!   that follow each other has the same signature, the store notes that when it writes their postings to a run. A
-//!   search that meets one of them passes over the others, and its answer is the same as if it had compared each:
-//!   [`Matches::candidates`](crate::Matches::candidates) counts all of them. A caller who verifies is asked about
-//!   each. Documents that are in no run yet are compared one by one; there are fewer of them than
-//!   [`StoreOptions::flush_after`](crate::StoreOptions::flush_after) says.
-//! - `insert_if_new` and the other duplicate checks look for an *identical* document first. If there is one,
-//!   the check costs the look-up of its key, one lane more and one record, however many documents share its
-//!   buckets. (The identical document must be among the first fifteen of the lane's bucket. Otherwise it costs as
-//!   much as any other.)
+//! - *Equal* documents, those with the same signature, are compared once. Where about one in a
+//!   thousand consecutive documents has the same signature as another, the store notes that when it
+//!   writes their postings to a run. A search that meets one of them skips the others, and its
+//!   answer is the same as if it had compared each:
+//!   [`Matches::candidates`](crate::Matches::candidates) counts all of them. A caller who verifies
+//!   is asked about each. Documents that are not in a run yet are compared one by one; there are
+//!   fewer of them than [`StoreOptions::flush_after`](crate::StoreOptions::flush_after).
+//! - `insert_if_new` and the other duplicate checks look for an *identical* document first. If
+//!   there is one, the check costs the look-up of its key, one additional lane and one record,
+//!   however many documents share its buckets. (The identical document must be among the first
+//!   fifteen of the lane's bucket. Otherwise the check costs as much as any other.)
 //! - A *probe budget* bounds the rest. [`Query::probe_budget`](crate::Query::probe_budget) compares with at most n documents, those that
 //!   share the most buckets with the query. From each run they read at most n postings of a bucket, or 1,024
 //!   if that is more. [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) does the same for

@@ -35,15 +35,17 @@
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!
-//! - [`Revision::Unchanged`](crate::Revision::Unchanged) means that the whole stored signature is the same,
-//!   which says more than a similarity of 1. It costs a look-up of the key and a row: no lane is probed,
-//!   no posting is written, and nothing is synced if stamp and payload are the same too.
+//! - [`Revision::Unchanged`](crate::Revision::Unchanged) means that the whole stored signature is
+//!   the same, which is more than a similarity of 1. It costs a look-up of the key and a row: no
+//!   lane is probed, no posting is written, and nothing is synced if stamp and payload are the same
+//!   too.
 //! - [`Revision::Near`](crate::Revision::Near) means near by the schema, as in `insert_if_new`.
-//! - An eviction reads the documents in pieces, with a snapshot for each, and deletes them in transactions of
-//!   at most 1,000 documents ([`Operation::slice_documents`](crate::Operation::slice_documents)). The
-//!   transaction examines each document once more: one that another thread has touched, replaced or deleted
-//!   meanwhile is spared, and counted. If the eviction is stopped, or the process crashes, the same call
-//!   goes on.
+//! - An eviction reads the documents in pieces, with a snapshot for each, and deletes them in
+//!   transactions of at most 1,000 documents
+//!   ([`Operation::slice_documents`](crate::Operation::slice_documents)). The transaction examines
+//!   each document once more: one that another thread has touched, replaced or deleted meanwhile is
+//!   spared, and counted. If the eviction is stopped, or the process crashes, the same call
+//!   continues it.
 //! - [`EvictPolicy::KeepNewest`](crate::EvictPolicy::KeepNewest) finds the oldest document to keep exactly, whatever the stamps,
 //!   in 4 MiB of memory.
 //! - [`Operation::dry_run`](crate::Operation::dry_run) only counts.

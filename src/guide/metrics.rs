@@ -1,9 +1,10 @@
 //! Watching a store at work.
 //!
-//! [`Store::metrics`](crate::Store::metrics) tells what all handles of a store have done since it was opened: documents
-//! by what became of them, transactions by how they ended, calls that wait, flushes and merges, queries and their
-//! candidates, reads, writes and syncs of the file, live snapshots, and how long commits, calls and syncs took. It is a
-//! plain struct. A transaction counts once it is committed. Counting takes no lock, and no clock for a document.
+//! [`Store::metrics`](crate::Store::metrics) counts the work of all handles of a store since it was
+//! opened: documents by outcome, transactions by how they ended, calls that wait, flushes and
+//! merges, queries and their candidates, reads, writes and syncs of the file, live snapshots, and
+//! the durations of commits, calls and syncs. It returns a plain struct. A transaction counts once
+//! it is committed. Counting takes no lock, and reads no clock for a document.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, Store};

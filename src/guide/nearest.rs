@@ -1,8 +1,9 @@
 //! How to find the documents that are most similar to a text, however dissimilar they are.
 //!
-//! A [query](crate::Snapshot::query) answers with what is within the bounds of the schema, mostly
-//! near-duplicates. [`Snapshot::nearest`](crate::Snapshot::nearest) answers with the `n` nearest documents if there are
-//! so many: related articles, the source of a quotation, a neighbour to vote with.
+//! A [query](crate::Snapshot::query) returns the documents within the bounds of the schema, mostly
+//! near-duplicates. [`Snapshot::nearest`](crate::Snapshot::nearest) returns the `n` nearest
+//! documents, if the store has that many: related articles, the source of a quotation, a neighbour
+//! to vote with.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, Store, Text};
@@ -28,10 +29,11 @@
 //!
 //! # What does it cost?
 //!
-//! First the buckets of a query are read, then the documents that share the first two rows of a band, then all
-//! signatures. The search stops where documents as near as the last one are found with a probability
-//! of 0.9, or what [`min_recall`](crate::Nearest::min_recall) says. [`Matches::scope`](crate::Matches::scope)
-//! and [`Matches::recall`](crate::Matches::recall) tell how far it went.
+//! The search first reads the buckets of a query, then the documents that share the first two rows
+//! of a band, then all signatures. It stops when documents as near as the last one are found with a
+//! probability of 0.9, or of [`min_recall`](crate::Nearest::min_recall).
+//! [`Matches::scope`](crate::Matches::scope) and [`Matches::recall`](crate::Matches::recall) report
+//! how far it went.
 //!
 //! With 128 values and the threshold 0.8 there are 13 bands. Their first two rows find a document of
 //! similarity J with the probability 1 − (1 − J²)¹³: 0.98 at 0.5, 0.90 at 0.4, 0.71 at 0.3. So where ten
@@ -44,15 +46,17 @@
 //!
 //! # How near are they really?
 //!
-//! By estimates, which do not tell documents apart that are nearly equally near. Where the texts are at hand,
-//! [`verify`](crate::Nearest::verify) has their exact similarities decide which are the nearest, in which order,
-//! and each match says whether its similarity [is exact](crate::Match::is_exact).
+//! The order is by estimates, which cannot separate documents that are almost equally near. If the
+//! texts are available, [`verify`](crate::Nearest::verify) lets their exact similarities decide
+//! which documents are the nearest, and in which order; each match records whether its similarity
+//! [is exact](crate::Match::is_exact).
 //!
 //! # And if the store is too large?
 //!
-//! It answers [without a scan](crate::Nearest::without_scan), with fewer documents or a
-//! lower recall, and says so. Or it asks whether there is [anything near](crate::Nearest::within): a document
-//! within a distance, 1 − J, or none with the probability that one would have been found.
+//! A search can answer [without a scan](crate::Nearest::without_scan), with fewer documents or a
+//! lower recall, which the answer reports. Or it can ask whether there is [anything
+//! near](crate::Nearest::within): a document within a distance, 1 − J, or none with the probability
+//! that one would have been found.
 //!
 //! ```
 //! # use resemblance::{MinHash, Schema, Store};

@@ -18,13 +18,16 @@
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!
-//! Threshold, recall, bands and rows, bits of a band's code, distance and number of expected documents can change.
-//! Text recipe, seed, kind and number of hashes cannot, because signatures are made of them. Ids, keys, payloads
-//! and stamps stay, and the store then answers like one that was made with the new schema.
+//! Threshold, recall, bands and rows, bits of a band's code, distance and number of expected
+//! documents can change. Text recipe, seed, kind and number of hashes cannot, because signatures
+//! depend on them. Ids, keys, payloads and stamps are kept, and the store then answers like one
+//! that was created with the new schema.
 //!
-//! Rebanding sorts within the memory that an offline build takes, and is one commit: a crash or an interruption
-//! leaves the old store. Nobody else may have the file open. The file grows by the new postings, because the old
-//! ones stay to the end; [`Store::compact`](crate::Store::compact) gives their space back.
+//! Rebanding sorts within the memory that an offline build takes, and is one commit: a crash or an
+//! interruption leaves the old store. Nobody else may have the file open. The file grows by the new
+//! postings, because the old ones are kept to the end; [`Store::compact`](crate::Store::compact)
+//! gives their space back.
 //!
-//! [`Snapshot::design`](crate::Snapshot::design) and [`Stats`](crate::stats::Stats) tell when a store has more documents than
-//! its schema expects. [`Rebanding::expected_documents`](crate::schema::Rebanding::expected_documents) mends that.
+//! [`Snapshot::design`](crate::Snapshot::design) and [`Stats`](crate::stats::Stats) report when a
+//! store has more documents than its schema expects.
+//! [`Rebanding::expected_documents`](crate::schema::Rebanding::expected_documents) fixes that.

@@ -1,9 +1,10 @@
 //! SimHash: find every document within a Hamming distance.
 //!
-//! A fingerprint of 32 to 256 bits stands for the whole document. Fingerprints of nearly identical documents
-//! differ in few bits. A search finds *every* fingerprint within the schema's distance, or within another that the
-//! caller asks for; nothing is missed by chance. Beyond what the tables prove by whole buckets it reads the buckets
-//! near, or compares with all documents where that costs less: [`Matches::scope`](crate::Matches::scope) tells.
+//! A fingerprint of 32 to 256 bits represents the whole document. Fingerprints of nearly identical
+//! documents differ in few bits. A search finds *every* fingerprint within the schema's distance,
+//! or within another that the caller asks for; nothing is missed by chance. Beyond the distance
+//! that the tables cover with whole buckets, it also reads nearby buckets, or compares with all
+//! documents where that costs less; [`Matches::scope`](crate::Matches::scope) reports which.
 //!
 //! ```
 //! use resemblance::{Schema, Signature, SimHash, Store};

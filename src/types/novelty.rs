@@ -5,8 +5,9 @@ use crate::types::matches::{BudgetExceeded, Match};
 
 /// The result of `insert_if_new`.
 ///
-/// With [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) a document is compared with a
-/// part of a hot bucket only; [`budget_exceeded`](Self::budget_exceeded) says if that was so.
+/// With [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) a document is compared
+/// with only a part of a hot bucket; [`budget_exceeded`](Self::budget_exceeded) reports whether
+/// that happened.
 ///
 /// ```
 /// # use resemblance::{MinHash, Novelty, Schema, Store, Text};

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use crate::error::Result;
 use crate::types::progress::{Progress, Watch};
 
-/// The result of a long operation, and so the name of it: the settings of the operation go by it.
+/// The result of a long operation. It also identifies the operation, whose settings depend on it.
 ///
 /// ```
 /// use resemblance::{Operation, Store, report::{CheckReport, Report}};
@@ -28,8 +28,8 @@ pub trait Report: Sized {
 
 type Work<'a, R> = dyn FnOnce(<R as Report>::Settings, &mut Watch<'_>) -> Result<R> + 'a;
 
-/// A long operation that [`run`](Self::run) does, and that returns an `R`: a check, a repair, a
-/// backup. Some have settings of their own, which stand below.
+/// A long operation that [`run`](Self::run) performs, and that returns an `R`: a check, a repair, a
+/// backup. Some have special settings, which are listed below.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store};
@@ -70,7 +70,7 @@ impl<'a, R: Report> Operation<'a, R> {
         }
     }
 
-    /// Sets what is told of the progress, and may stop the operation: see [`Progress`].
+    /// Sets the callback that receives the progress and may stop the operation: see [`Progress`].
     pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
         self.watch.set(callback);
         self

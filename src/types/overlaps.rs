@@ -91,10 +91,10 @@ impl Overlap {
         f64::from(self.shared) / f64::from(self.document_hashes)
     }
 
-    /// Returns about the variance of [`query_share`](Self::query_share) for
-    /// [scaled](crate::Containment::scaled) hashes: that of a sample of m of s × m shingles, which is
-    /// c (1 − c) / m × (1 − 1 / s) for a share of c and m kept hashes. `None` for windows, which are no
-    /// random sample.
+    /// Returns the approximate variance of [`query_share`](Self::query_share) for
+    /// [scaled](crate::Containment::scaled) hashes: that of a sample of m of s × m shingles, which
+    /// is c (1 − c) / m × (1 − 1 / s) for a share of c and m kept hashes. Returns `None` for
+    /// windows, which are not a random sample.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store};
@@ -114,24 +114,27 @@ impl Overlap {
         Some(of_sample * (1.0 - 1.0 / scale))
     }
 
-    /// Returns the length of the longest passage of the query that the document seems to have, in shingles:
-    /// from the first to the last of consecutive kept shingles of the query whose hashes the document has.
-    /// An estimate: the passage may reach further on both sides by less than a window, and the document may
-    /// have its parts in different places. `None` if the query comes from a store without
-    /// [positions](crate::Containment::positions), which does not keep the order of its shingles.
+    /// Returns the length of the longest passage of the query that the document seems to have, in
+    /// shingles: from the first to the last of consecutive kept shingles of the query whose hashes
+    /// the document has. This is an estimate: the passage may extend further on both sides by less
+    /// than a window, and the document may have its parts in different places. Returns `None` if
+    /// the query comes from a store without [positions](crate::Containment::positions), which does
+    /// not keep the order of its shingles.
     #[must_use]
     pub fn longest_run(&self) -> Option<u64> {
         self.longest_run
     }
 
-    /// Returns where the shared passages stand, in the order of the query; `None` unless the schema keeps
-    /// [positions](crate::Containment::positions).
+    /// Returns the positions of the shared passages, in the order of the query; `None` unless the
+    /// schema keeps [positions](crate::Containment::positions).
     ///
-    /// Each is a run of shingles that stands in both, from a kept one to a kept one: the common text may be up to
-    /// w − 1 shingles longer on both sides, and is told in parts where two kept shingles stand further apart than
-    /// a shingle is long (of features: where not all are kept). Every kept shingle of the query that the document has is in one of them,
-    /// but for capped ones at the ends. Of several places in the document the first is told of those where the
-    /// passage is longest; of a shingle that stands there more than 64 times, the first 64 places are tried.
+    /// Each is a run of shingles that occurs in both, from a kept one to a kept one. The common
+    /// text may be up to w − 1 shingles longer on both sides. It is returned in parts where two
+    /// kept shingles are further apart than the length of a shingle (with features: where not all
+    /// are kept). Every kept shingle of the query that the document has is in one of the passages,
+    /// except for capped ones at the ends. If a passage is longest in several places of the
+    /// document, the first of them is returned; if a shingle occurs there more than 64 times, the
+    /// first 64 places are tried.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store};
@@ -152,9 +155,9 @@ impl Overlap {
 
 /// A passage that a query and a document share, in shingles: see [`Overlap::passages`].
 ///
-/// Shingles count from 0. Of a text, a range of shingles `a..b` of k units covers the units `a..b + k − 1`;
-/// [`exact::span_of_shingles`](crate::exact::span_of_shingles) finds its bytes where the text is at hand, by
-/// [`Schema::containment_text`](crate::Schema::containment_text).
+/// Shingles count from 0. In a text, a range of shingles `a..b` of k units covers the units `a..b +
+/// k − 1`; [`exact::span_of_shingles`](crate::exact::span_of_shingles) finds its bytes if the text
+/// is available, with [`Schema::containment_text`](crate::Schema::containment_text).
 ///
 /// ```
 /// # use resemblance::{Containment, Schema, Store, Text};
@@ -175,7 +178,7 @@ impl Overlap {
 pub struct PlacedPassage {
     /// Its shingles in the query.
     pub query: Range<usize>,
-    /// Its shingles in the document, as many.
+    /// Its shingles in the document, the same number as in the query.
     pub document: Range<usize>,
 }
 
@@ -209,10 +212,10 @@ impl Overlaps {
         self.query_hashes
     }
 
-    /// Returns the number of the query's kept hashes that more documents have than the
-    /// [cap](crate::ContainmentQuery::max_document_frequency) allows, and that were not looked for: a shared
-    /// passage all of whose kept hashes are capped is not found. 0 says that none is missing, if hashes are
-    /// kept by windows and the passage is at least as long as these promise.
+    /// Returns the number of the query's kept hashes that were not looked for, because more
+    /// documents have them than the [cap](crate::ContainmentQuery::max_document_frequency) allows.
+    /// A shared passage all of whose kept hashes are capped is not found. If this is 0, hashes are
+    /// kept by windows, and the passage is at least as long as these promise, none is missing.
     #[must_use]
     pub fn capped_hashes(&self) -> usize {
         self.capped_hashes

@@ -13,13 +13,13 @@ const UNITS_PER_CALL: u64 = 4_096;
 /// Progress of a long operation. Every operation takes a callback for it, `on_progress`.
 ///
 /// An operation has one or several phases, one after the other. In each it calls at the start, at
-/// the end, and in between; [`done`](Self::done) never falls within a phase, and ends at
-/// [`total`](Self::total) where that is known, unless the phase says otherwise.
+/// the end, and in between; [`done`](Self::done) never decreases within a phase, and ends at
+/// [`total`](Self::total) where that is known, unless the phase is documented otherwise.
 ///
 /// The callback runs in the thread of `run`. If it returns
-/// [`ControlFlow::Break`](std::ops::ControlFlow::Break), the operation does no more and returns
-/// [`Error::Stopped`](crate::Error::Stopped); each operation says which of its work stays. A panic of
-/// the callback stops it in the same way, and then goes on through `run`.
+/// [`ControlFlow::Break`](std::ops::ControlFlow::Break), the operation stops and returns
+/// [`Error::Stopped`](crate::Error::Stopped); each operation documents which of its work is kept. A
+/// panic of the callback stops the operation in the same way, and then continues through `run`.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -79,19 +79,19 @@ pub enum Phase {
     CheckingFreePages,
     /// All pages of a damaged file are searched for rows. Bytes of the file.
     ScanningPages,
-    /// Documents are read. Of a damaged file those that can be kept are counted: they can be fewer
-    /// than the file says there were, and more if it was scanned.
+    /// Documents are read. In a damaged file the documents that can be kept are counted: they can
+    /// be fewer than the file's own count, and more if the file was scanned.
     ReadingDocuments,
     /// The rows of documents are compared with each other. Documents, removed ones included as long
     /// as their rows are there.
     CheckingDocuments,
-    /// Postings are compared with what the rows ask for. Postings; those of keys are read twice.
+    /// Postings are compared with the rows. Counts postings; those of keys are read twice.
     CheckingPostings,
     /// Postings that are still in memory are sorted, in one step. Postings of all lanes.
     SortingPostings,
     /// Postings are written, lane by lane. Postings of all lanes.
     WritingPostings,
-    /// Rows of documents go whose keys other ones have. Documents.
+    /// Rows of documents are removed whose keys other ones have. Counts documents.
     RemovingDuplicates,
     /// Rows of all tables are copied. Rows.
     CopyingRows,
@@ -99,8 +99,9 @@ pub enum Phase {
     WritingDocuments,
     /// Documents of a stream are stored, or left out, for good. Documents of the stream.
     StoringDocuments,
-    /// Documents are examined, and evicted if they are to go. Documents examined, of those that were
-    /// there at the beginning; fewer if others remove some meanwhile.
+    /// Documents are examined, and evicted if the policy selects them. Counts the documents
+    /// examined out of those that were there at the beginning, which are fewer if others remove
+    /// some meanwhile.
     EvictingDocuments,
     /// Merges that were under way are brought to their ends. Postings; the total grows if another
     /// merge becomes due.
@@ -113,7 +114,7 @@ pub enum Phase {
     /// Documents that share buckets are compared, lane by lane. Lanes; one counts once its buckets are
     /// read.
     JoiningLanes,
-    /// Deciding which documents stay.
+    /// Documents to keep are decided on.
     DecidingDocuments,
     /// Rows are counted, table by table. Rows.
     CountingRows,
@@ -122,7 +123,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Returns what the phase counts, such as "documents".
+    /// Returns the unit that the phase counts, such as "documents".
     #[must_use]
     pub fn unit(self) -> &'static str {
         self.name_and_unit().1
@@ -184,7 +185,7 @@ impl<'a> Watch<'a> {
         self.callback = Some(Box::new(callback));
     }
 
-    /// Does the work, and lets a panic of the caller's go on.
+    /// Does the work, and lets the caller's panic continue.
     pub fn run<T>(mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let result = work(&mut self);
         match self.panic {
@@ -193,7 +194,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Tells the caller how far the work is. An error says that it is to stop.
+    /// Reports the progress to the caller. An error means that the work is to stop.
     pub fn tell(&mut self, phase: Phase, done: u64, total: impl Into<Option<u64>>) -> Result<()> {
         let Some(callback) = &mut self.callback else {
             return Ok(());
@@ -220,7 +221,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Tells the caller at some of the steps of a loop, in each of which one unit is done.
+    /// Reports to the caller at some of the steps of a loop, each of which completes one unit.
     pub fn step(&mut self, phase: Phase, done: u64, total: impl Into<Option<u64>>) -> Result<()> {
         if done.is_multiple_of(UNITS_PER_CALL) {
             self.tell(phase, done, total)?;

@@ -1,4 +1,5 @@
-//! The write transaction: changes that are committed together, and the rule when it may go on.
+//! The write transaction: changes that are committed together, and the rule when it may continue
+//! after an error.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -61,10 +62,10 @@ impl WriteTransaction {
     ///
     /// # Errors
     ///
-    /// [`Error::KeyExists`] if the key is there, [`Error::InvalidParameter`] for a key of more than
-    /// 4,096 bytes or a payload of more than 64 MiB, [`Error::SignatureMismatch`] for a signature that does not fit the schema: the
-    /// transaction can go on then. After [`Error::Corrupt`], [`Error::Io`] and [`Error::Bug`] it can only be
-    /// rolled back.
+    /// [`Error::KeyExists`] if the key exists, [`Error::InvalidParameter`] for a key of more than
+    /// 4,096 bytes or a payload of more than 64 MiB, [`Error::SignatureMismatch`] for a signature
+    /// that does not fit the schema: the transaction can continue then. After [`Error::Corrupt`],
+    /// [`Error::Io`] and [`Error::Bug`] it can only be rolled back.
     pub fn insert<'d>(
         &mut self,
         document: impl Into<Document<'d>>,
@@ -122,8 +123,9 @@ impl WriteTransaction {
         self.insert_if_new_since(&document.into(), signature, None)
     }
 
-    /// Gives the document with a key another stamp, later or earlier, and returns its id if there is one. Id,
-    /// payload and signature stay. Nothing is written if the stamp is the same.
+    /// Gives the document with a key another stamp, later or earlier, and returns its id if there
+    /// is one. Id, payload and signature do not change. Nothing is written if the stamp is the
+    /// same.
     ///
     /// ```
     /// use resemblance::Document;
@@ -311,8 +313,9 @@ impl WriteTransaction {
         Query::new(self.view(), Cow::Borrowed(signatures.signatures()))
     }
 
-    /// Begins a query for documents that contain a text, given by its signature, or each of many texts: *is
-    /// this paragraph in that page?* [`min_share`](ContainmentQuery::min_share) says how much of it.
+    /// Begins a query for documents that contain a text, given by its signature, or each of many
+    /// texts: *is this paragraph in that page?* [`min_share`](ContainmentQuery::min_share) sets how
+    /// much of it they must contain.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -339,8 +342,9 @@ impl WriteTransaction {
         self.about_passages(signatures, ShareOf::Query)
     }
 
-    /// Begins a query for documents that a text contains, given by its signature, or that each of many texts
-    /// contains. [`min_share`](ContainmentQuery::min_share) says how much of them.
+    /// Begins a query for documents that a text contains, given by its signature, or that each of
+    /// many texts contains. [`min_share`](ContainmentQuery::min_share) sets how much of them it
+    /// must contain.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
