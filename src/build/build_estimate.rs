@@ -48,9 +48,9 @@ pub struct BuildEstimate {
     pub documents: u64,
     /// Memory at the peak: for sorting, the cache, and buffers.
     pub memory_bytes: u64,
-    /// The file of a build. Of a rebanding its maximum growth, less its free space: the old postings
-    /// stay beside the new ones until the commit. 0 if all lanes stay as they are, and nothing is
-    /// written anew.
+    /// The size of the file of a build. For a rebanding, its maximum growth, less its free space:
+    /// the old postings remain beside the new ones until the commit. 0 if no lane changes, and
+    /// nothing is rewritten.
     pub disk_bytes: u64,
     /// The temporary file at the end; 0 if everything is sorted in memory.
     pub temporary_bytes: u64,
@@ -162,8 +162,9 @@ impl BulkOptions {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for a schema with containment, unless
-    /// [`kept_hashes`](Self::kept_hashes) says how many of these a document has: that depends on its length.
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for a schema with containment,
+    /// unless [`kept_hashes`](Self::kept_hashes) sets the number of hashes of a document, which
+    /// depends on its length.
     pub fn estimate(
         &self,
         schema: &Schema,

@@ -85,8 +85,9 @@ pub struct BulkReport {
     pub spilled_bytes: u64,
 }
 
-/// A store that is being built offline: documents go in, and nobody sees any of them before
-/// [`finish`](Self::finish) has put the whole store under its name. Dropping it leaves nothing.
+/// A store that is being built offline: documents are inserted, and nobody sees any of them before
+/// [`finish`](Self::finish) has put the whole store under its name. Dropping it leaves nothing
+/// behind.
 ///
 /// See [`Store::bulk_build`](crate::Store::bulk_build). A build can move to another thread, so its
 /// callbacks must be `Send`; `'w` is the lifetime of what they borrow.
@@ -118,7 +119,7 @@ pub struct BulkBuild<'w> {
     /// The file that this is a copy of, whose mode the store gets.
     source: Option<PathBuf>,
     callbacks: BuildCallbacks<'w>,
-    // in this order: the file is closed before it goes
+    // in this order: the file is closed before it is removed
     store: BulkStore,
     path: TemporaryFile,
 }
@@ -169,7 +170,8 @@ impl<'w> BulkBuild<'w> {
     ///
     /// [`Error::InvalidParameter`] for a key of more than 4,096 bytes or a payload of more than 64
     /// MiB, [`Error::SignatureMismatch`] for a signature that does not fit the schema; the build
-    /// goes on without the document. [`Error::Io`] if a disk is full, for one: it cannot go on.
+    /// can continue without the document. [`Error::Io`] if, for example, a disk is full: the build
+    /// cannot continue.
     pub fn insert(&mut self, document: Document<'_>, signature: &Signature) -> Result<DocumentId> {
         self.check_usable()?;
         self.store.validate(&document, signature)?;
@@ -188,7 +190,7 @@ impl<'w> BulkBuild<'w> {
     }
 
     /// Inserts a document as [`insert`](Self::insert) does, with an id above all before; ids
-    /// between stay unused.
+    /// between remain unused.
     pub(crate) fn insert_as(
         &mut self,
         id: u64,
@@ -230,8 +232,8 @@ impl<'w> BulkBuild<'w> {
         self.len() == 0
     }
 
-    /// Sets what is told of the progress of [`finish`](Self::finish), and may stop it: see
-    /// [`Progress`]. There is no store then.
+    /// Sets the callback that receives the progress of [`finish`](Self::finish), and may stop it:
+    /// see [`Progress`]. No store is created then.
     ///
     /// ```
     /// # use resemblance::{BulkOptions, Error, MinHash, Schema, Store};
@@ -253,10 +255,11 @@ impl<'w> BulkBuild<'w> {
         self
     }
 
-    /// Sets what [`finish`](Self::finish) calls with each document that it leaves out because an
-    /// earlier one has its key, or a later one, if the options say to keep the last: the id that
-    /// [`insert`](Self::insert) gave it, and the key. Documents come in the order of their insertion.
-    /// The callback may stop the build as that of [`on_progress`](Self::on_progress).
+    /// Sets the callback of [`finish`](Self::finish) for each document that it leaves out because
+    /// an earlier one has its key, or a later one, if the options keep the last: it gets the id
+    /// that [`insert`](Self::insert) returned, and the key. Documents are reported in the order of
+    /// their insertion. The callback may stop the build like that of
+    /// [`on_progress`](Self::on_progress).
     ///
     /// ```
     /// # use resemblance::{BulkOptions, DuplicateKeys, MinHash, Schema, Store};
@@ -307,9 +310,9 @@ impl<'w> BulkBuild<'w> {
     ///
     /// # Errors
     ///
-    /// [`Error::KeyTwice`] if a key came twice and the options do not say which to keep;
+    /// [`Error::KeyTwice`] if a key was inserted twice and the options do not choose which to keep;
     /// [`Error::AlreadyExists`] if something has got the name meanwhile; [`Error::Stopped`] if a
-    /// callback breaks off; [`Error::Io`]. There is no store then.
+    /// callback stops it; [`Error::Io`]. No store is created then.
     pub fn finish(mut self) -> Result<BulkReport> {
         let callbacks = std::mem::take(&mut self.callbacks);
         callbacks.run("the build", |watch, on_duplicate| {
@@ -335,7 +338,8 @@ impl<'w> BulkBuild<'w> {
             duplicate_keys: self.duplicate_keys,
         };
         let lanes = write_lanes(&self.sorter, watch, |lane, postings| {
-            // The keys come first: they decide whose postings are left out of the other lanes.
+            // The keys are written first: they decide whose postings are left out of the other
+            // lanes.
             let written = match lane {
                 0 => writer.write_keys(postings)?,
                 lane => writer.write_lane(lane, postings)?,

@@ -31,12 +31,12 @@ const MIN_MEMORY_BYTES: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DuplicateKeys {
-    /// There is no store then, but [`Error::KeyTwice`](crate::Error::KeyTwice).
+    /// Fail with [`Error::KeyTwice`](crate::Error::KeyTwice). No store is created then.
     #[default]
     Refuse,
-    /// It is left out and counted; its id stays unused.
+    /// Leave the later document out and count it; its id remains unused.
     KeepFirst,
-    /// It replaces the earlier one, which is left out and counted, and whose id stays unused.
+    /// Replace the earlier document, which is left out and counted, and whose id remains unused.
     KeepLast,
 }
 
@@ -78,8 +78,8 @@ impl Default for BulkOptions {
 }
 
 impl BulkOptions {
-    /// Makes the default options: 256 MiB for sorting, temporary files beside the store, all cores,
-    /// the default [`StoreOptions`], and an error for a key that comes twice.
+    /// Creates the default options: 256 MiB for sorting, temporary files beside the store, all
+    /// cores, the default [`StoreOptions`], and an error for a repeated key.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -100,10 +100,10 @@ impl BulkOptions {
         self
     }
 
-    /// The memory in which postings are sorted, in bytes; at least 1 MiB. What does not fit goes
-    /// to a temporary file, sorted piece by piece. Postings of up to fifty times the limit stay
-    /// within it to the end (with 256 MiB and 20 lanes: 75 million documents); of more, the last
-    /// step takes more, in proportion.
+    /// Sets the memory in which postings are sorted, in bytes; at least 1 MiB. The rest is written
+    /// to a temporary file, sorted piece by piece. Up to fifty times the limit of postings are
+    /// sorted within it to the end (with 256 MiB and 20 lanes: 75 million documents); with more,
+    /// the last step takes more memory, in proportion.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes.max(MIN_MEMORY_BYTES);

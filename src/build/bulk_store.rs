@@ -1,4 +1,4 @@
-//! The file of an offline build: rows as documents come, one run at the end, one commit.
+//! The file of an offline build: rows as documents arrive, one run at the end, one commit.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use resemblance_sketch::lanes::{LaneCode, hash_key};
 use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::Signature;
 
-/// Rows gathered before they are written: many at a time go into whole pages.
+/// The size of the rows gathered before they are written: many at a time fill whole pages.
 const FLUSH_BYTES: usize = 4 << 20;
 
 /// Bytes of rows after which a commit lets the engine compute the checksums of their pages while it has them.
@@ -52,7 +52,7 @@ pub(super) struct BulkStore {
     rows_bytes: usize,
     /// Bytes of rows in the tables that no commit has.
     uncommitted_bytes: usize,
-    /// The rows before, on their way into the tables while more documents come.
+    /// The rows before, which are being written to the tables while more documents arrive.
     flushing: Option<JoinHandle<Result<RowBatch>>>,
     next_id: u64,
     /// Ids below that were passed over.
@@ -65,7 +65,7 @@ pub(super) struct BulkStore {
 }
 
 impl BulkStore {
-    /// Makes the file; one that exists is an error and stays as it is.
+    /// Creates the file; an existing one is an error and is not changed.
     pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
         let store = crate::state::create_in(path, path, schema, &options.written_at_once())?;
         let write = store.context.run_checked(|| store.begin_write())?;
@@ -165,7 +165,7 @@ impl BulkStore {
     /// Waits until the rows before are in the tables; room for more.
     fn wait(&mut self) -> Result<RowBatch> {
         if let Err(error) = self.store.context.health.check_home() {
-            // The thread goes on in the process that started it.
+            // The thread continues in the process that started it.
             std::mem::forget(self.flushing.take());
             return Err(error);
         }
@@ -177,7 +177,8 @@ impl BulkStore {
         Ok(rows)
     }
 
-    /// Commits what is in the tables, but not durably, and has the system begin to write it to the disk.
+    /// Commits the rows in the tables, but not durably, and has the system begin to write them to
+    /// the disk.
     pub(crate) fn commit_written(&mut self) -> Result<()> {
         let write = self.take_write()?;
         let store = &self.store;
@@ -330,8 +331,8 @@ impl Drop for BulkStore {
     }
 }
 
-/// Writes one lane of a run that holds all documents, of which so many have a key. The postings come in
-/// strictly ascending order.
+/// Writes one lane of a run that holds all documents; `keys` is the number that have a key. The
+/// postings must be strictly ascending.
 pub(super) fn write_whole_lane(
     context: &SharedContext,
     write: &WriteTransaction,

@@ -101,8 +101,8 @@ pub struct RebandReport {
     pub schema: Schema,
     /// Live documents in the store.
     pub documents: u64,
-    /// True if postings were written anew. They are not if the new schema gives all documents the
-    /// same codes as the old one: then a few bytes of the file have changed.
+    /// True if postings were rewritten. They are not if the new schema gives all documents the same
+    /// codes as the old one: then a few bytes of the file have changed.
     pub is_rewritten: bool,
     /// Postings that were written, in all lanes.
     pub postings: u64,
@@ -113,7 +113,7 @@ pub struct RebandReport {
     pub spilled_bytes: u64,
     /// Bytes on disk before.
     pub size_before_bytes: u64,
-    /// Bytes on disk after, those of the old postings included: they are free for what comes later,
+    /// Bytes on disk afterwards, including those of the old postings: they are free for later use,
     /// and [`Store::compact`](crate::Store::compact) gives them back to the disk.
     pub size_after_bytes: u64,
 }

@@ -35,7 +35,8 @@ pub(super) struct RebandStore {
 }
 
 impl RebandStore {
-    /// Opens the store, its pages verified: freeing what damaged ones tell of would do more damage.
+    /// Opens the store, its pages verified: freeing the pages that damaged ones refer to would do
+    /// more damage.
     pub(crate) fn open(
         path: &Path,
         rebanding: &Rebanding,
@@ -128,7 +129,7 @@ impl RebandStore {
         Ok(())
     }
 
-    /// Begins the transaction. If lanes change, everything that belongs to the old ones goes.
+    /// Begins the transaction. If lanes change, removes everything that belongs to the old ones.
     pub(crate) fn begin(&mut self) -> Result<()> {
         let context = &self.store.context;
         let write = context.run_checked(|| self.store.begin_write())?;
@@ -160,7 +161,7 @@ impl RebandStore {
         })
     }
 
-    /// Rows of documents that are marked dead, where there are any left.
+    /// Removes the rows of deleted documents, if any are left.
     fn remove_dead(&self, write: &WriteTransaction) -> Result<()> {
         let mut documents = write.open_table(DOCUMENTS).engine()?;
         let mut payloads = write.open_table(PAYLOADS).engine()?;
@@ -201,8 +202,8 @@ impl RebandStore {
         self.in_tables(|write| equal.write(&self.context, write))
     }
 
-    /// Commits everything and closes the file; `lanes` describes what was written, if lanes change.
-    /// Returns the bytes of the file on disk.
+    /// Commits everything and closes the file; `lanes` describes the written lanes, if lanes
+    /// change. Returns the bytes of the file on disk.
     pub(crate) fn commit(mut self, lanes: Option<Vec<LaneSummary>>) -> Result<u64> {
         let old = self.version.state;
         let mut state = State {

@@ -14,13 +14,14 @@ use crate::types::DocumentId;
 /// Reads the key of a document.
 type KeyOf<'a> = dyn Fn(u64) -> Result<Option<Vec<u8>>> + 'a;
 
-/// Iterates over the postings of the key lane; of documents with equal keys the first or the last stays.
+/// Iterates over the postings of the key lane; keeps the first or the last of documents with equal
+/// keys.
 pub(crate) struct OneOfEachKey<'a, I: Iterator> {
     postings: Peekable<I>,
     rule: DuplicateKeys,
     key_of: &'a KeyOf<'a>,
     repeated: &'a mut Tombstones,
-    /// The postings of the current code that stay, the next one last.
+    /// The postings of the current code that are kept, the next one last.
     kept: Vec<Posting>,
     /// The repetition that came first in the build, and the id of the document that it repeats.
     earliest: Option<(u64, u64)>,
@@ -56,7 +57,7 @@ impl<'a, I: Iterator<Item = Result<Posting>>> OneOfEachKey<'a, I> {
         })
     }
 
-    /// Takes all postings of the next code. Keys are read only where a code comes twice.
+    /// Takes all postings of the next code. Keys are read only where a code is repeated.
     fn fill(&mut self) -> Result<()> {
         let Some(first) = self.postings.next().transpose()? else {
             return Ok(());

@@ -43,8 +43,8 @@ impl BucketPiece {
     }
 }
 
-/// Buckets that were cut short, by lane and least code, with the first id of the last group that
-/// is compared with all: two groups met there only if one of them does not come after it.
+/// Buckets that were cut short, by lane and least code, with the first id of the last group that is
+/// compared with all: two groups met there only if one of them does not follow it.
 pub(super) type CutBuckets = HashMap<(u16, u64), u64>;
 
 #[derive(Default)]
@@ -130,7 +130,7 @@ impl JoinBatch {
         let first = |index| Ok(at(&self.groups, index)?.first);
         let indexes = earlier.clone().chain(b.clone());
         let ids = indexes.map(first).collect::<Result<Vec<u64>>>()?;
-        // What was compared before goes first.
+        // Data that was compared before is freed first.
         self.signatures = Arc::default();
         self.signatures = source.signatures(&ids, with_codes, threads)?;
         self.find_slots(earlier)?;

@@ -130,8 +130,8 @@ impl Clusters {
 
     /// Returns the clusters that are too large to be believed, by their first members: those of
     /// more than [`SUSPICIOUS_SHARE`](Self::SUSPICIOUS_SHARE) of all documents of the store and at
-    /// least [`SUSPICIOUS_DOCUMENTS`](Self::SUSPICIOUS_DOCUMENTS) of them. They also come by
-    /// iterating.
+    /// least [`SUSPICIOUS_DOCUMENTS`](Self::SUSPICIOUS_DOCUMENTS) of them. Iterating returns them
+    /// as well.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -185,8 +185,8 @@ impl Linker {
         };
         while let Some(events) = pairs.next_events()? {
             pairs.tell(watch)?;
-            // Of equal signatures each with the first, and the first ones of two groups: this
-            // mostly connects them all. Then what is left.
+            // Equal signatures are paired with the first of them, and so are the first ones of two
+            // groups: this mostly connects them all. The rest follows.
             for event in &events {
                 linker.take_links(pairs, *event)?;
             }

@@ -10,8 +10,8 @@ use crate::join::settings::Settings;
 use crate::threads::in_shares;
 use resemblance_sketch::lanes::LaneSet;
 
-/// About the number of comparisons of a round. Their events stay in memory until they are returned:
-/// 32 bytes each.
+/// The approximate number of comparisons of a round. Their events are in memory until they are
+/// returned: 32 bytes each.
 const ROUND_COMPARISONS: usize = 1 << 17;
 
 /// Rows of a round: most buckets are small.
@@ -44,12 +44,12 @@ impl Event {
     }
 }
 
-/// A group that is compared with others of its bucket that come before it.
+/// A group that is compared with earlier groups of its bucket.
 pub(super) struct GroupRow {
     lane: u16,
     b: usize,
     a: Range<usize>,
-    /// True if its members come out as equal to each other first.
+    /// True if its members are first returned as equal to each other.
     is_start: bool,
 }
 
@@ -145,7 +145,7 @@ impl Comparer<'_> {
         let comparisons: usize = rows.iter().map(|row| row.a.len()).sum();
         let most = self.settings.threads;
         let threads = most.min(comparisons / MIN_PER_THREAD).max(1);
-        // Shares are runs of rows, so that events stay in order for any number of threads.
+        // Shares are runs of rows, so the order of events is the same for any number of threads.
         let shares = shares(rows, comparisons.div_ceil(threads));
         let shared: usize = shares.iter().map(|share| share.len()).sum();
         invariant!(
@@ -223,8 +223,8 @@ impl Comparer<'_> {
             .codes(a.slot)
             .iter()
             .zip(signatures.codes(b.slot));
-        // Lane 1 is the first band. Signatures that stay in memory have the codes of all bands, those too
-        // that this join does not read.
+        // Lane 1 is the first band. Signatures in memory have the codes of all bands, including
+        // those that this join does not read.
         let is_read = |lane: &u16| self.settings.lanes.contains(lane);
         let mut earlier = (1..lane).zip(codes).filter(|(lane, _)| is_read(lane));
         if earlier.any(|(lane, (a_code, b_code))| {
@@ -251,14 +251,14 @@ impl Comparer<'_> {
             })
     }
 
-    /// Returns whether a group is compared with all that come after it in a bucket.
+    /// Returns whether a group is compared with all later ones in a bucket.
     fn is_compared_in(self, lane: u16, low_code: u64, group: &Group) -> bool {
         let last = self.cut.get(&(lane, low_code));
         last.is_none_or(|last| group.first <= *last)
     }
 }
 
-/// Cuts rows into consecutive shares of about so many comparisons each.
+/// Cuts rows into consecutive shares of about this number of comparisons each.
 fn shares(rows: &[GroupRow], comparisons: usize) -> Vec<&[GroupRow]> {
     let mut shares = Vec::new();
     let (mut rest, mut held, mut end) = (rows, 0, 0);

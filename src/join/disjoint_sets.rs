@@ -67,7 +67,7 @@ impl DisjointSets {
         let all = stretches.iter().flat_map(|stretch| ids(*stretch));
         let joined = all.filter(|id| self.parent(*id) != *id).count();
         let mut members = Vec::with_capacity(joined);
-        // From the greatest id down: roots are below, so that a page can go when it has been read.
+        // From the greatest id down: roots are below, so a page can be freed when it has been read.
         for stretch in stretches.into_iter().rev() {
             for id in ids(stretch) {
                 let root = self.root(id);
@@ -161,7 +161,7 @@ mod tests {
                 }
             }
             let expected = by_relabelling(count, &pairs);
-            // Close together, and far apart: every id on a page of its own.
+            // Close together, and far apart: every id on a separate page.
             for step in [1, 1_000, u64::MAX / 64] {
                 let spread: Vec<Vec<u64>> = expected
                     .iter()

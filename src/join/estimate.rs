@@ -44,7 +44,7 @@ const FINGERPRINT_SECONDS: f64 = 2e-9;
 pub struct JoinEstimate {
     /// Documents.
     pub documents: u64,
-    /// Postings to be read in all lanes: this one is no estimate.
+    /// Number of postings to read in all lanes: this one is exact.
     pub postings: u64,
     /// Signatures to be read, about; one that is in several large enough buckets counts in each.
     pub signatures: u64,
@@ -75,7 +75,7 @@ pub(super) fn estimate(
     source: &Arc<dyn JoinSource>,
     options: SearchOptions,
 ) -> Result<JoinEstimate> {
-    // It says what the join would take without a limit on buckets.
+    // It estimates the join without a limit on buckets.
     let unlimited = SearchOptions {
         max_bucket: None,
         ..options

@@ -259,7 +259,7 @@ impl Gatherer {
             && self.held.is_none()
             && let Some(last) = self.candidates.pop()
         {
-            // All others together are no more than a batch.
+            // All others together are at most a batch.
             let ids = self.ids.split_off(last.ids.start);
             self.large = Some(LargeBucket {
                 lane: last.lane,
@@ -416,7 +416,7 @@ impl Gatherer {
             batch.fingerprints.extend(fingerprints);
         }
         if has_equal && settings.hides_equal {
-            // They are linked to the first of them here, which stands for them from now on.
+            // They are linked to the first of them here, which represents them from now on.
             for index in start..batch.groups.len() {
                 let equal = batch.members_of(index).iter().skip(1);
                 equal.for_each(|id| self.live.hide(*id));

@@ -1,4 +1,5 @@
-//! The lanes of a join: those of the documents, or tables of its own for a distance that theirs do not prove.
+//! The lanes of a join: those of the documents, or special tables for a distance that the
+//! documents' tables do not cover.
 
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use crate::query::ResolvedBounds;
 use crate::read::PostingTable;
 use resemblance_sketch::lanes::{LaneSet, TableDesign};
 
-/// Number of postings of a table of a join's own that are sorted at a time. Twice as many are in memory, by
-/// 16 bytes each, and the fingerprints are read once for each share.
+/// Number of postings of a special table that are sorted at a time. Twice that number are in
+/// memory, at 16 bytes each, and the fingerprints are read once for each share.
 const SHARE_POSTINGS: usize = if cfg!(test) { 50 } else { 1 << 20 };
 
 /// The lanes that a join reads.
@@ -86,7 +87,8 @@ impl JoinLanes {
     }
 }
 
-/// The postings of a table of a join's own: the least first, as many as fit into memory, then the next ones.
+/// The postings of a special table of a join: the least that fit into memory first, then the next
+/// ones.
 struct OwnTable {
     source: Arc<dyn JoinSource>,
     lanes: Arc<JoinLanes>,

@@ -164,7 +164,7 @@ impl Pairs {
     }
 
     fn next_candidate(&mut self) -> Result<Option<Pair>> {
-        // What is found already needs no reading.
+        // Pairs that are already found need no reading.
         if let Some(pair) = self.next_event_pair() {
             return Ok(Some(pair));
         }
@@ -197,7 +197,7 @@ impl Pairs {
         }
     }
 
-    /// Gathers what is to be verified together: nothing at the end of the join.
+    /// Gathers candidates to verify together: none at the end of the join.
     fn gather_candidates(&mut self) -> CandidateRound {
         let mut round = CandidateRound::default();
         while round.candidates.len() < ROUND_CANDIDATES && round.failure.is_none() {

@@ -1,4 +1,4 @@
-//! Joins: what a search for pairs or clusters is made of, before it is run.
+//! Joins: the settings of a search for pairs or clusters, before it is run.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -214,9 +214,10 @@ impl<'a, A> Join<'a, A> {
         self
     }
 
-    /// Memory for signatures, in bytes; 64 MiB if not given. If those of all documents that share a bucket
-    /// with another fit there, each is read once; otherwise a batch at a time, some in several batches,
-    /// which take up to 64 MiB whatever is said here. The result is the same.
+    /// Sets the memory for signatures, in bytes; 64 MiB if not given. If the signatures of all
+    /// documents that share a bucket with another fit there, each is read once. Otherwise they are
+    /// read a batch at a time, some in several batches, which take up to 64 MiB whatever is set
+    /// here. The result is the same.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -263,20 +264,21 @@ impl<'a, A> Join<'a, A> {
         self
     }
 
-    /// Verifies every candidate, those too whose estimate is not within the bounds: what `similarity`
-    /// returns for two documents, 0 to 1, decides against the bound on the similarity and is what the pair
-    /// reports, which then is exact. Where it returns `None`, because one of the two is not at hand, the
-    /// estimate decides. Distances are exact anyway. A pair is still found with the probability that its two
-    /// share a bucket: see [`MinHashSchema::probability`](crate::schema::MinHashSchema::probability).
+    /// Verifies every candidate, including those whose estimate is not within the bounds: the value
+    /// that `similarity` returns for two documents, 0 to 1, is compared with the bound on the
+    /// similarity, and the pair reports it as exact. If it returns `None`, because one of the two
+    /// is unavailable, the estimate decides. Distances are exact anyway. A pair is still found with
+    /// the probability that its two documents share a bucket: see
+    /// [`MinHashSchema::probability`](crate::schema::MinHashSchema::probability).
     ///
-    /// The closure is given each two documents that share a bucket, the earlier one first, once,
-    /// from as many threads as the join has; the pairs and their order are the same for any
-    /// number. Equal signatures are not taken for equal documents, so that m copies mean m² / 2
-    /// calls for pairs, and about m for clusters: two documents that are known to be in one cluster are
-    /// not verified any more. About 2 MB of memory hold candidates on the way.
+    /// The closure is called once for each two documents that share a bucket, the earlier one
+    /// first, from all threads of the join; the pairs and their order are the same for any number
+    /// of threads. Equal signatures are not treated as equal documents, so m copies mean m² / 2
+    /// calls for pairs, and about m for clusters: two documents that are known to be in one cluster
+    /// are not verified any more. Candidates take about 2 MB of memory.
     ///
-    /// An error of the closure ends the join, and so does [`Error::InvalidParameter`] for what is not
-    /// 0 to 1. A panic of the closure goes on through the join.
+    /// An error of the closure ends the join, and so does [`Error::InvalidParameter`] for a value
+    /// outside 0 to 1. A panic of the closure continues through the join.
     ///
     /// ```
     /// # use resemblance::{Document, DocumentId, MinHash, Schema, Store, Text};
@@ -345,8 +347,8 @@ impl Join<'_, Pairs> {
 }
 
 impl<'a> Join<'a, Clusters> {
-    /// Sets what is told of the progress, and may stop the search: see [`Progress`]. Of pairs
-    /// [`Pairs::lanes_read`] tells how far they are.
+    /// Sets the callback that receives the progress, and may stop the search: see [`Progress`]. For
+    /// pairs, [`Pairs::lanes_read`] reports the progress.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};

@@ -11,7 +11,7 @@ use crate::query::{ResolvedBounds, SearchOptions};
 use resemblance_sketch::lanes::TableDesign;
 use resemblance_sketch::sketch::ValueLayout;
 
-/// Memory for signatures, unless the caller says otherwise.
+/// Default memory for signatures.
 pub(super) const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Signatures in memory at a time take at most twice as much.
@@ -31,10 +31,11 @@ pub(super) struct Settings {
     /// The lanes that are read.
     pub(super) lanes: Range<u16>,
     pub(super) join_lanes: Arc<JoinLanes>,
-    /// True if the codes alone do not tell the similarity or distance, so that signatures are read.
+    /// True if the codes alone do not determine the similarity or distance, so that signatures are
+    /// read.
     pub(super) reads_signatures: bool,
     pub(super) has_fingerprints: bool,
-    /// True if bands are read: their codes tell which documents shared an earlier bucket.
+    /// True if bands are read: their codes show which documents shared an earlier bucket.
     pub(super) with_codes: bool,
     /// True if documents that equal an earlier one are left out of the lanes after the first.
     pub(super) hides_equal: bool,
@@ -74,7 +75,7 @@ impl Settings {
             reads_signatures,
             has_fingerprints: shape.fingerprint_bits > 0,
             with_codes,
-            // What is left out of a bucket that is cut short is counted document by document.
+            // Documents left out of a bucket that is cut short are counted one by one.
             hides_equal: links_only && options.max_bucket.is_none(),
             batch_documents: (BATCH_BYTES / document_bytes).max(MIN_BATCH_DOCUMENTS),
             document_bytes: document_bytes as u64,
@@ -114,7 +115,7 @@ impl TableLane<'_> {
     }
 
     /// Returns false if two fingerprints, given by their codes here, share a bucket of an earlier
-    /// table. The codes of longer fingerprints cannot tell, and the result is true.
+    /// table. The codes of longer fingerprints do not suffice to decide, and the result is true.
     pub(super) fn may_meet_first(&self, a: u64, b: u64) -> bool {
         if !self.design.codes_are_exact() {
             return true;

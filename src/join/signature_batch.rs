@@ -17,7 +17,7 @@ const MIN_PER_THREAD: usize = 512;
 #[derive(Default)]
 pub(crate) struct SignatureBatch {
     ids: Vec<u64>,
-    /// The MinHash values as the schema lays them out, in as many bytes for each slot.
+    /// The MinHash values as the schema lays them out, in slots of equal length.
     values: Vec<u8>,
     /// The number of bytes of values that each has, which may be fewer.
     value_lengths: Vec<u32>,
@@ -81,7 +81,7 @@ impl SignatureBatch {
         let shares = threads.min(ids.len() / MIN_PER_THREAD).max(1);
         let parts = ids.chunks(ids.len().div_ceil(shares).max(1)).enumerate();
         let load = |(number, part): (usize, &[u64])| {
-            // All come together in the first part.
+            // All are read together in the first part.
             let room = if number == 0 { ids.len() } else { part.len() };
             let context = snapshot.context();
             context.run_checked(|| Self::read(snapshot, part, with_codes, room))
@@ -93,8 +93,8 @@ impl SignatureBatch {
         };
         parts.for_each(|other| signatures.append(other));
         let (found, expected) = (signatures.ids.len(), ids.len());
-        // The ids are those of live documents, and a live document without a row is damage, which
-        // reading has told.
+        // The ids are those of live documents. A live document without a row is damage, which
+        // reading has already reported.
         invariant!(found == expected, "read {found} of {expected} signatures");
         Ok(signatures)
     }
@@ -135,7 +135,7 @@ impl SignatureBatch {
         self.values.extend_from_slice(row.values());
         // At most 8 bytes for each of 2^16 hashes.
         self.value_lengths.push(row.values().len() as u32);
-        // Where there are fewer hashes than there could be, what stands for none follows.
+        // If there are fewer hashes than the slot can hold, fillers follow.
         let end = self.ids.len() * self.value_bytes();
         self.values.resize(end, u8::MAX);
         self.empty.push(row.is_empty());
@@ -160,8 +160,8 @@ impl SignatureBatch {
     fn find_slot(&self, id: u64) -> Option<usize> {
         let (first, last) = (*self.ids.first()?, *self.ids.last()?);
         let offset = usize::try_from(id.checked_sub(first)?).ok()?;
-        // Few ids are missing between the first and the last, mostly none: as many a slot may be before
-        // its place among all.
+        // Few ids are missing between the first and the last, mostly none: a slot is at most that
+        // number before its place among all.
         let missing = usize::try_from(last - first).ok()? + 1 - self.ids.len();
         let start = offset.saturating_sub(missing);
         let near = self.ids.get(start..self.ids.len().min(offset + 1))?;

@@ -186,7 +186,7 @@ impl LiveDocuments {
         contiguous == Some(&id) || self.unsealed.binary_search(&id).is_ok()
     }
 
-    /// Takes a document out of all buckets that are still to come.
+    /// Takes a document out of all remaining buckets.
     pub(super) fn hide(&mut self, id: u64) {
         let chunk = self.hidden.entry(id / CHUNK_DOCUMENTS);
         chunk.or_insert_with(DeadChunk::new).set(id);

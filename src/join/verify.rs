@@ -41,7 +41,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Returns the score of the later document, which is what a search for the earlier one would give.
+    /// Returns the score of the later document, the same that a search for the earlier one would
+    /// return.
     pub(super) fn scored(&self) -> Scored {
         Scored {
             id: self.b.get(),
@@ -66,7 +67,7 @@ impl Pair {
 /// Returns the caller's exact similarity of two documents, `None` if the caller cannot compute it.
 pub(super) type PairSimilarity = dyn Fn(DocumentId, DocumentId) -> ExactSimilarity + Send + Sync;
 
-/// Candidates that are verified together: bounds what is in memory.
+/// The number of candidates that are verified together, which bounds the memory.
 pub(super) const ROUND_CANDIDATES: usize = 1 << 14;
 
 /// Candidates that a thread takes at a time.
@@ -89,9 +90,9 @@ impl<'v> Verifier<'v> {
         }
     }
 
-    /// Returns the candidates that are within the bounds, in their order whatever the number of threads, up
-    /// to the first that fails. This thread does something else first, and what that returns comes with
-    /// them; the others begin at once.
+    /// Returns the candidates that are within the bounds, in their order whatever the number of
+    /// threads, up to the first that fails. This thread does other work first, and returns its
+    /// result with them; the other threads begin at once.
     pub(super) fn round<T>(
         self,
         candidates: &[Pair],
@@ -106,14 +107,14 @@ impl<'v> Verifier<'v> {
                 .collect()
         };
         std::thread::scope(|scope| {
-            // What a thread that cannot be started would have done is done by those that are there.
+            // If a thread cannot be started, the others do its work.
             let others: Vec<_> = (0..others)
                 .map_while(|_| spawn_scoped(scope, "verify", take).ok())
                 .collect();
             let done = meanwhile();
             let mut verified = take();
             for other in others {
-                // A panic is the caller's own, and goes on where it was called from.
+                // A panic is the caller's own, and continues where it was called from.
                 verified.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
             }
             verified.sort_unstable_by_key(|(number, _)| *number);

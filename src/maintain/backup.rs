@@ -1,7 +1,7 @@
 //! A copy of a store that is in use.
 //!
 //! Rows are copied as they are: their checksums cover table, key and value, not the place in the
-//! file. The pages around them are made anew, full.
+//! file. The pages around them are rebuilt, full.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::options::StoreOptions;
 use crate::read::SnapshotView;
 use crate::types::{Operation, Phase, Report, Watch};
 
-/// Rows that are read together, and then written: many at a time go into whole pages.
+/// The size of the rows that are read together, and then written: many at a time fill whole pages.
 const PIECE_BYTES: usize = 4 << 20;
 
 /// Bytes that one transaction of the copy writes. Its pages cannot be reused before it ends, and
@@ -102,7 +102,7 @@ fn back_up(
     let options = &options.written_at_once();
     let make = |file: &Path| RedbFile::create(file, &options.file_options()).engine();
     let made = TemporaryFile::create(&folder_of(path), files, make);
-    // The name that was asked for tells more than the one that it has meanwhile.
+    // The requested name helps the user more than the temporary one.
     let (scratch, engine) = made.map_err(|error| copy_error(path, error))?;
     let mut copy = StoreCopy {
         snapshot,

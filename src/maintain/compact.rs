@@ -57,7 +57,7 @@ fn compact_file(
 ) -> Result<CompactReport> {
     let file = &options.file_options();
     // Merging and moving would give damaged pages good checksums, and moving does not even end
-    // where those that say what is free are damaged.
+    // where the records of free pages are damaged.
     if may_write(path, options)? {
         verify_pages(path, file, |done, total| {
             watch.tell(Phase::VerifyingPages, done, total)
@@ -99,7 +99,8 @@ struct Merging {
 }
 
 impl Merging {
-    /// Merges on, in a transaction of its own. Returns whether there was anything left to do.
+    /// Continues the merge in a separate transaction. Returns whether there was anything left to
+    /// do.
     fn advance(
         &mut self,
         mut transaction: WriteTransaction,

@@ -63,7 +63,7 @@ fn merge(
     };
     let opened = Arc::new(open_read_only(first, &bulk.store)?);
     let schema = opened.schema().clone();
-    // Those that do not fit are told of before hours are spent on the others.
+    // Shards that do not fit are reported before hours are spent on the others.
     for path in others {
         check(&schema, path, open_read_only(path, &bulk.store)?.schema())?;
     }

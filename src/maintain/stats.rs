@@ -78,11 +78,11 @@ pub struct Stats {
     pub buckets: Vec<BucketStats>,
     /// The length of the file, in bytes.
     pub file_bytes: u64,
-    /// The bytes that the file takes on the disk, where the system tells; else its length.
+    /// The bytes that the file takes on the disk, if the system reports them; else its length.
     pub allocated_bytes: u64,
-    /// About how many of these [`Store::compact`](crate::Store::compact) would give back: pages that
-    /// are free, filters larger than those of a single run, and what is left of removed documents. An
-    /// estimate.
+    /// An estimate of the bytes that [`Store::compact`](crate::Store::compact) would give back:
+    /// pages that are free, filters larger than those of a single run, and the remains of removed
+    /// documents.
     pub compact_gain_bytes: u64,
     /// Bytes stored in all tables, with their own overhead, a live document; 0 without documents.
     pub bytes_per_document: f64,
@@ -505,7 +505,7 @@ fn largest_buckets(
         .map(|lane| lane.postings)
         .fold(0, u64::saturating_add);
     let mut done = 0;
-    // The least of the largest on top; among equals the one with the lowest lane and id stays.
+    // The least of the largest is on top; among equals the one with the lowest lane and id is kept.
     let mut largest = BinaryHeap::new();
     for (role, lane) in lanes
         .roles()

@@ -27,7 +27,7 @@ pub(crate) fn row_check(table: &str, stored_key: &[u8], value: &[u8]) -> Result<
     checksum::open(table, &row_key(table, stored_key), value).map(|_| ())
 }
 
-/// The key as a number, if that is what the keys of the table are.
+/// Returns the key as a number, if the keys of the table are numbers.
 fn number(table: &str, stored: &[u8]) -> Option<u64> {
     let bytes: [u8; 8] = stored.try_into().ok()?;
     has_numbers(table).then_some(u64::from_le_bytes(bytes))

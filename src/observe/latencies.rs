@@ -34,7 +34,7 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Returns what a histogram has recorded.
+    /// Returns the recorded values of a histogram.
     pub(super) fn of(histogram: &Histogram) -> Self {
         let buckets = histogram.buckets.each_ref().map(Counter::get);
         Self {

@@ -76,11 +76,12 @@ metrics! {
     /// Counts of all that happened through an open store since it was opened: through its handles with
     /// their clones, snapshots and transactions. `Store::metrics` returns it.
     ///
-    /// A transaction's changes are counted when it is committed, before `commit` returns. Of a
-    /// transaction that is rolled back or fails only its end is counted. Everything else is counted as
-    /// it happens. Numbers never go down, except `documents`, `calls_waiting`, `snapshots` and the bytes of
-    /// caches, which describe the present. Each number is exact once no call is under way; before that, numbers that
-    /// belong together can be a call apart, since they are read one after the other.
+    /// A transaction's changes are counted when it is committed, before `commit` returns. If a
+    /// transaction is rolled back or fails, only its end is counted. Everything else is counted as
+    /// it happens. Numbers never decrease, except `documents`, `calls_waiting`, `snapshots` and the
+    /// bytes of caches, which describe the present. Each number is exact once no call is under way;
+    /// before that, numbers that belong together can be a call apart, since they are read one after
+    /// the other.
     ///
     /// Two sums hold then. `documents` is its value when the store was opened, plus `inserted`, minus
     /// `replaced`, `removed` and `evicted`. `transactions_begun` is the sum of the four numbers of
@@ -175,8 +176,9 @@ metrics! {
         blocks_read,
         /// Number of these blocks that were in the cache. The others came from a page of the file.
         cached_blocks_read,
-        /// Rows of documents that were looked up for their signatures, to compare these. Where a signature is a
-        /// fingerprint of at most 64 bits, postings tell the distance of most documents, and no row is read.
+        /// Rows of documents that were looked up for their signatures, to compare these. If a
+        /// signature is a fingerprint of at most 64 bits, postings determine the distance of most
+        /// documents, and no row is read.
         signatures_read,
         /// Rows of documents that were looked up for key and stamp.
         documents_read,

@@ -84,9 +84,9 @@ pub struct SearchOptions {
     pub with_payloads: bool,
     /// The number of threads, 1 to 1,024. `None` takes those that the machine runs at once, of joins one.
     pub threads: Option<usize>,
-    /// See [`Nearest::min_recall`](crate::Nearest::min_recall); `None` stands for 0.9.
+    /// See [`Nearest::min_recall`](crate::Nearest::min_recall); `None` means 0.9.
     pub min_recall: Option<f64>,
-    /// See [`Join::memory_bytes`](crate::Join::memory_bytes); `None` stands for 64 MiB.
+    /// See [`Join::memory_bytes`](crate::Join::memory_bytes); `None` means 64 MiB.
     pub memory_bytes: Option<u64>,
     /// See [`Join::max_bucket`](crate::Join::max_bucket); `None` compares all.
     pub max_bucket: Option<usize>,
@@ -103,11 +103,11 @@ impl SearchOptions {
     }
 }
 
-/// Bounds on what a query or a join returns. All are inclusive.
+/// Bounds on the results of a query or a join. All are inclusive.
 ///
-/// Bounds that are not given come from the schema: its threshold, its greatest distance, and its
-/// [`Combine`] rule. Where a schema has both families and only one bound is given, that family alone
-/// decides.
+/// A bound that is not given comes from the schema: its threshold, its greatest distance, and its
+/// [`Combine`] rule. Where a schema has both families and only one bound is given, that family
+/// alone decides.
 ///
 /// ```
 /// use resemblance::Bounds;
@@ -120,7 +120,7 @@ pub struct Bounds {
     pub min_similarity: Option<f64>,
     /// See the [method](Self::max_distance); `None` takes the schema's greatest distance.
     pub max_distance: Option<u32>,
-    /// The family that decides; `None` lets the bounds and the schema say which.
+    /// The family that decides; `None` leaves it to the bounds and the schema.
     pub by: Option<Family>,
     /// See the [method](Self::accept_lower_recall).
     pub accept_lower_recall: bool,
@@ -133,18 +133,20 @@ impl Bounds {
         Self::default()
     }
 
-    /// The least similarity, 0 to 1: estimated, or exact where it is verified. Below the schema's threshold it is an error,
-    /// unless [`accept_lower_recall`](Self::accept_lower_recall) is said or a scan is asked for.
+    /// Sets the least similarity, 0 to 1: estimated, or exact where it is verified. A value below
+    /// the schema's threshold is an error, unless
+    /// [`accept_lower_recall`](Self::accept_lower_recall) is set or a scan is requested.
     #[must_use]
     pub fn min_similarity(mut self, similarity: f64) -> Self {
         self.min_similarity = Some(similarity);
         self
     }
 
-    /// The greatest distance in bits; the schema's if not given. It may be any: no document within it is missing.
-    /// Beyond the distance that the buckets of the tables prove, a query reads the buckets near its own as
-    /// well, or compares with every document where that costs less: [`Matches::scope`](crate::Matches::scope)
-    /// tells. A join sorts the fingerprints into tables of its own then, for at most 63 bits.
+    /// Sets the greatest distance in bits; the schema's if not given. Any value is allowed: no
+    /// document within it is missing. Beyond the distance that the buckets of the tables cover, a
+    /// query also reads the buckets near its own, or compares with every document where that costs
+    /// less: [`Matches::scope`](crate::Matches::scope) reports which. A join then sorts the
+    /// fingerprints into special tables, for at most 63 bits.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, SimHash, Store, Text};
@@ -184,7 +186,8 @@ impl Bounds {
         self
     }
 
-    /// Accepts that pairs below the schema's threshold are found less often than its recall says.
+    /// Accepts that pairs below the schema's threshold are found less often than its recall
+    /// promises.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
@@ -231,8 +234,8 @@ impl Bounds {
         };
         let both = by == Family::Both;
         let layout = schema.minhash().map(|minhash| minhash.layout());
-        // Estimates come in steps. The bound is rounded to one of them once, so that pairs and queries
-        // agree at the bound.
+        // Estimates are multiples of a step. The bound is rounded to one of them once, so that
+        // pairs and queries agree at the bound.
         let least = min_similarity.zip(layout).map(|(similarity, layout)| {
             let equal = layout.min_agreement(similarity);
             (equal, layout.similarity(equal))
@@ -293,7 +296,7 @@ impl Bounds {
     }
 }
 
-/// A bound of a family that is not asked is a mistake that would go unnoticed.
+/// A bound of a family that is not searched is a mistake that would go unnoticed.
 fn unused<T>(parameter: &'static str, given: bool) -> Result<Option<T>> {
     if given {
         Err(Error::invalid(
@@ -309,13 +312,13 @@ fn unused<T>(parameter: &'static str, given: bool) -> Result<Option<T>> {
 /// Bounds as the verifier uses them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ResolvedBounds {
-    /// The least similarity that the caller may say, if MinHash is asked.
+    /// The least similarity that the caller may report, if MinHash is searched.
     pub(super) min_similarity: Option<f64>,
     /// The least agreement of MinHash values (of most kinds how many are equal), if MinHash is
     /// asked.
     pub(super) least_equal: Option<usize>,
-    /// The estimate that this agreement stands for. Estimates of bottom-k are rounded: one that is
-    /// exactly the bound may be less than it after that, and is within it all the same.
+    /// The estimate that belongs to this agreement. Estimates of bottom-k are rounded: one that is
+    /// exactly the bound may be less than it after that, and still counts as within it.
     pub(super) least_estimate: Option<f64>,
     /// The greatest distance, if SimHash is asked.
     pub(crate) max_distance: Option<u32>,

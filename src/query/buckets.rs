@@ -28,7 +28,7 @@ pub(super) struct LaneProbe {
 pub(super) enum Begin {
     /// At its least code.
     Start,
-    /// At the signature's own code, or the nearest to it: after the greatest code comes the least.
+    /// At the signature's own code, or the nearest to it: the least code follows the greatest.
     ExactCode,
 }
 
@@ -61,7 +61,7 @@ impl LaneProbe {
             let others = lane.near_codes(context, code).skip(1);
             others.map(move |near_code| probe(lane, code, near_code))
         });
-        // Own buckets hold most of what is near, and an identical document in any case.
+        // Own buckets hold most of the near documents, and an identical one in any case.
         own.chain(near).collect()
     }
 
@@ -186,12 +186,12 @@ pub(super) fn read_whole(
     Ok(())
 }
 
-/// Collects the first postings of a bucket, in whatever order they come.
+/// Collects the first postings of a bucket, in whatever order they arrive.
 struct FirstPostings {
     origin: u64,
     most: usize,
-    /// Distance of the code from the origin, and id; the last one on top. It holds one more than the limit,
-    /// which tells that there are more.
+    /// Distance of the code from the origin, and id; the last one on top. It holds one more than
+    /// the limit, which shows that there are more.
     heap: BinaryHeap<(u64, u64)>,
 }
 
@@ -205,7 +205,7 @@ impl FirstPostings {
             self.heap.push(rank);
             return ProbeControl::GoOn;
         }
-        // Postings of one segment come in order, so the rest of it is further away.
+        // Postings of one segment are ordered, so the rest of it is further away.
         match self.heap.peek_mut() {
             Some(mut last) if rank < *last => {
                 *last = rank;

@@ -1,4 +1,4 @@
-//! Candidates, the two ways in which they come (by probes for one signature, by sweeps for many), and the
+//! Candidates, the two ways to find them (by probes for one signature, by sweeps for many), and the
 //! budget that limits them.
 
 use std::cmp::Ordering;
@@ -112,7 +112,7 @@ pub(super) fn compare(
     let mut compared = 0;
     let mut rest = candidates.iter().peekable();
     view.live_documents(&ids, &mut |id, row| {
-        // Rows come for live documents only, so candidates without one are passed over.
+        // Only live documents have rows here, so candidates without one are skipped.
         while let Some(candidate) = rest.next_if(|candidate| candidate.id <= id) {
             if candidate.id == id {
                 compared += 1;
@@ -128,8 +128,8 @@ pub(super) fn compare(
 /// Number of candidates held before repeated ones are removed.
 const MIN_ROOM: usize = if cfg!(test) { 100 } else { 1 << 18 };
 
-/// Gathers items that come in no order, a near-duplicate's once per lane. Holds at most twice as many as there
-/// are different ones, or [`MIN_ROOM`].
+/// Gathers items in any order, a near-duplicate's once per lane. Holds at most twice the number of
+/// different items, or [`MIN_ROOM`].
 #[derive(Debug)]
 pub(super) struct Gathered<T> {
     items: Vec<T>,
@@ -198,8 +198,8 @@ impl Budget {
         self.documents
     }
 
-    /// Returns how many postings of a bucket are read at most: at least as many as documents, so that a
-    /// bucket within the budget is read whole.
+    /// Returns the maximum number of postings to read from a bucket: at least the number of
+    /// documents, so that a bucket within the budget is read whole.
     pub(crate) fn postings(self) -> usize {
         self.documents.max(MIN_POSTINGS)
     }
@@ -212,12 +212,12 @@ pub(crate) struct ProbeCounts {
     pub(super) documents: usize,
     /// Number of postings in the fullest of its buckets.
     pub(super) postings: usize,
-    /// True if the candidates go beyond the budget; not all of them were gathered then.
+    /// True if the candidates exceed the budget; not all of them were gathered then.
     pub(super) is_over: bool,
 }
 
 impl ProbeCounts {
-    /// Returns true if a budget allows for these and so many more.
+    /// Returns true if the budget allows for these counts and the given additional ones.
     pub(crate) fn is_within(self, budget: Budget, documents: usize, postings: usize) -> bool {
         !self.is_over
             && self.documents.saturating_add(documents) <= budget.documents()

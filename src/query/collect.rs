@@ -51,7 +51,7 @@ impl ScanKeeps {
     }
 }
 
-/// The best of the documents pushed, at most so many.
+/// The best of the documents pushed, up to a limit.
 #[derive(Clone, Debug)]
 pub(super) struct TopK {
     limit: usize,
@@ -76,7 +76,8 @@ impl TopK {
             return;
         }
         self.held.push(scored);
-        // Trimmed only when twice as many are held: a trim costs as much as the pushes since the last.
+        // The list is trimmed only when twice the limit is held: a trim costs as much as the pushes
+        // since the last.
         if self.held.len() / 2 > self.limit {
             self.trim();
         }
@@ -99,7 +100,7 @@ impl TopK {
         self.held.retain(is_kept);
     }
 
-    /// Takes out what is held, in the order of the pushes as long as nothing was trimmed.
+    /// Takes the held documents out, in the order of the pushes as long as nothing was trimmed.
     pub(super) fn take(&mut self) -> Vec<Scored> {
         std::mem::take(&mut self.held)
     }
@@ -110,7 +111,7 @@ impl TopK {
         held.min_by_key(|scored| scored.rank_in(self.order))
     }
 
-    /// Returns the one at a place, from 0 for the best, if so many are held.
+    /// Returns the document at a place, from 0 for the best, if that many are held.
     pub(super) fn nth(&mut self, place: usize) -> Option<Scored> {
         self.sort();
         self.held.get(place).copied()
@@ -171,7 +172,7 @@ impl FoundDocuments {
         best.map_or(floor, |best| floor.max(best.similarity))
     }
 
-    /// Adds what was found among other documents.
+    /// Adds the documents that were found among others.
     pub(super) fn join(&mut self, other: Self) {
         self.compared += other.compared;
         for scored in other.near.held {

@@ -20,7 +20,7 @@ pub(super) struct EqualClasses<'v> {
     /// The chunks of ids that postings have led to. Together they have all members of the classes met but
     /// those that were read as postings.
     chunks: BTreeMap<u64, LoadedChunk>,
-    /// The chunk at hand, which is not among the others: neighbours follow each other.
+    /// The current chunk, which is not among the others: neighbours follow each other.
     current: Option<(u64, LoadedChunk)>,
 }
 

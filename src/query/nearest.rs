@@ -19,13 +19,14 @@ use resemblance_sketch::sketch::Signature;
 
 const DEFAULT_MIN_RECALL: f64 = 0.9;
 
-/// A question for the documents that are nearest to a signature, or to each of many, put together and then
-/// run. Made by [`Snapshot::nearest`](crate::Snapshot::nearest) and its kin.
+/// A question for the documents that are nearest to a signature, or to each of many, which is
+/// configured and then run. [`Snapshot::nearest`](crate::Snapshot::nearest) and related methods
+/// create it.
 ///
 /// `A` is what answers it: [`Matches`], or a `Vec` of them in the order of the signatures. Many share
 /// the scan.
 ///
-/// The search goes from stage to stage until documents as near as the last one that it returns are found
+/// The search runs stage by stage until documents as near as the last one that it returns are found
 /// with the probability [`min_recall`](Self::min_recall):
 ///
 /// 1. the buckets of a [query](crate::Snapshot::query);
@@ -227,17 +228,19 @@ impl<'a> Nearest<'a> {
         self
     }
 
-    /// Verifies candidates by `similarity`: the Jaccard similarity that it returns, 0 to 1, decides which documents
-    /// are the `n` nearest, in which order, and whether one is within a radius; and it is what their matches
-    /// report, which then [are exact](crate::Match::is_exact). Where it returns `None`, because the document
-    /// is not at hand, the estimate decides. Not by SimHash, whose distances are exact.
+    /// Verifies candidates by `similarity`: the Jaccard similarity that it returns, 0 to 1, decides
+    /// which documents are the `n` nearest, in which order, and whether one is within a radius.
+    /// Their matches report it, and [are exact](crate::Match::is_exact). If it returns `None`,
+    /// because the document is unavailable, the estimate decides. SimHash cannot be verified: its
+    /// distances are exact.
     ///
-    /// Estimates of 128 values are 0.04 off in the mean where J is 0.5: they cannot tell apart documents that are nearly
-    /// equally near. So each stage asks about its candidates in the order of their estimates, about each
-    /// document once, until a document as near as the last one would hardly have so small an estimate as
-    /// those that are left: with the probability (1 − [`min_recall`](Self::min_recall)) / 100, by
-    /// Chernoff's bound. [`Matches::recall`] includes that. With `min_recall` 1 all are asked about, after
-    /// a scan all documents. Candidates take up to 48 bytes of memory each meanwhile.
+    /// Estimates of 128 values have a mean error of 0.04 where J is 0.5: they cannot separate
+    /// documents that are almost equally near. So each stage asks about its candidates in the order
+    /// of their estimates, about each document once, until a document as near as the last one would
+    /// hardly have an estimate as small as the remaining ones: with the probability (1 −
+    /// [`min_recall`](Self::min_recall)) / 100, by Chernoff's bound. [`Matches::recall`] includes
+    /// that. With `min_recall` 1 all candidates are asked about, and after a scan all documents.
+    /// Meanwhile candidates take up to 48 bytes of memory each.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -260,9 +263,9 @@ impl<'a> Nearest<'a> {
         self
     }
 
-    /// Answers with the `n` nearest documents, the nearest first, or all if there are fewer: of those
-    /// with features, if the signature has any. By SimHash, the lesser distance comes before the greater
-    /// similarity.
+    /// Returns the `n` nearest documents, the nearest first, or all if there are fewer. If the
+    /// signature has features, only documents with features count. By SimHash, the lesser distance
+    /// comes before the greater similarity.
     ///
     /// [`Matches::recall`] is the probability that a document as near as the last one was found, by the
     /// S-curve of the bands or the combinatorics of the tables, and 1 after a scan that is not
@@ -270,19 +273,21 @@ impl<'a> Nearest<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for a family that the schema does not have or a probability outside 0
-    /// to 1, or for [`verify`](Self::verify) by SimHash, [`Error::SignatureMismatch`] for a signature of another kind, [`Error::Corrupt`] and
-    /// [`Error::Io`] if the file cannot be read; what the closure of [`verify`](Self::verify) returns, or
-    /// [`Error::InvalidParameter`] if that is not 0 to 1.
+    /// [`Error::InvalidParameter`] for a family that the schema does not have, a probability
+    /// outside 0 to 1, or [`verify`](Self::verify) by SimHash; [`Error::SignatureMismatch`] for a
+    /// signature of another kind; [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read;
+    /// any error of the closure of [`verify`](Self::verify), or [`Error::InvalidParameter`] if it
+    /// returns a value outside 0 to 1.
     pub fn run(self) -> Result<Matches> {
         let goal = NearestGoal::First(self.n);
         self.answer(goal)?.pop().or_bug("the answer to a signature")
     }
 
-    /// Answers the (c, r)-near-neighbour problem (Indyk and Motwani 1998): with a document within the
-    /// distance `factor` · `radius`, or with none if there is none within `radius`. Then
-    /// [`Matches::recall`] is the probability that one at the distance `radius` would have been found,
-    /// at least [`min_recall`](Self::min_recall) unless there is [no scan](Self::without_scan).
+    /// Solves the (c, r)-near-neighbour problem (Indyk and Motwani 1998): returns a document within
+    /// the distance `factor` · `radius`, or none if there is none within `radius`. Then
+    /// [`Matches::recall`] is the probability that one at the distance `radius` would have been
+    /// found, at least [`min_recall`](Self::min_recall) unless there is [no
+    /// scan](Self::without_scan).
     ///
     /// The distance is 1 − J for MinHash, where J is the estimated similarity, and the number of differing
     /// bits for SimHash. The document is the nearest of those that were looked at; how many documents the
@@ -331,13 +336,13 @@ impl<'a> Nearest<'a, Vec<Matches>> {
         self
     }
 
-    /// Answers with the `n` nearest documents of each signature, as
-    /// [for one](Nearest::<Matches>::run). The signatures are shared out between threads, and those whose nearest
-    /// no bucket holds share one scan: as many as have 2 million documents in their answers.
+    /// Returns the `n` nearest documents of each signature, as [for one](Nearest::<Matches>::run).
+    /// The signatures are divided among threads. Those whose nearest documents are in no bucket
+    /// share one scan, as long as their answers have at most 2 million documents.
     ///
     /// # Errors
     ///
-    /// As for one signature; that of a signature of another kind says its index.
+    /// As for one signature; the error for a signature of another kind contains its index.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -361,7 +366,7 @@ impl<'a> Nearest<'a, Vec<Matches>> {
     ///
     /// # Errors
     ///
-    /// As for one signature; that of a signature of another kind says its index.
+    /// As for one signature; the error for a signature of another kind contains its index.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};

@@ -74,7 +74,7 @@ impl Families {
     }
 }
 
-/// A lane that is probed, and the table that it stands in.
+/// A lane that is probed, and its table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProbedLane {
     pub(super) table: PostingTable,
@@ -132,7 +132,8 @@ pub(crate) struct ProbePlan {
 }
 
 impl ProbePlan {
-    /// Plans the probes for signatures among so many documents. Nothing is asked for one that is indexed nowhere.
+    /// Plans the probes for signatures in a store of this number of documents. Nothing is probed
+    /// for a signature that is indexed nowhere.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] for a distance that takes too many buckets.
@@ -278,8 +279,8 @@ impl ProbePlan {
         }
     }
 
-    /// The codes in the bucket of a signature's code that make candidates; `None` if all do. The code of a
-    /// fingerprint tells its distance, or of one of 128 bits a part of it.
+    /// Returns the codes in the bucket of a signature's code that make candidates; `None` if all
+    /// do. The code of a fingerprint determines its distance, or with 128 bits a part of it.
     #[inline]
     pub(super) fn accepted(&self, lane: ProbedLane, code: u64) -> Option<NearCodes> {
         let max_distance = self.max_distance;

@@ -25,8 +25,8 @@ pub(super) struct Probe<'p> {
     plan: &'p ProbePlan,
     budget: Option<Budget>,
     exclude: Option<u64>,
-    /// True if one of several equal documents stands for all: without a budget, members of classes of
-    /// equal documents are then returned apart from the other candidates.
+    /// True if one of several equal documents represents all: without a budget, members of classes
+    /// of equal documents are then returned separately from the other candidates.
     pub(super) folds_equal: bool,
     probes: Vec<LaneProbe>,
     /// The first bucket as far as it has been read: the whole, or with a budget the part that it allows.
@@ -102,7 +102,7 @@ impl<'p> Probe<'p> {
             let candidates = self.candidates_in(probe, bucket);
             found.extend(candidates.map(|candidate| (candidate, bucket.is_cut)));
         }
-        // Equal candidates stand together afterwards, whole buckets (`false`) first.
+        // This brings equal candidates together, whole buckets (`false`) first.
         found.sort_unstable();
         let candidates = found.chunk_by(|(a, _), (b, _)| a == b).filter_map(|same| {
             let whole_buckets = same.partition_point(|(_, is_cut)| !is_cut);
@@ -169,8 +169,9 @@ impl CandidateSource for Probe<'_> {
         let Some(&probe) = self.probes.get(column) else {
             return Ok(Some(Vec::new()));
         };
-        // The bucket that is read first moves to the front, where the other methods expect it. It is the
-        // first of its table, so the buckets of each table stay together and are read in one go.
+        // The bucket that is read first moves to the front, where the other methods expect it. It
+        // is the first of its table, so the buckets of each table remain together and are read at
+        // once.
         self.probes.rotate_left(column);
         let (most, begin) = match self.budget {
             Some(budget) => (budget.postings(), Begin::ExactCode),
@@ -213,8 +214,8 @@ struct WeighedCandidate {
     cut_buckets: usize,
 }
 
-/// Leaves out documents that were deleted before they were flushed: their postings stay in memory until
-/// the next flush.
+/// Leaves out documents that were deleted before they were flushed: their postings remain in memory
+/// until the next flush.
 fn leave_out_deleted(view: &dyn ReadView, weighed: &mut Vec<WeighedCandidate>) -> Result<()> {
     let flushed = weighed.partition_point(|weighed| weighed.candidate.id < view.sealed_below());
     let of_document = |weighed: &WeighedCandidate| {

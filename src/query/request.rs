@@ -18,7 +18,7 @@ use crate::state::SharedContext;
 use crate::types::{DocumentId, Matches};
 use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 
-/// One signature, or many: what a query can be about.
+/// One signature, or many: the subject of a query.
 ///
 /// A query about a [`Signature`] is answered by [`Matches`], one about a slice of signatures, or whatever
 /// can be seen as one, such as a `Vec` or an array, by a `Vec` of them, in the same order.
@@ -234,7 +234,7 @@ impl<'a, A> Query<'a, A> {
     }
 
     /// Gives each match the payload of its document, up to 64 MiB each: see
-    /// [`Match::payload`](crate::Match::payload). Keys and stamps come anyway.
+    /// [`Match::payload`](crate::Match::payload). Keys and stamps are always returned.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -250,16 +250,17 @@ impl<'a, A> Query<'a, A> {
         self
     }
 
-    /// Compares at most this number of the documents that share a bucket with the signature: those that
-    /// share the most buckets with it, of such as share equally many the ones that were inserted first.
-    /// No limit if not given. A budget bounds what a query costs where buckets are hot, and it can change
-    /// the answer: [`Matches::budget_exceeded`] then says so. A query with a budget never chooses to compare
-    /// with every document.
+    /// Compares at most this number of the documents that share a bucket with the signature: those
+    /// that share the most buckets with it, and among equals those that were inserted first. There
+    /// is no limit by default. A budget bounds the cost of a query where buckets are hot, and it
+    /// can change the answer: [`Matches::budget_exceeded`] then reports it. A query with a budget
+    /// never chooses to compare with every document.
     ///
-    /// A query reads at most as many postings of each bucket as the budget has documents, and 1,024 at
-    /// least, of each run and each piece of the index in memory: those of the documents that were
-    /// inserted first, or in a table those from the fingerprint's own code on. Buckets that were not read
-    /// to their end count less than those that were: they distinguish the documents less.
+    /// From each run and each piece of the index in memory, a query reads at most as many postings
+    /// of a bucket as the budget has documents, and at least 1,024: those of the documents that
+    /// were inserted first, or in a table those from the fingerprint's own code on. Buckets that
+    /// were not read to their end count less than those that were: they distinguish the documents
+    /// less.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -346,11 +347,12 @@ impl<'a, A> Query<'a, A> {
 }
 
 impl<'a> Query<'a> {
-    /// Verifies every candidate by `similarity`, those too whose estimate is not within the bounds:
-    /// what it returns, 0 to 1, decides against the bound on the similarity and is what the match
-    /// reports, which then [is exact](crate::Match::is_exact). Where it returns `None`, because the document
-    /// is not at hand, the estimate decides. Distances are exact anyway. A pair is still found
-    /// with the probability that its two share a bucket, [`Matches::recall`] at the bound.
+    /// Verifies every candidate by `similarity`, including those whose estimate is not within the
+    /// bounds. The value that it returns, 0 to 1, is compared with the bound on the similarity, and
+    /// the match reports it and [is exact](crate::Match::is_exact). If it returns `None`, because
+    /// the document is unavailable, the estimate decides. Distances are exact anyway. A pair is
+    /// still found with the probability that its two documents share a bucket, [`Matches::recall`]
+    /// at the bound.
     ///
     /// It is called once for each candidate, ascending by id, after they have all been read: they
     /// take up to 48 bytes of memory each (with a [`scan`](Self::scan): every document).
@@ -380,10 +382,11 @@ impl<'a> Query<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for bounds outside the schema, for a budget of 0 and for one with a
-    /// scan, [`Error::SignatureMismatch`] for a signature of another kind, [`Error::Corrupt`] and
-    /// [`Error::Io`] if the file cannot be read; what the closure of [`verify`](Self::verify)
-    /// returns, or [`Error::InvalidParameter`] if that is not 0 to 1.
+    /// [`Error::InvalidParameter`] for bounds outside the schema, for a budget of 0 and for one
+    /// with a scan; [`Error::SignatureMismatch`] for a signature of another kind;
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read; any error of the closure of
+    /// [`verify`](Self::verify), or [`Error::InvalidParameter`] if it returns a value outside 0 to
+    /// 1.
     pub fn run(self) -> Result<Matches> {
         self.search(|spec| spec.answer(self.options.scan, at(&self.signatures, 0)?))
     }
@@ -411,9 +414,10 @@ impl<'a> Query<'a, Vec<Matches>> {
         self
     }
 
-    /// Sets the greatest number of threads that answer, 1 to 1,024; small batches take fewer. The answers are
-    /// the same for any number. The question of a transaction, and one with [`verify`](Self::verify), is
-    /// answered on the calling thread alone. Default: as many as the machine runs at once.
+    /// Sets the greatest number of threads that answer, 1 to 1,024; small batches take fewer. The
+    /// answers are the same for any number. A query of a transaction, and one with
+    /// [`verify`](Self::verify), is answered on the calling thread alone. Default: the number of
+    /// threads that the machine runs at once.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -433,8 +437,9 @@ impl<'a> Query<'a, Vec<Matches>> {
     ///
     /// # Errors
     ///
-    /// As for [one signature](Query::<Matches>::run); that of a signature of another kind says its index.
-    /// [`Error::InvalidParameter`] for a number of [`threads`](Self::threads) out of range.
+    /// As for [one signature](Query::<Matches>::run); the error for a signature of another kind
+    /// contains its index. [`Error::InvalidParameter`] for a number of [`threads`](Self::threads)
+    /// out of range.
     pub fn run(self) -> Result<Vec<Matches>> {
         let (scan, threads) = (self.options.scan, self.options.threads);
         let signatures: Vec<&Signature> = self.signatures.iter().collect();
@@ -481,8 +486,8 @@ fn candidates_of_part(
     Ok(answers)
 }
 
-/// Returns the documents of a list that live, for each signature. No row is read of one that has been
-/// flushed: its posting says that it was indexed, and the tombstones say whether it lives.
+/// Returns the live documents of a list, for each signature. No row is read of a document that has
+/// been flushed: its posting shows that it was indexed, and the tombstones whether it is deleted.
 fn live(
     view: &dyn ReadView,
     signatures: &[&Signature],
@@ -530,7 +535,7 @@ pub(super) fn check_signatures(context: &SharedContext, signatures: &[Signature]
     })
 }
 
-/// Says which document of a batch is wrong.
+/// Adds the index of the wrong document of a batch to an error.
 pub(crate) fn in_batch(error: Error, index: usize) -> Error {
     let of = |found| format!("{found}, at index {index} of the batch");
     match error {

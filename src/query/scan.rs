@@ -44,7 +44,7 @@ impl SearchSpec<'_> {
         Ok(answers)
     }
 
-    /// Returns what the store has for each signature, not verified.
+    /// Returns the store's documents for each signature, not verified.
     pub(super) fn scan_found(
         &self,
         signatures: &[&Signature],

@@ -1,6 +1,6 @@
 //! The search: plan, candidates, score, collect, with budget and verification. Every question about
-//! near documents comes through here: [`SearchSpec::probe`] for one signature, [`SearchSpec::sweep`] for
-//! many, [`SearchSpec::scan`] to compare with every document.
+//! near documents passes through here: [`SearchSpec::probe`] for one signature,
+//! [`SearchSpec::sweep`] for many, [`SearchSpec::scan`] to compare with every document.
 
 use crate::error::Result;
 use crate::format::{DOCUMENTS, no_row};
@@ -24,7 +24,7 @@ pub(crate) struct SearchSpec<'q> {
     pub(crate) view: &'q dyn ReadView,
     /// `None` keeps candidates, however far.
     pub(crate) bounds: Option<&'q ResolvedBounds>,
-    /// The families whose lanes are asked where there are no bounds.
+    /// The families whose lanes are searched where there are no bounds.
     pub(crate) families: Families,
     pub(crate) order: Order,
     pub(crate) collector: Collector,
@@ -61,8 +61,8 @@ impl<'q> SearchSpec<'q> {
         self.matches(signature, found, Scope::Candidates)
     }
 
-    /// Returns what is in the buckets of one signature. A caller who verifies is asked, by `index`,
-    /// about identical documents alone.
+    /// Returns the documents in the buckets of one signature. A caller who verifies is asked, by
+    /// `index`, only about identical documents.
     pub(super) fn find_in_buckets(
         &self,
         index: usize,
@@ -94,7 +94,8 @@ impl<'q> SearchSpec<'q> {
             };
             for (signature, mut found) in piece.iter().zip(all) {
                 let index = answers.len();
-                // A sweep counts what goes beyond a budget but cannot choose: probes do.
+                // A sweep counts candidates beyond a budget but cannot choose among them: probes
+                // can.
                 answers.push(if found.counts.is_over {
                     self.probe(index, signature)?
                 } else {
@@ -112,9 +113,9 @@ impl<'q> SearchSpec<'q> {
         Ok(answers)
     }
 
-    /// Sweeps for the signatures of a plan and returns what was found for each, not verified; `None` if
-    /// they have so many candidates that they must be halved. `first_index` is the name of the first one
-    /// to the caller who verifies.
+    /// Sweeps for the signatures of a plan and returns the documents found for each, not verified;
+    /// `None` if they have so many candidates that they must be halved. `first_index` is the index
+    /// of the first one for the caller who verifies.
     pub(crate) fn sweep_piece(
         &self,
         first_index: usize,
@@ -136,8 +137,8 @@ impl<'q> SearchSpec<'q> {
         }
     }
 
-    /// Answers many signatures by sweeps, or by a scan if that is asked for or costs less, on up to this
-    /// number of threads. The closure of a caller who verifies stays on this one.
+    /// Answers many signatures by sweeps, or by a scan if that is requested or costs less, on up to
+    /// this number of threads. The closure of a caller who verifies runs on this one.
     pub(super) fn answer_many(
         &self,
         scan: Option<bool>,
@@ -453,8 +454,8 @@ impl<'q> SearchSpec<'q> {
         let mut near = TopK::new(self.collector.limit(), self.order);
         let mut held = found.near.take();
         let mut floor = self.floor();
-        // Where only the best is kept, a less similar one need not be measured exactly. The estimates
-        // say which is likely to be the best.
+        // If only the best is kept, a less similar one need not be measured exactly. The estimates
+        // show which is likely to be the best.
         let raises_floor = self.collector == Collector::BestOne && self.verify.is_some();
         if raises_floor {
             held.sort_unstable_by_key(Scored::rank);
@@ -517,8 +518,8 @@ impl<'q> SearchSpec<'q> {
     }
 }
 
-/// Takes out documents that the budget left out of the candidates: they do not count, even if they have
-/// been compared. An identical one, after which nothing else was looked for, stays.
+/// Removes documents that the budget left out of the candidates: they do not count, even if they
+/// have been compared. An identical one, after which nothing else was looked for, is kept.
 fn forget_left_out(candidates: &[Candidate], all: &mut [FoundDocuments]) {
     for (query_index, found) in (0..).zip(all) {
         if !found.is_identical {

@@ -113,8 +113,8 @@ impl StagedSearch<'_> {
         Ok(answers)
     }
 
-    /// Goes through the stages before the scan, for many signatures in threads. The closure of a caller who
-    /// verifies stays on this one.
+    /// Runs the stages before the scan, for many signatures in threads. The closure of a caller who
+    /// verifies runs on this one.
     fn in_all_buckets(&self, signatures: &[&Signature]) -> Result<Vec<StagedAnswer>> {
         let spec = self.spec;
         let Some(view) = spec.view.shared().filter(|_| spec.verify.is_none()) else {
@@ -142,7 +142,7 @@ impl StagedSearch<'_> {
         })
     }
 
-    /// Goes from stage to stage until one is good enough, but for the scan.
+    /// Runs stage by stage until one is good enough, except for the scan.
     fn in_buckets(&self, index: usize, signature: &Signature) -> Result<StagedAnswer> {
         let mut answer = StagedAnswer {
             compared: 0,
@@ -156,7 +156,7 @@ impl StagedSearch<'_> {
             (answer.recall, answer.is_enough) = (1.0, true);
             return Ok(answer);
         }
-        // Shorter buckets hold the longer ones: each stage replaces what the one before has found.
+        // Shorter buckets hold the longer ones: each stage replaces the result of the one before.
         for dropped in 0..=self.max_dropped() {
             let found = match dropped {
                 0 => Some(self.spec.find_in_buckets(index, signature)?),
@@ -208,7 +208,7 @@ impl StagedSearch<'_> {
         Ok(())
     }
 
-    /// Takes what a stage has found for what there is.
+    /// Takes the result of a stage as the result so far.
     fn take(
         &self,
         answer: &mut StagedAnswer,
@@ -246,7 +246,8 @@ impl StagedSearch<'_> {
         let max_missed = (1.0 - self.min_recall) * UNVERIFIED_SHARE;
         for candidates in candidates.chunks(self.goal.limit().max(MIN_VERIFIED)) {
             let (first, last) = (candidates.first().copied(), found.near.nth(last));
-            // The list is full, and what is left has smaller estimates than the first of these.
+            // The list is full, and the remaining candidates have smaller estimates than the first
+            // of these.
             if let Some((first, last)) = first.zip(last)
                 && self.unverified_probability(last.similarity, &first) <= max_missed
             {
@@ -332,7 +333,8 @@ impl StagedSearch<'_> {
         }
     }
 
-    /// The documents that share a short bucket; `None` if these have so many postings that a scan costs less.
+    /// Returns the documents that share a short bucket; `None` if these have so many postings that
+    /// a scan costs less.
     fn in_short_buckets(
         &self,
         signature: &Signature,
@@ -398,7 +400,7 @@ impl StagedSearch<'_> {
                 design.shortened_probability_at(scored.distance, dropped)
             });
         }
-        // A short bucket stands for fewer rows, which more documents share.
+        // A short bucket represents fewer rows, which more documents share.
         let banding = match dropped {
             0 => context.schema.minhash().map(|minhash| minhash.banding()),
             _ => lanes.leading_banding(),

@@ -46,7 +46,7 @@ pub(crate) fn for_each_piece<'b, T>(
         if !take(piece)? {
             invariant!(piece.len() > 1, "a piece of one signature cannot be halved");
             let (first, second) = piece.split_at(piece.len() / 2);
-            // A stack: the first half comes first, so that answers keep the order of the batch.
+            // A stack: the first half is taken first, so that answers keep the order of the batch.
             waiting.extend([second, first]);
         }
     }
@@ -101,8 +101,8 @@ impl<'c> Sweep<'c> {
         for counts in &mut self.counts_per_query {
             counts.is_over = !counts.is_within(budget, 0, 0);
         }
-        // A signature over its budget is searched for by itself, so that what was found for it here would be there
-        // twice.
+        // A signature over its budget is searched for separately, so its documents found here would
+        // occur twice.
         let mut found = std::mem::take(&mut self.found);
         found.retain(|candidate| !self.is_over(candidate.query_index));
         self.found = found;
@@ -138,7 +138,8 @@ impl<'c> Sweep<'c> {
     ) -> Result<bool> {
         let (plan, view) = (&*self.plan, self.view);
         let lane = *at(plan.lanes(), column)?;
-        // One signature alone has to find room for all that it finds: there is no smaller piece to fall back to.
+        // One signature alone has to find room for all its documents: there is no smaller piece to
+        // fall back to.
         let can_be_halved = plan.signatures() > 1;
         let mut ranges = plan.ranges(view.context(), column, signatures)?;
         ranges.retain(|range| !self.is_over(range.query_index));
@@ -200,14 +201,14 @@ impl CandidateSource for Sweep<'_> {
         let view = self.view;
         let (mut exact, mut room) = (Vec::new(), MAX_EXACT);
         let mut note = |candidate: Candidate| {
-            // A dead document must not take the place of a live one with the same code.
+            // A deleted document must not take the place of a live one with the same code.
             if !view.is_dead(candidate.id) {
                 exact.push(candidate);
             }
             if exact.len() > room {
                 keep_first(&mut exact);
-                // Where the first of each signature are many, a trim frees little: the next one comes after
-                // as many again.
+                // If the first of each signature are many, a trim frees little: the next one
+                // follows after as many again.
                 room = MAX_EXACT.max(2 * exact.len());
             }
         };
@@ -215,8 +216,8 @@ impl CandidateSource for Sweep<'_> {
             return Ok(None);
         }
         self.swept = Some(column);
-        // Postings beyond the budget were passed over, and the first by id may be among them: for such a
-        // signature the candidates that were noted say nothing.
+        // Postings beyond the budget were skipped, and the first by id may be among them: for such
+        // a signature the noted candidates are of no use.
         exact.retain(|candidate| !self.is_over(candidate.query_index));
         keep_first(&mut exact);
         Ok(Some(exact))
@@ -253,8 +254,8 @@ impl CandidateSource for Sweep<'_> {
 /// Number of signatures below which another thread costs more than it saves.
 const MIN_SIGNATURES: usize = if cfg!(test) { 30 } else { 512 };
 
-/// Answers signatures in parts, each on a thread: as many as the machine runs at once, or at most `threads`.
-/// Returns the answers in the order of the signatures.
+/// Answers signatures in parts, each on a thread: as many as the machine runs at once, or at most
+/// `threads`. Returns the answers in the order of the signatures.
 ///
 /// # Errors
 /// Returns the error of the first part that fails, and [`crate::Error::Io`] if the system allows no
@@ -267,7 +268,7 @@ pub(super) fn in_threads<T: Send>(
     if signatures.len() <= MIN_SIGNATURES {
         return answer(signatures);
     }
-    // To ask the system takes longer than a short query. Where it does not tell, one thread will do.
+    // Asking the system takes longer than a short query. If it does not know, one thread will do.
     let available = || std::thread::available_parallelism().map_or(1, NonZero::get);
     let shares = threads.unwrap_or_else(available).max(1);
     let size = signatures.len().div_ceil(shares).max(MIN_SIGNATURES);
@@ -307,7 +308,7 @@ pub(crate) fn find_keys(view: &dyn ReadView, keys: &[Option<&[u8]>]) -> Result<V
             let query_index = candidate.query_index as usize;
             let key = at(keys, query_index)?.or_bug("a key that was looked up")?;
             let holder = at_mut(holders, query_index)?;
-            // Different keys may share a code, so only the row tells whose it is.
+            // Different keys may share a code, so only the row shows whose it is.
             if holder.is_none() && view.has_key(candidate.id, key)? {
                 *holder = Some(candidate.id);
             }

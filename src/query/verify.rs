@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::types::DocumentId;
 
 /// The exact similarity of a candidate, from 0 to 1, as the caller computed it. `None` if the
-/// caller cannot compute it; then the estimate stands.
+/// caller cannot compute it; then the estimate decides.
 pub(crate) type ExactSimilarity = Result<Option<f64>>;
 
 /// The result of asking a caller who verifies about a document.
@@ -31,11 +31,11 @@ impl CallerVerdict {
     }
 }
 
-/// Asks the caller how similar the signature at an index and the document with an id are. A similarity
-/// below the floor may come out as any number below it.
+/// Asks the caller how similar the signature at an index and the document with an id are. For a
+/// similarity below the floor, any number below it may be returned.
 pub(crate) type Ask<'v> = dyn Fn(usize, u64, f64) -> ExactSimilarity + 'v;
 
-/// Says how alike the signature at an index and a document are.
+/// Returns the similarity of the signature at an index and a document.
 pub(super) type Verify<'v> = dyn Fn(usize, DocumentId) -> ExactSimilarity + 'v;
 
 /// A document that another one of a batch is compared with.
@@ -76,7 +76,7 @@ impl Outside {
         }
     }
 
-    /// Lets a panic of the caller's go on.
+    /// Lets the caller's panic continue.
     pub(crate) fn leave(self) {
         if let Some(panic) = self.panic.into_inner() {
             resume_unwind(panic);
@@ -84,8 +84,8 @@ impl Outside {
     }
 }
 
-/// Runs a search that asks a caller who verifies. A panic of the caller's closure goes on afterwards,
-/// outside of the engine.
+/// Runs a search that asks a caller who verifies. A panic of the caller's closure continues
+/// afterwards, outside of the engine.
 pub(super) fn asking<T>(
     verify: Option<&Verify<'_>>,
     search: impl FnOnce(Option<&Ask<'_>>) -> Result<T>,

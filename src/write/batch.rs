@@ -1,5 +1,5 @@
-//! A batch of documents on its way into a store: each is inserted if it is new beside what is stored
-//! and those before it in the batch.
+//! A batch of documents to be stored: each is inserted if it is new compared with the stored
+//! documents and those before it in the batch.
 
 use crate::error::Result;
 use crate::invariant::{OrBug, at, invariant};
@@ -13,8 +13,8 @@ use crate::types::{Document, DocumentId, Matches, Novelty, Scope};
 use crate::write::batch_dedup::BatchDedup;
 use resemblance_sketch::sketch::Signature;
 
-/// Asks the caller how similar a document of the batch, given by its index, is to an earlier one. A
-/// similarity below the floor may come out as any number below it.
+/// Asks the caller how similar a document of the batch, given by its index, is to an earlier one.
+/// For a similarity below the floor, any number below it may be returned.
 pub(crate) type AskCaller<'v> = dyn Fn(usize, Earlier, f64) -> ExactSimilarity + 'v;
 
 /// An [`AskCaller`] that any thread may call.
@@ -326,7 +326,7 @@ impl BatchInsert {
 }
 
 impl LookedUp {
-    /// Appends what was found for the documents that follow.
+    /// Appends the documents found for the ones that follow.
     fn append(&mut self, other: Self) {
         self.plan.append(other.plan);
         self.same_key.extend(other.same_key);

@@ -21,8 +21,8 @@ pub(super) struct BatchCandidates<'d> {
 
 /// Index of the documents of a piece that have been inserted.
 ///
-/// The documents that come after them are compared with them here and not in the store: a flush or
-/// a merge in between changes nothing of the answers.
+/// Later documents are compared with these here and not in the store: a flush or a merge in between
+/// does not change the answers.
 pub(super) struct BatchDedup<'d> {
     documents: &'d [(Document<'d>, &'d Signature)],
     plan: &'d ProbePlan,

@@ -93,7 +93,8 @@ impl TransactionBuffer {
         let mut result = Ok(());
         for (index, range) in ranges.iter().enumerate() {
             let (low, high) = (range.low_code, range.high_code);
-            // The tail is in no order, so one posting that ends the visit says nothing of the next.
+            // The tail is in no order, so one posting that ends the visit does not decide about the
+            // next.
             self.tail
                 .postings_in(range.lane, low, high, &mut |posting| {
                     if result.is_ok() {

@@ -1,5 +1,5 @@
-//! The duplicate check of one document, before it is inserted: in a view, or in what was inserted since a
-//! snapshot in which it has been searched.
+//! Checks one document for duplicates before it is inserted: in a view, or among the documents
+//! inserted since a snapshot in which it has been searched.
 
 use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, SweepControl, VisitProbe};

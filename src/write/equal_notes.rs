@@ -89,7 +89,7 @@ impl EqualCollector {
         }
     }
 
-    /// Notes those that are equal, beside what was noted before.
+    /// Notes the equal documents, beside those noted before.
     ///
     /// # Errors
     /// Returns the errors of reading and writing, and [`Error::Corrupt`] for a document without a row.

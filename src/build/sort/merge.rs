@@ -22,7 +22,7 @@ pub(crate) struct Sorted<'a> {
     pub(super) spill: &'a Spill,
     /// The extents of the lanes of each spilled batch.
     pub(super) extents: &'a [Vec<Extent>],
-    /// The last batch, which stays in memory.
+    /// The last batch, which is in memory.
     pub(super) batch: &'a SortBatch,
 }
 
@@ -130,7 +130,8 @@ pub(crate) fn merge_lanes<T>(
         for thread in 0..merging {
             let (sender, receiver) = sync_channel(AHEAD);
             receivers.push(receiver);
-            // Lanes go round robin: while one is consumed, the other threads merge those that come next.
+            // Lanes are distributed round robin: while one is consumed, the other threads merge the
+            // next ones.
             let own_lanes = (thread..usize::from(lanes)).step_by(merging);
             spawn_scoped(scope, "merge", move || {
                 merge_every(sorted, own_lanes, &sender)
@@ -177,7 +178,7 @@ fn send_lane(sorted: &Sorted<'_>, lane: usize, sender: &SyncSender<Message>) -> 
     }
 }
 
-/// The lanes as they come.
+/// The lanes in the order in which they are merged.
 pub(crate) struct MergedLanes {
     receivers: Vec<Receiver<Message>>,
 }

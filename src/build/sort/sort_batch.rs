@@ -26,7 +26,7 @@ pub(super) const MAX_DOCUMENTS: u64 = 1 << 32;
 /// offset from that of the batch's first document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PostingLayout {
-    /// Code and offset in one number, the offset in so many of its low bits.
+    /// Code and offset in one number, with the offset in its low bits.
     Narrow { offset_bits: u32 },
     /// Side by side.
     Wide,
@@ -314,8 +314,8 @@ impl SortBatch {
         self.columns.iter_mut().for_each(PostingColumn::clear);
     }
 
-    /// Sorts all lanes with so many threads; `use_sorted` is called with each lane's number and
-    /// postings as it is done.
+    /// Sorts all lanes with this number of threads; `use_sorted` is called with each lane's number
+    /// and postings as it is done.
     pub(super) fn sort(
         &mut self,
         threads: usize,
@@ -374,7 +374,7 @@ mod tests {
             for offset in 0..2_000u64 {
                 assert!(batch.has_room_for(77 + offset));
                 let codes = bits.map(|bits| {
-                    // Some codes come often, all ones among them, and some lanes have none.
+                    // Some codes are frequent, including all ones, and some lanes have none.
                     let code = [u64::MAX, mixed(offset), mixed(offset % 7)][offset as usize % 3];
                     (offset % 11 != u64::from(bits) % 11).then_some(code >> (64 - bits))
                 });

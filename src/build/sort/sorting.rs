@@ -1,4 +1,5 @@
-//! Postings of documents as they come: gathered in one batch while another is sorted and spilled.
+//! Sorts the postings of documents as they arrive: gathers them in one batch while another is
+//! sorted and spilled.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -52,7 +53,7 @@ impl SortJob {
     fn wait(&mut self) -> Option<Spilled> {
         let handle = self.handle.take();
         if !self.home.is_current() {
-            // The thread goes on in the process that started it.
+            // The thread continues in the process that started it.
             std::mem::forget(handle);
             return None;
         }
@@ -73,7 +74,7 @@ pub(crate) struct MemoryPlan {
 }
 
 impl MemoryPlan {
-    /// `has_kept_lane` says whether documents have any number of postings in the last lane.
+    /// `has_kept_lane` is true if documents have any number of postings in the last lane.
     pub(crate) fn new(
         layouts: &[PostingLayout],
         has_kept_lane: bool,
@@ -113,8 +114,8 @@ pub(crate) fn code_bits(schema: &Schema) -> Result<Vec<u32>> {
 }
 
 impl Sorter {
-    /// Makes a sorter for lanes whose codes have these numbers of bits. `has_kept_lane` says whether
-    /// documents have any number of postings in the last one.
+    /// Creates a sorter for lanes whose codes have these numbers of bits. `has_kept_lane` is true
+    /// if documents have any number of postings in the last one.
     pub(crate) fn new(
         code_bits: &[u32],
         has_kept_lane: bool,
@@ -155,7 +156,8 @@ impl Sorter {
 
     /// Sends the full batch away and begins one from document `next_id` on.
     fn spill_batch(&mut self, next_id: u64) -> Result<()> {
-        // The memory is planned for two batches: before this one goes, the one before it has to be done.
+        // The memory is planned for two batches: before this one is sent, the one before it has to
+        // be done.
         let mut empty = match self.wait()? {
             Some(batch) => batch,
             None => SortBatch::new(&self.layouts, next_id, self.limits),
@@ -181,7 +183,7 @@ impl Sorter {
         Ok(Some(batch))
     }
 
-    /// Sorts what is left in memory, after which everything can be merged.
+    /// Sorts the rest in memory, after which everything can be merged.
     pub(crate) fn finish(&mut self, watch: &mut Watch<'_>) -> Result<()> {
         let pushed = self.pushed;
         watch.tell(Phase::SortingPostings, 0, pushed)?;

@@ -166,14 +166,14 @@ impl<'a, 'w> Check<'a, 'w> {
             .tell(Phase::CheckingPostings, self.postings, self.postings)
     }
 
-    /// Goes on behind a part that damage ends: it breaks an invariant.
+    /// Continues behind a part that damage ends: it breaks an invariant.
     fn step(&mut self, invariant: u8, part: fn(&mut Self) -> Result<()>) -> Result<()> {
         let checked = part(self);
         self.report.note(invariant, checked)
     }
 
     fn count_posting(&mut self) -> Result<()> {
-        // A damaged lane can have more postings than its run says.
+        // A damaged lane can have more postings than its run records.
         let read = self.postings_read.min(self.postings);
         self.watch
             .step(Phase::CheckingPostings, read, self.postings)?;
@@ -263,7 +263,7 @@ impl<'a, 'w> Check<'a, 'w> {
         self.report.documents += 1;
         let mut row = Vec::new();
         document_codes(context, key_code, &signature, &mut row)?;
-        // A sealed document with postings is in the range of a run.
+        // A flushed document with postings is in the range of a run.
         let runs = &committed.runs;
         let run = (id < committed.state.sealed_below)
             .then(|| runs.position_of(id).unwrap_or(runs.standing.len()));
@@ -274,8 +274,8 @@ impl<'a, 'w> Check<'a, 'w> {
         Ok(())
     }
 
-    /// Checks invariant 4: the dead documents are those that this handle knows, and their rows are
-    /// there until a merge drops them.
+    /// Checks invariant 4: the deleted documents are those that this handle knows, and their rows
+    /// exist until a merge drops them.
     fn dead(&mut self) -> Result<()> {
         let committed = &self.snapshot.inner.version;
         let table = self
@@ -389,7 +389,7 @@ impl<'a, 'w> Check<'a, 'w> {
         let runs = &inner.version.runs;
         let (name, lane) = (table.name(), summary.lane);
         let mut filter = FilterCheck::new(self.snapshot, run, summary);
-        // Documents come in no order, but mostly from one run, or from few.
+        // Documents are in no order, but mostly from one run, or from few.
         let mut sums = vec![Sum::default(); runs.standing.len()];
         let only = runs
             .position_of(run.first_id)
@@ -441,7 +441,7 @@ impl<'a, 'w> Check<'a, 'w> {
         self.report.note(9, pieces)
     }
 
-    /// Checks invariant 5 for the memtable. Postings of documents removed since may stay there.
+    /// Checks invariant 5 for the memtable. Postings of documents removed since may remain there.
     fn memtable(&mut self) -> Result<()> {
         for lane in 0..self.snapshot.context().lanes.count() {
             let mut found = Sum::default();

@@ -12,13 +12,13 @@ use crate::read::SnapshotView;
 use crate::types::CheckReport;
 use resemblance_sketch::lanes::BucketBits;
 
-/// Asks the filter of a lane for each of its postings, which come in order.
+/// Asks the filter of a lane for each of its postings, in their order.
 pub(super) struct FilterCheck<'a> {
     snapshot: &'a SnapshotView,
     run: u32,
     lane: u16,
     buckets: BucketBits,
-    /// `None` if there is none to ask, or no more since a piece could not be read.
+    /// The shape of the filter; `None` if there is no filter, or a piece could not be read.
     shape: Option<FilterShape>,
     piece: Option<(u32, FilterPiece)>,
 }

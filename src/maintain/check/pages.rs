@@ -1,4 +1,5 @@
-//! Invariant 8, and 2 as far as checksums go: every page of the file, and every row in them.
+//! Checks invariant 8, and invariant 2 as far as checksums go: every page of the file, and every
+//! row in them.
 
 use std::path::Path;
 

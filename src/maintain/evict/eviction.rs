@@ -1,4 +1,5 @@
-//! Eviction: documents go by their age, their number, or as the caller says, in short transactions.
+//! Eviction: removes documents by their age, their number, or the caller's decision, in short
+//! transactions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -101,7 +102,8 @@ pub struct EvictReport {
     pub examined: u64,
     /// Documents that were removed; of a dry run, those that would be.
     pub evicted: u64,
-    /// Documents that were to go, and were touched, replaced or removed by others before their turn.
+    /// Documents that were selected, but were touched, replaced or removed by others before their
+    /// turn.
     pub spared: u64,
     /// Transactions.
     pub slices: u64,
@@ -228,7 +230,7 @@ impl<'a> EvictionRun<'a> {
         Ok(())
     }
 
-    /// Removes those of the chosen that are still to go, in one transaction.
+    /// Removes those of the chosen documents that are still to be removed, in one transaction.
     fn evict_chosen(&mut self, judge: &mut Judge<'_>) -> Result<()> {
         let chosen = std::mem::take(&mut self.chosen);
         if chosen.is_empty() {
@@ -261,7 +263,8 @@ impl<'a> EvictionRun<'a> {
     }
 }
 
-/// Returns the age of the document that so many are older than, the greatest age if all are.
+/// Returns the age of the document that exactly this number are older than, the greatest age if all
+/// are.
 fn oldest_kept(snapshot: &SnapshotView, older: u64, watch: &mut Watch<'_>) -> Result<Age> {
     let total = snapshot.len();
     if older >= total {

@@ -27,8 +27,8 @@ pub(super) type Judge<'j> = dyn FnMut(&StoredDocument<'_>) -> bool + 'j;
 pub enum EvictPolicy<'a> {
     /// The documents whose stamps are less than this one.
     OlderThan(u64),
-    /// All but so many: those with the greatest stamps stay, and of equal stamps those with the
-    /// greatest ids.
+    /// Remove all but this number: those with the greatest stamps are kept, and among equal stamps
+    /// those with the greatest ids.
     ///
     /// They are found exactly, as of the moment of the call, in three passes over all documents, or
     /// at most nine, with 4 MiB of memory and a snapshot that is held meanwhile. No more documents
@@ -72,7 +72,7 @@ impl fmt::Debug for EvictPolicy<'_> {
     }
 }
 
-/// A document of which [`EvictPolicy::Where`] asks whether it is to go.
+/// A document about which [`EvictPolicy::Where`] decides.
 ///
 /// ```
 /// # use resemblance::{Document, EvictPolicy, MinHash, Schema, Store, Text};

@@ -48,8 +48,8 @@ pub(super) fn each_row(
     }
 }
 
-/// Returns the page of rows that a walk has come to, or what is left of it, with the range of the keys of which rows are
-/// out of reach. Reports a damaged page.
+/// Returns the page of rows that a walk has reached, or its remains, with the range of the keys
+/// whose rows are out of reach. Reports a damaged page.
 pub(super) fn remaining(
     table: &str,
     step: WalkStep,

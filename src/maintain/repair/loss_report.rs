@@ -68,7 +68,7 @@ impl LossReport {
         }
     }
 
-    /// Notes a document that is lost. Ids come ascending.
+    /// Notes a lost document. Ids must be ascending.
     pub(super) fn lost(&mut self, id: u64, reason: String) {
         self.documents += 1;
         let last = self.lost.last_mut();
@@ -89,9 +89,10 @@ impl LossReport {
         }
     }
 
-    /// Notes that the rows of some documents in a table cannot be reached. Ranges come ascending.
+    /// Notes that the rows of some documents in a table cannot be reached. Ranges must be
+    /// ascending.
     pub(super) fn unreachable(&mut self, table: &str, ids: (u64, u64)) {
-        // A document tells by itself that its payload is gone.
+        // A document's own row shows that its payload is gone.
         if table != DOCUMENTS {
             return;
         }
@@ -103,7 +104,7 @@ impl LossReport {
         } else if ranges.len() < MAX_LISTED {
             ranges.push(ids);
         } else if let Some(last) = ranges.last_mut() {
-            // Too much is said rather than too little.
+            // It is better to report too much than too little.
             last.1 = last.1.max(ids.1);
             self.is_truncated = true;
         }
@@ -111,7 +112,7 @@ impl LossReport {
 
     /// Documents of which no row is left are in what cannot be reached.
     pub(crate) fn finish(&mut self, next_id: Option<u64>, may_be_back: Vec<(u64, u64)>) {
-        // Where the file does not say which id comes next, any may have been given.
+        // If the file does not record the next id, any may have been given.
         let end = next_id.unwrap_or(u64::MAX);
         let within = |(first, last): (u64, u64)| {
             (first < end).then(|| (first, last.min(end.saturating_sub(1))))

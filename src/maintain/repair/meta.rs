@@ -61,8 +61,8 @@ impl MetaRows {
         Ok(())
     }
 
-    /// Takes over what is missing from rows that were found elsewhere. The state of another commit
-    /// says nothing of this one.
+    /// Takes missing values from rows that were found elsewhere. The state of another commit does
+    /// not apply to this one.
     pub(super) fn complete(&mut self, other: &Self) {
         self.header = self.header.or(other.header);
         self.self_test = self.self_test.or(other.self_test);

@@ -65,7 +65,7 @@ pub(super) fn scan(pages: &PageFile, watch: &mut Watch<'_>) -> Result<Scanned> {
     Ok(scanned)
 }
 
-/// Returns the bytes of a possible page of rows, as many as its last row says.
+/// Returns the bytes of a possible page of rows, up to the end of its last row.
 fn read_page(pages: &PageFile, offset: u64) -> Option<Vec<u8>> {
     let rest = pages.length_bytes().checked_sub(offset)?;
     // An upper bound of a length of memory: more than that is never read.
@@ -91,7 +91,7 @@ fn look_for_meta(bytes: &[u8], newest: &mut MetaRows) {
     let mut rows = MetaRows::default();
     for row in 0..leaf.rows() {
         if let Some((key, value)) = leaf.key(row).zip(leaf.value(row)) {
-            // Anything else is no row of ours.
+            // Anything else is not one of our rows.
             let _ = rows.take(key, value);
         }
     }
@@ -162,8 +162,8 @@ impl ScannedRows {
         })
     }
 
-    /// Returns the next row. Of a document all rows that are found come, which differ in stamps and payloads that
-    /// were written in their place.
+    /// Returns the next row. All rows that are found of a document are returned; they differ in
+    /// stamps and payloads that were written in their place.
     pub(crate) fn next(&mut self, pages: &PageFile) -> Option<ReadRow> {
         loop {
             self.open_leaves(pages);
@@ -183,7 +183,7 @@ impl ScannedRows {
         }
     }
 
-    /// Reads the pages whose rows come next.
+    /// Reads the pages of the next rows.
     fn open_leaves(&mut self, pages: &PageFile) {
         while let Some(leaf) = self.leaves.last().copied() {
             let lowest = self.open.peek().map(|Reverse((id, ..))| *id);

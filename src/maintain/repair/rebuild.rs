@@ -106,7 +106,7 @@ impl Operation<'_, RepairReport> {
 }
 
 /// The result of a repair: the kept and the lost documents. Lists have at most 1,000 entries;
-/// [`truncated`](Self::truncated) says whether there were more.
+/// [`truncated`](Self::truncated) is true if there were more.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -128,13 +128,13 @@ impl Operation<'_, RepairReport> {
 pub struct RepairReport {
     /// Documents in the new store.
     pub documents: u64,
-    /// Documents that there were, as the file says; none if it cannot say so any more.
+    /// Number of documents before the repair, if the file still records it.
     pub documents_before: Option<u64>,
     /// Documents that were found in part: they are certainly lost. A document of which nothing is
     /// left cannot be counted.
     pub documents_lost: u64,
-    /// Documents that were left out because a newer one has their key: they were replaced, and what
-    /// said so is lost.
+    /// Documents that were left out because a newer one has their key: they were replaced, and the
+    /// record of that is lost.
     pub documents_replaced: u64,
     /// Ids of documents that are lost, or can be.
     pub lost: Vec<IdRange>,
@@ -220,7 +220,7 @@ fn fill(build: &mut BulkBuild<'_>, old: &mut DamagedStore, watch: &mut Watch<'_>
         }
         documents += 1;
     }
-    // Ids that were given are never given again, as far as the file says which.
+    // Ids are never given twice, as far as the file records which were given.
     build.skip_to(old.next_id().unwrap_or(0));
     watch.tell(Phase::ReadingDocuments, documents, total)?;
     Ok(documents)

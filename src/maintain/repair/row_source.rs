@@ -89,7 +89,7 @@ pub(super) struct TreeRows {
     walk: Walk,
     page: Option<LeafPage>,
     next_row: usize,
-    /// RowSource of a damaged tree that come again, or too late, are passed over.
+    /// Rows of a damaged tree that are repeated, or out of order, are skipped.
     last: Option<u64>,
 }
 

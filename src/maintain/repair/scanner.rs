@@ -22,7 +22,7 @@ use resemblance_sketch::sketch::{RecipeMark, Signature};
 const NO_DOCUMENT_ROW: &str = "its row in documents is gone";
 const NO_PAYLOAD_ROW: &str = "its row in payloads is gone";
 
-/// A damaged file, whose documents come one by one.
+/// A damaged file, whose documents are read one by one.
 pub(super) struct DamagedStore {
     commit: Commit,
     documents: RowVersions,

@@ -139,8 +139,9 @@ impl Codec {
         Ok(PairRule::new(&self.context, resolved))
     }
 
-    /// Returns the digest of the signatures of fixed documents, which tells builds apart that hash
-    /// differently. Section 5.8 of `format-spec.md` specifies it. It takes about a millisecond.
+    /// Returns the digest of the signatures of fixed documents, which distinguishes builds that
+    /// hash differently. Section 5.8 of `format-spec.md` specifies it. It takes about a
+    /// millisecond.
     ///
     /// # Errors
     ///

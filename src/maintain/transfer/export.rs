@@ -69,7 +69,7 @@ fn write_stream(
     let (mut documents, mut bytes) = (0, 0);
     loop {
         watch.tell(Phase::WritingDocuments, documents, total)?;
-        // The writer is the caller's: what it does is no failure of the store.
+        // The writer is the caller's: its failure is not a failure of the store.
         let found = context.run_checked(|| append(snapshot, &mut rows, &mut stream, &mut piece))?;
         documents += found;
         if found == 0 {

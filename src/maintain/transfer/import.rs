@@ -40,13 +40,13 @@ const TRANSACTION_BYTES: usize = 16 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExistingKeys {
-    /// The import stops there: nothing of its transaction is stored, and earlier transactions stay
+    /// Stop the import: nothing of its transaction is stored, and earlier transactions remain
     /// committed.
     #[default]
     Refuse,
     /// It is left out and counted.
     Skip,
-    /// It replaces the one that is there, and gets an id of its own.
+    /// Replace the existing document. The new one gets a new id.
     Replace,
     /// It replaces the one that is there if its stamp is greater; else it is left out and counted.
     ReplaceIfNewer,

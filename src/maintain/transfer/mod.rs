@@ -1,4 +1,4 @@
-//! Documents as a stream of bytes: export and import; signatures and schemas as bytes of their own.
+//! Documents as a stream of bytes: export and import; signatures and schemas as separate bytes.
 
 mod codec;
 mod export;

@@ -100,9 +100,10 @@ impl PairRule {
         self.context.lanes.band_count().into()
     }
 
-    /// Tells how near two candidates are, and whether they are a pair. `exact` is their exact similarity, 0 to
-    /// 1, which then decides in place of the estimate. `shares_band` says that one of the buckets that they
-    /// share is a band's: two that only tables bring together are no pair beyond the distance.
+    /// Computes how near two candidates are, and whether they are a pair. `exact` is their exact
+    /// similarity, 0 to 1, which then decides in place of the estimate. `shares_band` is true if
+    /// one of the buckets that they share is a band's: two documents that only tables bring
+    /// together are not a pair beyond the distance.
     ///
     /// Both must be signatures of the schema, as [`Codec::decode`](crate::distributed::Codec::decode) returns them.
     #[must_use]
@@ -121,7 +122,7 @@ impl PairRule {
         let is_filed = self.context.is_filed(a) && a.is_empty() == b.is_empty();
         let bounded = distance.zip(self.bounds.max_distance);
         let is_near = bounded.is_none_or(|(distance, max)| distance <= max);
-        // What the schema does not have is in no bound.
+        // Families that the schema does not have are in no bound.
         let scored = Scored {
             id: 0,
             similarity: similarity.unwrap_or(0.0),

@@ -56,10 +56,11 @@ struct OpenRun {
     last: usize,
 }
 
-/// The passages that begin with kept shingles of a query for which `begins` says yes, in the order of the
-/// query. Each is as long as consecutive kept shingles of both are the same, with the same gaps of at most
-/// `max_gap` shingles: then all shingles between stand within these, and are shared, too. One that stands in
-/// the query within another is left out, and of several places in the document the first is told.
+/// Returns the passages that begin with kept shingles of a query for which `begins` returns true,
+/// in the order of the query. Each is as long as consecutive kept shingles of both are the same,
+/// with the same gaps of at most `max_gap` shingles: then all shingles between are within these,
+/// and are shared, too. A passage within another in the query is left out, and if the document has
+/// it in several places, the first is returned.
 pub(super) fn placed_passages(
     query: &[KeptShingle],
     document: &[KeptShingle],

@@ -135,9 +135,9 @@ impl<'a, A> ContainmentQuery<'a, A> {
         self
     }
 
-    /// The least share, 0 to 1, as the kept hashes tell it: of the query that is contained, or of the
-    /// documents that it contains; 0.8 if not given. Of [`overlaps`](crate::Snapshot::overlaps) it is the
-    /// share of the query, and 0 if not given.
+    /// Sets the least share, 0 to 1, as estimated from the kept hashes: of the query that is
+    /// contained, or of the documents that it contains; 0.8 if not given. For
+    /// [`overlaps`](crate::Snapshot::overlaps) it is the share of the query, and 0 if not given.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -169,8 +169,9 @@ impl<'a, A> ContainmentQuery<'a, A> {
         self
     }
 
-    /// Leaves out kept hashes that more than so many documents have, such as those of menus and licences.
-    /// The answer says how many of the query's: [`Overlaps::capped_hashes`]. None if not given.
+    /// Leaves out kept hashes that more than this number of documents have, such as those of menus
+    /// and licences. The answer counts those of the query: [`Overlaps::capped_hashes`]. Leaves none
+    /// out if not given.
     pub fn max_document_frequency(mut self, documents: u64) -> Self {
         self.bounds.max_frequency = documents;
         self
@@ -180,15 +181,17 @@ impl<'a, A> ContainmentQuery<'a, A> {
         self.ask(ContainmentBounds::answers)
     }
 
-    /// The passages of each text that [`max_document_frequency`](Self::max_document_frequency) leaves out,
-    /// such as menus and licences, in the order of the text: runs of consecutive kept shingles of which more than
-    /// so many documents have each. Other bounds do not count. A run begins and ends with kept shingles, so that
-    /// the passage may be up to w − 1 shingles longer at both ends.
+    /// Returns the passages of each text that
+    /// [`max_document_frequency`](Self::max_document_frequency) leaves out, such as menus and
+    /// licences, in the order of the text: runs of consecutive kept shingles each of which more
+    /// than that number of documents have. Other bounds do not count. A run begins and ends with
+    /// kept shingles, so the passage may be up to w − 1 shingles longer at both ends.
     ///
     /// # Errors
     ///
-    /// As of the query; [`Error::InvalidParameter`] for a signature that comes from a store without
-    /// [positions](crate::Containment::positions), which does not keep the order of shingles.
+    /// Returns the errors of the query, and [`Error::InvalidParameter`] for a signature from a
+    /// store without [positions](crate::Containment::positions), which does not keep the order of
+    /// shingles.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -259,7 +262,8 @@ impl ContainmentQuery<'_> {
 }
 
 impl ContainmentQuery<'_, Vec<Overlaps>> {
-    /// The greatest number of threads, 1 to 1,024; as many as the machine runs at once if not given.
+    /// Sets the greatest number of threads, 1 to 1,024; the number that the machine runs at once if
+    /// not given.
     pub fn threads(mut self, threads: usize) -> Self {
         self.bounds.options.threads = Some(threads);
         self
@@ -481,7 +485,7 @@ fn document_hashes(view: &dyn ReadView, found: &[Overlaps]) -> Result<BTreeMap<u
     Ok(hashes)
 }
 
-/// Tells where the passages are that queries share with the documents of their answers, if the schema keeps
+/// Finds where queries share passages with the documents of their answers, if the schema keeps
 /// positions.
 fn add_passages(
     view: &dyn ReadView,
@@ -494,8 +498,8 @@ fn add_passages(
     if !containment.has_positions() {
         return Ok(());
     }
-    // Of texts, two shingles that stand no further apart than their length cover all between. Of features,
-    // nothing is known of those between.
+    // Two shingles of a text that are no further apart than their length cover everything between.
+    // Of features, nothing is known about those between.
     let max_gap = match schema.text() {
         Some(_) => u64::from(containment.shingle_units()),
         None => 1,

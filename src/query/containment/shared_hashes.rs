@@ -26,8 +26,8 @@ pub(super) struct SharedHashes {
 }
 
 impl SharedHashes {
-    /// Looks the hashes of `signatures` up. Those that more than `max_frequency` documents have are capped.
-    /// Returns `None` if there are so many postings that the signatures must be halved.
+    /// Looks up the hashes of `signatures`. Those that more than `max_frequency` documents have are
+    /// capped. Returns `None` if there are so many postings that the signatures must be halved.
     pub(super) fn find(
         view: &dyn ReadView,
         signatures: &[&Signature],
