@@ -564,6 +564,18 @@ fn zeros_fill_up_gzip_and_nothing_is_an_empty_file() {
     assert!(error.is_none() && records.len() == 2, "{error:?}");
     bytes.push(1);
     assert!(refusal(dir.path(), "b.jsonl.gz", &bytes, &settings()).is_some());
+    // The blocks of bgzip end with an empty one.
+    let block = |text: &[u8]| {
+        let builder = flate2::GzBuilder::new().extra(&b"BC\x02\0\0\0"[..]);
+        let mut encoder = builder.write(Vec::new(), flate2::Compression::default());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    };
+    let bytes = [block(b"one\n"), block(b"two\n"), block(b"")].concat();
+    assert_eq!(refusal(dir.path(), "c.jsonl.gz", &bytes, &settings()), None);
+    let cut = &bytes[..bytes.len() - block(b"").len()];
+    let found = refusal(dir.path(), "c.jsonl.gz", cut, &settings()).unwrap();
+    assert!(found.contains("cut short: the empty block"), "{found}");
     for name in ["a.gz", "a.jsonl.zst", "a.jsonl.bz2", "a.jsonl.xz"] {
         assert_eq!(refusal(dir.path(), name, b"", &settings()), None, "{name}");
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use bzip2::bufread::MultiBzDecoder;
 use bzip2::write::BzEncoder;
+use flate2::GzHeader;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 use liblzma::bufread::XzDecoder;
@@ -74,7 +75,7 @@ impl Compression {
     ) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Self::None => Box::new(inner),
-            Self::Gzip => Box::new(GzipMembers(Some(GzDecoder::new(inner)))),
+            Self::Gzip => Box::new(GzipMembers::new(inner)),
             Self::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(inner)?;
                 let (smallest, largest) = ZSTD_WINDOW_LOGS.into_inner();
@@ -98,26 +99,59 @@ impl Compression {
 }
 
 /// The members of a gzip file. Zeros behind a member fill up a tape or a block, and are passed over.
-struct GzipMembers<R>(Option<GzDecoder<R>>);
+struct GzipMembers<R> {
+    /// `None` at the end.
+    member: Option<GzDecoder<R>>,
+    /// The member was one of the blocks of BGZF, of which the last is empty, so that a cut between two is noticed.
+    is_block: bool,
+    is_empty: bool,
+}
+
+impl<R: BufRead> GzipMembers<R> {
+    fn new(inner: R) -> Self {
+        Self {
+            member: Some(GzDecoder::new(inner)),
+            is_block: false,
+            is_empty: true,
+        }
+    }
+
+    /// Goes to the next member, if there is one.
+    fn next_member(&mut self) -> io::Result<()> {
+        let Some(member) = &mut self.member else {
+            return Ok(());
+        };
+        let extra = member.header().and_then(GzHeader::extra);
+        self.is_block = extra.is_some_and(|extra| extra.starts_with(b"BC\x02\0"));
+        let inner = member.get_mut();
+        let is_more = loop {
+            let next = inner.fill_buf()?;
+            let zeros = next.iter().take_while(|byte| **byte == 0).count();
+            if zeros == 0 {
+                break !next.is_empty();
+            }
+            inner.consume(zeros);
+        };
+        if !is_more && self.is_block && !self.is_empty {
+            let message = "the empty block at its end is missing";
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+        }
+        let inner = self.member.take().map(GzDecoder::into_inner);
+        self.member = inner.filter(|_| is_more).map(GzDecoder::new);
+        self.is_empty = true;
+        Ok(())
+    }
+}
 
 impl<R: BufRead> Read for GzipMembers<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while let Some(member) = &mut self.0 {
+        while let Some(member) = &mut self.member {
             let read = member.read(buffer)?;
             if read > 0 || buffer.is_empty() {
+                self.is_empty &= read == 0;
                 return Ok(read);
             }
-            let inner = member.get_mut();
-            let is_more = loop {
-                let next = inner.fill_buf()?;
-                let zeros = next.iter().take_while(|byte| **byte == 0).count();
-                if zeros == 0 {
-                    break !next.is_empty();
-                }
-                inner.consume(zeros);
-            };
-            let inner = self.0.take().map(GzDecoder::into_inner);
-            self.0 = inner.filter(|_| is_more).map(GzDecoder::new);
+            self.next_member()?;
         }
         Ok(0)
     }
