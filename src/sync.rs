@@ -1,5 +1,6 @@
-//! Locks and threads of the standard library, or those of loom in unit tests built with `--cfg loom`:
-//! loom's models go through the possible orders of threads' steps. And the process that threads are in.
+//! Locks and threads of the standard library, or those of loom in unit tests built with `--cfg
+//! loom`: loom's models try the possible orders of threads' steps. Also the process that threads
+//! are in.
 
 pub(crate) use redb_verified::{HomeProcess, IgnorePoison};
 

@@ -34,8 +34,9 @@ pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
     named(name).spawn_scoped(scope, run).map_err(failure)
 }
 
-/// Works on shares, the first in this thread and each other one in a thread of its own. Returns the results in the
-/// order of the shares. A panic of another thread goes on in this one, where whoever catches it says whose it is.
+/// Works on shares, the first in this thread and each other one in a separate thread. Returns the
+/// results in the order of the shares. A panic of another thread continues in this one, where
+/// whoever catches it reports whose it is.
 ///
 /// # Errors
 /// The first error of a share, and as [`spawn`].

@@ -48,7 +48,7 @@ pub(super) fn pack(
                 *slot = word.to_le_bytes();
             }
             used -= 64;
-            // What is left of a field are its upper `used` bits: none where it filled the word.
+            // The remainder of a field is its upper `used` bits: none if it filled the word.
             word = field.checked_shr(width - used).unwrap_or(0);
         }
     }

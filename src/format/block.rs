@@ -16,10 +16,11 @@
 //! | | ids − smallest id, `id_bits` each |
 //! | 4 | checksum |
 //!
-//! Numbers are little-endian, bits go from the least significant up, and each of the three parts
-//! begins with a new byte. Upper and lower parts are the representation of Elias (J. ACM 21, 1974)
-//! and Fano: two bits and the logarithm of the mean gap for each code. The upper part ends with
-//! the bit of the last posting, whose code the key holds: the length of every part is known.
+//! Numbers are little-endian, bits are numbered from the least significant up, and each of the
+//! three parts begins with a new byte. Upper and lower parts are the representation of Elias (J.
+//! ACM 21, 1974) and Fano: two bits and the logarithm of the mean gap for each code. The upper part
+//! ends with the bit of the last posting, whose code the key holds: the length of every part is
+//! known.
 
 use crate::error::{Error, Result};
 use crate::format::bits::{fields, mask, read_bits, read_word};
@@ -144,7 +145,7 @@ impl<'v> Block<'v> {
         if ones as usize != self.count {
             return Err(format!("found {ones} codes, expected {}", self.count));
         }
-        // The rest of the last byte: a bit there would stand for a code after the key's.
+        // The rest of the last byte: a bit there would represent a code after the key's.
         let beyond = read_word(self.upper, self.upper_bits / 64) >> (self.upper_bits % 64);
         if beyond != 0 {
             return Err("found a code after the last, expected none".into());
@@ -245,7 +246,7 @@ impl<'v> Block<'v> {
         let start = postings.len();
         postings.resize(start + self.count, Posting::lowest_of(0));
         let (_, unpacked) = postings.split_at_mut(start);
-        // One part after the other: each pass is a short loop over what stays in the nearest cache.
+        // One part after the other: each pass is a short loop over data in the nearest cache.
         self.unpack_upper(unpacked)?;
         let lower = fields(self.lower, self.low_bits);
         for (posting, low) in unpacked.iter_mut().zip(lower) {
@@ -266,7 +267,7 @@ impl<'v> Block<'v> {
         Err(Error::corrupt(place(), detail))
     }
 
-    /// Decodes the upper parts of the codes into their postings, of which there are as many.
+    /// Decodes the upper parts of the codes into their postings, one for each.
     fn unpack_upper(&self, postings: &mut [Posting]) -> Result<()> {
         let mut slots = (0..).zip(postings);
         for word_index in 0..self.upper_bits.div_ceil(64) {

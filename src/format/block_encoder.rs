@@ -16,9 +16,9 @@ pub(crate) struct Encoded {
     pub(crate) last: Posting,
 }
 
-/// Packs as many of `postings` as fit one block, if `is_wanted` accepts their number. They must be
-/// in strictly ascending order, and all after `previous`, the last posting of the block before in
-/// this lane of the run.
+/// Packs the first of `postings` that fit one block, if `is_wanted` accepts their number. They must
+/// be in strictly ascending order, and all after `previous`, the last posting of the block before
+/// in this lane of the run.
 ///
 /// `value` is overwritten. Returns `None` if the block is not wanted, or there are no postings.
 pub(crate) fn encode_if(
@@ -91,7 +91,8 @@ pub(super) struct BlockShape {
 }
 
 impl BlockShape {
-    /// Returns the shape of as many postings as fit one block; `None` without postings.
+    /// Returns the shape of the largest prefix of postings that fits one block; `None` without
+    /// postings.
     fn from_largest_prefix(postings: &[Posting]) -> Option<Self> {
         /// Postings taken before the size is checked again.
         const STRIDE: usize = 64;

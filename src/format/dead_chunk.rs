@@ -1,4 +1,4 @@
-//! Rows of the table `dead`: bitmaps of removed documents whose postings are still in a run.
+//! Rows of the table `dead`: bitmaps of deleted documents whose postings are still in a run.
 
 use std::ops::RangeInclusive;
 
@@ -13,9 +13,9 @@ const BITMAP_BYTES: usize = 2_000;
 const KIND: u8 = 1;
 const KIND_OF_TWO: u8 = 2;
 
-/// One row, with a bit for each of 16,000 consecutive documents, set if it is dead. Of the
+/// One row, with a bit for each of 16,000 consecutive documents, set if it is deleted. Among the
 /// documents in runs that are being merged it distinguishes those that the merge drops, because
-/// they were dead when it began, and those that have died since.
+/// they were deleted when it began, from those that have been deleted since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DeadChunk {
     settled: Box<[u8]>,
@@ -57,8 +57,8 @@ impl DeadChunk {
         has(&self.settled, id) || has(&self.since, id)
     }
 
-    /// Returns true if a merge of the document's run drops it, because it was dead when the merge
-    /// began.
+    /// Returns true if a merge of the document's run drops it, because it was deleted when the
+    /// merge began.
     #[inline]
     pub(crate) fn is_dropped(&self, id: u64) -> bool {
         has(&self.settled, id)
@@ -136,7 +136,7 @@ impl DeadChunk {
         self.since.is_empty() && self.settled.iter().all(|bits| *bits == 0)
     }
 
-    /// Returns the ids of the dead documents of chunk number `chunk`, ascending.
+    /// Returns the ids of the deleted documents of chunk number `chunk`, ascending.
     pub(crate) fn ids(&self, chunk: u64) -> impl Iterator<Item = u64> + '_ {
         // The last chunk is cut short by the greatest id.
         let first = chunk.saturating_mul(CHUNK_DOCUMENTS);
@@ -230,7 +230,7 @@ mod tests {
         }
         assert_eq!(firsts, [32_000, 32_001, 32_010, 47_999]);
         assert_eq!(chunk.count(), 6);
-        // The merge of the runs up to 32,005 ends; another one goes on.
+        // The merge of the runs up to 32,005 ends; another one continues.
         assert_eq!(chunk.end_merge(2, &(5..=32_005)), (2, 1));
         assert_eq!(chunk.ids(2).collect::<Vec<_>>(), dead[2..]);
         assert!(chunk.is_dropped(32_002) && !chunk.is_dropped(47_998));

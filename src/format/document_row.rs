@@ -99,7 +99,7 @@ impl<'a> RowHead<'a> {
         is_valid.then_some((head, rest))
     }
 
-    /// Returns what it says, with a payload, as a document.
+    /// Returns the row's contents, with a payload, as a document.
     pub(crate) fn to_document(self, payload: &'a [u8]) -> Document<'a> {
         Document {
             key: self.key.map(Cow::Borrowed),
@@ -108,7 +108,7 @@ impl<'a> RowHead<'a> {
         }
     }
 
-    /// Returns true if it says anything but what the signature is of.
+    /// Returns true if it contains anything besides the number of features.
     pub(crate) fn has_fields(&self) -> bool {
         self.key.is_some() || self.stamp > 0 || self.has_payload
     }
@@ -221,8 +221,8 @@ pub(super) fn encode_body(
     Ok(bytes)
 }
 
-/// Decodes the body of a row that may not come from a store: it must be encoded exactly as this release
-/// encodes it.
+/// Decodes the body of a row that may not originate from a store: it must be encoded exactly as
+/// this release encodes it.
 pub(crate) fn decode_body<'a>(
     bytes: &'a [u8],
     shape: &Shape,
@@ -254,7 +254,7 @@ pub(crate) struct DocumentRow<'a> {
 }
 
 impl<'a> DocumentRow<'a> {
-    /// Decodes a row of `documents`; `shape` comes from the schema.
+    /// Decodes a row of `documents`; `shape` is that of the schema.
     pub(crate) fn decode(id: u64, bytes: &'a [u8], shape: &Shape) -> Result<Self> {
         let bytes = checksum::open(DOCUMENTS, &id.to_be_bytes(), bytes)?;
         Self::fields(bytes, shape).ok_or_else(|| row_error(DOCUMENTS, id, bytes))
@@ -429,7 +429,7 @@ mod tests {
         }
     }
 
-    /// A field that is there must say something, so that a document has one row only.
+    /// A field that is present must have a value, so that a document has one row only.
     #[test]
     fn a_stamp_of_zero_has_no_field() {
         let stamped = [KIND | HAS_STAMP, 1, 0, 0, 0, 0, 0, 0, 0];

@@ -1,5 +1,5 @@
-//! Streams of documents that leave one store for another: frames, each with a checksum of its own,
-//! and one of all at the end.
+//! Streams of documents that leave one store for another: frames with one checksum each, and a
+//! checksum of everything at the end.
 
 use std::io::{ErrorKind, Read};
 
@@ -29,7 +29,7 @@ const END: u8 = 3;
 /// Kind and length of a frame, in front of its body.
 const HEAD_BYTES: usize = 5;
 
-/// No header comes near this.
+/// The maximum size of a header. No real one is nearly as large.
 const HEADER_LIMIT_BYTES: usize = 1 << 20;
 
 /// Bytes of the end frame: the number of documents, and the checksum of the stream.
@@ -95,7 +95,7 @@ impl StreamHeader {
     }
 }
 
-/// A document as it stands in a stream.
+/// A document as it is encoded in a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StreamDocument {
     /// Its id in the store that it is from.
@@ -252,8 +252,8 @@ impl<R: Read> StreamReader<R> {
     /// Reads the header; `shape_of` returns the shape of the signatures of a schema.
     ///
     /// # Errors
-    /// [`Error::DamagedStream`] if it is no stream; [`Error::NewerFormat`]; [`Error::SelfTest`] and
-    /// [`Error::MissingFeature`] for texts that this build does not treat as its writer did;
+    /// [`Error::DamagedStream`] if it is not a stream; [`Error::NewerFormat`]; [`Error::SelfTest`]
+    /// and [`Error::MissingFeature`] for texts that this build does not treat as its writer did;
     /// [`Error::Io`].
     pub(crate) fn begin(
         reader: R,
@@ -344,7 +344,7 @@ impl<R: Read> StreamReader<R> {
             return Err(self.corrupt(detail));
         }
         self.body.clear();
-        // Grows with what is there: the length may be a lie.
+        // Grows with the available bytes: the length may be wrong.
         let mut body = (&mut self.reader).take(length as u64);
         let found = body.read_to_end(&mut self.body).map_err(unreadable)?;
         if found < length {

@@ -99,7 +99,7 @@ impl EqualChunk {
 
     pub(crate) fn encode(&self, chunk: u64) -> Vec<u8> {
         let mut bytes = vec![KIND];
-        // At most as many as documents.
+        // At most the number of documents.
         bytes.extend_from_slice(&(self.digests.len() as u16).to_le_bytes());
         for digest in &self.digests {
             bytes.extend_from_slice(&digest.to_le_bytes());
@@ -153,7 +153,7 @@ impl EqualChunk {
     }
 }
 
-/// Returns the number of bits for the position of one of so many classes.
+/// Returns the number of bits for the position of one of this number of classes.
 fn class_width(classes: usize) -> u32 {
     width_of(classes.saturating_sub(1) as u64)
 }

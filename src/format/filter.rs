@@ -1,4 +1,4 @@
-//! Filters, which tell without reading blocks that a lane of a run does not hold a bucket.
+//! Filters, which show without reading blocks that a lane of a run does not hold a bucket.
 //!
 //! A filter is cut into pieces by equal ranges of buckets, so that a lane that is written in order
 //! writes its filter in order too, a piece at a time. A piece is a split block Bloom filter (Putze,
@@ -71,7 +71,7 @@ pub(crate) struct FilterShape {
     pub(crate) pieces: u32,
     /// Blocks of 256 bits in each, 1 to 126.
     pub(crate) blocks: u16,
-    /// Bits of a bucket in its block: 4 or 8, each in a word of its own.
+    /// Bits of a bucket in its block: 4 or 8, each in a separate word.
     pub(crate) set_bits: u8,
 }
 
@@ -113,7 +113,7 @@ impl FilterShape {
     }
 }
 
-/// A bucket, and the block of a piece that tells of it.
+/// A bucket, and the block of a piece that decides about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilterProbe<'p> {
     block: &'p FilterBlock,
@@ -123,8 +123,8 @@ pub(crate) struct FilterProbe<'p> {
 }
 
 impl FilterProbe<'_> {
-    /// Tells of each of many what [`may_hold`](Self::may_hold) does, sooner where the processor handles all words of a block
-    /// at once.
+    /// Decides for each of many what [`may_hold`](Self::may_hold) decides for one, sooner where the
+    /// processor handles all words of a block at once.
     pub(crate) fn ask_all<T>(asked: impl Iterator<Item = (Self, T)>, tell: impl FnMut(T, bool)) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
@@ -160,7 +160,8 @@ impl FilterProbe<'_> {
     #[inline(always)]
     pub(crate) fn may_hold(self) -> bool {
         let FilterBlock(block) = self.block;
-        // All words are looked at: the first that lacks its bit comes as chance has it, and no processor foresees it.
+        // All words are looked at: the first without its bit is random, and no processor predicts
+        // it.
         if self.has_four {
             let words = block.as_chunks::<8>().0.iter().zip(SALTS);
             let lacks = |(word, salt): (&[u8; 8], u32)| {
@@ -242,7 +243,7 @@ impl FilterPiece {
         Ok(())
     }
 
-    /// Finds what tells of a bucket, and reads nothing of it.
+    /// Finds the block that decides about a bucket, and reads nothing of it.
     ///
     /// # Errors
     /// [`Error::Bug`] if the bucket's block is not there, which cannot be.

@@ -125,11 +125,12 @@ pub(crate) struct State {
     pub(crate) sealed_below: u64,
     /// The number of the next run.
     pub(crate) next_run: u32,
-    /// Live documents that are in no run: as many rows the memtable is made from.
+    /// Live documents that are in no run: the number of rows that the memtable is built from.
     pub(crate) unsealed_documents: u64,
     /// Postings of all documents that were ever inserted or removed: what merges keep up with.
     pub(crate) postings_moved: u64,
-    /// Dead documents: as many bits as the bitmaps have. A lost one would bring its document back.
+    /// Deleted documents: the number of bits in the bitmaps. A lost one would bring its document
+    /// back.
     pub(crate) dead_documents: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The kept hashes of a signature, and where they stand, packed.
+//! The kept hashes of a signature, and their positions, packed.
 
 use super::bits::{fields, mask, pack, read_word, width_of};
 use crate::error::Result;
@@ -8,13 +8,13 @@ use resemblance_sketch::sketch::{KEPT_HASH_BITS, KeptShingle};
 /// Bytes of the count in front.
 const COUNT_BYTES: usize = size_of::<u32>();
 
-/// The low bits that are stored of each hash: as many as leave about as many different upper parts as there
-/// are hashes.
+/// The number of low bits that are stored of each hash: it leaves about as many different upper
+/// parts as there are hashes.
 fn low_bits(count: u32) -> u32 {
     u32::from(KEPT_HASH_BITS) - count.max(1).ilog2()
 }
 
-/// The message of a bug: no document that fits into memory has so many.
+/// The message of a bug: no document that fits into memory has this many hashes.
 const TOO_MANY: &str = "fewer than 2^32 kept hashes of a document";
 
 /// Bytes of `count` fields of `width` bits.
@@ -56,8 +56,8 @@ pub(super) struct PackedHashes<'a> {
 }
 
 impl<'a> PackedHashes<'a> {
-    /// Splits the hashes off the front of `bytes`; `None` if they are no hashes that ascend. Returns the
-    /// bytes behind them, too.
+    /// Splits the hashes off the front of `bytes`; `None` if they are not ascending hashes. Returns
+    /// the bytes behind them, too.
     pub(super) fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (count, rest) = bytes.split_first_chunk::<COUNT_BYTES>()?;
         let count = u32::from_le_bytes(*count);
@@ -104,8 +104,8 @@ impl<'a> PackedHashes<'a> {
 /// The most bits of a position. No document has 2^47 shingles.
 const MAX_POSITION_BITS: u8 = 47;
 
-/// Appends where kept shingles stand, if there are any: their number, the bits of a position, and by ascending
-/// hash their positions, each with a bit that says whether it is the last one of its hash.
+/// Appends the positions of kept shingles, if there are any: their number, the bits of a position,
+/// and by ascending hash their positions, each with a bit that is set for the last one of its hash.
 pub(super) fn encode_positions(shingles: &[KeptShingle], bytes: &mut Vec<u8>) -> Result<()> {
     let Some(&(greatest, _)) = shingles.last() else {
         return Ok(());
@@ -132,8 +132,8 @@ pub(super) struct PackedPositions<'a> {
 }
 
 impl<'a> PackedPositions<'a> {
-    /// Splits the positions of so many hashes off the front of `bytes`; `None` if they are none. Returns the
-    /// bytes behind them, too.
+    /// Splits the positions of this number of hashes off the front of `bytes`; `None` if they are
+    /// not valid. Returns the bytes behind them, too.
     pub(super) fn split(bytes: &'a [u8], hashes: u32) -> Option<(Self, &'a [u8])> {
         if hashes == 0 {
             return Some((Self::default(), bytes));
@@ -154,8 +154,8 @@ impl<'a> PackedPositions<'a> {
         packed.is_valid(hashes).then_some((packed, rest))
     }
 
-    /// Returns true if there are so many last ones, the last of all among them, the positions of a hash ascend, and the
-    /// greatest one has the width.
+    /// Returns true if the number of last positions is `hashes`, the last of all is among them, the
+    /// positions of a hash ascend, and the greatest one has the width.
     fn is_valid(self, hashes: u32) -> bool {
         let (mut lasts, mut before, mut greatest) = (0, None, 0);
         for (position, is_last) in self.iter() {
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(packed.count() as usize, hashes.len());
         assert_eq!(packed.iter().collect::<Vec<_>>(), hashes);
         assert_eq!(rest, [9]);
-        // What is cut, and what no encoder writes, is refused.
+        // Truncated bytes, and bytes that no encoder writes, are refused.
         for end in 1..bytes.len() - 1 {
             assert!(PackedHashes::split(&bytes[1..end]).is_none(), "{end}");
         }

@@ -47,7 +47,7 @@ impl Posting {
     };
 }
 
-/// The codes that differ from one in at most so many bits.
+/// The codes that differ from one in at most a given number of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NearCodes {
     pub(crate) code: u64,

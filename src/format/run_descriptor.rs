@@ -8,8 +8,8 @@ use resemblance_sketch::lanes::index_of_lane;
 
 /// One run: the postings of a contiguous range of document ids in all lanes.
 ///
-/// While runs are merged, the output has a descriptor of its own beside theirs. Lane by lane their
-/// postings move there: together they hold what they held before, each posting once.
+/// While runs are merged, the output has a separate descriptor. Postings move there lane by lane:
+/// together the descriptors hold what they held before, each posting once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunDescriptor {
     /// Its number: unique, never reused, the leading part of its blocks' keys.
@@ -74,7 +74,7 @@ pub(crate) struct LaneSummary {
     /// Postings up to this one have been merged into another run, though a block may still hold
     /// some: they are passed over.
     pub(crate) after: Option<Posting>,
-    /// The last posting: tells a lane that ends from a lane whose last block is lost.
+    /// The last posting: distinguishes a lane that ends from a lane whose last block is lost.
     pub(crate) last: Option<Posting>,
 }
 

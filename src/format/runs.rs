@@ -57,7 +57,8 @@ fn has_sums(lanes: &[LaneSummary]) -> bool {
     })
 }
 
-/// Rows go before postings move, so that an output with rows to drop has its first lane alone, empty.
+/// Rows are dropped before postings move, so an output with rows to drop has its first lane alone,
+/// empty.
 fn has_valid_rows(run: &RunDescriptor) -> bool {
     let range = run.first_id..=run.last_id;
     run.rows_from.is_none_or(|from| {

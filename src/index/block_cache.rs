@@ -78,7 +78,8 @@ impl CachedBlock {
 pub(super) enum BlockAccess {
     /// A probe, whose blocks may replace other blocks in the cache.
     Probe,
-    /// It reads much that nobody asks for again soon: what it reads is kept where there is room.
+    /// A sweep, which reads many blocks that nobody asks for again soon: they are kept if there is
+    /// room.
     Sweep,
 }
 
@@ -95,7 +96,7 @@ pub(crate) struct BlockCache {
     /// Bytes held, and those of blocks that are about to be.
     size_bytes: AtomicUsize,
     max_bytes: AtomicUsize,
-    /// The index of the shard that the clock examines next when something has to go.
+    /// The index of the shard that the clock examines next when an entry has to be dropped.
     hand: Mutex<usize>,
     /// Number of blocks that were read while there was no room.
     read_in_vain: AtomicU64,
@@ -224,12 +225,12 @@ impl BlockCache {
         true
     }
 
-    /// Drops blocks until no more than so many bytes are held.
+    /// Drops blocks until at most this number of bytes is held.
     fn drop_beyond(&self, max_bytes: usize) {
         if self.size_bytes.load(Ordering::Relaxed) <= max_bytes {
             return;
         }
-        // One thread at a time makes room. Others would drop what is still wanted.
+        // One thread at a time makes room. Others would drop blocks that are still wanted.
         let mut hand = self.hand.lock().ignore_poison();
         // In the first round over all shards every block may have been wanted; the second finds none that is.
         for _ in 0..=2 * SHARDS {
@@ -247,7 +248,7 @@ impl BlockCache {
         }
     }
 
-    /// Sets the limit, and drops what is beyond it.
+    /// Sets the limit, and drops blocks beyond it.
     pub(crate) fn set_max_bytes(&self, max_bytes: usize) {
         if self.max_bytes.swap(max_bytes, Ordering::Relaxed) > max_bytes {
             self.drop_beyond(max_bytes);

@@ -28,7 +28,7 @@ impl UsedMark {
     }
 }
 
-/// Entries in the order in which a hand examines them when something has to go.
+/// Entries in the order in which a hand examines them when one has to be dropped.
 #[derive(Debug)]
 pub(super) struct Clock<T> {
     entries: Vec<T>,
@@ -63,7 +63,7 @@ impl<T> Clock<T> {
         None
     }
 
-    /// Takes out all entries for which `goes` holds.
+    /// Takes out all entries for which `goes` returns true.
     pub(super) fn extract(&mut self, goes: impl Fn(&T) -> bool) -> Vec<T> {
         self.entries.extract_if(.., |entry| goes(entry)).collect()
     }

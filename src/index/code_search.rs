@@ -49,8 +49,8 @@ impl RadixTable {
         })
     }
 
-    /// The places between which the first posting of a code, or of a greater one, stands; `None` if the table lacks the
-    /// code's share.
+    /// Returns the places between which the first posting of a code, or of a greater one, is;
+    /// `None` if the table lacks the code's share.
     #[inline]
     fn places(&self, code: u64) -> Option<(usize, usize)> {
         let distance = code.saturating_sub(self.first_code) >> self.shift;
@@ -80,8 +80,8 @@ pub(super) enum SortedPostings<'s> {
     Plain(&'s [Posting]),
     /// The table is of the same postings.
     WithTable(&'s [Posting], &'s LazyTable),
-    /// They are not where they must be. What a search has found is asked for once, and that fails: to begin many
-    /// searches takes less time where beginning one cannot fail.
+    /// The postings are not where they must be. The result of a search is asked for once, and that
+    /// fails: beginning many searches takes less time where beginning one cannot fail.
     Missing,
 }
 
@@ -128,7 +128,7 @@ pub(super) struct CodeSearch<'s> {
     postings: &'s [Posting],
     code: u64,
     start: usize,
-    /// The first posting that has no lower code stands here, or before.
+    /// The first posting that has no lower code is here, or before.
     end: usize,
 }
 
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Postings that are not there, and a table without the share, are never taken for postings that there are none of.
+    /// Missing postings, and a table without the share, are never treated as an empty range.
     #[test]
     fn what_is_missing_is_a_bug() {
         let postings: Vec<Posting> = (0..100).map(|id| posting(id << 40, id)).collect();
@@ -251,7 +251,7 @@ mod tests {
         ));
     }
 
-    /// A share of uniform codes has few postings: what a table is for.
+    /// A share of uniform codes has few postings: that is the purpose of a table.
     #[test]
     fn shares_of_uniform_codes_are_small() {
         let mut random = Random(2);

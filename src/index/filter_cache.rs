@@ -27,7 +27,7 @@ const ASKED_TOGETHER: usize = 128;
 /// Run, lane and piece.
 type PieceKey = (u32, u16, u32);
 
-/// Names a complete filter, and says how it is cut into pieces and buckets.
+/// Names a complete filter, with its division into pieces and buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FilterOf {
     pub(crate) run: u32,
@@ -44,7 +44,7 @@ impl FilterOf {
         (self.buckets.bucket(high_code) == bucket).then_some(bucket)
     }
 
-    /// Returns the piece that tells about codes; `None` if they are in several buckets.
+    /// Returns the piece that decides about codes; `None` if they are in several buckets.
     pub(crate) fn piece(&self, low_code: u64, high_code: u64) -> Option<RunRow> {
         let bucket = self.bucket(low_code, high_code)?;
         let number = self.shape.piece(bucket);
@@ -109,9 +109,9 @@ pub(crate) struct RunFilters<'r>(&'r [HeldFilter]);
 /// A question whether a lane of a run may hold codes, as far as it is answered.
 #[derive(Clone, Copy)]
 pub(crate) enum FilterQuestion<'r> {
-    /// The piece that has its place here tells, of this bucket, if it is held.
+    /// The piece in this slot decides about this bucket, if it is held.
     Piece(&'r HeldPiece, u64),
-    /// This block of a piece tells.
+    /// This block of a piece decides.
     Block(FilterProbe<'r>),
     Decided(FilterVerdict),
 }
@@ -123,7 +123,7 @@ pub(crate) enum FilterVerdict {
     RuledOut,
     /// It may.
     MayHold,
-    /// The piece that tells is not in memory.
+    /// The piece that decides is not in memory.
     NotHeld,
 }
 
@@ -134,7 +134,8 @@ impl FilterQuestion<'_> {
     /// Returns the errors of [`FilterPiece::probe`].
     pub(crate) fn decide_all(questions: &mut [Self]) -> Result<()> {
         for questions in questions.chunks_mut(ASKED_TOGETHER) {
-            // Apart from what is computed, so that the processor has as many reads under way as it can.
+            // This is separate from the computation, so that the processor has as many reads under
+            // way as it can.
             touch_all(questions);
             for question in &mut *questions {
                 question.locate()?;
@@ -159,7 +160,7 @@ impl FilterQuestion<'_> {
         }
     }
 
-    /// Finds the block that tells.
+    /// Finds the block that decides.
     #[inline]
     fn locate(&mut self) -> Result<()> {
         let Self::Piece(held, bucket) = *self else {
@@ -182,7 +183,7 @@ impl FilterQuestion<'_> {
         })
     }
 
-    /// Reads what the next step reads.
+    /// Reads the memory that the next step needs.
     #[inline]
     fn touch(&self) -> u8 {
         match self {
@@ -261,7 +262,7 @@ impl FilterCache {
         FilterReader(self.pieces.read().ignore_poison())
     }
 
-    /// Keeps a piece that was read, and returns what it says.
+    /// Keeps a piece that was read, and returns its verdict.
     ///
     /// # Errors
     /// Returns the errors of [`FilterPiece::may_hold`].
@@ -317,7 +318,7 @@ impl FilterPieceRows {
         if number >= shape.pieces || slot_bytes(pieces) + piece_bytes(&piece) > max_bytes {
             return;
         }
-        // What goes may be the last piece of this filter, and its slots with it.
+        // The dropped piece may be the last one of this filter, and its slots are dropped with it.
         let room = |this: &Self| match this.position(run, lane) {
             Some(_) => piece_bytes(&piece),
             None => slot_bytes(pieces) + piece_bytes(&piece),
@@ -454,7 +455,7 @@ mod tests {
             assert_eq!(ask(7, code), FilterVerdict::NotHeld);
             cache.keep((7, 1, number), SHAPE, piece);
             assert_eq!(ask(8, code), FilterVerdict::NotHeld);
-            // The first is asked for over and over, and so it stays.
+            // The first is asked for repeatedly, so it is kept.
             assert_eq!(ask(7, self::piece(0).0), FilterVerdict::MayHold);
             assert!(cache.size_bytes() <= twenty);
         }

@@ -37,8 +37,8 @@ impl FilterPacker {
         }
     }
 
-    /// Goes on where the pieces before that of `after` have been written. What that piece holds up
-    /// to `after` has to be pushed again.
+    /// Continues where the pieces before that of `after` have been written. The codes of that piece
+    /// up to `after` have to be pushed again.
     pub(super) fn resume(&mut self, after: Posting) {
         self.number = self.plan.shape.piece(self.plan.buckets.bucket(after.code));
     }
@@ -52,7 +52,7 @@ impl FilterPacker {
         (bucket as u64).checked_shr(buckets.shift).unwrap_or(0)
     }
 
-    /// Pushes again what the piece held where the lane goes on.
+    /// Pushes the codes of the piece again where the lane continues.
     pub(super) fn restore(&mut self, codes: impl IntoIterator<Item = u64>) -> Result<()> {
         let FilterPlan { shape, buckets } = self.plan;
         let restored = codes.into_iter().map(|code| buckets.bucket(code));
@@ -82,7 +82,7 @@ impl FilterPacker {
         Ok(())
     }
 
-    /// Packs what is left.
+    /// Packs the rest.
     pub(crate) fn finish(&mut self, pieces: &mut RowBuffer<FilterKey>) {
         self.close_until(self.plan.shape.pieces, pieces);
     }

@@ -89,8 +89,8 @@ impl<C: PostingChunks> PostingChunks for KWayMerge<C> {
             stream.fill()?;
         }
         self.streams.retain(|stream| !stream.has_ended);
-        // What any stream has not read yet comes after the last that it has here, so everything up to the
-        // smallest of these last ones can be merged now.
+        // Everything that a stream has not read yet follows the last posting that it has here, so
+        // everything up to the smallest of these last ones can be merged now.
         let lasts = self
             .streams
             .iter()
@@ -126,7 +126,7 @@ fn merge_two<'p>(
     merged.resize(start + a.len() + b.len(), Posting::lowest_of(0));
     let (_, mut slots) = merged.split_at_mut(start);
     loop {
-        // Neither side can be used up by so many steps.
+        // Neither side can be used up by this number of steps.
         let steps = a.len().min(b.len()) / 2;
         if steps == 0 {
             return merge_rest(a, b, slots);
@@ -138,7 +138,7 @@ fn merge_two<'p>(
     }
 }
 
-/// Fills `low` with the first postings of both slices, and `high` with the last. Returns what is left.
+/// Fills `low` with the first postings of both slices, and `high` with the last. Returns the rest.
 #[inline]
 fn merge_ends<'p>(
     a: &'p [Posting],
@@ -199,8 +199,8 @@ fn merge_rest(a: &[Posting], b: &[Posting], slots: &mut [Posting]) -> Result<()>
     Ok(())
 }
 
-/// Merges sorted slices two by two, which is twice as quick as a heap for few of them, and keeps the memory of
-/// what it merges in between.
+/// Merges sorted slices two by two, which is twice as quick as a heap for few of them, and keeps
+/// the memory of intermediate results.
 #[derive(Default)]
 pub(super) struct SliceMerger {
     spare: Vec<Vec<Posting>>,
@@ -231,7 +231,7 @@ impl SliceMerger {
         Ok(())
     }
 
-    /// Returns the merge of sorted slices: the only one itself, else what it has put into `room`.
+    /// Returns the merge of sorted slices: the only one itself, else the contents of `room`.
     fn merged<'p>(
         &mut self,
         slices: &[&'p [Posting]],
@@ -255,7 +255,7 @@ fn middle_of(slices: &[&[Posting]]) -> usize {
         before += slice.len();
         before > half
     });
-    // The slice that crosses the half goes with what is behind it, unless nothing is before it.
+    // The slice that crosses the half is put with those behind it, unless nothing is before it.
     middle.map_or(1, |middle| middle.clamp(1, slices.len() - 1))
 }
 

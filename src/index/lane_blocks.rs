@@ -152,7 +152,7 @@ where
     fn verified(&self, row: &RowInPage) -> Option<VerifiedHeader> {
         let key: &BlockKey = row.key()?.try_into().ok()?;
         let is_here = is_of(key, self.lane.run, self.lane.summary.lane);
-        // The engine's page tells what is wrong, if anything is.
+        // The engine's page shows what is wrong, if anything is.
         let block = Block::parse(self.lane.table_name, key, row.value()?);
         let header = block.ok()?.verified_header();
         is_here.then_some(header)

@@ -2,10 +2,10 @@
 
 use crate::format::Posting;
 
-/// Number of blocks in a chunk, beyond which it is cut in two: what an insertion moves stays short.
+/// Maximum number of blocks in a chunk, which is then cut in two: an insertion moves few rows.
 const CHUNK_BLOCKS: usize = if cfg!(test) { 8 } else { 256 };
 
-/// The last posting of a block, and what is kept under it.
+/// The last posting of a block, and the value that is kept under it.
 pub(super) type Row<V> = (Posting, V);
 
 /// The blocks of a lane that are in memory, ascending by their last postings.
@@ -57,7 +57,7 @@ impl<V> LaneIndex<V> {
 
     /// Adds a block, and returns false if it is there already.
     pub(super) fn insert(&mut self, last: Posting, block: V) -> bool {
-        // Beyond all ends, it goes into the last chunk.
+        // A posting beyond all ends belongs into the last chunk.
         let index = self.chunk_of(last).min(self.chunks.len().saturating_sub(1));
         let Some(chunk) = self.chunks.get_mut(index) else {
             self.chunks.push(vec![(last, block)]);
@@ -70,7 +70,7 @@ impl<V> LaneIndex<V> {
         }
         chunk.insert(position, (last, block));
         if chunk.len() > CHUNK_BLOCKS {
-            // Blocks come in no order, so both halves need room.
+            // Blocks are inserted in no order, so both halves need room.
             let upper = chunk.split_off(CHUNK_BLOCKS / 2);
             self.chunks.insert(index + 1, upper);
             self.ends.insert(index, last);
@@ -112,7 +112,7 @@ impl<V> LaneIndex<V> {
     }
 }
 
-/// A search under way, of which nothing has been read but where it begins.
+/// A search under way, of which only the beginning has been located.
 #[derive(Debug)]
 pub(super) struct RowSearch<'i, V> {
     rows: &'i [Row<V>],
@@ -121,8 +121,8 @@ pub(super) struct RowSearch<'i, V> {
 }
 
 impl<'i, V> RowSearch<'i, V> {
-    /// Reads where the search begins, and returns something that depends on it. Whoever does that for many before the first
-    /// goes on waits once for memory, and not for each.
+    /// Reads where the search begins, and returns something that depends on it. Calling this for
+    /// many searches before continuing the first waits once for memory, and not for each.
     #[inline]
     pub(super) fn touch(&self) -> u64 {
         let row = self.rows.get(self.guess);
@@ -175,7 +175,7 @@ fn position_from<V>(guess: usize, rows: &[Row<V>], target: Posting) -> usize {
     low + between.partition_point(|row| row.0 < target)
 }
 
-/// Returns the share of `steps` that a code has come from the first code to the last.
+/// Returns the share of `steps` by which a code has advanced from the first code to the last.
 #[inline]
 fn guess((first, last): (u64, u64), code: u64, steps: usize) -> usize {
     let span = last.saturating_sub(first).max(1);

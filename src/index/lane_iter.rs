@@ -109,7 +109,8 @@ where
     }
 }
 
-/// The blocks of a lane of a run as they are read, one after the other, counted against what its descriptor says.
+/// The blocks of a lane of a run as they are read, one after the other, compared with the counts of
+/// its descriptor.
 pub(super) struct CountedBlocks {
     pub(super) run: u32,
     pub(super) expected: LaneSummary,

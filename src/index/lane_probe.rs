@@ -63,9 +63,9 @@ impl FirstBlock {
     }
 }
 
-/// Visits the postings of a range of its lane, in order, as far as `visit` says, but for those that need not be visited.
-/// `first` is what [`FirstBlock::find_all`] gives for it. Blocks that `sources` do not have are read from the table
-/// that `open` gives.
+/// Visits the postings of a range of its lane, in order, as `visit` directs, except for those that
+/// need not be visited. `first` is the range's result of [`FirstBlock::find_all`]. Blocks that
+/// `sources` do not have are read from the table that `open` returns.
 ///
 /// # Errors
 /// Returns the errors of [`probe_lane`] and of `open`.
@@ -117,7 +117,8 @@ where
                 ProbeControl::End => return Ok(blocks.cost),
             }
         }
-        // The descriptor says where the lane ends, so that nobody looks for a block behind the last.
+        // The descriptor records where the lane ends, so that nobody looks for a block behind the
+        // last.
         let last = block.last();
         // The blocks with more postings of a code that is not near are not read.
         let passed_over = near.filter(|near| !near.have(last.code));

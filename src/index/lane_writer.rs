@@ -43,7 +43,7 @@ impl Packed {
         Ok(())
     }
 
-    /// They are neighbours: through one gap of the tree they go in quicker than one by one.
+    /// They are neighbours: through one gap of the tree they are inserted faster than one by one.
     fn write_blocks(&self, tables: &mut RunTables<'_>) -> Result<()> {
         let Some((first, _)) = self.blocks.iter().next().transpose()? else {
             return Ok(());
@@ -99,10 +99,10 @@ impl LanePacker {
         }
     }
 
-    /// Goes on with a lane that has been written up to what its summary says.
+    /// Continues a lane that has been written up to the end of its summary.
     ///
     /// # Errors
-    /// Returns the errors of reading what has been written.
+    /// Returns the errors of reading the written blocks.
     pub(super) fn resume(
         tables: &RunTables<'_>,
         run: u32,
@@ -133,11 +133,11 @@ impl LanePacker {
         Ok(packer)
     }
 
-    /// Takes the merge of sorted slices, whose postings must come after those before, except those of ids
-    /// for which `is_dropped` holds. Packs the blocks that are full.
+    /// Takes the merge of sorted slices, whose postings must follow those before, except those of
+    /// ids for which `is_dropped` returns true. Packs the blocks that are full.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if they do not come after those before.
+    /// [`Error::Corrupt`] if they do not follow those before.
     pub(super) fn extend(
         &mut self,
         merger: &mut SliceMerger,
@@ -158,7 +158,7 @@ impl LanePacker {
         })
     }
 
-    /// Takes the next posting, which must come after those before.
+    /// Takes the next posting, which must follow those before.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if those up to now did not.
@@ -172,10 +172,10 @@ impl LanePacker {
         Ok(())
     }
 
-    /// Packs what is left.
+    /// Packs the rest.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if postings did not come in order.
+    /// [`Error::Corrupt`] if postings were not in order.
     pub(crate) fn finish(mut self, packed: &mut Packed) -> Result<LaneSummary> {
         self.settle(packed)?;
         self.pack(packed, |_, _| true);
@@ -183,7 +183,7 @@ impl LanePacker {
         invariant!(pending == 0, "{pending} postings are in no block of a lane");
         match &mut self.filter {
             Some(filter) if self.summary.postings > 0 => filter.finish(&mut packed.pieces),
-            // What has no postings needs no filter, and none has been begun.
+            // A lane without postings needs no filter, and none has been begun.
             _ => self.summary.filter = None,
         }
         Ok(self.summary)
@@ -209,7 +209,7 @@ impl LanePacker {
         self.pending.first().copied()
     }
 
-    /// Looks at the order of what has come, and puts it into the filter.
+    /// Checks the order of the pending postings, and puts them into the filter.
     fn settle(&mut self, packed: &mut Packed) -> Result<()> {
         let settled = self.pending.split_at_checked(self.settled);
         let (_, fresh) = settled.or_bug("settled postings")?;
@@ -244,7 +244,7 @@ impl LanePacker {
             let name = self.table_name;
             let encoded = encode_if(name, run, lane, previous, rest, value, is_wanted);
             let Some(encoded) = encoded else {
-                // It would take all that is left, and more may come to fill it.
+                // It would take all the rest, and more may arrive to fill it.
                 break;
             };
             start += encoded.count;

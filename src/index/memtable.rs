@@ -23,9 +23,9 @@ pub(crate) struct Memtable {
 impl Memtable {
     /// This memtable and the postings of newer documents.
     ///
-    /// Segments at the end that are not twice as large as what comes after them are merged with it, so
-    /// that each is at least twice as large as the next, whatever the sizes of the commits: n documents
-    /// are in at most 1 + log₂ n segments.
+    /// Segments at the end that are not twice as large as those after them are merged with them, so
+    /// that each is at least twice as large as the next, whatever the sizes of the commits: n
+    /// documents are in at most 1 + log₂ n segments.
     ///
     /// # Errors
     /// Returns the errors of [`Segment::merge`].
@@ -90,8 +90,8 @@ impl Memtable {
     }
 
     /// Visits the postings of several ranges, with the range's index: segment by segment, range by
-    /// range within each, of each range as far as `visit` says. Quicker than one range
-    /// after the other.
+    /// range within each, each range as `visit` directs. This is quicker than one range after the
+    /// other.
     ///
     /// # Errors
     /// Returns the errors of `visit`.

@@ -1,9 +1,9 @@
 //! Places of pages of runs in the file: a block or a piece of a filter that is not in memory is read from there
 //! without a way down the engine's tree.
 //!
-//! A place is a hint. The page may have moved, and its room may have something else in it by now. But the rows of
-//! runs never change, and each is told by its key and its checksum: the one that is found at a place is the
-//! right one, or the place is forgotten and the engine reads the row.
+//! A place is a hint. The page may have moved, and other data may be there by now. But the rows of
+//! runs never change, and each is identified by its key and its checksum: either the row that is
+//! found at a place is the right one, or the place is forgotten and the engine reads the row.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -29,8 +29,8 @@ type PageOf = (Posting, PagePlace);
 pub(super) struct LaneRows {
     pub(super) run: u32,
     pub(super) lane: u16,
-    /// They are pieces of filters, in the order of their numbers; else blocks, in the order of their last
-    /// postings. A number stands as the code of a posting.
+    /// True for pieces of filters, in the order of their numbers; false for blocks, in the order of
+    /// their last postings. A number is represented by the code of a posting.
     pub(super) are_filters: bool,
 }
 
@@ -125,7 +125,7 @@ impl Lanes {
         named.page_of(row.target)
     }
 
-    /// Drops one, each in its turn, and returns the bytes that it took; `None` if there is none.
+    /// Drops one, each in its turn, and returns the bytes that it took; `None` if nothing is left.
     fn drop_one(&mut self) -> Option<usize> {
         // In turn and not by use: to note each use would cost more than to learn a lane again.
         let index = self.dropped.checked_rem(self.by_rows.len())?;
@@ -173,7 +173,7 @@ impl NamedPages {
         if self.after.is_some_and(|after| after >= target) {
             return None;
         }
-        // The last page may be bounded by nothing, which says nothing of how codes are spread.
+        // The last page may be unbounded, which shows nothing about the spread of codes.
         let (_, bounded) = self.pages.split_last()?;
         let index = position_in(bounded, target);
         let found = self.pages.get(index).filter(|(last, _)| *last >= target);
@@ -192,7 +192,7 @@ struct LanePlaces {
     named: LaneIndex<NamedPages>,
     /// The sum over them.
     size_bytes: usize,
-    /// The commit in whose pages a row of this lane was looked for in vain.
+    /// The commit in whose pages a row of this lane was looked for without effect.
     futile_commit: Option<u128>,
 }
 
@@ -243,9 +243,9 @@ impl PagePlaces {
         self.lanes.read().ignore_poison().page_of(row)
     }
 
-    /// Looks for the page that has a row, and notes it with those around it, unless that is futile before another
-    /// commit: there is none, or the one that should have the row is the one that failed. A transaction that reads what it
-    /// has written itself need not look again and again.
+    /// Looks for the page that has a row, and notes it with those around it, unless that is futile
+    /// before another commit: no page has it, or the one that should have it is the one that
+    /// failed. A transaction that reads its own writes need not look again and again.
     pub(super) fn learn(&self, finder: &PageFinder, row: &RunRow, failed: Option<PagePlace>) {
         let Some(commit) = finder.commit_mark() else {
             return;
@@ -297,7 +297,7 @@ impl PagePlaces {
             return;
         };
         let size = named.size_bytes();
-        // Where they alone do not fit, no others have to go.
+        // If they alone do not fit, no others have to be dropped.
         let Some(others) = self.max_bytes.load(Ordering::Relaxed).checked_sub(size) else {
             return;
         };

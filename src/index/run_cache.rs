@@ -15,8 +15,8 @@ use crate::index::run::Value;
 /// bytes finds a page of 4 KiB: no other byte saves as much.
 const PLACES_SHARE: usize = 10;
 
-/// Filters, blocks and places of blocks, within one limit of bytes. Filters come first, up to a limit of their
-/// own: a byte of them saves more reads. Blocks have what is left.
+/// Filters, blocks and places of blocks, within one limit of bytes. Filters take precedence, up to
+/// a separate limit: a byte of them saves more reads. Blocks get the rest.
 #[derive(Debug)]
 pub(crate) struct RunCache {
     filters: FilterCache,
@@ -100,7 +100,7 @@ impl RunCache {
         }
     }
 
-    /// Gives what is in memory, and what a finder reads at places that are known.
+    /// Returns sources that read from memory, and at known places with a finder.
     pub(crate) fn sources<'c>(&'c self, finder: Option<&'c PageFinder>) -> BlockSources<'c> {
         BlockSources {
             blocks: &self.blocks,
@@ -201,7 +201,8 @@ impl RunCache {
 
     /// Gives places what filters leave to them, and blocks what both leave.
     fn share(&self) {
-        // Blocks come last: a byte of a filter or a place spares more reads than a byte of a block.
+        // Blocks have the lowest precedence: a byte of a filter or a place saves more reads than a
+        // byte of a block.
         let filter_bytes = self.filters.size_bytes();
         let max_place_bytes = max_place_bytes(self.max_bytes, filter_bytes);
         self.places.set_max_bytes(max_place_bytes);

@@ -54,14 +54,14 @@ impl CodeRange {
     }
 }
 
-/// Tells a probe how to go on after a posting.
+/// Directs a probe after a posting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProbeControl {
     GoOn,
-    /// Pass over the postings before this one, in the range and in the segment or the run at hand. What is
-    /// passed over on disk is not read.
+    /// Skip the postings before this one, in the range and in the current segment or run. Skipped
+    /// postings on disk are not read.
     SkipTo(Posting),
-    /// Skip the rest of the range in the segment or the run at hand.
+    /// Skip the rest of the range in the current segment or run.
     End,
 }
 
@@ -97,7 +97,7 @@ impl Segment {
         let lanes = all_lanes(segments);
         let postings = segments.iter().map(|segment| segment.postings.len()).sum();
         let mut merged = Segment::with_capacity(documents, max_id, lanes.len(), postings);
-        // It holds one lane at a time in between, which stays in the processor's cache.
+        // It holds one lane at a time in between, which fits the processor's cache.
         let mut merger = SliceMerger::default();
         for lane in lanes {
             let slices = segments.iter().map(|segment| segment.lane(lane));
@@ -140,8 +140,8 @@ impl Segment {
         self.lanes.get(index)
     }
 
-    /// Visits the postings of several ranges, but for those that need not be visited, with the range's index, of each as far as
-    /// `visit` says.
+    /// Visits the postings of several ranges, except for those that need not be visited, with the
+    /// range's index, each range as `visit` directs.
     ///
     /// # Errors
     /// Returns the errors of `visit`.
@@ -275,7 +275,7 @@ impl SegmentBuilder {
         self.documents
     }
 
-    /// Sorts what was added, and leaves the builder empty.
+    /// Sorts the added postings, and leaves the builder empty.
     pub(crate) fn build(&mut self) -> Segment {
         let documents = std::mem::take(&mut self.documents);
         let max_id = std::mem::take(&mut self.max_id);
@@ -283,8 +283,9 @@ impl SegmentBuilder {
         let mut segment = Segment::with_capacity(documents, max_id, self.lanes.len(), postings);
         let mut scratch = Vec::new();
         for (lane, column) in self.lanes.iter().zip(&mut self.columns) {
-            // Documents come with ascending ids, but a deletion adds the id of an older one. The sort by
-            // number keeps the order of equal codes, so it serves only where the ids ascend already.
+            // Documents are added with ascending ids, but a deletion adds the id of an older one.
+            // The sort by number keeps the order of equal codes, so it can be used only if the ids
+            // ascend already.
             if self.ids_ascend {
                 sort_by_number(column, &mut scratch, |posting| posting.code);
             } else {

@@ -31,11 +31,11 @@ impl ProbeRange {
     }
 }
 
-/// Tells a sweep how to go on after a posting.
+/// Directs a sweep after a posting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SweepControl {
     GoOn,
-    /// Skip the rest of this range, in the slice or the run at hand.
+    /// Skip the rest of this range, in the current slice or run.
     SkipRange,
     /// Stop.
     End,
@@ -135,9 +135,9 @@ fn postings_from(postings: &[Posting], code: u64) -> Result<&[Posting]> {
     Ok(rest)
 }
 
-/// Visits the postings that `wanted`, sorted by low code, asks for in a lane of a run, but for those that need not be
-/// visited: block by block, and for each range in order. It ends early if `visit` says so. Blocks that `sources` do not have are read from
-/// the table that `open` gives.
+/// Visits the postings within `wanted`, sorted by low code, in a lane of a run, except for those
+/// that need not be visited: block by block, and for each range in order. It ends early if `visit`
+/// directs so. Blocks that `sources` do not have are read from the table that `open` returns.
 ///
 /// # Errors
 /// Returns the errors of `visit`, of `open` and of reading, and [`Error::Corrupt`] if a block is damaged or missing.
@@ -197,7 +197,8 @@ impl PendingRanges<'_> {
     /// Returns the posting that the next block to read must reach; `None` if all ranges are answered.
     fn target(&self, reached: Option<Posting>) -> Option<Posting> {
         match reached {
-            // A bucket may fill many blocks: an open range goes on at the very next posting, if at all.
+            // A bucket may fill many blocks: an open range continues at the very next posting, if
+            // at all.
             Some(reached) if !self.open.is_empty() => {
                 (reached < Posting::MAX).then(|| reached.next())
             }
@@ -248,7 +249,8 @@ impl PendingRanges<'_> {
         }
         passed_over.sort_unstable();
         self.open.retain(|wanted| {
-            // At `last_code` itself a range stays open, since the next block may go on with the same code.
+            // At `last_code` itself a range remains open, because the next block may continue the
+            // same code.
             wanted.high_code >= last_code && passed_over.binary_search(&wanted.query_index).is_err()
         });
         Ok(true)

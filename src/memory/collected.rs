@@ -86,7 +86,7 @@ impl Collected {
         self.source.len()
     }
 
-    /// Returns true if there is no document.
+    /// Returns true if the collection has no documents.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -15,9 +15,9 @@ use crate::types::{Document, DocumentId, Progress};
 use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::Signature;
 
-/// The documents of one job, such as a search for the pairs of a corpus. They are in memory while they
-/// fit into [`BulkOptions::memory_bytes`], and beyond that in a temporary store, which is built offline.
-/// Answers are the same either way, and come in the same order.
+/// The documents of one job, such as a search for the pairs of a corpus. They are in memory while
+/// they fit into [`BulkOptions::memory_bytes`], and beyond that in a temporary store, which is
+/// built offline. Answers and their order are the same either way.
 ///
 /// ```
 /// use resemblance::Collection;
@@ -89,8 +89,9 @@ impl<'w> Collection<'w> {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for a key of more than 4,096 bytes or a payload of more than 64
-    /// MiB, [`Error::SignatureMismatch`] for a signature that does not fit the schema; the collection
-    /// goes on without the document. [`Error::Io`] if a disk is full, for one: it cannot go on.
+    /// MiB, [`Error::SignatureMismatch`] for a signature that does not fit the schema; the
+    /// collection can continue without the document. [`Error::Io`] if, for example, a disk is full:
+    /// it cannot continue.
     pub fn insert(&mut self, document: Document<'_>, signature: &Signature) -> Result<DocumentId> {
         let id = match &mut self.held {
             Held::Memory(documents) => {
@@ -144,8 +145,8 @@ impl<'w> Collection<'w> {
         matches!(self.held, Held::Memory(_))
     }
 
-    /// Sets what is told of the progress of [`finish`](Self::finish), and may stop it: see
-    /// [`BulkBuild::on_progress`].
+    /// Sets the callback that receives the progress of [`finish`](Self::finish), and may stop it:
+    /// see [`BulkBuild::on_progress`].
     ///
     /// ```
     /// use resemblance::Collection;
@@ -204,8 +205,8 @@ impl<'w> Collection<'w> {
     ///
     /// # Errors
     ///
-    /// [`Error::KeyTwice`] if a key comes twice and the options refuse that; [`Error::Stopped`] if a
-    /// callback breaks off; [`Error::Io`].
+    /// [`Error::KeyTwice`] if a key is repeated and the options refuse that; [`Error::Stopped`] if
+    /// a callback stops it; [`Error::Io`].
     pub fn finish(mut self) -> Result<Collected> {
         let callbacks = std::mem::take(&mut self.callbacks);
         callbacks.run("the collection", |watch, on_duplicate| match self.held {

@@ -21,7 +21,7 @@ use crate::write::{
 use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::Signature;
 
-/// Memory for kept documents, unless the caller says otherwise.
+/// Default memory for kept documents.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Documents that are moved to a store together.
@@ -138,7 +138,8 @@ impl KeptDocuments {
         }
     }
 
-    /// Sets the memory that documents may take, in bytes, before they go to a temporary store.
+    /// Sets the memory that documents may take, in bytes, before they are moved to a temporary
+    /// store.
     pub fn set_memory_bytes(&mut self, bytes: u64) {
         self.memory_bytes = bytes;
     }

@@ -47,7 +47,7 @@ pub(crate) trait RunReader {
         let mut may_ask = self.finder().is_some();
         let mut found = Vec::new().into_iter();
         let mut begin = 0;
-        // A copy of the lane at hand: reading ahead changes those that follow.
+        // A copy of the current lane: reading ahead changes those that follow.
         while let Some(read) = lanes.get(begin).copied() {
             let before = begin.checked_sub(1).and_then(|before| lanes.get(before));
             let is_next_run = before.is_some_and(|before| before.lane.run.run != read.lane.run.run);
@@ -58,7 +58,8 @@ pub(crate) trait RunReader {
             let first = match found.next() {
                 Some(first) => first,
                 None => {
-                    // Few at a time: what was fetched must still be in the processor's cache when its lane is read.
+                    // Few at a time: fetched data must still be in the processor's cache when its
+                    // lane is read.
                     let next = lanes.iter().skip(begin).take(FOUND_TOGETHER);
                     found = self.find_first_blocks(next, ranges)?.into_iter();
                     found.next().or_bug("where the next lane begins")?
@@ -76,8 +77,8 @@ pub(crate) trait RunReader {
                 self.read_ahead(next.or_bug("the lanes to read next")?, ranges)?;
             }
         }
-        // Between runs it is asked before the next one. A caller that works on what it was shown when it is asked
-        // has not worked on the last run yet.
+        // Between runs it is asked before the next one. A caller that processes postings when it is
+        // asked has not processed the last run yet.
         if begin > 0 {
             is_enough()?;
         }
@@ -119,7 +120,7 @@ pub(crate) trait RunReader {
             cost.ruled_out += 1;
             return Ok(has_asked);
         }
-        // A filter passes what is in the bucket, near or not.
+        // A filter passes everything in the bucket, near or not.
         let range = &CodeRange {
             near: range.near.filter(|_| !read.is_unasked),
             ..*range
@@ -190,7 +191,7 @@ pub(crate) trait RunReader {
         Ok(held)
     }
 
-    /// Returns what a verdict says, or what the filter says if it must be asked.
+    /// Returns the answer of a verdict, or of the filter if it must be asked.
     fn may_hold(
         &self,
         lane: &RunLane<'_>,
@@ -214,14 +215,14 @@ pub(crate) trait RunReader {
             FilterVerdict::MayHold => return Ok(true),
             FilterVerdict::NotHeld => {}
         }
-        // The lock is free while the file is read: other threads go on with what is in memory.
+        // The lock is free while the file is read: other threads continue with the data in memory.
         let may_hold = cache.read_filter(|| self.filters(), self.finder(), filter, low, high)?;
         cache.pass_rate().note(may_hold);
         Ok(may_hold)
     }
 
-    /// Asks for the pages of lanes that are read next. Filters come first: they tell which blocks are needed. Where
-    /// they have told little lately, the blocks alone are half as many pages.
+    /// Asks for the pages of lanes that are read next. Filters are first: they show which blocks
+    /// are needed. If they have excluded little lately, the blocks alone are half as many pages.
     fn read_ahead(&self, reads: &mut [LaneRead<'_>], ranges: &[CodeRange]) -> Result<()> {
         let Some(finder) = self.finder() else {
             return Ok(());
@@ -274,8 +275,8 @@ const SLOW_READ: Duration = match cfg!(test) {
     false => Duration::from_micros(40),
 };
 
-/// The first blocks of so many lanes are looked for in memory together: what they read stays in the processor's nearest
-/// cache.
+/// The number of lanes whose first blocks are looked for in memory together: what they read fits
+/// the processor's nearest cache.
 const FOUND_TOGETHER: usize = if cfg!(test) { 3 } else { 32 };
 
 /// The lanes to read, run by run, the newest first.
@@ -311,7 +312,8 @@ impl<'r> RunLane<'r> {
         })
     }
 
-    /// Asks whether the lane may hold codes, as far as that can be told without waiting for memory.
+    /// Asks whether the lane may hold codes, as far as that can be decided without waiting for
+    /// memory.
     fn question<'f>(&self, filters: RunFilters<'f>, low: u64, high: u64) -> FilterQuestion<'f> {
         if let Some(after) = self.summary.after.filter(|after| low < after.code) {
             // Postings up to here have moved into the merge's output, and the pieces of the filter with them.

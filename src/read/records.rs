@@ -48,8 +48,8 @@ impl Records {
         }
     }
 
-    /// Begins with this document, or with the first one after it: to go on where an earlier iteration
-    /// ended. An iteration that has begun begins anew.
+    /// Begins with this document, or with the first one after it: to continue where an earlier
+    /// iteration ended. An iteration that has begun starts again.
     ///
     /// ```
     /// # use resemblance::{DocumentId, MinHash, Schema, Store, Text};
@@ -92,7 +92,8 @@ impl Records {
         let (snapshot, position) = (&self.snapshot, &mut self.position);
         let (first_id, prefix) = (self.first_id, self.key_prefix.as_slice());
         snapshot.context().run_checked(|| {
-            // Opened with the first record: until then an iteration may still be told where to begin.
+            // Opened with the first record: until then the start of the iteration may still be
+            // changed.
             if let Position::Start = position {
                 let documents = &snapshot.inner.tables()?.documents;
                 let range = documents.range_owned::<u64>(first_id..).engine()?;

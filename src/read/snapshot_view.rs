@@ -25,7 +25,7 @@ pub(crate) struct SnapshotView {
     pub(crate) inner: Arc<SnapshotState>,
 }
 
-/// Number of ids from which a thread of its own pays in a scan.
+/// Number of ids from which a separate thread pays off in a scan.
 const MIN_SHARE: u64 = if cfg!(test) { 100 } else { 32_768 };
 
 pub(crate) struct SnapshotState {
@@ -109,7 +109,7 @@ impl SnapshotView {
         Ok(ids)
     }
 
-    /// The key of a document; `None` if there is no such document or it has no key.
+    /// Returns the key of a document; `None` if there is no such document or it has no key.
     pub(crate) fn key(&self, id: DocumentId) -> Result<Option<Vec<u8>>> {
         self.context()
             .run_checked(|| Ok(self.view().key_of(id.get())?.flatten()))

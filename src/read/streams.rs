@@ -36,7 +36,7 @@ impl SnapshotState {
         })
     }
 
-    /// All postings of a lane, of dead documents too, in runs and in memory.
+    /// Returns all postings of a lane, including those of deleted documents, in runs and in memory.
     pub(crate) fn lane_stream(&self, table: PostingTable, lane: u16) -> Result<PostingStream> {
         let mut streams = Vec::new();
         for run in self.version.runs.descriptors() {

@@ -62,15 +62,15 @@ pub(crate) trait ReadView {
         None
     }
 
-    /// The number of documents, more or less: what a search costs is estimated by it.
+    /// Returns the approximate number of documents, from which the cost of a search is estimated.
     fn documents(&self) -> u64;
 
     /// Documents below this id are in runs.
     fn sealed_below(&self) -> u64;
 
     /// Visits the postings within `ranges`, all of lanes in `table`: first those in memory, then
-    /// run by run those on disk, newest first. After each, `is_enough` may end it. The same document
-    /// may come several times.
+    /// run by run those on disk, newest first. After each, `is_enough` may end it. The same
+    /// document may be visited several times.
     fn probe_until(
         &self,
         table: PostingTable,
@@ -79,13 +79,15 @@ pub(crate) trait ReadView {
         is_enough: &mut dyn FnMut() -> Result<bool>,
     ) -> Result<()>;
 
-    /// True if [`sweep`](Self::sweep) takes what is wanted sorted by low code, false if in any order.
+    /// Returns true if [`sweep`](Self::sweep) takes its ranges sorted by low code, false if in any
+    /// order.
     fn sweeps_by_code(&self) -> bool {
         true
     }
 
-    /// Visits what `wanted`, sorted by low code, asks for in a lane of `table`: in memory, then run
-    /// by run. The same document may come several times. It ends early if `visit` says so.
+    /// Visits the postings within `wanted`, sorted by low code, in a lane of `table`: in memory,
+    /// then run by run. The same document may be visited several times. It ends early if `visit`
+    /// directs so.
     fn sweep(
         &self,
         table: PostingTable,
@@ -109,14 +111,14 @@ pub(crate) trait ReadView {
     fn all_document_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>;
 
     /// Shows the row of each live document to one of the visitors, to each ascending by id. A view
-    /// may run the visitors in threads of their own, and need not use all of them.
+    /// may run the visitors in separate threads, and need not use all of them.
     fn share_document_rows(&self, visitors: Vec<VisitShare<'_>>) -> Result<()> {
         let mut first = visitors.into_iter().next().or_bug("a visitor of rows")?;
         self.all_document_rows(&mut *first)
     }
 
-    /// Shows the row that notes which documents of a chunk of ids have equal signatures, `None` if there
-    /// is none. All that are noted are in runs.
+    /// Shows the row that notes which documents of a chunk of ids have equal signatures, or `None`.
+    /// All noted documents are in runs.
     fn equal_row(&self, chunk: u64, visit: &mut VisitRow<'_>) -> Result<()>;
 
     /// Returns true for a document that was removed and still has postings in a run. It may have rows, too,
@@ -172,7 +174,8 @@ impl dyn ReadView + '_ {
         Ok(found)
     }
 
-    /// Returns what `read` makes of what is written before a document's signature, `None` if it does not live.
+    /// Returns the result of `read` for the part of a row before a document's signature, `None` if
+    /// it does not live.
     fn with_head<T>(&self, id: u64, read: impl Fn(&RowHead<'_>) -> Result<T>) -> Result<Option<T>> {
         self.with_row(id, |row| match self.holds_rows() {
             true => read(&RowHead::split(row).or_bug("a row in memory")?.0),
@@ -323,7 +326,8 @@ const MIN_WALKED: usize = 8;
 /// Number of rows that a walk passes over rather than to end.
 const MAX_PASSED: u64 = 8;
 
-/// Shows the rows of documents in the order given, `None` where there is none or `is_dead` holds.
+/// Shows the rows of documents in the order given, `None` for a document without a row or for which
+/// `is_dead` returns true.
 ///
 /// # Errors
 /// Returns the errors of reading and of `visit`.
@@ -338,7 +342,7 @@ pub(crate) fn visit_rows<T: ReadableTable<u64, &'static [u8]>>(
             .is_some_and(|gap| (1..=MAX_PASSED).contains(&gap))
     };
     for ids in ids.chunk_by(are_near) {
-        // A look-up begins at the root of the tree; a step of a walk mostly stays in the page.
+        // A look-up begins at the root of the tree; a step of a walk mostly remains in the page.
         if ids.len() >= MIN_WALKED {
             let visit = &mut |id, row: Option<&[u8]>| visit(id, row.filter(|_| !is_dead(id)));
             walk(table, ids, *at(ids, 0)?..=*at(ids, ids.len() - 1)?, visit)?;

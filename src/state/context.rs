@@ -56,9 +56,9 @@ impl SharedContext {
         })
     }
 
-    /// The radii by which a search finds every fingerprint within a distance among about so many documents: see
-    /// [`LaneSet::probe_radii`]. Choosing them takes longer than many a search, so that they are chosen once for
-    /// each power of two.
+    /// Returns the radii by which a search finds every fingerprint within a distance among about
+    /// this number of documents: see [`LaneSet::probe_radii`]. Choosing them takes longer than many
+    /// a search, so they are chosen once for each power of two.
     pub(crate) fn probe_radii(&self, distance: u32, documents: u64) -> Option<Arc<ProbeRadii>> {
         let within = distance.min(self.shape.fingerprint_bits.into());
         // Beyond 2^63 documents there is no greater power.
@@ -74,13 +74,13 @@ impl SharedContext {
         &self.shape
     }
 
-    /// Returns true if the code of a document in a table is its whole signature with the bits in another order,
-    /// so that two codes tell the distance and no signature need be read.
+    /// Returns true if the code of a document in a table is its whole signature with the bits in
+    /// another order, so that two codes determine the distance and no signature need be read.
     pub(crate) fn codes_are_signatures(&self) -> bool {
         let design = self.lanes.design();
         design.is_some_and(TableDesign::codes_are_exact)
             && self.shape.values.is_none()
-            // Of documents without features only the signature says that they have none.
+            // Only the signature shows that a document has no features.
             && self.schema.empty_documents() == EmptyDocuments::Distinct
     }
 
@@ -191,7 +191,8 @@ impl SharedContext {
             panicked = false;
             result
         });
-        // After a damaged page the engine reads nothing more, and later errors would not say why.
+        // After a damaged page the engine reads nothing more, and later errors would not give the
+        // reason.
         if let Err(error) = &result {
             let is_last = panicked || is_of_page(error);
             self.note_error(error, is_last);

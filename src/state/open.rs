@@ -1,4 +1,4 @@
-//! Creating and opening a store, with all checks that come before it may be used.
+//! Creates and opens a store, with all checks that are required before it may be used.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Res
     let make = |file: &Path| create_in(file, path, schema.clone(), options);
     let made = TemporaryFile::create(&folder_of(path), files, make);
     let (scratch, made) = made.map_err(|error| match error {
-        // The name that was asked for tells more than the one that it has meanwhile.
+        // The requested name helps the user more than the temporary one.
         Error::Io { source, .. } => Error::io("creating", path, source),
         error => error,
     })?;
@@ -131,7 +131,7 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
                 .insert(lane, LaneRow::from_role(role).encode(lane)?.as_slice())
                 .engine()?;
         }
-        // Tables that stay empty are made now, too: a reader cannot open one that was never made.
+        // Empty tables are created now, too: a reader cannot open one that was never created.
         for rows in [DOCUMENTS, PAYLOADS, DEAD, EQUAL] {
             write.open_table(rows).engine()?;
         }
@@ -245,7 +245,7 @@ pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Open
     options.validate()?;
     let found = peek(path, options)?;
     if found.needs_recovery {
-        // The recovery is made in memory, and the file stays as it is.
+        // The recovery is done in memory, and the file is not changed.
         let in_memory = options
             .clone()
             .files(overlay(path, &options.file_options())?);
@@ -301,7 +301,7 @@ fn load_unguarded(
     let context = SharedContext::new(path.into(), schema, options.clone())?;
     let expected: (u64, u64) = header::decode_meta(header::SELF_TEST, &row(header::SELF_TEST)?)?;
     let found = self_test(&context)?;
-    // Signatures that come out in another way would be near nothing that is stored, without any error.
+    // Signatures that differ would be near no stored one, without any error.
     if found != expected {
         let detail = format!("found {found:016x?}, expected {expected:016x?}");
         return Err(Error::SelfTest { detail });

@@ -1,4 +1,4 @@
-//! The open store, which handles, snapshots and transactions share, and what its log says of it.
+//! The open store, which handles, snapshots and transactions share, and its log.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Logs that a store was opened; `how` says in which way, and `began` when that started.
+    /// Logs that a store was opened; `how` describes the way, and `began` is when that started.
     pub(crate) fn begin(context: &SharedContext, how: &str, began: Instant) -> Self {
         let (documents, took) = (context.counters.count.documents.get(), began.elapsed());
         events::info(

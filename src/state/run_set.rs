@@ -31,8 +31,8 @@ impl Run {
 pub(crate) struct RunSet {
     /// Ascending by their ranges of ids, which do not overlap.
     pub(crate) standing: Vec<Arc<Run>>,
-    /// Outputs of merges. Each holds the postings that were taken from its inputs so far; the inputs
-    /// stand until the merge ends.
+    /// Outputs of merges. Each holds the postings that were taken from its inputs so far; the
+    /// inputs are kept until the merge ends.
     pub(crate) outputs: Vec<Arc<RunDescriptor>>,
 }
 
@@ -43,7 +43,7 @@ impl RunSet {
         outputs.chain(self.standing.iter().map(|run| &run.descriptor))
     }
 
-    /// Returns the position in `standing` of the run whose range a document is in.
+    /// Returns the position of the run whose range a document is in.
     pub(crate) fn position_of(&self, id: u64) -> Option<usize> {
         let position = self
             .standing
@@ -71,7 +71,7 @@ impl RunSet {
         self.outputs.iter().map(plan).collect()
     }
 
-    /// Returns the run with a number, if it stands.
+    /// Returns the run with a number, if it is kept.
     pub(crate) fn run(&self, number: u32) -> Option<&Arc<Run>> {
         self.standing
             .iter()

@@ -105,7 +105,7 @@ impl VersionSet {
             debug_assert!(ascends, "commit {number} is not the next one");
             versions.push(Arc::new(version));
         }
-        // The lock is free here: readers go on during the sync, and find both versions.
+        // The lock is free here: readers continue during the sync, and find both versions.
         let outcome = commit();
         let is_kept = |version: &Arc<Version>| match &outcome {
             Ok(()) => version.state.commit >= number,

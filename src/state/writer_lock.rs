@@ -59,8 +59,9 @@ impl WriterLock {
                     has_turn: Condvar::new(),
                 });
                 queue.waiting.push_back(Arc::clone(&turn));
-                // Whoever leaves makes the next waiting thread the holder at once. If it only set the lock
-                // free, a thread that comes now could take it before the one that was woken.
+                // The leaving thread makes the next waiting thread the holder at once. If it only
+                // freed the lock, a thread that arrives now could take it before the one that was
+                // woken.
                 while queue.holder != Some(current) {
                     queue = turn.has_turn.wait(queue).ignore_poison();
                 }
@@ -162,7 +163,7 @@ mod tests {
             }
         }
         drop(first);
-        // Whoever leaves and comes back is behind those who wait.
+        // A thread that leaves and returns is behind those who wait.
         let again = gate.enter().unwrap();
         assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3]);
         drop(again);

@@ -45,8 +45,8 @@ pub(crate) fn filter_shape(
     Ok(bits.filter(|_| postings > 0).map(shape))
 }
 
-/// Returns for how many documents there is to be room, when a run of `documents` is written that others follow: it is merged
-/// again only when there are several times as many.
+/// Returns the number of documents to leave room for when a run of `documents` is written that
+/// others follow: it is merged again only when there are several times that number.
 fn planned_documents(documents: u64, all_documents: u64) -> u64 {
     all_documents.max(documents.saturating_add(documents / 2))
 }
@@ -54,9 +54,11 @@ fn planned_documents(documents: u64, all_documents: u64) -> u64 {
 /// Returns the bits that the filter of a lane has for each posting, of a run of `documents`, in a store that is to have
 /// `planned` ones, where filters may take `max_bytes` of memory; `None` if it gets no filter.
 ///
-/// The rule: the largest run has what fits, less what smaller runs take, at most [`FILTER_BITS`]. Each halving adds
-/// one bit and a half: of *n* postings the fewest blocks are read in vain if false positives are in proportion to *n*,
-/// which takes 1.44 (Dayan, Athanassoulis and Idreos, *Monkey*, SIGMOD 2017). A run of all documents has no smaller ones.
+/// Applies the rule: the largest run gets the bits that fit, less those of smaller runs, at most
+/// [`FILTER_BITS`]. Each halving of a run's size adds one bit and a half: the fewest blocks are
+/// read without effect if false positives are in proportion to the number of postings, which takes
+/// 1.44 bits (Dayan, Athanassoulis and Idreos, *Monkey*, SIGMOD 2017). A run of all documents has
+/// no smaller ones.
 fn filter_bits(
     lanes: &LaneSet,
     max_bytes: u64,
@@ -92,7 +94,7 @@ fn filter_bits(
     (bits >= MIN_FILTER_BITS).then_some(bits.min(MAX_FILTER_BITS))
 }
 
-/// Returns the bits of filters for each of so many documents in a single run.
+/// Returns the bits of filters for each document in a single run of this number of documents.
 pub(crate) fn filter_bits_per_document(lanes: &LaneSet, max_bytes: u64, documents: u64) -> u64 {
     let all = lanes.roles().zip(0u16..);
     let bits = all
@@ -100,7 +102,8 @@ pub(crate) fn filter_bits_per_document(lanes: &LaneSet, max_bytes: u64, document
     bits.sum()
 }
 
-/// Returns true if a lane other than that of keys has a filter in a run of so many documents.
+/// Returns true if a lane other than that of keys has a filter in a run of this number of
+/// documents.
 fn has_filter(lanes: &LaneSet, role: LaneRole, lane: u16, documents: u64) -> bool {
     match role {
         // Only sweeps read kept hashes, and these do not ask filters.
@@ -129,7 +132,8 @@ mod tests {
         schema.build().unwrap().lane_set().unwrap()
     }
 
-    /// Memory for so many bits for each posting of [`DOCUMENTS`], and for the filters of keys.
+    /// Returns the memory for this number of bits for each posting of [`DOCUMENTS`], and for the
+    /// filters of keys.
     fn bytes_of(bits: u64) -> u64 {
         DOCUMENTS * (20 * bits + KEY_FILTER_BITS) / 8
     }
@@ -181,8 +185,8 @@ mod tests {
         assert_eq!(bits, expected);
     }
 
-    /// A filter stays as it was made while the store grows several times, until its run is merged: that is what all may
-    /// take beyond the memory for them.
+    /// A filter is not rebuilt while the store grows several times, until its run is merged: that
+    /// is how much filters may take beyond the memory for them.
     #[test]
     fn filters_of_a_store_that_grows_take_at_most_twice_the_memory() {
         const FLUSHED: u64 = 65_536;

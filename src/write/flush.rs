@@ -49,7 +49,7 @@ impl Writer {
         Ok(self.has_flushed && moved < flushed / 2)
     }
 
-    /// Writes the postings of documents from `first_id` on, below those that come next, to a run.
+    /// Writes the postings of documents from `first_id` on, below the next ones, to a run.
     fn write_run(&mut self, memtable: &Memtable, first_id: u64, documents: u64) -> Result<()> {
         let store = Arc::clone(&self.store);
         let context = &store.context;
@@ -116,7 +116,8 @@ struct FlushedLane {
 }
 
 impl Flush<'_> {
-    /// Hands on all lanes, packed. What has to be written while the next lane is packed needs two threads.
+    /// Hands on all lanes, packed. A second thread is needed to write one lane while the next is
+    /// packed.
     fn pack(&mut self, mut write: impl FnMut(FlushedLane) -> Result<()>) -> Result<()> {
         let context = self.context;
         let single = u64::from(context.lanes.single_count());

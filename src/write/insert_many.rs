@@ -86,9 +86,10 @@ impl<'a> InsertMany<'a, DocumentId> {
     ///
     /// # Errors
     ///
-    /// As [`WriteTransaction::insert`], and nothing of the batch is inserted: bad input says its index in the
-    /// batch. [`Error::KeyExists`] for the first key that is there or that an earlier document of the batch
-    /// has; the id is then the one that this would have got.
+    /// Returns the errors of [`WriteTransaction::insert`], with the index of the bad document in
+    /// the batch; then nothing of the batch is inserted. Returns [`Error::KeyExists`] for the first
+    /// key that the store or an earlier document of the batch has; the id is then the one that this
+    /// document would have got.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -106,11 +107,12 @@ impl<'a> InsertMany<'a, DocumentId> {
 }
 
 impl<'a> InsertMany<'a, Novelty> {
-    /// Verifies every candidate, those too whose estimate is not within the bounds: as
-    /// [`Query::verify`](crate::Query::verify). The closure is given the index of a document and what it may
-    /// resemble, and does not see this transaction. It is asked about documents with an equal signature first:
-    /// the first of them that it gives a similarity of 1, or (with MinHash values) none, is the match, and it is
-    /// asked about no other. The [`Match`](crate::Match) of a key that is there already remains an estimate.
+    /// Verifies every candidate, including those whose estimate is not within the bounds: as
+    /// [`Query::verify`](crate::Query::verify). The closure is given the index of a document and
+    /// the document that it may resemble, and does not see this transaction. It is asked about
+    /// documents with an equal signature first: the first of them for which it returns a similarity
+    /// of 1, or (with MinHash values) `None`, is the match, and it is asked about no other. The
+    /// [`Match`](crate::Match) of an existing key remains an estimate.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text, search::Earlier};
@@ -161,9 +163,9 @@ impl<'a> InsertMany<'a, Novelty> {
     ///
     /// # Errors
     ///
-    /// As [`WriteTransaction::insert_if_new`]; for bad input, which says its index in the batch, nothing of the
-    /// batch is inserted. After an error of a closure that verifies, or a value that is not 0 to 1, the
-    /// transaction can only be rolled back.
+    /// Returns the errors of [`WriteTransaction::insert_if_new`], with the index of the bad
+    /// document in the batch; then nothing of the batch is inserted. After an error of a closure
+    /// that verifies, or a value outside 0 to 1, the transaction can only be rolled back.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};

@@ -79,9 +79,9 @@ impl Writer {
             let mut debt = Pace::ALONE.postings(self.moved_since(output.kept_up_to));
             paid = paid.saturating_add(self.pay_merge(&output, Pace::ALONE, &mut debt)?);
         }
-        // Merges of several runs have one debt, so that what a commit spends on them does not depend on how
-        // many of them are under way. Whichever was advanced last has paid it up to then.
-        // A file may claim that a merge is ahead: that says nothing of the others.
+        // Merges of several runs have one debt, so that the work of a commit on them does not
+        // depend on how many of them are under way. The one that was advanced last has paid it up
+        // to then. A file may claim that one merge is ahead: that does not affect the others.
         let paid_up_to = several
             .iter()
             .map(|output| output.kept_up_to)
@@ -219,8 +219,9 @@ impl Writer {
     /// Advances a merge by about this many postings, and returns true if it has ended.
     fn advance_merge(&mut self, output: &Arc<RunDescriptor>, postings: u64) -> Result<bool> {
         let inputs = self.inputs_of(output)?;
-        // All slices must drop the same documents, or one would lose its postings in some lanes alone.
-        // Documents that were deleted since the merge began have bits of their own, and are not in this set.
+        // All slices must drop the same documents, or one would lose its postings in only some
+        // lanes. Documents that were deleted since the merge began have separate bits, and are not
+        // in this set.
         let mut advance = Advance {
             output: (**output).clone(),
             inputs: inputs.iter().map(|run| run.descriptor.clone()).collect(),
@@ -309,8 +310,8 @@ impl Writer {
         Ok((step.postings, step.is_last))
     }
 
-    /// Leaves the rest of a merge to a later slice. Blocks that were taken in part stay with their input,
-    /// whose summary says how far they are passed over.
+    /// Leaves the rest of a merge to a later slice. Partly merged blocks remain with their input,
+    /// whose summary records how far they are done.
     fn pause_merge(&mut self, advance: Advance) -> Result<()> {
         for descriptor in advance.inputs.iter().chain([&advance.output]) {
             self.write_descriptor(descriptor)?;

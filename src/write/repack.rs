@@ -22,17 +22,17 @@ const WINDOW_BYTES: usize = 64 * 4_096;
 /// written. With fewer dropped rows, only the pages that hold them are written, and keep the gaps.
 const DENSE_SHARE: usize = 16;
 
-/// Number of postings of each lane that a document's rows count as in the pace of merges. With fewer a
-/// commit would free more pages, which cannot be reused before the next one; with more the rows of
-/// deleted documents would stay longer.
+/// Number of postings of each lane that a document's rows count as in the pace of merges. With
+/// fewer a commit would free more pages, which cannot be reused before the next one; with more the
+/// rows of deleted documents would be kept longer.
 const ROW_LANES: u64 = 1;
 
 /// Rows of neighbouring documents.
 #[derive(Default)]
 struct Window {
-    /// Rows of the documents that stay, with their ids, ascending.
+    /// Rows of the documents that are kept, with their ids, ascending.
     documents: Vec<(u64, Vec<u8>)>,
-    /// Rows of the payloads that stay.
+    /// Rows of the payloads that are kept.
     payloads: Vec<(u64, Vec<u8>)>,
     /// Ids of the documents that are dropped, ascending.
     dropped: Vec<u64>,
@@ -72,8 +72,8 @@ impl Writer {
         rows.saturating_mul(self.row_postings())
     }
 
-    /// Drops rows of documents that a merge drops, until they count as about this many postings. Returns
-    /// the number that they count as; `output.rows_from` says where the next call goes on.
+    /// Drops rows of documents that a merge drops, until they count as about this many postings.
+    /// Returns the number that they count as; the next call continues from `output.rows_from`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if one of these documents has no rows, and those of reading and writing.
@@ -92,7 +92,8 @@ impl Writer {
         let mut payloads = write.open_table(PAYLOADS).engine()?;
         while let Some(from) = output.rows_from {
             let first = dropped.first_from(from).filter(|id| *id <= output.last_id);
-            // `rows_from` skips to the next document that is dropped: the rows before it stay as they are.
+            // `rows_from` skips to the next document that is dropped: the rows before it are not
+            // changed.
             output.rows_from = first;
             let Some(first) = first.filter(|_| done < postings) else {
                 break;
@@ -116,8 +117,8 @@ impl Writer {
     }
 }
 
-/// Reads the rows of the first documents within `ids`, as many as fit a window. Returns them with the
-/// end of the ids that were covered.
+/// Reads the rows of the first documents within `ids` that fit a window. Returns them with the end
+/// of the ids that were covered.
 fn read_window(
     documents: &RowsOf<'_>,
     payloads: &RowsOf<'_>,
@@ -191,7 +192,8 @@ fn rewrite(
         }
         return Ok(());
     }
-    // Pages fill up if the whole range goes out and the rest is appended. Single removals would leave gaps.
+    // Pages fill up if the whole range is removed and the rest is appended. Single removals would
+    // leave gaps.
     table.retain_in(ids.clone(), |_, _| false).engine()?;
     let mut cursor = table.lower_bound_mut(Bound::Included(ids.start)).engine()?;
     for (id, row) in live {
@@ -212,7 +214,7 @@ mod tests {
         }
     }
 
-    /// Sixteen rows, half of them on either side, are about what a page holds.
+    /// Sixteen rows, half of them on either side, are about the contents of a page.
     #[test]
     fn rows_beside_a_dropped_one_count_as_written() {
         assert_eq!(window(100, 1).written_documents(), 8);

@@ -55,7 +55,7 @@ pub(crate) struct Writer {
     pub(super) has_written_runs: bool,
     /// True once a merge has ended, so that the runs that it merged are gone.
     pub(super) has_dropped_runs: bool,
-    /// Why the transaction can only be rolled back; `None` if it can go on.
+    /// The reason why the transaction can only be rolled back; `None` if it can continue.
     failure: Option<String>,
     pub(crate) counters: TransactionCounters,
 }
@@ -124,9 +124,9 @@ impl Writer {
         })
     }
 
-    /// Decides whether the transaction can go on after a change has failed. A key that is taken is
-    /// found before anything changes. After any other error, a broken invariant included, a change may
-    /// be half made, and the transaction can only be rolled back.
+    /// Decides whether the transaction can continue after a change has failed. An existing key is
+    /// found before anything changes. After any other error, including a broken invariant, a change
+    /// may be half made, and the transaction can only be rolled back.
     pub(super) fn note_failure(&mut self, error: &Error) {
         if !matches!(error, Error::KeyExists { .. }) {
             self.failure = Some(error.to_string());
@@ -140,7 +140,7 @@ impl Writer {
         signature: &Signature,
     ) -> Result<DocumentId> {
         let id = self.state.next_id;
-        // The greatest number stays unused, so that the next id always exists.
+        // The greatest number remains unused, so that the next id always exists.
         let next_id = id.checked_add(1).filter(|next| *next < u64::MAX);
         let next_id =
             next_id.ok_or_else(|| Error::invalid("documents", id, "fewer than 2^64 - 1"))?;
@@ -189,12 +189,12 @@ impl Writer {
         self.store_document(document, signature)
     }
 
-    /// Removes a document and returns true, or returns false if there is none with this id. A document
+    /// Removes a document and returns true, or returns false if no document has this id. A document
     /// within the range of a run gets a tombstone, and a merge will drop its rows and postings; any
     /// other loses its rows at once.
     pub(crate) fn remove_document(&mut self, id: u64) -> Result<bool> {
-        // A flushed document that is in no run has no posting, and no merge would clear a tombstone of
-        // it: its rows go at once, too.
+        // A flushed document that is in no run has no posting, and no merge would clear its
+        // tombstone: its rows are removed at once, too.
         let position = self.runs.position_of(id);
         let found = match position {
             Some(position) => self.add_tombstone(id, position)?,
@@ -210,7 +210,7 @@ impl Writer {
             self.state.unsealed_documents =
                 unflushed.or_bug("a count of unflushed documents for each of their rows")?;
         }
-        // Merges have nothing to do with what is in no run.
+        // Merges do not concern documents that are in no run.
         let kept = position.map_or(Ok(0), |position| self.mean_kept(position))?;
         self.note_moved(kept)?;
         // Nobody has counted the other rows: here it is the file that may contradict itself.
@@ -310,8 +310,9 @@ impl Writer {
         outcome
     }
 
-    /// Writes what is not in tables yet, and returns the memtable of the new version. The postings of many
-    /// documents are sorted on a second thread meanwhile: no table is touched for them.
+    /// Writes the changes that are not in tables yet, and returns the memtable of the new version.
+    /// The postings of many documents are sorted on a second thread meanwhile: this touches no
+    /// table.
     fn write_changes(&mut self) -> Result<Memtable> {
         let store = Arc::clone(&self.store);
         let context = &store.context;
@@ -333,7 +334,7 @@ impl Writer {
                 let sorted = joined.or_bug("the thread that sorts a commit's postings panicked")?;
                 sorted.map(Some)
             })?;
-            // Else there is no second thread to be had.
+            // Otherwise no second thread could be started.
             if let Some(sorted) = sorted {
                 return Ok(sorted);
             }
@@ -343,7 +344,8 @@ impl Writer {
     }
 
     fn write_tables(&mut self) -> Result<()> {
-        // Merges come first: they clear tombstones, and each bitmap that has changed is then written once.
+        // Merges run first: they clear tombstones, and each bitmap that has changed is then written
+        // once.
         self.merge()?;
         self.flush_pending()?;
         self.flush_tombstones()?;
@@ -371,10 +373,11 @@ impl Writer {
         };
         let taken = self.write.take();
         let write = taken.or_bug("an engine transaction that has not ended")?;
-        // An open reader of the state before keeps the engine from a second, volatile commit, in which
-        // it would free the pages that this one leaves. The next commit frees them anyway, and after a
-        // volatile commit the engine looks for every page among the unwritten ones first. Where many
-        // rows were removed there is no such reader: so many copied pages are better reused at once.
+        // An open reader of the state before keeps the engine from a second, volatile commit, in
+        // which it would free the pages that this one leaves. The next commit frees them anyway,
+        // and after a volatile commit the engine looks for every page among the unwritten ones
+        // first. If many rows were removed there is no such reader: so many copied pages are better
+        // reused at once.
         let before = match self.removed_rows {
             0..MANY_REMOVED => Some(PanicSafe::new(self.store.engine.begin_read()?)),
             _ => None,
@@ -386,8 +389,8 @@ impl Writer {
             let is_kept = |number| self.runs.descriptors().any(|run| run.run == number);
             self.store.context.cache.retain_runs(is_kept);
         }
-        // The file may hold this commit or the one before: a crash between the writes of a commit looks
-        // the same. Only opening it again tells which.
+        // The file may hold this commit or the one before: a crash between the writes of a commit
+        // looks the same. Only opening it again shows which.
         outcome.inspect_err(|error| {
             let reason = format!("a commit failed, its outcome is unknown: {error}");
             self.store.context.health.close_writes(reason);
@@ -450,8 +453,8 @@ impl Drop for Writer {
             if self.has_written_runs {
                 self.store.context.cache.clear();
             }
-            // A damaged file can make the engine panic here as well. The file stays as it was, and
-            // there is nobody to whom an error could be returned.
+            // A damaged file can make the engine panic here as well. The file remains as it was,
+            // and there is nobody to whom an error could be returned.
             let _ = catch_engine_panic(|| write.abort().engine());
             self.note_dropped();
         }

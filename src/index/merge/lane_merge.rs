@@ -11,9 +11,10 @@ use resemblance_sketch::lanes::BucketBits;
 
 /// The merge of one lane, as far as one transaction takes it: a slice.
 ///
-/// After every slice each posting is either in the inputs or in the output. Blocks move as a whole, and a
-/// cursor (`after` of the inputs' summaries) says which postings of the inputs' first blocks are in the
-/// output too. So a reader sees each posting once, and a crash between two slices loses nothing.
+/// After every slice each posting is either in the inputs or in the output. Whole blocks move, and
+/// a cursor (`after` of the inputs' summaries) marks the postings of the inputs' first blocks that
+/// are in the output too. So a reader sees each posting once, and a crash between two slices loses
+/// nothing.
 ///
 /// Reading and writing are apart from computing, so that a [`pipeline`](super::pipeline) can have them on
 /// two threads.
@@ -44,12 +45,12 @@ pub(crate) struct MergeStep {
 }
 
 impl LaneMerge {
-    /// Begins the merge of a lane, or goes on with it: `inputs` and `output` are what the runs'
-    /// descriptors say of the lane. The inputs are neighbours, so that no posting is in two of them.
+    /// Begins or continues the merge of a lane: `inputs` and `output` are the lane's summaries in
+    /// the runs' descriptors. The inputs are neighbours, so that no posting is in two of them.
     ///
     /// # Errors
-    /// Returns the errors of reading what the output holds, and [`Error::Corrupt`] if it ends after what the inputs
-    /// have left begins.
+    /// Returns the errors of reading the output, and [`Error::Corrupt`] if it ends after the rest
+    /// of the inputs begins.
     pub(crate) fn new(
         tables: &RunTables<'_>,
         buckets: BucketBits,
@@ -112,7 +113,8 @@ impl LaneMerge {
         self.progress.source.unread()
     }
 
-    /// Writes the rest, and deletes what is left of the inputs. Returns what the lane of the output holds.
+    /// Writes the rest, and deletes the remains of the inputs. Returns a summary of the output's
+    /// lane.
     ///
     /// # Errors
     /// Returns the errors of writing, and [`Error::Bug`] unless the inputs have been merged as a whole.
@@ -124,8 +126,8 @@ impl LaneMerge {
         Ok(summary)
     }
 
-    /// Leaves the rest to a later transaction. Returns what the lane of the output holds, and what is left
-    /// of the inputs.
+    /// Leaves the rest to a later transaction. Returns summaries of the output's lane, and of the
+    /// rest of the inputs.
     ///
     /// # Errors
     /// Returns the errors of writing, and [`Error::Bug`] if postings would be neither in the output nor left.
@@ -134,8 +136,9 @@ impl LaneMerge {
         tables: &mut RunTables<'_>,
     ) -> Result<(LaneSummary, Vec<LaneSummary>)> {
         let Self { work, progress, .. } = self;
-        // Postings that are pending fill no block: they stay in the inputs and are merged again. Where all
-        // that was merged was dropped, nothing has been written, and the inputs go on all the same.
+        // Pending postings fill no block: they remain in the inputs and are merged again. If
+        // everything that was merged was dropped, nothing has been written, and the inputs continue
+        // behind it all the same.
         let cursor = match progress.first_pending {
             Some(first) => first.previous(),
             None => progress.merged_up_to,
@@ -147,7 +150,7 @@ impl LaneMerge {
 }
 
 impl MergeProgress {
-    /// Writes what has come of a chunk, and deletes the blocks that are in the output as a whole.
+    /// Writes the result of a chunk, and deletes the blocks that are in the output as a whole.
     ///
     /// # Errors
     /// Returns the errors of writing.
@@ -170,8 +173,8 @@ impl MergeProgress {
     /// Returns true if a pause now leaves less to do than there was: a block has been written, or there
     /// is nothing to write.
     pub(super) fn has_progress(&self) -> bool {
-        // A pause forgets what is pending. A slice that wrote no block would leave the next one the same
-        // work, and the merge would never end.
+        // A pause forgets pending postings. A slice that wrote no block would leave the next one
+        // the same work, and the merge would never end.
         self.first_pending.is_none() || self.has_written
     }
 }

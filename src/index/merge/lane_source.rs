@@ -13,8 +13,8 @@ use crate::index::run::{RunTables, lane_bounds, missing, place};
 use crate::invariant::{OrBug, at_mut, invariant};
 use resemblance_sketch::lanes::BucketBits;
 
-/// The blocks of one step of a merge, and what the step made of them. A chunk goes around between the two
-/// sides, so that its memory is used again.
+/// The blocks of one step of a merge, and the result of the step. A chunk circulates between the
+/// two sides, so that its memory is reused.
 #[derive(Default)]
 pub(super) struct MergeChunk {
     /// The blocks that were read: those of each input together, in order.
@@ -77,8 +77,8 @@ impl LaneSource {
         }
     }
 
-    /// Reads about `blocks` blocks into a chunk: at least one of each input whose blocks were merged as a
-    /// whole. Their keys tell how far the chunk can be merged.
+    /// Reads about `blocks` blocks into a chunk: at least one of each input whose blocks were
+    /// merged as a whole. Their keys show how far the chunk can be merged.
     ///
     /// # Errors
     /// [`crate::Error::Corrupt`] if a block is missing, and those of reading.
@@ -142,7 +142,7 @@ impl LaneSource {
         Ok(())
     }
 
-    /// Deletes what is left of the inputs.
+    /// Deletes the rest of the inputs.
     ///
     /// # Errors
     /// Returns the errors of writing, and [`Error::Bug`] unless every block was read.
@@ -190,7 +190,7 @@ struct InputLane {
     postings_read: u64,
     /// The last posting read.
     end: Option<Posting>,
-    /// True if the last chunk's bound reached the end of what was read of it.
+    /// True if the last chunk's bound reached the end of its blocks.
     is_exhausted: bool,
     /// Blocks that were read and are not deleted yet: the output does not hold all of them.
     kept: VecDeque<ReadBlock>,
@@ -260,8 +260,9 @@ impl InputLane {
     }
 
     fn free(&mut self, tables: &mut RunTables<'_>, cursor: Option<Posting>) -> Result<()> {
-        // A block goes only when blocks of the output hold all of its postings. Until then it has the only
-        // copy of those that are pending: a pause forgets these, and the next slice reads them here.
+        // A block is deleted only when blocks of the output hold all of its postings. Until then it
+        // has the only copy of the pending ones: a pause forgets these, and the next slice reads
+        // them here.
         let count = self
             .kept
             .partition_point(|block| Some(block.last) <= cursor);
@@ -270,7 +271,7 @@ impl InputLane {
             let left = &mut self.left;
             let blocks = left.blocks.checked_sub(1);
             left.blocks = blocks.or_bug("a block of the input that is deleted")?;
-            // The descriptor is checked with the last block: until then, it may be what is wrong.
+            // The descriptor is checked with the last block: until then, it may be wrong itself.
             let postings = left.postings.checked_sub(block.postings);
             let bytes = left.bytes.checked_sub(block.bytes);
             let Some((postings, bytes)) = postings.zip(bytes) else {
@@ -306,7 +307,8 @@ impl InputLane {
         };
         let piece = |posting: Posting| shape.piece(buckets.bucket(posting.code));
         let is_empty = cursor >= self.expected.last;
-        // The piece of the cursor stays, since postings of its buckets may be left beyond the cursor.
+        // The piece of the cursor is kept, because postings of its buckets may be left beyond the
+        // cursor.
         let end = cursor.filter(|_| !is_empty).map_or(shape.pieces, piece);
         let start = self.expected.after.map_or(0, piece);
         let lane = self.expected.lane;
@@ -332,8 +334,8 @@ impl InputLane {
             });
         }
         Ok(LaneSummary {
-            // The cursor never moves back: what earlier slices dropped is in no block, so nothing else says
-            // that it is done.
+            // The cursor never moves back: the postings that earlier slices dropped are in no
+            // block, so nothing else records that they are done.
             after: cursor.max(self.expected.after),
             ..self.left
         })

@@ -7,11 +7,11 @@
 //! that was made elsewhere: blocks handed over with the descriptors, postings merged with postings decoded,
 //! and postings packed, pending and dropped with postings merged.
 //!
-//! Whose fault is a mismatch? The blocks of a lane form a chain (each names the last posting before it), and
-//! its descriptor states their number, postings and bytes. Where as many blocks were read as the
-//! descriptor states, one after the other, and they contradict it, the file contradicts itself:
-//! [`Error::Corrupt`](crate::Error::Corrupt). Where fewer blocks, other blocks or blocks in another order
-//! arrive here, the file has said nothing wrong: [`Error::Bug`](crate::Error::Bug).
+//! Whose fault is a mismatch? The blocks of a lane form a chain (each names the last posting before
+//! it), and its descriptor states their number, postings and bytes. If that number of blocks was
+//! read, one after the other, and they contradict it, the file contradicts itself:
+//! [`Error::Corrupt`](crate::Error::Corrupt). If fewer blocks, other blocks or blocks in another
+//! order arrive here, the file is not to blame: [`Error::Bug`](crate::Error::Bug).
 //!
 //! The books are balanced at each step and at the end of each slice. They need not survive a commit:
 //! the next slice starts from the descriptors that this one wrote in the same transaction, so a lane
@@ -137,8 +137,9 @@ impl LaneWork {
         for row in chunk.blocks.iter() {
             let (block, value) = row?;
             let input = at_mut(&mut self.inputs, block.input)?;
-            // The blocks of an input stand together in a chunk. Before the first of them is unpacked, all
-            // postings that the input had in memory must have been merged, or they would be lost.
+            // The blocks of an input are adjacent in a chunk. Before the first of them is unpacked,
+            // all postings that the input had in memory must have been merged, or they would be
+            // lost.
             if unpacking.replace(block.input) != Some(block.input) {
                 input.clear()?;
             }
@@ -146,7 +147,7 @@ impl LaneWork {
             postings += read.postings;
             chunk.merged.read.push((block.input, read));
         }
-        // Both numbers come from the same headers.
+        // Both numbers are from the same headers.
         invariant!(
             postings == chunk.postings,
             "a merge read {} postings and unpacked {postings}",
@@ -173,7 +174,7 @@ impl LaneWork {
         Ok(())
     }
 
-    /// Packs the rest of the lane, and returns what the output's lane holds.
+    /// Packs the rest of the lane, and returns a summary of the output's lane.
     ///
     /// # Errors
     /// [`Error::Bug`] unless all inputs have been merged as a whole, and [`Error::Corrupt`] for one whose
@@ -201,11 +202,11 @@ impl LaneWork {
         Ok(summary)
     }
 
-    /// Leaves the rest to a later slice. Returns what the output's lane holds; everything that is
-    /// pending is unpacked again by that slice.
+    /// Leaves the rest to a later slice. Returns a summary of the output's lane; that slice unpacks
+    /// everything pending again.
     ///
     /// # Errors
-    /// [`Error::Bug`] unless the output ends at or before `cursor`, where the inputs go on.
+    /// [`Error::Bug`] unless the output ends at or before `cursor`, where the inputs continue.
     pub(super) fn pause(&self, cursor: Option<Posting>) -> Result<LaneSummary> {
         let summary = self.packer.packed();
         self.books

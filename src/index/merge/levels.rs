@@ -67,7 +67,7 @@ impl Pace {
         }
     }
 
-    /// The postings taken on for so many that have moved.
+    /// Returns the number of postings to take on for this number that have moved.
     pub(crate) fn postings(self, moved: u64) -> u64 {
         moved.saturating_mul(self.quarters) / 4
     }
@@ -81,11 +81,11 @@ impl Pace {
 /// Returns the next merge to run beside those under way, if any. The lowest level comes first, so
 /// that the small merges, which remove most runs, do not wait for a large one.
 ///
-/// Merges run side by side, but at most one into each level, and one of a run alone: what a commit
-/// spends on merges must not depend on how many runs happen to be due.
+/// Merges run side by side, but at most one into each level, and one of a run alone: the work of a
+/// commit on merges must not depend on how many runs happen to be due.
 ///
-/// Runs of lower levels that stand between two of them are merged with them: a run written in
-/// one piece, beyond the level of its neighbours, must not leave small ones behind for good.
+/// Runs of lower levels between two of them are merged with them: a run written in one piece,
+/// beyond the level of its neighbours, must not leave small ones behind for good.
 pub(crate) fn plan(all: &[RunShape], under_way: &[MergePlan]) -> Option<MergePlan> {
     let mut runs = all.to_vec();
     runs.sort_unstable_by_key(|run| (run.first_id, run.run));
@@ -108,7 +108,8 @@ pub(crate) fn plan(all: &[RunShape], under_way: &[MergePlan]) -> Option<MergePla
     })
 }
 
-/// The oldest runs of a level, as many as its fan-in, with none of a higher level or in a merge between them.
+/// Returns the oldest runs of a level, up to its fan-in, without any of a higher level or in a
+/// merge between them.
 fn neighbours(
     runs: &[RunShape],
     level: u8,
@@ -158,8 +159,8 @@ fn level_of(documents: u64, flush_after: u64) -> u8 {
     level
 }
 
-/// Returns the level that a run of so many documents, which have so many kept hashes together, would have
-/// reached by merges.
+/// Returns the level that a run of this number of documents, with this total of kept hashes, would
+/// have reached by merges.
 pub(crate) fn whole_level(options: &StoreOptions, documents: u64, kept: u64) -> u8 {
     let by_documents = level_of(documents, options.flush_after_documents);
     by_documents.max(level_of(kept, options.flush_after_kept_hashes()))

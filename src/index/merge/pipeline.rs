@@ -17,7 +17,7 @@ const CHUNKS: u64 = 4;
 /// The amount of a merge to do in one slice, and how to do it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MergeBudget {
-    /// Number of postings to read: steps follow each other until there are so many.
+    /// Number of postings to read: steps follow each other until it is reached.
     pub(crate) postings: u64,
     /// Number of blocks that a step reads.
     pub(crate) blocks: usize,
@@ -71,13 +71,14 @@ impl LaneMerge {
                 return Ok(None);
             };
             let step = ChunkChannels { chunks, computed }.run(tables, progress, budget);
-            // A panic of the thread comes before the step's own error, which says only that it has gone.
+            // A panic of the thread precedes the step's own error, which only reports that the
+            // thread has ended.
             thread.join().map_err(|panic| stopped(&*panic))?;
             step.map(Some)
         })?;
         match step {
             Some(step) => Ok(step),
-            // There is no second thread to be had.
+            // No second thread could be started.
             None => self.advance(
                 tables,
                 MergeBudget {
@@ -90,7 +91,7 @@ impl LaneMerge {
     }
 }
 
-/// Computes until there are no more chunks, nobody waits for them any more, or one of them is bad.
+/// Computes until there are no more chunks, nobody waits for them, or one of them is bad.
 fn serve(
     chunks: &Receiver<MergeChunk>,
     computed: &Sender<Result<MergeChunk>>,
@@ -129,8 +130,8 @@ struct ChunkChannels {
 }
 
 impl ChunkChannels {
-    /// Reads and writes chunks until the budget is used up. The channel of chunks closes as `self` goes, which
-    /// ends the computing thread.
+    /// Reads and writes chunks until the budget is used up. The channel of chunks closes when
+    /// `self` is dropped, which ends the computing thread.
     fn run(
         self,
         tables: &mut RunTables<'_>,
@@ -149,7 +150,7 @@ impl ChunkChannels {
                 return Ok(read);
             }
             if under_way < CHUNKS && (!is_enough || under_way == 0) {
-                // A new one until the first has come back.
+                // A new one until the first has returned.
                 let mut chunk = spare.pop().unwrap_or_default();
                 progress.source.read(tables, budget.blocks, &mut chunk)?;
                 read.postings += chunk.postings;
