@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ScopedJoinHandle;
+use std::time::Instant;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray};
@@ -22,7 +23,7 @@ use crate::errors::{OrRaise, invalid, invalid_parameter};
 use crate::keys::{Key, key_object};
 use crate::schema::{Schema, SchemaParts};
 use crate::signature;
-use crate::waiting::{lock, released};
+use crate::waiting::{PATIENCE, lock, released};
 
 /// Documents of a batch; what is done with one takes a moment.
 pub(crate) const BATCH_DOCUMENTS: usize = 2_048;
@@ -268,23 +269,34 @@ impl<'py> Batches<'py> {
         }
         let part_documents = items.len().div_ceil(threads * 8).min(PART_DOCUMENTS);
         let (next, parts) = (AtomicUsize::new(0), items.chunks(part_documents));
+        let take = || {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            parts.clone().nth(index).map(|part| (index, part))
+        };
         let run = || {
             let mut done = Vec::new();
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(part) = parts.clone().nth(index) else {
-                    return Ok(done);
-                };
+            while let Some((index, part)) = take() {
                 done.push((index, all(part)));
             }
+            Ok(done)
         };
         std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
             if self.ahead.is_none() {
                 self.ahead = Some(self.gather());
             }
+            let (mut done, mut last_look) = (Vec::new(), Instant::now());
+            while let Some((index, part)) = take() {
+                done.push((index, py.detach(|| all(part))));
+                if last_look.elapsed() < PATIENCE {
+                    continue;
+                }
+                // Ctrl-C ends the work of the others as well.
+                py.check_signals()
+                    .inspect_err(|_| next.store(items.len(), Ordering::Relaxed))?;
+                last_look = Instant::now();
+            }
             released(py, || {
-                let mut done = run()?;
                 done.extend(joined(others)?);
                 done.sort_unstable_by_key(|(index, _)| *index);
                 let mut results = Vec::with_capacity(items.len());

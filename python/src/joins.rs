@@ -115,6 +115,9 @@ pub(crate) struct Pairs {
     told: Told,
     reporter: Mutex<Reporter>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Whether the pairs of the schema have similarities, and distances.
+    has_similarity: bool,
+    has_distance: bool,
     home: Home,
 }
 
@@ -122,6 +125,7 @@ impl Pairs {
     /// Sends pairs from a thread of their own, with the keys that the snapshot has, if there is one.
     pub(crate) fn start(
         pairs: resemblance::Pairs,
+        schema: &resemblance::Schema,
         keys: Option<Snapshot>,
         progress: Callback,
     ) -> PyResult<Self> {
@@ -140,6 +144,8 @@ impl Pairs {
             told,
             reporter: Mutex::new(Reporter::new(progress)),
             thread: Mutex::new(Some(thread)),
+            has_similarity: schema.minhash().is_some(),
+            has_distance: schema.simhash().is_some(),
             home: Home::here(),
         })
     }
@@ -232,17 +238,17 @@ impl Pairs {
         while let Some(pair) = self.next(py)? {
             a.push(pair.a);
             b.push(pair.b);
-            similarity.extend(pair.similarity);
-            distance.extend(pair.distance);
+            similarity.push(pair.similarity.unwrap_or(f64::NAN));
+            distance.push(pair.distance.unwrap_or(u32::MAX));
         }
         let arrays = PyDict::new(py);
         arrays.set_item("a", PyArray1::from_vec(py, a))?;
         arrays.set_item("b", PyArray1::from_vec(py, b))?;
-        // One or the other is there for all pairs of a store.
-        if !similarity.is_empty() {
+        // The schema decides which columns there are, also of no pairs.
+        if self.has_similarity {
             arrays.set_item("similarity", PyArray1::from_vec(py, similarity))?;
         }
-        if !distance.is_empty() {
+        if self.has_distance {
             arrays.set_item("distance", PyArray1::from_vec(py, distance))?;
         }
         Ok(arrays)

@@ -192,20 +192,20 @@ impl Reads {
         probe_budget: Option<u64>,
         threads: Option<usize>,
     ) -> PyResult<Vec<Matches>> {
-        let snapshot = self.snapshot(py)?;
+        let reader = self.snapshot(py)?.into_owned();
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
         // A sweep through the buckets costs each thread about the same for few and for many.
         let mut batches = Batches::new(documents, threads)?.by_threads();
         let (threads, mut all) = (batches.threads, Vec::new());
         while let Some(batch) = batches.next()? {
             let signatures = batches.sketch(py, &self.schema.get().parts, &batch)?;
-            let answers = released(py, || {
+            let snapshot = reader.clone();
+            let answers = in_background(py, None, move |_| {
                 let query = snapshot.query(&signatures[..]).bounds(bounds);
                 let query = given!(query, limit, probe_budget; with_payloads if payloads);
                 query.threads(threads).run()
             })?;
             all.extend(answers.into_iter().map(Matches));
-            py.check_signals()?;
         }
         Ok(all)
     }
@@ -354,7 +354,8 @@ impl Reads {
         let (snapshot, features) = (self.snapshot(py)?.into_owned(), self.features.clone());
         let join = given!(snapshot.pairs().bounds(bounds), threads, max_bucket);
         let found = released(py, || verify_exact(join, features).run())?;
-        Pairs::start(found, keys.then_some(snapshot), progress)
+        let schema = &self.schema.get().parts.schema;
+        Pairs::start(found, schema, keys.then_some(snapshot), progress)
     }
 
     /// Finds the documents that are linked by near pairs.

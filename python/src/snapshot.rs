@@ -16,7 +16,7 @@ use crate::keys::optional_key;
 use crate::python::{Report, given, object};
 use crate::reads::{Reads, Source};
 use crate::schema::Schema;
-use crate::waiting::released;
+use crate::waiting::{in_background, released};
 
 /// The store at one moment. Later writes do not change it.
 #[pyclass(frozen, extends = Reads, module = "resemblance")]
@@ -91,14 +91,14 @@ macro_rules! passage_questions {
                 let (threads, mut all) = (batches.threads, Vec::new());
                 while let Some(batch) = batches.next()? {
                     let signatures = batches.sketch(py, &self.schema.get().parts, &batch)?;
-                    let answers = released(py, || {
-                        let query = self.snapshot.$one(&signatures[..]).threads(threads);
+                    let snapshot = self.snapshot.clone();
+                    let answers = in_background(py, None, move |_| {
+                        let query = snapshot.$one(&signatures[..]).threads(threads);
                         given!(query, min_share, min_shared, limit, max_document_frequency).run()
                     })?;
                     for answer in &answers {
                         all.push(overlaps_object(py, answer)?);
                     }
-                    py.check_signals()?;
                 }
                 Ok(all)
             }

@@ -18,7 +18,7 @@ use crate::errors::{OrRaise, exception};
 use crate::progress::{Callback, Reporter, Told};
 
 /// Python is asked for signals this often.
-const PATIENCE: Duration = Duration::from_millis(50);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The time that a stopped thread is waited for before its caller goes on without it.
 const GRACE: Duration = Duration::from_millis(250);

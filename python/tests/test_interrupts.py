@@ -29,6 +29,8 @@ CALLS = {
     "sketch_many": "schema.sketch_many(endless())",
     "a huge text": "huge(lambda text: schema.sketch(text))",
     "query_many": "store.query_many(endless())",
+    "query_many under load": "burn(); store.query_many(endless())",
+    "overlaps_many under load": "burn(); whole().overlaps_many(endless())",
     "a transaction that waits": "wait_for(store.transaction)",
     "an insert that waits": "wait_for(lambda: store.insert('x', 'some text'))",
     "pairs": "alike(); list(store.pairs())",
@@ -41,7 +43,7 @@ CALLS = {
 }
 
 PROGRAM = """
-import itertools, sys, threading, time
+import itertools, subprocess, sys, threading, time
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 import resemblance as rs
@@ -67,6 +69,18 @@ def huge(call):
     text = "one two three four five six seven eight " * 20_000_000
     print("ready", flush=True)
     call(text)
+
+def burn():
+    # Ends with its parent, or after a while.
+    spin = "import os, time; end = time.time() + 20\\nwhile time.time() < end and os.getppid() != 1: pass"
+    for _ in range(6):
+        subprocess.Popen([sys.executable, "-c", spin])
+
+def whole():
+    made = rs.Schema(text=rs.Text.words(2), containment=rs.Containment(2))
+    store = rs.Store.in_memory(made)
+    store.insert_many(texts(2_000, seed=3))
+    return store.snapshot()
 
 def wait_for(call):
     def hold():

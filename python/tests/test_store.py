@@ -413,3 +413,21 @@ def test_every_error_of_the_library_has_an_exception() -> None:
     for name in rs.errors.__all__:
         assert issubclass(getattr(rs, name), rs.ResemblanceError)
         assert getattr(rs, name).__doc__
+
+
+def test_columns_of_pairs_are_those_of_the_schema() -> None:
+    """Also of no pairs at all."""
+    similar, distant = rs.MinHash(64, threshold=0.5), rs.SimHash(64, max_distance=3)
+    for expected, schema in (
+        (["a", "b", "similarity"], rs.Schema(text=rs.Text.words(2), minhash=similar)),
+        (["a", "b", "distance"], rs.Schema(text=rs.Text.words(2), simhash=distant)),
+        (["a", "b", "similarity", "distance"], rs.Schema(text=rs.Text.words(2), minhash=similar, simhash=distant)),
+    ):
+        for documents in ([], ["one two three"], ["one two three four", "one two three four"]):
+            store = rs.Store.in_memory(schema)
+            store.insert_many(documents)
+            for pairs in (store.pairs(), store.snapshot().pairs(threshold=None), rs.pairs(documents, schema)):
+                arrays = pairs.arrays()
+                assert list(arrays) == expected
+                assert {len(column) for column in arrays.values()} == {len(documents) // 2}
+                assert [str(column.dtype) for column in arrays.values()][:2] == ["uint64", "uint64"]

@@ -45,7 +45,7 @@ _Path: TypeAlias = str | os.PathLike[str]
 _Key: TypeAlias = str | bytes
 _Document: TypeAlias = str | Signature
 _Documents: TypeAlias = Iterable[_Document] | Signatures | _ArrowStream | _ArrowArray
-_Keys: TypeAlias = Iterable[_Key] | _ArrowStream | _ArrowArray
+_Keys: TypeAlias = Iterable[_Key | None] | _ArrowStream | _ArrowArray
 _By: TypeAlias = Literal["minhash", "simhash", "any", "both"]
 _Callback: TypeAlias = Callable[[Progress], object]
 
