@@ -1,7 +1,7 @@
 //! The answers of queries and writes.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PySlice};
+use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
 use resemblance::Revision;
 use resemblance::search::Scope;
 
@@ -51,6 +51,17 @@ impl From<&resemblance::Match> for Match {
     }
 }
 
+/// The fields of a match, as `pickle` keeps them.
+type MatchFields = (
+    u64,
+    Option<Key>,
+    Option<f64>,
+    bool,
+    Option<u32>,
+    u64,
+    Option<Vec<u8>>,
+);
+
 /// A similarity and a distance as `repr` has them.
 pub(crate) fn measures(similarity: Option<f64>, distance: Option<u32>) -> String {
     let mut text = String::new();
@@ -69,6 +80,40 @@ impl Match {
     #[getter]
     fn key_bytes(&self) -> Option<&[u8]> {
         self.key.as_ref().map(|key| key.0.as_slice())
+    }
+
+    /// Makes a match of its fields, as `pickle` does.
+    #[staticmethod]
+    fn _of_fields(fields: MatchFields) -> Self {
+        let (id, key, similarity, is_exact, distance, stamp, payload) = fields;
+        Self {
+            id,
+            key,
+            similarity,
+            is_exact,
+            distance,
+            stamp,
+            payload,
+        }
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, it) = (slf.py(), slf.get());
+        let key = it.key_bytes().map(|key| PyBytes::new(py, key));
+        let payload = it
+            .payload
+            .as_deref()
+            .map(|payload| PyBytes::new(py, payload));
+        let fields = (
+            it.id,
+            key,
+            it.similarity,
+            it.is_exact,
+            it.distance,
+            it.stamp,
+            payload,
+        );
+        (slf.get_type().getattr("_of_fields")?, (fields,)).into_pyobject(py)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -249,56 +294,95 @@ impl Upserted {
 /// A stored document.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Record {
-    record: resemblance::Record,
-    schema: Py<Schema>,
+    id: u64,
+    key: Option<Key>,
+    stamp: u64,
+    payload: Vec<u8>,
+    signature: Py<Signature>,
 }
 
 impl Record {
-    pub(crate) fn new(record: resemblance::Record, schema: Py<Schema>) -> Self {
-        Self { record, schema }
+    pub(crate) fn new(
+        py: Python<'_>,
+        record: &resemblance::Record,
+        schema: &Py<Schema>,
+    ) -> PyResult<Self> {
+        let signature = Signature::new(record.signature().clone(), schema.clone_ref(py));
+        Ok(Self {
+            id: record.id().get(),
+            key: record.key().map(|key| Key(key.to_vec())),
+            stamp: record.stamp(),
+            payload: record.payload().to_vec(),
+            signature: Py::new(py, signature)?,
+        })
     }
 }
+
+/// The fields of a record, as `pickle` keeps them.
+type RecordFields = (u64, Option<Key>, u64, Vec<u8>, Py<Signature>);
 
 #[pymethods]
 impl Record {
     /// The id of the document.
     #[getter]
     fn id(&self) -> u64 {
-        self.record.id().get()
+        self.id
     }
 
     /// Its key, `None` if it has none. Bytes that are no UTF-8 are surrogates.
     #[getter]
-    fn key(&self) -> Option<Key> {
-        self.record.key().map(|key| Key(key.to_vec()))
+    fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
     }
 
     /// Its key as bytes, `None` if it has none.
     #[getter]
     fn key_bytes(&self) -> Option<&[u8]> {
-        self.record.key()
+        self.key.as_ref().map(|key| key.0.as_slice())
     }
 
     /// Its signature.
     #[getter]
-    fn signature(&self, py: Python<'_>) -> Signature {
-        Signature::new(self.record.signature().clone(), self.schema.clone_ref(py))
+    fn signature(&self, py: Python<'_>) -> Py<Signature> {
+        self.signature.clone_ref(py)
     }
 
     /// Its stamp.
     #[getter]
     fn stamp(&self) -> u64 {
-        self.record.stamp()
+        self.stamp
     }
 
     /// Its payload.
     #[getter]
     fn payload(&self) -> &[u8] {
-        self.record.payload()
+        &self.payload
     }
 
     fn __eq__(&self, other: &Self) -> bool {
-        self.record == other.record
+        let [own, others] = [self, other].map(|it| (it.id, &it.key, it.stamp, &it.payload));
+        own == others && self.signature.get().signature == other.signature.get().signature
+    }
+
+    /// Makes a record of its fields, as `pickle` does.
+    #[staticmethod]
+    fn _of_fields(fields: RecordFields) -> Self {
+        let (id, key, stamp, payload, signature) = fields;
+        Self {
+            id,
+            key,
+            stamp,
+            payload,
+            signature,
+        }
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, it) = (slf.py(), slf.get());
+        let key = it.key_bytes().map(|key| PyBytes::new(py, key));
+        let payload = PyBytes::new(py, &it.payload);
+        let fields = (it.id, key, it.stamp, payload, it.signature.bind(py));
+        (slf.get_type().getattr("_of_fields")?, (fields,)).into_pyobject(py)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -540,9 +540,13 @@ where
         let (name, found) = match self {
             Self::Nothing => return Ok(None),
             Self::Items(name, items) => {
-                let items = items
-                    .take(count)
-                    .map(|item| item?.extract().map_err(Into::into));
+                let items = items.take(count).map(|item| {
+                    let item = item?;
+                    item.extract().map_err(Into::into).map_err(|reason: PyErr| {
+                        let message = format!("{name}: {}", reason.value(py));
+                        PyErr::from_type(reason.get_type(py), message)
+                    })
+                });
                 (*name, items.collect::<PyResult<Vec<T>>>()?)
             }
             Self::Ready(name, items) => (*name, items.take(count).collect()),

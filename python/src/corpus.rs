@@ -20,6 +20,7 @@ use crate::batches::threads_or_all;
 use crate::errors::{OrRaise, invalid};
 use crate::joins::BY;
 use crate::keys::Key;
+use crate::lease::{Held, Holder, Lease, OpenFile};
 use crate::progress::Callback;
 use crate::python::{Report, choice, class, given, object};
 use crate::schema::{Schema, name_of};
@@ -174,7 +175,7 @@ fn bulk_report<'py>(py: Python<'py>, report: &resemblance::report::BulkReport) -
 /// Decides which documents of a stream are kept: those near none that was kept before.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Deduplicator {
-    open: Mutex<Option<OpenDeduplicator>>,
+    open: Arc<Lease<OpenDeduplicator>>,
     schema: Py<Schema>,
     is_exact: bool,
     home: Home,
@@ -186,6 +187,10 @@ struct OpenDeduplicator {
     /// Documents that were compared with a part of their candidates only.
     budget_exceeded: u64,
     _passage: Option<Passage>,
+}
+
+impl Held for OpenDeduplicator {
+    const NAME: &'static str = "Deduplicator";
 }
 
 /// Creates a decider of single documents, within this memory for the documents and the same amount
@@ -209,6 +214,7 @@ fn features_in(folder: &Path, memory_bytes: Option<u64>) -> FeatureSets {
 
 impl Deduplicator {
     pub(crate) fn new(
+        file: &Arc<OpenFile>,
         deduplicator: resemblance_corpus::dedup::Deduplicator,
         passage: Option<Passage>,
         schema: Py<Schema>,
@@ -219,7 +225,7 @@ impl Deduplicator {
             _passage: passage,
         };
         Self {
-            open: Mutex::new(Some(open)),
+            open: Lease::new(file, open),
             schema,
             is_exact: false,
             home: Home::here(),
@@ -228,7 +234,7 @@ impl Deduplicator {
 
     /// A number of it, 0 once it is closed.
     fn count(&self, py: Python<'_>, count: fn(&OpenDeduplicator) -> u64) -> u64 {
-        py.detach(|| lock(&self.open).as_ref().map_or(0, count))
+        py.detach(|| self.open.with(|open| Ok(count(open))).unwrap_or(0))
     }
 }
 
@@ -252,7 +258,7 @@ impl Deduplicator {
         let made = released(py, || decider(&folder, own, &options, exact, memory_bytes));
         Ok(Self {
             is_exact: exact,
-            ..Self::new(made?, None, schema)
+            ..Self::new(&OpenFile::new(&folder), made?, None, schema)
         })
     }
 
@@ -271,13 +277,13 @@ impl Deduplicator {
         self.home.check(py)?;
         let mut answers = Vec::new();
         many.for_each_text(py, self.schema.get(), self.is_exact, |documents| {
-            let mut guard = lock(&self.open);
-            let open = guard.as_mut().ok_or_else(|| closed("the deduplicator"))?;
-            let decided = open.deduplicator.decide_many(documents)?;
-            let beyond = decided.iter().filter(|it| it.budget_exceeded().is_some());
-            open.budget_exceeded += beyond.count() as u64;
-            answers.extend(decided.iter().map(|it| it.found().map(Match::from)));
-            Ok(())
+            self.open.with(|open| {
+                let decided = open.deduplicator.decide_many(documents)?;
+                let beyond = decided.iter().filter(|it| it.budget_exceeded().is_some());
+                open.budget_exceeded += beyond.count() as u64;
+                answers.extend(decided.iter().map(|it| it.found().map(Match::from)));
+                Ok(())
+            })
         })?;
         Ok(answers)
     }
@@ -300,7 +306,7 @@ impl Deduplicator {
 
     /// Forgets all that was kept.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(lock(&self.open).take()));
+        py.detach(|| self.open.release());
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -408,7 +414,8 @@ impl TemporaryCorpus {
     fn snapshot(&self, py: Python<'_>) -> PyResult<Py<Snapshot>> {
         match &*lock(&self.state) {
             CorpusState::Ready(snapshot, features) => {
-                Snapshot::bound(self.schema.bind(py), snapshot.clone(), features.clone())
+                let lease = Lease::new(&OpenFile::new(&self.path), snapshot.clone());
+                Snapshot::bound(self.schema.bind(py), lease, features.clone())
             }
             _ => Err(closed("the corpus")).or_raise(py),
         }

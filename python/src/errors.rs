@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use resemblance::Error;
 
+use crate::lease::OpenFile;
 use crate::python::class;
 
 /// The exception for an error.
@@ -59,10 +60,19 @@ impl<T, E: Into<Error>> OrRaise<T> for Result<T, E> {
 
 fn message(error: &Error) -> String {
     match error {
-        Error::Locked { .. } => format!(
-            "{error}; several processes share a store through one that owns it: see \
-             docs/python/several-processes.md"
-        ),
+        Error::Locked { path } => {
+            let found = match OpenFile::holders_of(path) {
+                Some(holders) => {
+                    let shown = path.display();
+                    format!("{shown} is open in this process, which has not closed: {holders}")
+                }
+                None => error.to_string(),
+            };
+            format!(
+                "{found}; several processes share a store through one that owns it: see \
+                 docs/python/several-processes.md"
+            )
+        }
         _ => error.to_string(),
     }
 }

@@ -1,8 +1,8 @@
 //! Near pairs of a whole store, and their clusters.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use numpy::PyArray1;
@@ -14,9 +14,10 @@ use resemblance::{Bounds, DocumentId, Error, Family, Phase, Snapshot};
 use crate::answers::measures;
 use crate::errors::OrRaise;
 use crate::keys::Key;
+use crate::lease::{Held, Lease, OpenFile};
 use crate::progress::{Callback, Reporter, Told};
 use crate::python::{Report, at, choice, given, object};
-use crate::waiting::{Home, abandon, lock, receive, released, spawn};
+use crate::waiting::{Home, PATIENCE, abandon, closed, lock, receive, released, spawn};
 
 /// Pairs that go from the thread that finds them to Python at once.
 const PAIRS_TOGETHER: usize = 1_024;
@@ -114,16 +115,33 @@ pub(crate) struct Pairs {
     left_out: Mutex<Option<LeftOut>>,
     told: Told,
     reporter: Mutex<Reporter>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    search: Arc<Lease<PairSearch>>,
     /// Whether the pairs of the schema have similarities, and distances.
     has_similarity: bool,
     has_distance: bool,
     home: Home,
 }
 
+/// The thread that finds pairs.
+struct PairSearch {
+    told: Told,
+    thread: JoinHandle<()>,
+}
+
+impl Held for PairSearch {
+    const NAME: &'static str = "Pairs";
+
+    fn end(self) {
+        self.told.stop.set();
+        // A panic of it is nobody's any more.
+        let _ = self.thread.join();
+    }
+}
+
 impl Pairs {
     /// Sends pairs from a thread of their own, with the keys that the snapshot has, if there is one.
     pub(crate) fn start(
+        file: &Arc<OpenFile>,
         pairs: resemblance::Pairs,
         schema: &resemblance::Schema,
         keys: Option<Snapshot>,
@@ -134,16 +152,19 @@ impl Pairs {
         let own = told.clone();
         let thread = spawn(move || {
             let last = send_pairs(pairs, keys.as_ref(), &sender, &own);
-            // Nobody may want to know.
-            let _ = sender.send(last);
+            send(&sender, last, &own);
         })?;
+        let search = PairSearch {
+            told: told.clone(),
+            thread,
+        };
         Ok(Self {
             receiver: Mutex::new(receiver),
             ready: Mutex::default(),
             left_out: Mutex::default(),
             told,
             reporter: Mutex::new(Reporter::new(progress)),
-            thread: Mutex::new(Some(thread)),
+            search: Lease::new(file, search),
             has_similarity: schema.minhash().is_some(),
             has_distance: schema.simhash().is_some(),
             home: Home::here(),
@@ -168,6 +189,10 @@ impl Pairs {
             py.check_signals()?;
             let found = receive(py, &self.receiver, || self.report(py))?;
             self.report(py)?;
+            let is_over = lock(&self.left_out).is_some();
+            if !is_over && !self.search.is_open() {
+                return Err(closed("the store of these pairs")).or_raise(py);
+            }
             match found {
                 None => return Ok(None),
                 Some(Found::Pairs(pairs)) => lock(&self.ready).extend(pairs),
@@ -196,28 +221,35 @@ fn send_pairs(
             Ok(pair) => batch.push(pair),
             Err(error) => return Found::Failed(error),
         }
-        if batch.len() == PAIRS_TOGETHER
-            && sender
-                .send(Found::Pairs(std::mem::take(&mut batch)))
-                .is_err()
-        {
-            break;
+        if batch.len() == PAIRS_TOGETHER {
+            send(sender, Found::Pairs(std::mem::take(&mut batch)), told);
         }
         if told.stop.is_set() {
             break;
         }
     }
     tell(&pairs);
-    // Whoever waits for them asks for the end as well.
-    let _ = sender.send(Found::Pairs(batch));
+    send(sender, Found::Pairs(batch), told);
     Found::End(pairs.left_out())
+}
+
+/// Sends unless nobody is there any more, or the thread is told to stop.
+fn send(sender: &SyncSender<Found>, found: Found, told: &Told) {
+    let mut unsent = found;
+    while let Err(TrySendError::Full(back)) = sender.try_send(unsent) {
+        if told.stop.is_set() {
+            return;
+        }
+        unsent = back;
+        std::thread::sleep(PATIENCE / 50);
+    }
 }
 
 impl Drop for Pairs {
     fn drop(&mut self) {
         self.told.stop.set();
-        if let Some(thread) = lock(&self.thread).take() {
-            abandon(self.home, thread);
+        if let Ok(search) = self.search.take() {
+            abandon(self.home, search.thread);
         }
     }
 }
@@ -254,6 +286,11 @@ impl Pairs {
         Ok(arrays)
     }
 
+    /// The pairs that are left as a table of pyarrow: the columns of `arrays`.
+    fn to_arrow<'py>(&self, py: Python<'py>) -> Report<'py> {
+        arrow_table(self.arrays(py)?)
+    }
+
     /// The comparisons left out because buckets were cut short; `None` before the last pair was
     /// returned.
     #[getter]
@@ -261,6 +298,13 @@ impl Pairs {
         let left_out = *lock(&self.left_out);
         left_out.map(|it| left_out_object(py, it)).transpose()
     }
+}
+
+fn arrow_table(arrays: Bound<'_, PyDict>) -> Report<'_> {
+    arrays
+        .py()
+        .import("pyarrow")?
+        .call_method1("table", (arrays,))
 }
 
 fn left_out_object(py: Python<'_>, left_out: LeftOut) -> Report<'_> {
@@ -279,7 +323,7 @@ fn left_out_object(py: Python<'_>, left_out: LeftOut) -> Report<'_> {
 #[pyclass(frozen, sequence, module = "resemblance")]
 pub(crate) struct Cluster {
     ids: Vec<DocumentId>,
-    snapshot: Snapshot,
+    snapshot: Arc<Lease<Snapshot>>,
 }
 
 #[pymethods]
@@ -293,8 +337,11 @@ impl Cluster {
     /// The keys, in the order of the ids; `None` for a document without one.
     #[getter]
     fn keys(&self, py: Python<'_>) -> PyResult<Vec<Option<Key>>> {
-        let key = |id: &DocumentId| Ok(self.snapshot.key(*id)?.map(Key));
-        released(py, || self.ids.iter().map(key).collect())
+        released(py, || {
+            let snapshot = self.snapshot.get()?;
+            let key = |id: &DocumentId| Ok(snapshot.key(*id)?.map(Key));
+            self.ids.iter().map(key).collect()
+        })
     }
 
     fn __len__(&self) -> usize {
@@ -316,11 +363,11 @@ pub(crate) struct Clusters {
     sets: Vec<Vec<DocumentId>>,
     suspicious: Vec<(u64, u64, f64)>,
     left_out: LeftOut,
-    snapshot: Snapshot,
+    snapshot: Arc<Lease<Snapshot>>,
 }
 
 impl Clusters {
-    pub(crate) fn new(mut clusters: resemblance::Clusters, snapshot: Snapshot) -> Self {
+    pub(crate) fn new(mut clusters: resemblance::Clusters, snapshot: Arc<Lease<Snapshot>>) -> Self {
         let sets = clusters.by_ref().collect();
         let suspicious = clusters.suspicious().iter();
         Self {
@@ -344,8 +391,28 @@ impl Clusters {
         let ids = at(&self.sets, index, "cluster")?.clone();
         Ok(Cluster {
             ids,
-            snapshot: self.snapshot.clone(),
+            snapshot: Arc::clone(&self.snapshot),
         })
+    }
+
+    /// The documents of all clusters as NumPy arrays `cluster`, which has the first id of its cluster, and `id`.
+    /// `pandas.DataFrame` and `polars.DataFrame` take them.
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (mut clusters, mut ids) = (Vec::new(), Vec::new());
+        for set in &self.sets {
+            let first = set.first().map_or(0, |id| id.get());
+            clusters.extend(std::iter::repeat_n(first, set.len()));
+            ids.extend(set.iter().map(|id| id.get()));
+        }
+        let arrays = PyDict::new(py);
+        arrays.set_item("cluster", PyArray1::from_vec(py, clusters))?;
+        arrays.set_item("id", PyArray1::from_vec(py, ids))?;
+        Ok(arrays)
+    }
+
+    /// `arrays` as a table of pyarrow.
+    fn to_arrow<'py>(&self, py: Python<'py>) -> Report<'py> {
+        arrow_table(self.arrays(py)?)
     }
 
     /// Clusters that are too large to be believed: the id of the first document, the number of

@@ -1,7 +1,7 @@
 //! The native half of the Python package `resemblance`; what Python writes better stands beside it in
 //! `python/resemblance`.
 //!
-//! Files import from those above them in this list: `errors`, `python`, `waiting`, `keys`, `schema`,
+//! Files import from those above them in this list: `lease`, `errors`, `python`, `waiting`, `keys`, `schema`,
 //! `exact`, `signature`, `batches`, `files`, `answers`, `progress`, `joins`, `reads`, `snapshot`, `transaction`, `tickets`,
 //! `store`, `maintain`, `repeats`, `corpus`, `distributed`.
 
@@ -14,6 +14,7 @@ mod exact;
 mod files;
 mod joins;
 mod keys;
+mod lease;
 mod maintain;
 mod progress;
 mod python;

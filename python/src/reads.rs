@@ -1,6 +1,5 @@
 //! Read methods that stores and snapshots share: questions to a store at one moment.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -15,6 +14,7 @@ use crate::batches::{Batches, signature_of};
 use crate::errors::{OrRaise, invalid};
 use crate::joins::{Clusters, Pairs, bounds, family};
 use crate::keys::{Key, optional_key};
+use crate::lease::{Lease, OpenFile};
 use crate::maintain::{check_report, stats_object};
 use crate::progress::Callback;
 use crate::python::{Report, given, object};
@@ -28,7 +28,7 @@ const RECORDS_TOGETHER: usize = 256;
 pub(crate) enum Source {
     /// A store as it is when it is asked.
     Store(Arc<Handle>),
-    Snapshot(resemblance::Snapshot),
+    Snapshot(Arc<Lease<resemblance::Snapshot>>),
 }
 
 /// The state that the read methods of stores and snapshots share.
@@ -79,13 +79,20 @@ fn answer<T>(verifier: Option<&Verifier>, result: PyResult<T>) -> PyResult<T> {
 
 impl Reads {
     /// The snapshot that answers.
-    fn snapshot(&self, py: Python<'_>) -> PyResult<Cow<'_, resemblance::Snapshot>> {
+    fn snapshot(&self, py: Python<'_>) -> PyResult<resemblance::Snapshot> {
         match &self.source {
-            Source::Snapshot(snapshot) => Ok(Cow::Borrowed(snapshot)),
+            Source::Snapshot(lease) => released(py, || lease.get()),
             Source::Store(handle) => {
                 let store = handle.get(py)?;
-                released(py, || store.snapshot()).map(Cow::Owned)
+                released(py, || store.snapshot())
             }
+        }
+    }
+
+    fn file(&self) -> &Arc<OpenFile> {
+        match &self.source {
+            Source::Snapshot(lease) => &lease.file,
+            Source::Store(handle) => &handle.file,
         }
     }
 
@@ -112,13 +119,14 @@ impl Reads {
     fn find(&self, py: Python<'_>, key: &Key) -> PyResult<Option<Record>> {
         let snapshot = self.snapshot(py)?;
         let record = released(py, || snapshot.get(&key.0))?;
-        Ok(record.map(|record| Record::new(record, self.schema.clone_ref(py))))
+        let made = record.map(|record| Record::new(py, &record, &self.schema));
+        made.transpose()
     }
 
     fn iterate(&self, py: Python<'_>, prefix: Option<Key>, is_of_keys: bool) -> PyResult<Records> {
         let records = given!(self.snapshot(py)?.iter(), key_prefix: prefix.map(|prefix| prefix.0));
         Ok(Records {
-            records: Mutex::new(records),
+            records: Lease::new(self.file(), records),
             ready: Mutex::default(),
             schema: self.schema.clone_ref(py),
             is_of_keys,
@@ -192,7 +200,7 @@ impl Reads {
         probe_budget: Option<u64>,
         threads: Option<usize>,
     ) -> PyResult<Vec<Matches>> {
-        let reader = self.snapshot(py)?.into_owned();
+        let reader = self.snapshot(py)?;
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
         // A sweep through the buckets costs each thread about the same for few and for many.
         let mut batches = Batches::new(documents, threads)?.by_threads();
@@ -250,7 +258,7 @@ impl Reads {
         payloads: bool,
         verify: Option<Py<PyAny>>,
     ) -> PyResult<Vec<Matches>> {
-        let (reader, by) = (self.snapshot(py)?.into_owned(), family(py, by)?);
+        let (reader, by) = (self.snapshot(py)?, family(py, by)?);
         let verifier = verify.map(|callable| Arc::new(Verifier::new(callable)));
         let mut batches = Batches::new(documents, None)?;
         let mut all: Vec<Matches> = Vec::new();
@@ -351,11 +359,17 @@ impl Reads {
         progress: Callback,
     ) -> PyResult<Pairs> {
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
-        let (snapshot, features) = (self.snapshot(py)?.into_owned(), self.features.clone());
+        let (snapshot, features) = (self.snapshot(py)?, self.features.clone());
         let join = given!(snapshot.pairs().bounds(bounds), threads, max_bucket);
         let found = released(py, || verify_exact(join, features).run())?;
         let schema = &self.schema.get().parts.schema;
-        Pairs::start(found, schema, keys.then_some(snapshot), progress)
+        Pairs::start(
+            self.file(),
+            found,
+            schema,
+            keys.then_some(snapshot),
+            progress,
+        )
     }
 
     /// Finds the documents that are linked by near pairs.
@@ -374,20 +388,21 @@ impl Reads {
         progress: Callback,
     ) -> PyResult<Clusters> {
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
-        let (snapshot, features) = (self.snapshot(py)?.into_owned(), self.features.clone());
+        let (snapshot, features) = (self.snapshot(py)?, self.features.clone());
+        let file = Arc::clone(self.file());
         in_background(py, progress, move |told| {
             let join = given!(snapshot.clusters().bounds(bounds), threads, max_bucket);
             let found = verify_exact(join, features)
                 .on_progress(told.callback())
                 .run()?;
-            Ok(Clusters::new(found, snapshot))
+            Ok(Clusters::new(found, Lease::new(&file, snapshot)))
         })
     }
 
     /// Counts documents, postings, runs and tables.
     #[pyo3(signature = (*, progress=None))]
     fn stats<'py>(&self, py: Python<'py>, progress: Callback) -> Report<'py> {
-        let snapshot = self.snapshot(py)?.into_owned();
+        let snapshot = self.snapshot(py)?;
         let stats = in_background(py, progress, move |told| {
             snapshot.stats().on_progress(told.callback()).run()
         })?;
@@ -397,7 +412,7 @@ impl Reads {
     /// Checks all rows and postings; `resemblance.check` checks a closed file, its pages included.
     #[pyo3(signature = (*, progress=None))]
     fn check<'py>(&self, py: Python<'py>, progress: Callback) -> Report<'py> {
-        let snapshot = self.snapshot(py)?.into_owned();
+        let snapshot = self.snapshot(py)?;
         let report = in_background(py, progress, move |told| {
             snapshot.check().on_progress(told.callback()).run()
         })?;
@@ -407,7 +422,7 @@ impl Reads {
     /// Copies the store, as it is at this moment, into a new file. It may be in use.
     #[pyo3(signature = (path, *, progress=None))]
     fn backup<'py>(&self, py: Python<'py>, path: PathBuf, progress: Callback) -> Report<'py> {
-        let snapshot = self.snapshot(py)?.into_owned();
+        let snapshot = self.snapshot(py)?;
         let report = in_background(py, progress, move |told| {
             snapshot.backup(path).on_progress(told.callback()).run()
         })?;
@@ -425,7 +440,7 @@ impl Reads {
     /// Writes all documents into a file, which `Store.import_` reads.
     #[pyo3(signature = (path, *, progress=None))]
     fn export<'py>(&self, py: Python<'py>, path: PathBuf, progress: Callback) -> Report<'py> {
-        let snapshot = self.snapshot(py)?.into_owned();
+        let snapshot = self.snapshot(py)?;
         let file = create_private(&path)?;
         let report = in_background(py, progress, move |told| {
             let result = snapshot.export(&file).on_progress(told.callback()).run();
@@ -455,7 +470,7 @@ fn create_private(path: &Path) -> std::io::Result<std::fs::File> {
 /// Iterates over documents, or over their keys.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Records {
-    records: Mutex<resemblance::Records>,
+    records: Arc<Lease<resemblance::Records>>,
     ready: Mutex<VecDeque<Result<resemblance::Record, resemblance::Error>>>,
     schema: Py<Schema>,
     is_of_keys: bool,
@@ -472,12 +487,11 @@ impl Records {
         self.home.check(py)?;
         let mut next = lock(&self.ready).pop_front();
         if next.is_none() {
-            let read: Vec<_> = py.detach(|| {
-                lock(&self.records)
-                    .by_ref()
-                    .take(RECORDS_TOGETHER)
-                    .collect()
-            });
+            let read: Vec<_> = released(py, || {
+                let together =
+                    |all: &mut resemblance::Records| all.by_ref().take(RECORDS_TOGETHER).collect();
+                self.records.with(|records| Ok(together(records)))
+            })?;
             py.check_signals()?;
             let mut ready = lock(&self.ready);
             ready.extend(read);
@@ -490,7 +504,7 @@ impl Records {
             let key = optional_key(py, record.key())?;
             return Ok(Some(key.unwrap_or_else(|| py.None().into_bound(py))));
         }
-        let record = Record::new(record, self.schema.clone_ref(py));
+        let record = Record::new(py, &record, &self.schema)?;
         Ok(Some(Bound::new(py, record)?.into_any()))
     }
 }

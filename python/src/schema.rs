@@ -10,7 +10,7 @@ use resemblance::schema::{
 };
 use resemblance::{Combine, Error, SimHash, Sketcher};
 
-use crate::batches::{Batches, sketch};
+use crate::batches::{Batches, in_shares, sketch, threads_or_all};
 use crate::errors::{OrRaise, invalid};
 use crate::keys::Key;
 use crate::python::{choice, given, number, object, optional_number};
@@ -28,6 +28,19 @@ pub(crate) struct SchemaParts {
     pub(crate) schema: resemblance::Schema,
     pub(crate) sketcher: Sketcher,
     pub(crate) codec: Codec,
+}
+
+/// Sets of features that are sketched at once.
+const SETS_TOGETHER: usize = 1_024;
+
+/// The hash of a feature, `str` or `bytes`.
+fn feature_hash_of(feature: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if let Ok(text) = feature.extract::<&str>() {
+        return Ok(resemblance::schema::feature_hash(text.as_bytes()));
+    }
+    Ok(resemblance::schema::feature_hash(
+        &feature.extract::<Key>()?.0,
+    ))
 }
 
 impl SchemaParts {
@@ -332,6 +345,39 @@ impl Schema {
         let sketcher = &slf.get().parts.sketcher;
         let signature = released(slf.py(), || Ok(sketcher.features(features)?))?;
         Ok(Signature::new(signature, slf.clone().unbind()))
+    }
+
+    /// Makes the signatures of many sets of features, such as ready-made shingles, each `str` or `bytes`: on all cores
+    /// unless `threads` says how many. A set is a list or another iterable.
+    #[pyo3(signature = (sets, *, threads=None))]
+    fn sketch_features_many(
+        slf: &Bound<'_, Self>,
+        sets: &Bound<'_, PyAny>,
+        threads: Option<usize>,
+    ) -> PyResult<Signatures> {
+        let (py, sketcher) = (slf.py(), &slf.get().parts.sketcher);
+        let threads = threads_or_all(py, threads)?;
+        let mut signatures = Vec::new();
+        let mut rest = sets.try_iter()?;
+        loop {
+            // Features are hashed at once: their bytes need not be kept.
+            let mut together = Vec::new();
+            for set in rest.by_ref().take(SETS_TOGETHER) {
+                let hashes = set?.try_iter()?.map(|feature| feature_hash_of(&feature?));
+                together.push(hashes.collect::<PyResult<Vec<u64>>>()?);
+            }
+            if together.is_empty() {
+                return Ok(Signatures::new(signatures, slf.clone().unbind()));
+            }
+            let sketch = |sets: &[Vec<u64>]| {
+                let made = sets
+                    .iter()
+                    .map(|hashes| Ok(sketcher.hashes(hashes.iter().copied())?));
+                made.collect()
+            };
+            signatures.extend(released(py, || in_shares(&together, threads, sketch))?);
+            py.check_signals()?;
+        }
     }
 
     /// Makes the signature of features with weights.

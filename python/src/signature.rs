@@ -59,7 +59,9 @@ impl Signature {
     ) -> PyResult<Self> {
         let values = match values.extract::<PyReadonlyArray1<'_, u32>>() {
             Ok(array) => array.as_array().to_vec(),
-            Err(_) => values.extract()?,
+            Err(_) => values
+                .extract()
+                .map_err(|_| not_an_array("values", "one dimension and type uint32, or a list"))?,
         };
         Ok(Self {
             signature: of_values(schema, values).or_raise(class.py())?,
@@ -80,11 +82,19 @@ impl Signature {
         let digits = match fingerprint.extract::<String>() {
             Ok(digits) => digits,
             Err(_) => {
-                let width = usize::from(bits.unwrap_or(64) / 4);
-                let format = format!("0{width}x");
-                fingerprint
-                    .call_method1("__format__", (format,))?
-                    .extract()?
+                let width = bits.unwrap_or(64);
+                let integer = py
+                    .import("operator")?
+                    .getattr("index")?
+                    .call1((fingerprint,))?;
+                // A database may keep the same bits as a signed number.
+                let wrapped =
+                    match integer.lt(0)? && integer.ge(-(1_i128 << (width - 1).min(126)))? {
+                        true => integer.add(1_u8.into_pyobject(py)?.lshift(width)?)?,
+                        false => integer,
+                    };
+                let format = format!("0{}x", width / 4);
+                wrapped.call_method1("__format__", (format,))?.extract()?
             }
         };
         let expected = bits.map_or("8, 16, 32 or 64 digits".into(), |bits| {
@@ -249,6 +259,10 @@ impl Signature {
     }
 }
 
+fn not_an_array(parameter: &str, expected: &str) -> PyErr {
+    PyTypeError::new_err(format!("{parameter}: expected a NumPy array of {expected}"))
+}
+
 /// The signature of MinHash values, of a schema or made elsewhere.
 fn of_values(
     schema: Option<&Bound<'_, Schema>>,
@@ -303,7 +317,9 @@ impl Signatures {
         values: &Bound<'_, PyAny>,
         schema: Option<&Bound<'_, Schema>>,
     ) -> PyResult<Self> {
-        let values: PyReadonlyArray2<'_, u32> = values.extract()?;
+        let values: PyReadonlyArray2<'_, u32> = values
+            .extract()
+            .map_err(|_| not_an_array("values", "two dimensions and type uint32"))?;
         let made = |row: ArrayView1<'_, u32>| of_values(schema, row.to_vec());
         let rows = values.as_array();
         let all = rows.rows().into_iter().map(made);
@@ -316,12 +332,21 @@ impl Signatures {
     /// Makes signatures of an array of SimHash fingerprints, of type uint64.
     #[classmethod]
     fn from_simhash(_class: &Bound<'_, PyType>, fingerprints: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let fingerprints: PyReadonlyArray1<'_, u64> = fingerprints.extract()?;
-        let made = |value: &u64| resemblance::Signature::from_simhash(*value);
-        Ok(Self {
-            all: fingerprints.as_array().iter().map(made).collect(),
-            schema: None,
-        })
+        let made = resemblance::Signature::from_simhash;
+        let all = if let Ok(signed) = fingerprints.extract::<PyReadonlyArray1<'_, i64>>() {
+            // A database may keep the same bits as a signed number.
+            signed
+                .as_array()
+                .iter()
+                .map(|it| made(it.cast_unsigned()))
+                .collect()
+        } else {
+            let array: PyReadonlyArray1<'_, u64> = fingerprints.extract().map_err(|_| {
+                not_an_array("fingerprints", "one dimension and type uint64 or int64")
+            })?;
+            array.as_array().iter().map(|it| made(*it)).collect()
+        };
+        Ok(Self { all, schema: None })
     }
 
     /// Reads the bytes of signatures of a schema.

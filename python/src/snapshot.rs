@@ -10,9 +10,10 @@ use resemblance_corpus::verification::FeatureSets;
 
 use crate::answers::Record;
 use crate::batches::{Batches, in_shares, signature_of};
-use crate::errors::invalid;
+use crate::errors::{OrRaise, invalid};
 use crate::exact::{Position, position};
 use crate::keys::optional_key;
+use crate::lease::{Holder, Lease};
 use crate::python::{Report, given, object};
 use crate::reads::{Reads, Source};
 use crate::schema::Schema;
@@ -21,7 +22,7 @@ use crate::waiting::{in_background, released};
 /// The store at one moment. Later writes do not change it.
 #[pyclass(frozen, extends = Reads, module = "resemblance")]
 pub(crate) struct Snapshot {
-    snapshot: resemblance::Snapshot,
+    lease: Arc<Lease<resemblance::Snapshot>>,
     schema: Py<Schema>,
 }
 
@@ -29,16 +30,16 @@ impl Snapshot {
     /// A snapshot whose joins compute exact similarities if it has features.
     pub(crate) fn bound(
         schema: &Bound<'_, Schema>,
-        snapshot: resemblance::Snapshot,
+        lease: Arc<Lease<resemblance::Snapshot>>,
         features: Option<Arc<FeatureSets>>,
     ) -> PyResult<Py<Self>> {
         let reads = Reads {
-            source: Source::Snapshot(snapshot.clone()),
+            source: Source::Snapshot(Arc::clone(&lease)),
             schema: schema.clone().unbind(),
             features,
         };
         let own = Self {
-            snapshot,
+            lease,
             schema: schema.clone().unbind(),
         };
         Py::new(
@@ -66,8 +67,9 @@ macro_rules! passage_questions {
                 max_document_frequency: Option<u64>,
             ) -> Report<'py> {
                 let signature = signature_of(py, &self.schema, document)?;
+                let snapshot = self.lease.get().or_raise(py)?;
                 let answer = released(py, || {
-                    let query = self.snapshot.$one(&signature);
+                    let query = snapshot.$one(&signature);
                     given!(query, min_share, min_shared, limit, max_document_frequency).run()
                 })?;
                 overlaps_object(py, &answer)
@@ -91,7 +93,7 @@ macro_rules! passage_questions {
                 let (threads, mut all) = (batches.threads, Vec::new());
                 while let Some(batch) = batches.next()? {
                     let signatures = batches.sketch(py, &self.schema.get().parts, &batch)?;
-                    let snapshot = self.snapshot.clone();
+                    let snapshot = self.lease.get().or_raise(py)?;
                     let answers = in_background(py, None, move |_| {
                         let query = snapshot.$one(&signatures[..]).threads(threads);
                         given!(query, min_share, min_shared, limit, max_document_frequency).run()
@@ -137,6 +139,7 @@ impl Snapshot {
         let Some(cut) = parts.schema.containment_text() else {
             return Err(invalid(py, "schema", "one without", expected));
         };
+        let snapshot = self.lease.get().or_raise(py)?;
         let mut batches = Batches::new(documents, threads)?.by_threads();
         let mut all = Vec::new();
         while let Some(batch) = batches.next()? {
@@ -145,7 +148,7 @@ impl Snapshot {
             // Fewer are not worth a thread.
             let threads = batches.threads.min(texts.len() / 256 + 1);
             let find = |texts: &[(&str, resemblance::Signature)]| {
-                passages_of(&self.snapshot, &cut, texts, max_document_frequency)
+                passages_of(&snapshot, &cut, texts, max_document_frequency)
             };
             for passages in released(py, || in_shares(&texts, threads, find))? {
                 let made = passages.iter().map(|it| {
@@ -170,18 +173,37 @@ impl Snapshot {
     /// Returns the ids of the documents that share a bucket with one.
     fn candidates(&self, py: Python<'_>, document: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         let signature = signature_of(py, &self.schema, document)?;
-        let found = released(py, || self.snapshot.candidates(&signature))?;
+        let found = released(py, || self.lease.get()?.candidates(&signature))?;
         Ok(found.into_iter().map(DocumentId::get).collect())
     }
 
     /// Returns the document with an id, or `None`.
     fn get_id(&self, py: Python<'_>, id: u64) -> PyResult<Option<Record>> {
-        let record = released(py, || self.snapshot.get_id(DocumentId::new(id)))?;
-        Ok(record.map(|record| Record::new(record, self.schema.clone_ref(py))))
+        let record = released(py, || self.lease.get()?.get_id(DocumentId::new(id)))?;
+        let made = record.map(|record| Record::new(py, &record, &self.schema));
+        made.transpose()
+    }
+
+    /// Lets go of the file. It is closed with its store, at the latest.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.lease.release());
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) -> bool {
+        self.close(py);
+        false
     }
 
     fn __repr__(&self) -> String {
-        format!("<resemblance.Snapshot: {} documents>", self.snapshot.len())
+        match self.lease.get() {
+            Ok(snapshot) => format!("<resemblance.Snapshot: {} documents>", snapshot.len()),
+            Err(_) => "<resemblance.Snapshot: closed>".to_owned(),
+        }
     }
 }
 

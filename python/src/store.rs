@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -14,6 +14,7 @@ use crate::batches::signature_of;
 use crate::corpus::Deduplicator;
 use crate::errors::{invalid, invalid_parameter};
 use crate::keys::{Key, optional_key};
+use crate::lease::{Lease, OpenFile};
 use crate::progress::Callback;
 use crate::python::{Report, choice, class, given, object};
 use crate::reads::{Reads, Source};
@@ -71,8 +72,11 @@ impl Store {
         let schema = Py::new(py, Schema::new(py, store.schema().clone())?)?;
         let handle = Arc::new(Handle {
             store: Mutex::new(Some(store)),
+            file: OpenFile::new(&path),
             home: Home::here(),
         });
+        let holder: Weak<Handle> = Arc::downgrade(&handle);
+        handle.file.note("Store", holder);
         let reads = Reads {
             source: Source::Store(Arc::clone(&handle)),
             schema: schema.clone_ref(py),
@@ -178,7 +182,8 @@ impl Store {
     }
 
     /// Queues `insert_if_new`, and returns a ticket for its answer.
-    #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0))]
+    #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
+        text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
     fn queue_insert_if_new(
         &self,
         py: Python<'_>,
@@ -258,17 +263,20 @@ impl Store {
         let passage = self.gate.begin(py)?;
         let transaction = released(py, || store.begin_write())?;
         let schema = self.schema.clone_ref(py);
-        Ok(Transaction::new(transaction, passage, schema))
+        Ok(Transaction::new(
+            &self.handle.file,
+            transaction,
+            passage,
+            schema,
+        ))
     }
 
     /// Takes a snapshot: the store as it is now, for reading.
     fn snapshot(&self, py: Python<'_>) -> PyResult<Py<Snapshot>> {
         let store = self.handle.get(py)?;
-        Snapshot::bound(
-            self.schema.bind(py),
-            released(py, || store.snapshot())?,
-            None,
-        )
+        let snapshot = released(py, || store.snapshot())?;
+        let lease = Lease::new(&self.handle.file, snapshot);
+        Snapshot::bound(self.schema.bind(py), lease, None)
     }
 
     /// Decides which documents of a stream are near none of this store and none that was kept before.
@@ -279,7 +287,8 @@ impl Store {
             resemblance_corpus::dedup::Deduplicator::in_store(&store)
         })?;
         let schema = self.schema.clone_ref(py);
-        Ok(Deduplicator::new(deduplicator, Some(passage), schema))
+        let file = &self.handle.file;
+        Ok(Deduplicator::new(file, deduplicator, Some(passage), schema))
     }
 
     /// Removes documents by their stamps, by their number, or as a callable says.
@@ -369,12 +378,17 @@ impl Store {
         )
     }
 
-    /// Waits for queued changes, and closes the file unless a snapshot or a transaction keeps it open.
+    /// Waits for queued changes, and closes the file. Its snapshots and iterators are closed with it, and an open
+    /// transaction is rolled back. A call that another thread has not finished keeps the file until it ends.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.home.check(py)?;
         if let Some(store) = py.detach(|| lock(&self.handle.store).take()) {
-            // A snapshot or a transaction may keep the file open: Python drops them when it likes.
-            let _ = released(py, || store.close())?;
+            let file = &self.handle.file;
+            let _ = released(py, || {
+                file.take_back();
+                store.close()
+            })?;
+            settle(py)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Write transactions, and inserting many documents at once.
 
-use std::sync::Mutex;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use resemblance::{Document, DocumentId, Error, Signature, WriteTransaction};
@@ -8,17 +8,18 @@ use resemblance_corpus::verification::SketchedText;
 
 use crate::answers::{Matches, Novelty, Record, Upserted};
 use crate::batches::{Batch, Batches, Beside, signature_of};
-use crate::errors::{OrRaise, invalid};
+use crate::errors::invalid;
 use crate::joins::bounds;
 use crate::keys::Key;
+use crate::lease::{Held, Lease, OpenFile};
 use crate::python::given;
 use crate::schema::Schema;
-use crate::waiting::{Home, Passage, closed, lock, released};
+use crate::waiting::{Home, Passage, released};
 
 /// Changes that become visible and durable together.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Transaction {
-    open: Mutex<Option<OpenTransaction>>,
+    open: Arc<Lease<OpenTransaction>>,
     schema: Py<Schema>,
     home: Home,
 }
@@ -27,6 +28,10 @@ pub(crate) struct Transaction {
 struct OpenTransaction {
     transaction: WriteTransaction,
     _passage: Passage,
+}
+
+impl Held for OpenTransaction {
+    const NAME: &'static str = "Transaction";
 }
 
 /// The payload of a document without one.
@@ -190,7 +195,8 @@ macro_rules! writes {
         #[pymethods]
         impl $class {
             /// Inserts a document under a key that must be free, and returns its id.
-            #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0))]
+            #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
+                        text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
             fn insert(
                 &self,
                 py: Python<'_>,
@@ -206,7 +212,8 @@ macro_rules! writes {
             }
 
             /// Inserts a document unless its key or a near-duplicate is there.
-            #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0))]
+            #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
+                        text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
             fn insert_if_new(
                 &self,
                 py: Python<'_>,
@@ -222,7 +229,8 @@ macro_rules! writes {
             }
 
             /// Inserts a document in place of the one with its key, if there is one.
-            #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0))]
+            #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
+                        text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
             fn upsert(
                 &self,
                 py: Python<'_>,
@@ -261,13 +269,18 @@ pub(crate) use writes;
 writes!(Transaction);
 
 impl Transaction {
-    pub(crate) fn new(transaction: WriteTransaction, passage: Passage, schema: Py<Schema>) -> Self {
+    pub(crate) fn new(
+        file: &Arc<OpenFile>,
+        transaction: WriteTransaction,
+        passage: Passage,
+        schema: Py<Schema>,
+    ) -> Self {
         let open = OpenTransaction {
             transaction,
             _passage: passage,
         };
         Self {
-            open: Mutex::new(Some(open)),
+            open: Lease::new(file, open),
             schema,
             home: Home::here(),
         }
@@ -280,16 +293,12 @@ impl Transaction {
         work: impl FnOnce(&mut WriteTransaction) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         self.home.check(py)?;
-        released(py, || match lock(&self.open).as_mut() {
-            Some(open) => work(&mut open.transaction),
-            None => Err(closed("the transaction")),
-        })
+        released(py, || self.open.with(|open| work(&mut open.transaction)))
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<OpenTransaction> {
         self.home.check(py)?;
-        let open = py.detach(|| lock(&self.open).take());
-        open.ok_or_else(|| closed("the transaction")).or_raise(py)
+        released(py, || self.open.take())
     }
 }
 
@@ -313,9 +322,9 @@ impl Transaction {
         self.home.check(py)?;
         let mut answers = ManyAnswers::new(if_new);
         many.for_each(py, self.schema.get(), |documents| {
-            let mut guard = lock(&self.open);
-            let open = guard.as_mut().ok_or_else(|| closed("the transaction"))?;
-            answers.insert(&mut open.transaction, documents)
+            let insert =
+                |open: &mut OpenTransaction| answers.insert(&mut open.transaction, documents);
+            self.open.with(insert)
         })?;
         Ok(answers)
     }
@@ -323,7 +332,8 @@ impl Transaction {
     /// Returns the document with a key, or `None`.
     fn get(&self, py: Python<'_>, key: Key) -> PyResult<Option<Record>> {
         let record = self.with(py, |open| open.get(&key.0))?;
-        Ok(record.map(|record| Record::new(record, self.schema.clone_ref(py))))
+        let made = record.map(|record| Record::new(py, &record, &self.schema));
+        made.transpose()
     }
 
     /// Returns the documents near one, those of this transaction included.
@@ -392,7 +402,7 @@ impl Transaction {
         _traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         self.home.check(py)?;
-        let is_open = py.detach(|| lock(&self.open).is_some());
+        let is_open = py.detach(|| self.open.is_open());
         if is_open && kind.is_some() {
             self.rollback(py)?;
         } else if is_open {

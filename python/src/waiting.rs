@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ use pyo3::prelude::*;
 use resemblance::Error;
 
 use crate::errors::{OrRaise, exception};
+use crate::lease::{Holder, OpenFile};
+pub(crate) use crate::lease::{closed, lock};
 use crate::progress::{Callback, Reporter, Told};
 
 /// Python is asked for signals this often.
@@ -22,11 +24,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The time that a stopped thread is waited for before its caller goes on without it.
 const GRACE: Duration = Duration::from_millis(250);
-
-/// Locks a mutex; what a panicking thread left is whole in all uses here.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Calls the library without the interpreter.
 pub(crate) fn released<T: Send>(
@@ -59,7 +56,17 @@ impl Home {
 /// An open store, until it is closed.
 pub(crate) struct Handle {
     pub(crate) store: Mutex<Option<resemblance::Store>>,
+    pub(crate) file: Arc<OpenFile>,
     pub(crate) home: Home,
+}
+
+impl Holder for Handle {
+    fn holds(&self) -> bool {
+        lock(&self.store).is_some()
+    }
+
+    /// A store closes itself.
+    fn release(&self) {}
 }
 
 impl Handle {
@@ -274,10 +281,4 @@ impl Drop for Passage {
         drop(state);
         self.gate.changed.notify_all();
     }
-}
-
-/// The error of something that was closed.
-pub(crate) fn closed(what: &str) -> Error {
-    let reason = format!("{what} was closed");
-    Error::Closed { reason }
 }

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 import io
+import pickle
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import resemblance as rs
@@ -431,3 +434,119 @@ def test_columns_of_pairs_are_those_of_the_schema() -> None:
                 assert list(arrays) == expected
                 assert {len(column) for column in arrays.values()} == {len(documents) // 2}
                 assert [str(column.dtype) for column in arrays.values()][:2] == ["uint64", "uint64"]
+
+
+def test_close_closes(path: Path, schema: rs.Schema) -> None:
+    """Also beside snapshots, half-read iterators and an open transaction; these say that they are closed."""
+    documents = texts(400)
+    store = rs.Store.create(path, schema)
+    store.insert_many(documents * 3, [f"k{n}" for n in range(1200)])
+    snapshot, pairs, records = store.snapshot(), store.pairs(), store.records()
+    old_pairs, clusters, finished = store.snapshot().pairs(), store.clusters(), list(store.pairs())
+    next(pairs), next(records), next(old_pairs)
+    transaction = store.transaction()
+    transaction.insert("rolled back", "some text")
+    store.close()
+    store.close()
+    with rs.Store.open(path) as again:
+        assert len(again) == 1200 and "rolled back" not in again
+    for use in (
+        lambda: len(snapshot),
+        lambda: snapshot.query(TEXT),
+        lambda: snapshot.candidates(TEXT),
+        lambda: list(pairs),
+        lambda: list(old_pairs),
+        lambda: list(records) if len(list(records)) else None,
+        lambda: clusters[0].keys,
+        lambda: transaction.commit(),
+        lambda: store.query(TEXT),
+    ):
+        with pytest.raises(rs.ClosedError, match="closed"):
+            use()
+    assert len(clusters) and clusters[0].ids and finished
+    assert "closed" in repr(snapshot)
+    with store.open(path) as store, store.snapshot() as snapshot:
+        assert len(snapshot) == 1200
+    with pytest.raises(rs.ClosedError):
+        len(snapshot)
+
+
+def test_a_lock_of_this_process_is_named(path: Path, schema: rs.Schema) -> None:
+    store = rs.Store.create(path, schema)
+    store.insert_many(texts(400) * 3)
+    snapshots, pairs = [store.snapshot(), store.snapshot()], store.pairs()
+    with pytest.raises(rs.LockedError, match=r"this process, which has not closed: Pairs, Snapshot \(2\), Store;"):
+        rs.Store.open(path)
+    link = path.with_name("link.rsm")
+    link.symlink_to(path)
+    with pytest.raises(rs.LockedError, match="this process"):
+        rs.Store.open(link)
+    del store, pairs
+    with pytest.raises(rs.LockedError, match=r"closed: Snapshot \(2\);"):
+        rs.Store.open(path)
+    snapshots[0].close()
+    with pytest.raises(rs.LockedError, match="closed: Snapshot;"):
+        rs.Store.open(path)
+    snapshots[1].close()
+    rs.Store.open(path).close()
+    program = f"import resemblance as rs; store = rs.Store.open({str(path)!r}); print('open', flush=True); input()"
+    child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdout is not None and child.stdout.readline() == b"open\n"
+    with pytest.raises(rs.LockedError, match="another process"):
+        rs.Store.open(path)
+    child.communicate(b"\n")
+
+
+def test_answers_travel_and_become_columns(store: rs.Store, schema: rs.Schema) -> None:
+    pa, pd, pl = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars"))
+    store.insert_many([TEXT, TEXT + " more", "other words than these"], ["a", b"\xff", None], payloads=[b"A", b"", b""])
+    for made in (*store.query(TEXT, payloads=True), *store.query(TEXT), *store.records()):
+        again = pickle.loads(pickle.dumps(made))
+        assert again == made and repr(again) == repr(made) and type(again) is type(made)
+        assert (again.key_bytes, again.payload) == (made.key_bytes, made.payload)
+    clusters = store.clusters()
+    assert clusters.arrays()["cluster"].tolist() == [0, 0] and clusters.arrays()["id"].tolist() == [0, 1]
+    assert pd.DataFrame(clusters.arrays()).shape == pl.DataFrame(clusters.arrays()).shape == (2, 2)
+    assert clusters.to_arrow().column_names == ["cluster", "id"]
+    assert store.pairs().to_arrow().to_pydict()["b"] == [1]
+    assert store.pairs(threshold=1.0).to_arrow().schema.names == ["a", "b", "similarity"]
+    found = rs.dedup([("a", TEXT), ("b", TEXT)], schema).to_arrow()
+    assert found.to_pylist()[0] | {"similarity": 1.0} == {
+        "position": 1, "survivor": 0, "similarity": 1.0, "is_exact": True, "distance": None, "key": "b", "survivor_key": "a"
+    }  # fmt: skip
+    assert rs.dedup([], schema).to_arrow().schema == found.schema and isinstance(found, pa.Table)
+
+
+def test_many_sets_of_features_are_sketched_at_once(schema: rs.Schema) -> None:
+    sets: list[list[str | bytes]] = [[f"f{n * k}" for k in range(n % 40)] + [b"\xff"] * (n % 2) for n in range(3000)]
+    many = schema.sketch_features_many((features for features in sets), threads=3)
+    assert list(many) == [schema.sketch_features(features) for features in sets]
+    assert len(schema.sketch_features_many([])) == 0
+    with pytest.raises(TypeError, match="str or bytes"):
+        schema.sketch_features_many([["a", 1]])  # type: ignore[list-item]
+
+
+def test_values_that_do_not_fit_name_their_parameter(store: rs.Store) -> None:
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"stamps": ["x"]}, "stamps: "),
+        ({"stamps": [-1]}, "stamps: "),
+        ({"payloads": ["x"]}, "payloads: "),
+        ({"keys": [3]}, "keys: a key is str or bytes"),
+    ]
+    for values, message in refused:
+        with pytest.raises((TypeError, OverflowError), match=message):
+            store.insert_many(["a"], **values)
+    with pytest.raises(TypeError, match="values: expected a NumPy array"):
+        rs.Signatures.from_minhash([[1]])  # type: ignore[arg-type]
+    assert "payload=b''" in str(inspect.signature(rs.Store.insert))
+    assert "payload=b''" in str(inspect.signature(rs.Transaction.upsert))
+
+
+def test_signed_fingerprints_are_the_same_bits() -> None:
+    assert rs.Signature.from_simhash(-1).simhash == 2**64 - 1
+    assert rs.Signature.from_simhash(-(2**31), 32).simhash == 2**31
+    signed = rs.Signatures.from_simhash(np.array([-1, 5, -(2**63)], dtype=np.int64))
+    assert signed == rs.Signatures.from_simhash(np.array([2**64 - 1, 5, 2**63], dtype=np.uint64))
+    for number, bits in ((-(2**63) - 1, 64), (2**64, 64), (-(2**31) - 1, 32)):
+        with pytest.raises(rs.InvalidParameterError):
+            rs.Signature.from_simhash(number, bits)

@@ -451,6 +451,22 @@ class Dedup:
             raise ValueError(f"documents: found {len(documents)}, expected {len(self.kept)}")
         return [document for document, kept in zip(documents, self.kept) if kept]
 
+    def to_arrow(self) -> Any:
+        """The duplicates as a table of pyarrow, with a row for each and the fields of `Duplicate` as columns."""
+        import pyarrow as pa
+
+        kinds = {
+            "position": pa.uint64(),
+            "survivor": pa.uint64(),
+            "similarity": pa.float64(),
+            "is_exact": pa.bool_(),
+            "distance": pa.uint32(),
+            "key": pa.string(),
+            "survivor_key": pa.string(),
+        }
+        columns = {name: [getattr(found, name) for found in self.duplicates] for name in kinds}
+        return pa.table(columns, schema=pa.schema(list(kinds.items())))
+
     def annotations(self) -> dict[str, list[Any]]:
         """What became of each document, as columns to put beside those of the corpus, in its order:
 

@@ -1,0 +1,170 @@
+//! What keeps a file open. A store lends its file to snapshots, iterators and transactions, and takes it back when it
+//! is closed; where a file is locked, they are named.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use resemblance::{Error, Records, Snapshot};
+
+/// The files that this process has open, or had.
+static OPEN_FILES: Mutex<Vec<Weak<OpenFile>>> = Mutex::new(Vec::new());
+
+/// Locks a mutex; what a panicking thread left is whole in all uses here.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The error of something that was closed.
+pub(crate) fn closed(what: &str) -> Error {
+    let reason = format!("{what} was closed");
+    Error::Closed { reason }
+}
+
+/// A file, and what may keep it open.
+pub(crate) struct OpenFile {
+    path: PathBuf,
+    holders: Mutex<Vec<(&'static str, Weak<dyn Holder>)>>,
+}
+
+/// Something that may keep a file open.
+pub(crate) trait Holder: Send + Sync {
+    fn holds(&self) -> bool;
+
+    /// Lets go of the file.
+    fn release(&self);
+}
+
+impl OpenFile {
+    pub(crate) fn new(path: &Path) -> Arc<Self> {
+        let file = Arc::new(Self {
+            path: path.canonicalize().unwrap_or_else(|_| path.into()),
+            holders: Mutex::default(),
+        });
+        let mut files = lock(&OPEN_FILES);
+        files.retain(|file| file.strong_count() > 0);
+        files.push(Arc::downgrade(&file));
+        file
+    }
+
+    /// Notes what may keep the file open.
+    pub(crate) fn note(&self, name: &'static str, holder: Weak<dyn Holder>) {
+        let mut holders = lock(&self.holders);
+        holders.retain(|(_, holder)| holder.strong_count() > 0);
+        holders.push((name, holder));
+    }
+
+    /// Takes the file back from everything that it was lent to.
+    pub(crate) fn take_back(&self) {
+        let holders = std::mem::take(&mut *lock(&self.holders));
+        for holder in holders.iter().filter_map(|(_, holder)| holder.upgrade()) {
+            holder.release();
+        }
+    }
+
+    /// What keeps a file open in this process: `Store, Snapshot (2)`.
+    pub(crate) fn holders_of(path: &Path) -> Option<String> {
+        let path = path.canonicalize().ok()?;
+        let files: Vec<_> = lock(&OPEN_FILES).iter().filter_map(Weak::upgrade).collect();
+        let mut counts = BTreeMap::new();
+        for file in files.iter().filter(|file| file.path == path) {
+            for (name, holder) in lock(&file.holders).iter() {
+                if holder.upgrade().is_some_and(|holder| holder.holds()) {
+                    *counts.entry(*name).or_insert(0) += 1;
+                }
+            }
+        }
+        let named = counts.iter().map(|(name, count)| match count {
+            1 => (*name).to_owned(),
+            count => format!("{name} ({count})"),
+        });
+        (!counts.is_empty()).then(|| named.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Something that has a file open until it is dropped.
+pub(crate) trait Held: Send + 'static {
+    /// What Python calls it.
+    const NAME: &'static str;
+
+    /// Lets go of the file.
+    fn end(self)
+    where
+        Self: Sized,
+    {
+    }
+}
+
+impl Held for Snapshot {
+    const NAME: &'static str = "Snapshot";
+}
+
+impl Held for Records {
+    const NAME: &'static str = "Records";
+}
+
+/// Something that has a file open, until it or the store is closed.
+pub(crate) struct Lease<T: Held> {
+    value: Mutex<Option<T>>,
+    pub(crate) file: Arc<OpenFile>,
+}
+
+impl<T: Held> Lease<T> {
+    pub(crate) fn new(file: &Arc<OpenFile>, value: T) -> Arc<Self> {
+        let lease = Arc::new(Self {
+            value: Mutex::new(Some(value)),
+            file: Arc::clone(file),
+        });
+        let holder: Weak<Self> = Arc::downgrade(&lease);
+        file.note(T::NAME, holder);
+        lease
+    }
+
+    /// # Errors
+    /// `Closed`.
+    pub(crate) fn with<R>(
+        &self,
+        work: impl FnOnce(&mut T) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        match lock(&self.value).as_mut() {
+            Some(value) => work(value),
+            None => Err(Self::closed()),
+        }
+    }
+
+    /// # Errors
+    /// `Closed`.
+    pub(crate) fn take(&self) -> Result<T, Error> {
+        lock(&self.value).take().ok_or_else(Self::closed)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        lock(&self.value).is_some()
+    }
+
+    fn closed() -> Error {
+        closed(&format!("the {}, or its store,", T::NAME))
+    }
+}
+
+impl<T: Held + Clone> Lease<T> {
+    /// # Errors
+    /// `Closed`.
+    pub(crate) fn get(&self) -> Result<T, Error> {
+        self.with(|value| Ok(value.clone()))
+    }
+}
+
+impl<T: Held> Holder for Lease<T> {
+    fn holds(&self) -> bool {
+        // What is at work holds it.
+        self.value.try_lock().map_or(true, |value| value.is_some())
+    }
+
+    fn release(&self) {
+        let value = lock(&self.value).take();
+        if let Some(value) = value {
+            value.end();
+        }
+    }
+}
