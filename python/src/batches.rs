@@ -10,7 +10,7 @@ use std::time::Instant;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray};
 use arrow_schema::{ArrowError, DataType};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyString};
 use pyo3_arrow::error::PyArrowError;
@@ -48,6 +48,8 @@ pub(crate) struct Batches<'py> {
     batch_bytes: usize,
     /// The batch that was gathered while others were worked on.
     ahead: Option<PyResult<Option<Batch<'py>>>>,
+    /// Documents of all batches that were gathered.
+    gathered: usize,
 }
 
 /// The source of documents.
@@ -63,10 +65,10 @@ enum Source<'py> {
     },
 }
 
-/// Some documents. What they are borrowed from is held.
+/// Some documents, and the position of the first. What they are borrowed from is held.
 pub(crate) enum Batch<'py> {
-    Items(Vec<Bound<'py, PyAny>>),
-    Arrow(ArrayRef),
+    Items(usize, Vec<Bound<'py, PyAny>>),
+    Arrow(usize, ArrayRef),
     Signatures(Vec<Signature>),
 }
 
@@ -184,6 +186,7 @@ impl<'py> Batches<'py> {
             batch_documents: BATCH_DOCUMENTS,
             batch_bytes: BATCH_BYTES,
             ahead: None,
+            gathered: 0,
         })
     }
 
@@ -205,7 +208,10 @@ impl<'py> Batches<'py> {
     }
 
     fn gather(&mut self) -> PyResult<Option<Batch<'py>>> {
-        self.source.next(self.batch_documents, self.batch_bytes)
+        let (documents, bytes) = (self.batch_documents, self.batch_bytes);
+        let batch = self.source.next(self.gathered, documents, bytes)?;
+        self.gathered += batch.as_ref().map_or(0, Batch::len);
+        Ok(batch)
     }
 
     /// Makes the signatures of a batch.
@@ -340,7 +346,12 @@ impl<'py> Source<'py> {
     }
 
     /// Returns some documents at most, or as many as have some bytes.
-    fn next(&mut self, documents: usize, bytes: usize) -> PyResult<Option<Batch<'py>>> {
+    fn next(
+        &mut self,
+        first: usize,
+        documents: usize,
+        bytes: usize,
+    ) -> PyResult<Option<Batch<'py>>> {
         match self {
             Self::Items(items) => {
                 let (mut batch, mut gathered_bytes) = (Vec::new(), 0);
@@ -352,7 +363,7 @@ impl<'py> Source<'py> {
                     }
                     batch.push(item);
                 }
-                Ok((!batch.is_empty()).then_some(Batch::Items(batch)))
+                Ok((!batch.is_empty()).then_some(Batch::Items(first, batch)))
             }
             Self::Arrow { arrays, rest } => loop {
                 let array = match rest.take() {
@@ -369,7 +380,7 @@ impl<'py> Source<'py> {
                 if count < array.len() {
                     *rest = Some(array.slice(count, array.len() - count));
                 }
-                return Ok(Some(Batch::Arrow(array.slice(0, count))));
+                return Ok(Some(Batch::Arrow(first, array.slice(0, count))));
             },
             Self::Signatures { all, next } => {
                 let rest = all.get().all().iter().skip(*next);
@@ -390,8 +401,8 @@ fn arrow_batch(array: &ArrayRef, documents: usize, bytes: usize) -> usize {
 impl Batch<'_> {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Items(items) => items.len(),
-            Self::Arrow(array) => array.len(),
+            Self::Items(_, items) => items.len(),
+            Self::Arrow(_, array) => array.len(),
             Self::Signatures(signatures) => signatures.len(),
         }
     }
@@ -399,8 +410,16 @@ impl Batch<'_> {
     /// Borrows the documents.
     fn items(&self, py: Python<'_>) -> PyResult<Vec<Item<'_>>> {
         match self {
-            Self::Items(items) => items.iter().map(item).collect(),
-            Self::Arrow(array) => Ok(texts(py, array)?.into_iter().map(Item::Text).collect()),
+            Self::Items(first, items) => (*first..).zip(items).map(item).collect(),
+            Self::Arrow(first, array) => {
+                let texts = (*first..).zip(optional_texts(array)?);
+                let items = texts.map(|(place, text)| {
+                    let found = || format!("null at position {place}");
+                    text.map(Item::Text)
+                        .ok_or_else(|| invalid(py, "documents", found(), "a text"))
+                });
+                items.collect()
+            }
             Self::Signatures(signatures) => Ok(signatures.iter().map(Item::Ready).collect()),
         }
     }
@@ -419,15 +438,20 @@ impl Batch<'_> {
     }
 }
 
-fn item<'b>(object: &'b Bound<'_, PyAny>) -> PyResult<Item<'b>> {
+fn item<'b>((place, object): (usize, &'b Bound<'_, PyAny>)) -> PyResult<Item<'b>> {
     if let Ok(text) = object.cast::<PyString>() {
-        return Ok(Item::Text(text.to_str()?));
+        return text.to_str().map(Item::Text).map_err(|error| {
+            // It says what cannot be encoded, and not where.
+            let message = format!("documents: {error} at position {place}");
+            PyValueError::new_err(message)
+        });
     }
     if let Ok(signature) = object.cast::<signature::Signature>() {
         return Ok(Item::Ready(&signature.get().signature));
     }
     let found = object.get_type().name()?;
-    let text = format!("a document is a str or a Signature, and not {found}");
+    let text =
+        format!("a document is a str or a Signature, and not {found}, as at position {place}");
     Err(PyTypeError::new_err(text))
 }
 
@@ -448,7 +472,7 @@ fn null(py: Python<'_>, column: &'static str) -> PyErr {
     invalid(py, column, "null", "a value in each row")
 }
 
-/// The strings of a column without nulls.
+/// Returns the strings of a column without nulls.
 pub(crate) fn texts<'a>(py: Python<'_>, array: &'a ArrayRef) -> PyResult<Vec<&'a str>> {
     let texts: Option<Vec<_>> = optional_texts(array)?.into_iter().collect();
     texts.ok_or_else(|| null(py, "texts"))

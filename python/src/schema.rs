@@ -296,7 +296,8 @@ impl Schema {
         Self::new(py, schema)
     }
 
-    /// Returns this schema with weights of features by their rarity in some texts.
+    /// Returns this schema with weights of features by their rarity in some texts: what is in few of them counts more.
+    /// The texts are a sample of those that will be compared.
     fn with_weights(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut frequencies = resemblance::schema::DocumentFrequencies::new();
         let plain = &self.parts.sketcher;
@@ -314,7 +315,8 @@ impl Schema {
         Self::new(py, schema.with_weights(frequencies).or_raise(py)?)
     }
 
-    /// Makes the signature of a text.
+    /// Makes the signature of a text, as this schema says. A store takes it in the place of the text, which is worth it
+    /// where one text is asked about and inserted.
     fn sketch(slf: &Bound<'_, Self>, text: &str) -> PyResult<Signature> {
         let signature = sketch(slf.py(), &slf.get().parts.sketcher, text)?;
         Ok(Signature::new(signature, slf.clone().unbind()))
@@ -337,7 +339,8 @@ impl Schema {
         Ok(Signatures::new(signatures, slf.clone().unbind()))
     }
 
-    /// Makes the signature of a set of features, each `str` or `bytes`.
+    /// Makes the signature of a set of features, each `str` or `bytes`: of documents that are no texts, or whose
+    /// shingles were made elsewhere. Features that come twice count once.
     fn sketch_features(slf: &Bound<'_, Self>, features: &Bound<'_, PyAny>) -> PyResult<Signature> {
         let keys = features.try_iter()?;
         let read = keys.map(|feature| Ok(feature?.extract::<Key>()?.0));
@@ -380,7 +383,8 @@ impl Schema {
         }
     }
 
-    /// Makes the signature of features with weights.
+    /// Makes the signature of features with weights, from 0 to 65,536. The schema has SimHash, or MinHash of the kind
+    /// `"weighted"` or `"probability"`.
     fn sketch_weighted(slf: &Bound<'_, Self>, weights: &Bound<'_, PyDict>) -> PyResult<Signature> {
         let features = weighted_features(weights)?;
         let sketcher = &slf.get().parts.sketcher;

@@ -107,7 +107,11 @@ writes!(Store);
 
 #[pymethods]
 impl Store {
-    /// Creates a store.
+    /// Creates a store in a new file; one that is there raises `AlreadyExistsError`.
+    ///
+    /// `cache_bytes` bounds the memory for parts of the file, `probe_budget` the documents that one question is
+    /// compared with, and `group_wait` is the number of seconds for which a change waits for others that share its
+    /// sync. `without_lock` is for file systems without locks.
     #[classmethod]
     #[pyo3(signature = (path, schema, *, cache_bytes=None, probe_budget=None, group_wait=None,
         without_lock=false))]
@@ -212,7 +216,12 @@ impl Store {
         coroutine.call1((slf, key, document, payload, stamp))
     }
 
-    /// Inserts many documents in one transaction, or in one for each `commit_every` of them.
+    /// Inserts many documents in one transaction, or in one for each `commit_every` of them: much quicker than one by
+    /// one. They are sketched on all cores unless `threads` says how many.
+    ///
+    /// `documents` are texts or signatures: a list, another iterable, or a column with Arrow's interface. `keys`,
+    /// `payloads` and `stamps` are one for each. Returns the ids, or with `if_new` a `Novelty` for each: those near a
+    /// stored document, or near an earlier one of the same call, are not inserted.
     #[pyo3(signature = (documents, keys=None, *, payloads=None, stamps=None, if_new=false,
         threads=None, commit_every=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -257,7 +266,8 @@ impl Store {
         Ok(answers)
     }
 
-    /// Begins a write transaction, after waiting for the one that another thread has open.
+    /// Begins a write transaction, after waiting for the one that another thread has open. Its changes become visible
+    /// and durable together, with `commit` or at the end of a `with` block; an exception there rolls them back.
     fn transaction(&self, py: Python<'_>) -> PyResult<Transaction> {
         let store = self.handle.get(py)?;
         let passage = self.gate.begin(py)?;
@@ -271,7 +281,8 @@ impl Store {
         ))
     }
 
-    /// Takes a snapshot: the store as it is now, for reading.
+    /// Takes a snapshot: the store as it is now, for reading. Later writes do not change it, and it waits for none of
+    /// them. It keeps the space of what is removed later, until it or the store is closed.
     fn snapshot(&self, py: Python<'_>) -> PyResult<Py<Snapshot>> {
         let store = self.handle.get(py)?;
         let snapshot = released(py, || store.snapshot())?;
@@ -279,7 +290,8 @@ impl Store {
         Snapshot::bound(self.schema.bind(py), lease, None)
     }
 
-    /// Decides which documents of a stream are near none of this store and none that was kept before.
+    /// Decides which documents of a stream are near none of this store and none that was kept before. Nothing is
+    /// written to the store; it has no other writer until the deduplicator is closed.
     fn deduplicator(&self, py: Python<'_>) -> PyResult<Deduplicator> {
         let store = self.handle.get(py)?;
         let passage = self.gate.begin(py)?;
@@ -292,6 +304,10 @@ impl Store {
     }
 
     /// Removes documents by their stamps, by their number, or as a callable says.
+    ///
+    /// Give one of three: `older_than` removes those whose stamp is less, `keep_newest` all but that number of documents
+    /// with the greatest stamps, and `matching` those for which a callable returns true, which is given a
+    /// `StoredDocument`. With `dry_run` they are counted only.
     #[pyo3(signature = (*, older_than=None, keep_newest=None, matching=None, dry_run=false,
         progress=None))]
     fn evict<'py>(
@@ -348,6 +364,10 @@ impl Store {
     }
 
     /// Inserts the documents of a file that `export` wrote.
+    ///
+    /// `existing_keys` says what becomes of a document whose key is there: `"refuse"` ends the import with an error,
+    /// `"skip"` keeps the old one, `"replace"` the new one, and `"replace-if-newer"` the one with the greater stamp. With
+    /// `if_new` near-duplicates of stored documents are left out.
     #[pyo3(signature = (path, *, existing_keys="refuse", if_new=false, progress=None))]
     fn import_<'py>(
         &self,

@@ -195,8 +195,12 @@ macro_rules! writes {
         #[pymethods]
         impl $class {
             /// Inserts a document under a key that must be free, and returns its id.
+            ///
+            /// A document is a text or a `Signature`, and a key is `str`, `bytes`, or `None` for a document without one.
+            /// `payload` is kept beside it, and `stamp` is any number by which documents can be evicted later. A key that
+            /// is there raises `KeyExistsError`. Of a store the change is durable on return.
             #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
-                        text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
+                                text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
             fn insert(
                 &self,
                 py: Python<'_>,
@@ -212,8 +216,12 @@ macro_rules! writes {
             }
 
             /// Inserts a document unless its key or a near-duplicate is there.
+            ///
+            /// The answer is true if the document was inserted. `found` is the stored document that it is like, or whose
+            /// key it has, which `key_exists` tells apart. The check and the insert are one step: of two near-duplicates
+            /// that come at the same time one is new.
             #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
-                        text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
+                                text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
             fn insert_if_new(
                 &self,
                 py: Python<'_>,
@@ -229,8 +237,11 @@ macro_rules! writes {
             }
 
             /// Inserts a document in place of the one with its key, if there is one.
+            ///
+            /// `revision` of the answer tells how much it differs from the one that it replaced, and `last` how near they
+            /// are.
             #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
-                        text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
+                                text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
             fn upsert(
                 &self,
                 py: Python<'_>,
@@ -245,7 +256,8 @@ macro_rules! writes {
                 upserted.map(Upserted)
             }
 
-            /// Removes the document with a key, and returns its id.
+            /// Removes the document with a key, and returns its id. A key that is not there raises `KeyError`; `discard`
+            /// returns `False` then.
             fn remove(&self, py: Python<'_>, key: Key) -> PyResult<u64> {
                 let id = self.with(py, |open| open.remove(&key.0))?;
                 id.map(DocumentId::get).ok_or_else(|| key.missing(py))
@@ -256,7 +268,8 @@ macro_rules! writes {
                 Ok(self.with(py, |open| open.remove(&key.0))?.is_some())
             }
 
-            /// Gives the document with a key another stamp, and returns its id.
+            /// Gives the document with a key another stamp, and returns its id: for documents that were seen again, so
+            /// that `evict` keeps them. A key that is not there raises `KeyError`.
             fn touch(&self, py: Python<'_>, key: Key, stamp: u64) -> PyResult<u64> {
                 let id = self.with(py, |open| open.touch(&key.0, stamp))?;
                 id.map(DocumentId::get).ok_or_else(|| key.missing(py))
@@ -304,7 +317,10 @@ impl Transaction {
 
 #[pymethods]
 impl Transaction {
-    /// Inserts many documents.
+    /// Inserts many documents, which are sketched on all cores unless `threads` says how many.
+    ///
+    /// `keys`, `payloads` and `stamps` are one for each. Returns the ids, or with `if_new` a `Novelty` for each: those
+    /// near a stored document, or near an earlier one of the same call, are not inserted.
     #[pyo3(signature = (documents, keys=None, *, payloads=None, stamps=None, if_new=false,
         threads=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]

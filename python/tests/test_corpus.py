@@ -236,7 +236,8 @@ def test_files(tmp_path: Path, schema: rs.Schema) -> None:
     for number in range(3):
         (tmp_path / "texts" / f"{number}.txt").write_text(DOCUMENTS[number])
     assert list(rs.read_files(tmp_path / "a.jsonl.gz")) == list(zip(KEYS, DOCUMENTS))
-    assert [key for key, _ in rs.read_files(tmp_path / "texts")] == ["0.txt", "1.txt", "2.txt"]
+    names = [str(tmp_path / "texts" / f"{number}.txt") for number in range(3)]
+    assert [key for key, _ in rs.read_files(tmp_path / "texts")] == names
     pairs = [(p.key_a, p.key_b) for p in rs.pairs(tmp_path / "a.jsonl.gz", schema)]
     assert pairs == [(KEYS[p.a], KEYS[p.b]) for p in rs.pairs(DOCUMENTS, schema)]
     (tmp_path / "bad.jsonl").write_text('{"id": 1}\n')
@@ -272,7 +273,7 @@ def test_tables_in_files(tmp_path: Path, ending: str) -> None:
     # Rows of CSV are numbered by their lines, as an editor shows them.
     lines = [1, 2, *range(3, len(odd) + 1)] if ending in ("parquet", "arrow") else [2, 4, *range(5, len(odd) + 3)]
     numbered = list(rs.read_files(path, text="body", key=None))
-    assert numbered == [(f"{path.name}:{line}", text) for line, text in zip(lines, odd)]
+    assert numbered == [(f"{path}:{line}", text) for line, text in zip(lines, odd)]
     with pytest.raises(ValueError, match=f'{path.name}.*there is no column "text"; its columns are "n", "body", "url"'):
         list(rs.read_files(path))
     with pytest.raises(ValueError, match='there is no column "none"'):
@@ -287,12 +288,14 @@ def test_tables_in_files(tmp_path: Path, ending: str) -> None:
 
 def test_what_is_no_text_is_refused(schema: rs.Schema) -> None:
     pa = pytest.importorskip("pyarrow")
-    with pytest.raises(rs.InvalidParameterError, match="null"):
-        schema.sketch_many(pa.array(["a", None]))
+    with pytest.raises(rs.InvalidParameterError, match="null at position 70000"):
+        schema.sketch_many(pa.array(["a"] * 70_000 + [None]))
     with pytest.raises(TypeError, match="strings"):
         schema.sketch_many(pa.array([1, 2]))
-    with pytest.raises(TypeError, match="a document is a str or a Signature"):
-        schema.sketch_many(["a", 1])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="a document is a str or a Signature, and not int, as at position 9000"):
+        schema.sketch_many(["a"] * 9_000 + [1])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="surrogates not allowed at position 1"):
+        schema.sketch_many(["a", "\udc80"])
     with pytest.raises(rs.InvalidParameterError, match="column"):
         rs.dedup(pa.table({"body": ["a"]}), schema)
     with pytest.raises(rs.RepeatedKeyError):
@@ -476,7 +479,7 @@ def test_keys_of_files_are_those_of_the_tool(tmp_path: Path, ending: str) -> Non
         assert [d.key for d in rs.dedup(str(path)).duplicates] == keys[1:]
         if not is_text:
             in_memory = [d.key for d in rs.dedup(table).duplicates]
-            made = f"{path.name}:"
+            made = f"{path}:"
             assert in_memory == [None if str(key).startswith(made) else key for key in keys[1:]]
 
 
