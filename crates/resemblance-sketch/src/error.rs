@@ -1,6 +1,6 @@
 //! Errors between texts and codes.
 
-/// An error, by what the caller can do about it.
+/// An error of this crate. The variants differ in what the caller can do about them.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema, SketchError};
@@ -33,9 +33,9 @@ pub enum SketchError {
     /// A signature does not fit the schema, or two signatures cannot be compared.
     #[error("signature, {part}: found {found}, expected {expected}")]
     SignatureMismatch {
-        /// The part of the signature, or of the recipe that made it, in which they differ: "MinHash values",
-        /// "SimHash fingerprint", "band codes"; "text", "seed", "MinHash", "SimHash", "empty documents",
-        /// "weights"; "recipe" where it cannot be told.
+        /// The part of the signature, or of the recipe that made it, in which they differ: "MinHash
+        /// values", "SimHash fingerprint", "band codes"; "text", "seed", "MinHash", "SimHash",
+        /// "empty documents", "weights"; "recipe" where it cannot be determined.
         part: &'static str,
         /// The signature's own value.
         found: String,

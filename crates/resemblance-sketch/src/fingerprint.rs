@@ -79,7 +79,7 @@ impl Fingerprint {
         (self.bits <= 128).then_some(number)
     }
 
-    /// The fingerprint of so many bits, one of [`WIDTHS`], that an integer below 2^`bits` has.
+    /// Returns the fingerprint of `bits` bits, one of [`WIDTHS`], for an integer below 2^`bits`.
     #[inline]
     pub(crate) fn from_number(bits: u16, number: u128) -> Self {
         Self {

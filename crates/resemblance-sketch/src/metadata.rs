@@ -1,15 +1,17 @@
 //! The one place that turns structures into bytes with serde and bincode.
 //!
-//! The encoding is fixed: little-endian integers of their own width, `f64` as its bits, `Option` as
-//! one byte, enum variants as `u32`, sequences as a `u64` count and their elements, structures as
-//! their fields in order. `format-spec.md` writes it down, so that another encoder could take over.
+//! The encoding is fixed: little-endian integers of their natural width, `f64` as its bits,
+//! `Option` as one byte, enum variants as `u32`, sequences as a `u64` count and their elements,
+//! structures as their fields in order. `format-spec.md` documents it, so that another encoder
+//! could take over.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Result, SketchError};
 
-/// No descriptor comes near this; a damaged count must not ask for more.
+/// The maximum size of a descriptor. No real one is nearly as large; a damaged count must not ask
+/// for more.
 const SIZE_LIMIT_BYTES: usize = 1 << 24;
 
 fn configuration() -> impl bincode::config::Config {

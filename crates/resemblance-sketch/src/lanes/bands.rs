@@ -89,11 +89,12 @@ impl Banding {
         Ok(banding)
     }
 
-    /// The banding of about `values` values whose [curve](Self::approximate_threshold) is steepest
-    /// nearest to a similarity: the number of rows `r` for which `(1 / b)^(1 / r)` with `b = values / r`
-    /// bands, rounded down, comes closest, and of equally close ones the most rows (Leskovec, Rajaraman
-    /// and Ullman, section 3.4.2). It finds some 63 % of the pairs at that similarity;
-    /// the bands of a [recall](crate::MinHash::recall) find those that they promise.
+    /// Returns the banding of about `values` values whose [curve](Self::approximate_threshold) is
+    /// steepest nearest to a similarity: the number of rows `r` for which `(1 / b)^(1 / r)` with `b
+    /// = values / r` bands, rounded down, is closest, and of equally close ones the most rows
+    /// (Leskovec, Rajaraman and Ullman, section 3.4.2). It finds some 63 % of the pairs at that
+    /// similarity; the bands of a [recall](crate::MinHash::recall) find the share that they
+    /// promise.
     ///
     /// # Errors
     ///
@@ -303,8 +304,9 @@ const FEW_ROWS: usize = 8;
 /// The number of rows that lead the code of a band, if it has more.
 pub(super) const LEADING_ROWS: u16 = 2;
 
-/// The least number of bits of a value with which rows lead. Two rows of fewer bits are alike in too many documents
-/// to find any by them, and would say too little in the first bits of a code.
+/// The least number of bits of a value with which rows lead. Two rows of fewer bits are alike in
+/// too many documents to find any by them, and would determine too little in the first bits of a
+/// code.
 pub(super) const MIN_LEADING_BITS: u8 = 8;
 
 /// The number of bits of a code that the leading rows get.
@@ -350,7 +352,7 @@ fn hash_rows(rows: &[u32]) -> u64 {
     hasher.digest()
 }
 
-/// The bytes of rows, as many as the buffer has room for, written to its head.
+/// Writes the bytes of the first rows for which the buffer has room to its head, and returns them.
 fn little_endian<'a>(rows: &[u32], buffer: &'a mut [u8]) -> &'a [u8] {
     let (words, _) = buffer.as_chunks_mut::<4>();
     for (word, row) in words.iter_mut().zip(rows) {

@@ -124,7 +124,7 @@ impl LaneSet {
         }
     }
 
-    /// The lanes of values of so many bits.
+    /// Returns the lanes of values of this number of bits.
     #[inline]
     pub fn of_value_bits(self, bits: u8) -> Self {
         Self {
@@ -133,7 +133,7 @@ impl LaneSet {
         }
     }
 
-    /// The lanes with one for kept hashes of so many bits, or without.
+    /// Returns the lanes with one for kept hashes of this number of bits, or without.
     #[inline]
     pub(crate) fn with_kept_hashes(self, kept_bits: Option<u8>) -> Self {
         Self { kept_bits, ..self }
@@ -196,8 +196,8 @@ impl LaneSet {
         table.map_or((code, code), |table| table.prefix_range(code))
     }
 
-    /// The radii by which a search finds every fingerprint within a distance among so many documents: see
-    /// `TableDesign::probe_radii`. Without tables there are none.
+    /// Returns the radii by which a search finds every fingerprint within a distance among this
+    /// number of documents: see `TableDesign::probe_radii`. Returns `None` without tables.
     #[inline]
     pub fn probe_radii(&self, distance: u32, documents: u64) -> Option<ProbeRadii> {
         match &self.design {
@@ -206,8 +206,9 @@ impl LaneSet {
         }
     }
 
-    /// The numbers to combine a code with by exclusive or, to be in each bucket whose prefix is within the radius of
-    /// its own, but for its own bucket. None in lanes that are no tables.
+    /// Returns the numbers to combine a code with by exclusive or, to be in each bucket whose
+    /// prefix is within the radius of its own, except for its own bucket. Returns none in lanes
+    /// other than tables.
     #[inline]
     pub fn flips(&self, lane: u16, radius: u8) -> impl Iterator<Item = u64> + Clone + use<> {
         let prefix_bits = self.table(lane).map_or(0, |table| table.prefix_bits());
@@ -247,14 +248,14 @@ impl LaneSet {
         self.design.as_ref()?.tables().get(usize::from(number))
     }
 
-    /// The bits of a lane's codes that tell its buckets apart.
+    /// Returns the bits of a lane's codes that distinguish its buckets.
     #[inline]
     pub fn bucket_bits(&self, lane: u16) -> BucketBits {
         let length = match (self.banding, self.kept_bits) {
             (Some((banding, bits)), _) if (1..=banding.bands()).contains(&lane) => bits,
             (_, Some(bits)) if lane == self.single_count() => bits,
             _ => {
-                // Keys have codes of 64 bits, each a bucket of its own.
+                // Keys have codes of 64 bits, each in a separate bucket.
                 let length = self.table(lane).map_or(64, |table| table.prefix_bits());
                 return BucketBits { shift: 0, length };
             }

@@ -1,8 +1,8 @@
 //! MinHash values and SimHash fingerprints become codes, one a lane: bands, permuted tables, and how they
 //! are chosen.
 //!
-//! Every room above may import all that stands here. This room knows errors alone: no signature and no
-//! file.
+//! Every module above may import everything here. This module imports only errors: no signature and
+//! no file.
 
 mod bands;
 mod lane_set;

@@ -1,12 +1,13 @@
 //! Searches beyond the distance that whole buckets prove: which prefixes near its own a search reads.
 //!
-//! A bucket of a table holds the codes with one prefix. A search of radius ρ reads the buckets of all prefixes
-//! in which at most ρ bits differ from its own. To keep a fingerprint out of all of them, at least ρ + 1 bits
-//! must differ within the `r` least differing blocks of a group `(s, r)`, hence ⌈(ρ + 1) / r⌉ bits in one of
-//! those, and as many in each of the other `s − r` blocks. So the tables find every fingerprint within `d` if
-//! the sum of ρ + 1 + (s − r) ⌈(ρ + 1) / r⌉ over the groups exceeds `d`. With ρ = 0 everywhere this is
-//! the grouped pigeonhole; with groups (1, 1) alone it is that of Qin et al., *GPH: Similarity Search in
-//! Hamming Space* (ICDE 2018), which generalises multi-index hashing (Norouzi, Punjani and Fleet 2012).
+//! A bucket of a table holds the codes with one prefix. A search of radius ρ reads the buckets of
+//! all prefixes in which at most ρ bits differ from its own. To keep a fingerprint out of all of
+//! them, at least ρ + 1 bits must differ within the `r` least differing blocks of a group `(s, r)`,
+//! hence ⌈(ρ + 1) / r⌉ bits in one of those, and at least as many in each of the other `s − r`
+//! blocks. So the tables find every fingerprint within `d` if the sum of ρ + 1 + (s − r) ⌈(ρ + 1) /
+//! r⌉ over the groups exceeds `d`. With ρ = 0 everywhere this is the grouped pigeonhole; with
+//! groups (1, 1) alone it is that of Qin et al., *GPH: Similarity Search in Hamming Space* (ICDE
+//! 2018), which generalises multi-index hashing (Norouzi, Punjani and Fleet 2012).
 
 use super::tables::{TableDesign, binomial};
 use crate::error::{Result, SketchError};
@@ -64,7 +65,7 @@ impl ProbeRadii {
         &self.by_table
     }
 
-    /// Returns true if comparing so many fingerprints with each of so many documents takes less time.
+    /// Returns true if comparing this number of fingerprints with each document takes less time.
     #[inline]
     pub fn cost_more_than_scan(&self, fingerprints: usize, documents: u64) -> bool {
         let of_row = SCANNED_NANOSECONDS / fingerprints.max(1) as f64 + COMPARED_NANOSECONDS;
@@ -89,8 +90,9 @@ impl TableDesign {
         Self::complete_distance(self.groups())
     }
 
-    /// Chooses the radii by which the tables find every fingerprint within a distance, at the least expected
-    /// time among so many documents. `None` if that would take more than a million buckets.
+    /// Chooses the radii by which the tables find every fingerprint within a distance, at the least
+    /// expected time among this number of documents. Returns `None` if that would take more than a
+    /// million buckets.
     #[inline]
     pub(crate) fn probe_radii(&self, distance: u32, documents: u64) -> Option<ProbeRadii> {
         if distance <= self.bucket_distance().into() {
@@ -102,15 +104,16 @@ impl TableDesign {
         cheapest.or_else(|| self.cheapest_radii(distance, 0).filter(fits))
     }
 
-    /// The expected time of a search within the greatest distance among so many uniform fingerprints, on one core
-    /// and with all in memory that the default cache holds.
+    /// Returns the expected time of a search within the greatest distance among this number of
+    /// uniform fingerprints, on one core and with everything in memory that the default cache
+    /// holds.
     #[inline]
     pub(super) fn search_nanoseconds(&self, documents: u64) -> f64 {
         let radii = self.cheapest_radii(self.max_distance().into(), documents);
         radii.map_or(f64::INFINITY, |radii| radii.nanoseconds)
     }
 
-    /// Checks that a search within the greatest distance is no scan of the tables.
+    /// Checks that a search within the greatest distance does not amount to a scan of the tables.
     ///
     /// # Errors
     /// [`SketchError::InvalidParameter`] if it would take more than 65,536 buckets.
@@ -249,7 +252,8 @@ pub(super) fn near_prefixes(prefix_bits: u8, radius: u8) -> u64 {
     })
 }
 
-/// The share of all numbers of so many bits in which at most `distance` bits are set.
+/// Returns the share of all numbers of this number of bits in which at most `distance` bits are
+/// set.
 fn share_within(bits: u16, distance: u32) -> f64 {
     if distance >= bits.into() {
         return 1.0;
@@ -262,14 +266,14 @@ fn share_within(bits: u16, distance: u32) -> f64 {
     sum * 2_f64.powi(-i32::from(bits))
 }
 
-/// The ways to change 1 to `radius` of the first `prefix_bits` bits of a code: what to combine it with by
-/// exclusive or. Few changes come before many.
+/// Returns the ways to change 1 to `radius` of the first `prefix_bits` bits of a code: the values
+/// to combine it with by exclusive or. Few changes come before many.
 #[inline]
 pub(crate) fn prefix_flips(prefix_bits: u8, radius: u8) -> impl Iterator<Item = u64> + Clone {
     let bits = u32::from(prefix_bits);
     (1..=radius.min(prefix_bits)).flat_map(move |count| {
         let first = (1_u128 << count) - 1;
-        // The next greater number with as many bits (Gosper).
+        // The next greater number with the same number of bits (Gosper).
         let next = |mask: &u128| {
             let lowest = mask & mask.wrapping_neg();
             let ripple = mask + lowest;

@@ -58,7 +58,7 @@ pub struct TableDesign {
 /// The stored form of a design; the tables follow from it. Frozen by the format.
 #[derive(Serialize, Deserialize)]
 struct StoredDesign {
-    /// 0 stands for 256.
+    /// The number of bits; 0 means 256.
     bits: u8,
     max_distance: u8,
     groups: Vec<(u8, u8)>,
@@ -222,9 +222,9 @@ impl TableDesign {
         self.groups.iter().fold(0, |most, &(_, r)| most.max(r - 1))
     }
 
-    /// The number of the first table in which two fingerprints share the prefix. `None` if there is no
-    /// such table; then they are further apart than `max_distance`. A join reads table after table, and
-    /// emits a pair only from this table, hence once.
+    /// Returns the number of the first table in which two fingerprints share the prefix, or `None`
+    /// if there is no such table; then they are further apart than `max_distance`. A join reads
+    /// table after table, and emits a pair only from this table, hence once.
     #[inline]
     pub fn first_shared_table(&self, a: &Fingerprint, b: &Fingerprint) -> Option<usize> {
         let differing = a.xor(b);
@@ -389,7 +389,7 @@ pub(super) fn binomial(s: u8, r: u8) -> u64 {
     choices.min(u64::MAX.into()) as u64
 }
 
-/// The number of choices of 0, 1, 2, … of so many bits.
+/// Returns the number of choices of 0, 1, 2, … out of this number of bits.
 fn choices_of(bits: u32) -> Vec<f64> {
     let mut ways = 1.0;
     let mut choices = vec![ways];

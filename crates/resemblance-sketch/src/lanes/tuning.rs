@@ -32,7 +32,8 @@ const MAX_TABLES: u64 = 32;
 /// The greatest number of blocks that is tried for designs of whole buckets. Finer cuts change no choice (the tests
 /// try 22 blocks, up to 2^40 documents), and there are many more of them.
 const MAX_BLOCKS: u8 = 20;
-/// The greatest distance for which such designs are tried: there are none for 20, and near it they are many.
+/// The greatest distance for which such designs are tried: for 20 none exist, and near it they are
+/// many.
 const MAX_WHOLE_DISTANCE: u8 = 16;
 
 /// The greatest distance that tables are chosen for: 10 of 64 bits, and as great a share of others.
@@ -253,7 +254,7 @@ fn for_each_design(max_distance: u8, max_blocks: u8, visit: &mut impl FnMut(&[(u
     let mut kinds = Vec::new();
     for s in 1..=max_blocks {
         for r in 1..=s {
-            // As many groups (1, 1) are the same.
+            // The same number of groups (1, 1) is equivalent.
             let is_redundant = r == 1 && s > 1;
             if !is_redundant && s - r <= max_distance && binomial(s, r) <= MAX_TABLES {
                 kinds.push((s, r));

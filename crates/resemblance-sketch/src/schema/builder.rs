@@ -38,16 +38,17 @@ pub struct MinHash {
 }
 
 impl MinHash {
-    /// Signatures of `values` values, 16 to 1,024: minima of as many hash functions, of which
-    /// [16 bits](Self::value_bits) are kept unless you say otherwise. The usual choice is 128: the
-    /// estimate then has a standard deviation of at most 1 / (2 · √128) = 0.044.
+    /// Creates signatures of `values` values, 16 to 1,024: minima of that number of hash functions,
+    /// of which [16 bits](Self::value_bits) are kept unless you set another number. The usual
+    /// choice is 128: the estimate then has a standard deviation of at most 1 / (2 · √128) = 0.044.
     pub fn new(values: u16) -> Self {
         Self::new_of_kind(MinHashKind::Functions(Permutations::default()), values)
     }
 
-    /// Signatures of `values` values, 16 to 1,024, from one pass over the features: as good as those of as many hash functions. A feature costs the same however many values there are,
-    /// once there are more features than about `values` · ln `values`; fewer are taken through
-    /// several rounds, and functions may be quicker for them.
+    /// Creates signatures of `values` values, 16 to 1,024, from one pass over the features. They
+    /// are as accurate as those of `values` hash functions. A feature costs the same however many
+    /// values there are, once there are more features than about `values` · ln `values`; fewer
+    /// features take several rounds, and functions may be quicker for them.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -62,10 +63,11 @@ impl MinHash {
 
     /// Signatures of the `max_values` smallest hashes of 64 bits, 64 to 1,024 of them.
     ///
-    /// They are indexed by rows made from them, an eighth as many: row j is the least hash that falls
-    /// into the j-th of as many equal bins. Two documents agree in a row at least as often as they
-    /// are similar, but for a share of e⁻⁸. So for the same recall bands are shorter, and find more
-    /// candidates, than with as many values of another kind.
+    /// They are indexed by rows computed from them, one for each eight values: row j is the least
+    /// hash that falls into the j-th of that number of equal bins. Two documents agree in a row at
+    /// least as often as they are similar, except for a share of e⁻⁸. For the same recall, bands
+    /// are therefore shorter, and find more candidates, than with the same number of values of
+    /// another kind.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -112,11 +114,11 @@ impl MinHash {
         Self::new_of_kind(MinHashKind::Probability, values)
     }
 
-    /// Signatures of `values` values, 16 to 1,024, that are made elsewhere, by any method whose
-    /// values are equal with the probability of the similarity. They have 32 bits unless
-    /// [`value_bits`](Self::value_bits) says otherwise: then they are given with so many bits, or
-    /// with more, of which the store keeps the lowest. [`Signature::from_minhash64`] brings longer
-    /// ones in.
+    /// Creates signatures of `values` values, 16 to 1,024, that are computed elsewhere, by any
+    /// method whose values are equal with the probability of the similarity. They have 32 bits
+    /// unless [`value_bits`](Self::value_bits) sets another number: then they are given with that
+    /// number of bits, or with more, of which the store keeps the lowest.
+    /// [`Signature::from_minhash64`] takes longer ones.
     ///
     /// [`Signature::from_minhash64`]: crate::Signature::from_minhash64
     ///

@@ -223,7 +223,7 @@ pub struct Schema {
     pub(super) simhash: Option<TableDesign>,
     pub(super) near: Combine,
     pub(super) expected_documents: u64,
-    /// Not a part of what is written as the schema: they can be large, and have a row of their own.
+    /// Not a part of the written schema: the weights can be large, and have a separate row.
     #[serde(skip)]
     pub(super) weights: Option<Arc<DocumentFrequencies>>,
 }
@@ -372,8 +372,8 @@ impl Schema {
         self.minhash
     }
 
-    /// The SimHash part: the tables by which fingerprints are indexed, with their bits and their greatest
-    /// distance, which is what queries, joins and inserts ask for if nothing else is said.
+    /// Returns the SimHash part: the tables by which fingerprints are indexed, with their bits and
+    /// their greatest distance, which is the default of queries, joins and inserts.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash};

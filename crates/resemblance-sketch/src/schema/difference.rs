@@ -20,8 +20,8 @@ fn or_none(part: Option<impl Display>) -> String {
 }
 
 impl Schema {
-    /// The first part of the recipe that differs: `found` in the other schema, `expected` from this one.
-    /// If there is none, both make the same signatures.
+    /// Returns the first part of the recipe that differs: `found` in the other schema, `expected`
+    /// from this one. If it returns `None`, both make the same signatures.
     pub fn recipe_difference(&self, other: &Self) -> Option<RecipeDifference> {
         let bits = |schema: &Self| schema.simhash().map(|simhash| simhash.bits());
         let are_equal = self.recipe == other.recipe && bits(self) == bits(other);

@@ -1,6 +1,6 @@
 //! Schemas: how the documents of one store become signatures, and how these are indexed and compared.
 //!
-//! Every room above may import all that stands here. This room knows `text`, `sketch`, `lanes` and
+//! Every module above may import everything here. This module imports `text`, `sketch`, `lanes` and
 //! errors: no store and no file.
 
 mod builder;

@@ -8,8 +8,8 @@ use crate::lanes::TableDesign;
 /// The name of a change of bands in errors.
 const REBANDING: &str = "rebanding";
 
-/// A change of how the documents of a store are indexed, for `Store::reband`.
-/// Parts that are not set stay as they are.
+/// A change of how the documents of a store are indexed, for `Store::reband`. Parts that are not
+/// set do not change.
 ///
 /// The computation of signatures cannot change: texts, seed, number of values, width of
 /// fingerprints, and whether empty documents are near-duplicates of each other.

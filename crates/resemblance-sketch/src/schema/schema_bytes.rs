@@ -1,4 +1,4 @@
-//! Schemas as bytes, for programs that hand them to other processes.
+//! The encoding of schemas as bytes, for programs that hand them to other processes.
 
 use crate::error::{Result, SketchError};
 use crate::metadata;

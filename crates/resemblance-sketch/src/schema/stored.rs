@@ -48,8 +48,8 @@ impl Schema {
         if let Some(minhash) = self.minhash {
             minhash.to_builder().build()?;
         }
-        // A table design checks itself when it is read. What remains: the recipe and the two parts say
-        // the same.
+        // A table design checks itself when it is read. It remains to check that the recipe and the
+        // two parts agree.
         let recipe = self.recipe.minhash;
         let of_recipe = recipe.map(|minhash| (minhash.kind, minhash.values));
         let of_schema = self.minhash.map(|minhash| (minhash.kind, minhash.values));

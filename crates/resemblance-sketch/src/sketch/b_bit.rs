@@ -10,13 +10,13 @@
 //! to 64 bits, so that r is below 2^-30 even for a billion of them, sizes need not be stored, and
 //! values are mixed before they are cut, so that what they were drawn from does not matter.
 //!
-//! Values that were equal by chance before the cut stay so: see each kind's own bound.
+//! Values that were equal by chance before the cut remain equal: see each kind's bound.
 
-/// A value cut to its `bits` low bits, 1 to 32; of 32 it stays as it is. `is_mixed`: after a mix.
-/// Minima are small numbers, so their high bits tell little, and with very many features also the low
-/// ones; and the low bits of products depend on the low bits of the factors alone, so that features
-/// that agree there would agree in all values. The mix is MurmurHash3's 32-bit finalizer (Appleby),
-/// a bijection.
+/// Cuts a value to its `bits` low bits, 1 to 32; with 32 it does not change. With `is_mixed`, mixes
+/// it first. Minima are small numbers, so their high bits distinguish little, and with very many
+/// features neither do the low ones. The low bits of products depend on the low bits of the factors
+/// alone, so features that agree there would agree in all values. The mix is MurmurHash3's 32-bit
+/// finalizer (Appleby), a bijection.
 #[inline]
 pub(super) fn cut(value: u32, bits: u8, is_mixed: bool) -> u32 {
     let is_mixed = is_mixed && bits < 32;
@@ -81,7 +81,7 @@ pub(super) fn pack(values: impl IntoIterator<Item = u32>, bits: u8, bytes: &mut 
     }
 }
 
-/// The first `count` values of packed ones, or as many as there are.
+/// Returns the first `count` values of packed ones, or all if there are fewer.
 pub(super) fn unpack(bytes: &[u8], count: usize, bits: u8) -> Vec<u32> {
     if bits == 16 {
         let words = bytes.as_chunks::<2>().0.iter().take(count);

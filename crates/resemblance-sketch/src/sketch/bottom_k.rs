@@ -3,11 +3,11 @@
 //! PODC 2007).
 //!
 //! The k least values of a union are k elements drawn from it without replacement, and two sketches
-//! tell which of them both sets have: the share of these is an unbiased estimate of J (Broder's
-//! theorem 1). Its variance is J (1 - J) / k × (N - k) / (N - 1) for N features in the union, that
-//! of such a draw. With fewer than k features in the union, all of it is known exactly. Values have
-//! 64 bits and come of a bijection, but for the greatest, which counts as one less: none are equal by
-//! chance.
+//! determine which of them both sets have: the share of these is an unbiased estimate of J
+//! (Broder's theorem 1). Its variance is J (1 - J) / k × (N - k) / (N - 1) for N features in the
+//! union, that of such a draw. With fewer than k features in the union, all of it is known exactly.
+//! Values have 64 bits and result from a bijection, except for the greatest, which counts as one
+//! less: none are equal by chance.
 
 use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
 
@@ -131,9 +131,9 @@ pub(crate) const fn row_count(values: u16) -> u16 {
 /// The rows by which a sketch is indexed in bands: `count` values, of which those of two sets agree
 /// with a probability near J, as MinHash values do.
 ///
-/// A mix of its own sends every value to one of `count` bins. Row j is a hash of the least value of
-/// the sketch in bin j, `u32::MAX` if there is none. Of two sets let m be the least value in bin j
-/// that is among the k least of their union. If there is one, a set that has m has it in its
+/// An independent mix sends every value to one of `count` bins. Row j is a hash of the least value
+/// of the sketch in bin j, `u32::MAX` if the bin is empty. For two sets let m be the least value in
+/// bin j that is among the k least of their union. If it exists, a set that has m has it in its
 /// sketch, as the least of its bin; the rows agree exactly if both have m, which has probability J.
 /// So
 ///
@@ -145,7 +145,7 @@ pub(crate) const fn row_count(values: u16) -> u16 {
 /// more often than they need be, and found no less.
 pub(crate) fn rows(values: &[u64], count: usize) -> Vec<u32> {
     let mut rows = vec![u32::MAX; count];
-    // In descending order, so that the least value of a bin is the one that stays.
+    // In descending order, so that the least value of a bin is the one that is kept.
     for &value in values.iter().rev() {
         let mixed = mix64(value.wrapping_add(GOLDEN_GAMMA));
         // The high half of a number of 32 bits × `count` is below `count`.

@@ -24,8 +24,8 @@ const DEFAULT_WINDOW: u16 = 8;
 /// The rule that selects the shingles which a schema keeps of each document, so that shared
 /// passages are found: *is this paragraph in that page?*
 ///
-/// A document is cut into shingles of k units (words, characters or code tokens, whatever the schema's
-/// [`Text`](crate::Text) says), and the hashes of some are kept with its signature and indexed:
+/// A document is cut into shingles of k units (words, characters or code tokens, depending on the
+/// schema's [`Text`](crate::Text)), and the hashes of some are kept with its signature and indexed:
 ///
 /// - **By windows** (Schleimer, Wilkerson and Aiken, *Winnowing*, 2003; the default): of each w consecutive
 ///   shingles the one with the least hash, the rightmost of equal ones. About 2 / (w + 1) of all shingles are
@@ -35,7 +35,7 @@ const DEFAULT_WINDOW: u16 = 8;
 ///   neighbours are. It takes less room and promises no passage, but the share of the query that a document
 ///   contains is estimated without bias, with a known variance.
 ///
-/// Features that are given instead of a text are its shingles, in the order in which they come.
+/// If features are given instead of a text, they are its shingles, in the given order.
 ///
 /// ```
 /// use resemblance_sketch::{Containment, Schema, Text};
@@ -107,9 +107,9 @@ impl From<Containment> for StoredContainment {
 /// The rule by which shingles are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Selection {
-    /// The least of so many consecutive ones.
+    /// Keep the least of this number of consecutive hashes.
     Window(u16),
-    /// One in so many.
+    /// Keep one hash in this number.
     Scaled(u32),
 }
 
@@ -144,10 +144,10 @@ impl Containment {
         self
     }
 
-    /// Keeps where each kept shingle stands in its document as well, so that answers tell where the shared
-    /// passages are in both (`Overlap::passages` of a store), without the texts. Each kept
-    /// shingle of a document of n shingles, repeats included, takes about (log₂ n + 2) / 8 bytes more in the document's row, 1.6 of
-    /// two thousand.
+    /// Also keeps the positions of each kept shingle in its document, so that answers contain where
+    /// the shared passages are in both (`Overlap::passages` of a store), without the texts. Each
+    /// kept shingle of a document of n shingles, repeats included, takes about (log₂ n + 2) / 8
+    /// more bytes in the document's row: 1.6 for two thousand.
     ///
     /// ```
     /// # use resemblance_sketch::{Containment, Schema, Text};
@@ -229,7 +229,7 @@ impl Containment {
         }
     }
 
-    /// Appends what the fingerprint of a recipe takes of it. Frozen.
+    /// Appends the part of it that the fingerprint of a recipe contains. Frozen.
     pub(super) fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(b"containment");
         bytes.extend_from_slice(&self.units.to_le_bytes());
@@ -272,7 +272,7 @@ pub struct KeptHashes {
     pub are_placed: bool,
 }
 
-/// Chooses the shingles that are kept, as they come.
+/// Chooses the shingles that are kept, one after the other.
 #[derive(Debug)]
 pub(super) struct ShingleSelector {
     key: u64,
@@ -332,7 +332,7 @@ impl ShingleSelector {
         }
     }
 
-    /// Keeps the least of the window at hand, unless the window before had the same one.
+    /// Keeps the least of the current window, unless the window before had the same one.
     fn keep_least(&mut self) {
         if let Some(&(position, mixed)) = self.candidates.front()
             && self.kept.last().is_none_or(|last| last.0 != position)

@@ -1,4 +1,4 @@
-//! Signatures of features that come one by one.
+//! Signatures of features that are added one by one.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub(super) struct SignatureDraft<'a> {
     is_empty: bool,
 }
 
-/// The signature of a text that comes in pieces, cut anywhere.
+/// The signature of a text that is read in pieces, cut anywhere.
 ///
 /// Takes the memory of a few shingles and of the signature's values, however long the text is. With
 /// [`Containment`](crate::Containment) it takes 24 bytes more for each kept shingle. With

@@ -20,7 +20,8 @@ impl Sketcher {
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`](crate::SketchError::InvalidParameter) if the schema says nothing about texts.
+    /// [`SketchError::InvalidParameter`](crate::SketchError::InvalidParameter) if the schema does
+    /// not take texts.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema, Text};
@@ -141,7 +142,7 @@ impl Drop for FeatureHashes {
         // A longer text's memory is not kept.
         if self.buffers.hashes.capacity() <= 2 * MIN_HASHES {
             let buffers = std::mem::replace(&mut self.buffers, Buffers::new());
-            // Where the thread ends there is no next text.
+            // When the thread ends there is no next text.
             let _ = SPARE.try_with(|spare| spare.set(buffers));
         }
     }
@@ -150,7 +151,7 @@ impl Drop for FeatureHashes {
 /// Fewer hashes than this are sorted as they are.
 const MIN_DISTRIBUTED: usize = 64;
 
-/// The greatest number of highest bits that hashes are distributed by: the counts stay in a near cache.
+/// The greatest number of highest bits that hashes are distributed by: the counts fit a near cache.
 const MAX_BUCKET_BITS: u32 = 12;
 
 /// The maximum number of hashes in a bucket for which moving each past the others costs less than
@@ -176,7 +177,8 @@ impl Buffers {
             sorted,
             ends,
         } = self;
-        // Twice as many buckets as hashes: it can be predicted then that a hash need not be moved.
+        // Twice as many buckets as hashes: then the processor can predict that a hash need not be
+        // moved.
         let bits = (hashes.len().ilog2() + 1).min(MAX_BUCKET_BITS);
         let bucket = |hash: u64| (hash >> (u64::BITS - bits)) as usize;
         ends.clear();
@@ -267,7 +269,7 @@ mod tests {
     /// Each kind of shingles with one of the long texts in turn, with both with `RESEMBLANCE_TESTS=all`.
     #[test]
     fn hashes_are_those_of_the_distinct_shingles() {
-        // Repeats within what is held, and over its end several times.
+        // Repeats within the buffer, and over its end several times.
         let repeated = "a b c d e ".repeat(60_000);
         let many: String = (0..90_000).map(|n| format!("w{} ", n % 70_001)).collect();
         let long = [&*many, &*repeated];
@@ -288,7 +290,8 @@ mod tests {
         }
     }
 
-    /// They were missing beside features, and a store refused what it was to compare exactly.
+    /// They were missing beside features, and a store refused documents that it was to compare
+    /// exactly.
     #[test]
     fn signatures_beside_features_have_their_kept_hashes() {
         for length in [2, 5] {

@@ -11,8 +11,8 @@ use super::hash::feature_hash;
 use super::weighted::negative_ln;
 use crate::error::{Result, SketchError};
 
-/// The number of documents of a corpus that have each feature, from which weights follow (tf-idf, Salton
-/// and Buckley 1988): a feature that nearly all documents have says little about one of them.
+/// The number of documents of a corpus that have each feature, from which weights follow (tf-idf,
+/// Salton and Buckley 1988): a feature that nearly all documents have identifies none of them.
 ///
 /// A feature that occurs t times in a document weighs t · (ln((1 + N) / (1 + n)) + 1) if n of N documents
 /// have it. A feature that no document has weighs most, and every feature weighs something. The logarithm
@@ -126,8 +126,8 @@ impl DocumentFrequencies {
         written.map_err(|source| SketchError::io("writing document frequencies", source))
     }
 
-    /// Reads saved frequencies, up to their end. Memory grows with what is read, not with what the bytes
-    /// promise.
+    /// Reads saved frequencies, up to their end. Memory grows with the bytes read, not with the
+    /// counts that they claim.
     ///
     /// # Errors
     ///

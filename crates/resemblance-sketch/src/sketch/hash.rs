@@ -1,4 +1,5 @@
-//! Features to random 64-bit numbers. Frozen: a change makes every store miss what it holds.
+//! Hashes features to random 64-bit numbers. Frozen: a change makes every store miss its own
+//! documents.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -42,8 +43,9 @@ const SECRET: [u64; 8] = [
     0x4c26_3a81_e690_35e0,
 ];
 
-/// XXH3-64 of 17 to 64 bytes. Most shingles of words have about 32, and XXH3 goes on differently from
-/// there: so that the processor need not guess, the other case is computed as well, and dropped.
+/// XXH3-64 of 17 to 64 bytes. Most shingles of words have about 32, and XXH3 continues differently
+/// from there: so that the processor need not guess, the other case is computed as well, and
+/// dropped.
 #[inline(always)]
 fn hash_17_to_64(bytes: &[u8]) -> u64 {
     let [a, b, c, d, e, f, g, h] = SECRET;
@@ -115,7 +117,7 @@ pub(super) mod stream {
     pub(crate) const PROBABILITY_KEY: u64 = 6;
     /// The key of kept hashes.
     pub(crate) const CONTAINMENT_KEY: u64 = 7;
-    /// The first number of MinHash's functions; each family says which follow.
+    /// The first number of MinHash's functions; each family defines which follow.
     pub(crate) const MINHASH: u64 = 16;
 }
 

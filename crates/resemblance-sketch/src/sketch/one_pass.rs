@@ -1,10 +1,10 @@
 //! MinHash at a cost a feature that does not depend on the number of values: fast similarity
 //! sketching (Dahlgaard, Knudsen, Thorup, *Fast Similarity Sketching*, FOCS 2017).
 //!
-//! Features are thrown at k bins in rounds. In round r < k a feature falls on a bin and at a
-//! time within the round, both random; in round k + i all features fall on bin i, so that no
-//! bin stays empty. A bin keeps the least (round, time) that fell on it, and no round need be
-//! played that is later than those of all bins. Expected cost: O(n + k log k) for n features.
+//! Features are thrown at k bins in rounds. In round r < k a feature falls on a bin and at a time
+//! within the round, both random; in round k + i all features fall on bin i, so that no bin remains
+//! empty. A bin keeps the least (round, time) that fell on it, and rounds later than those of all
+//! bins need not be played. Expected cost: O(n + k log k) for n features.
 //!
 //! Every bin has the least of times that are drawn alike for all features, so two sets agree in
 //! it with probability J, whatever their sizes, and the estimate's variance is at most
@@ -14,14 +14,13 @@
 //! 32 features in the union and k = 128 the tests find 1.3 times the variance of independent
 //! values, and 0.5 times here.
 //!
-//! A value keeps (round, time) as a number of 64 bits, cut to 32: 6 bits say how long it is, 26
+//! A value keeps (round, time) as a number of 64 bits, cut to 32: 6 bits hold its length, and 26
 //! follow its leading one. The cut keeps the order, so **the values of a union are the bin-wise
-//! minima**. It makes values of different features equal with probability at most 2^-26 for sets
-//! of up to 2^21 k features, whatever their sizes, and n / (2^47 k) beyond: the first arrival at
-//! rate n / k in cells no wider than 2^-26 of its own time. Only sets of a handful of features meet
-//! in the last k rounds, with probability e^-|A ∪ B|, where cells are as wide as k / 2^26 of a
-//! round: at most 2^-17 for k = 1,024. Similarity is over-estimated by no more than (1 - J) times
-//! these.
+//! minima**. It makes values of different features equal with probability at most 2^-26 for sets of
+//! up to 2^21 k features, whatever their sizes, and n / (2^47 k) beyond: the first arrival at rate
+//! n / k in cells no wider than 2^-26 of its own time. Only sets of a handful of features meet in
+//! the last k rounds, with probability e^-|A ∪ B|, where cells are as wide as k / 2^26 of a round:
+//! at most 2^-17 for k = 1,024. Similarity is over-estimated by at most (1 - J) times these.
 
 use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
 

@@ -32,8 +32,8 @@ const MIN_BOTTOM_K: u16 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum MinHashKind {
-    /// The minima of as many hash functions as there are values (Broder 1997): a feature costs a
-    /// step for each value.
+    /// The minima of one hash function for each value (Broder 1997): a feature costs a step for
+    /// each value.
     Functions(Permutations),
     /// Fast similarity sketching (Dahlgaard, Knudsen and Thorup 2017): a feature costs one step,
     /// however many values there are.
@@ -159,8 +159,8 @@ const PARTS: [&str; 7] = [
 pub struct RecipeMark {
     /// A hash of the recipe and its weights. Frozen.
     pub fingerprint: u64,
-    /// 8 bits of a hash of each part, which tell the part that differs, and are not compared for else:
-    /// of 256 pairs of parts that differ one looks equal.
+    /// 8 bits of a hash of each part, which identify the part that differs and serve no other
+    /// comparison: one in 256 pairs of different parts looks equal.
     parts: [u8; PARTS.len()],
 }
 
@@ -174,7 +174,7 @@ impl RecipeMark {
     /// Returns the name of the first part in which two recipes that are not equal seem to differ.
     pub fn differing_part(&self, other: &Self) -> &'static str {
         let mut parts = PARTS.iter().zip(self.parts.iter().zip(&other.parts));
-        // What is in no part of its own is in how texts are read: the version of Unicode.
+        // Everything outside these parts concerns how texts are read: the version of Unicode.
         parts
             .find(|(_, (a, b))| a != b)
             .map_or("recipe", |(name, _)| name)
@@ -284,7 +284,7 @@ impl Recipe {
             EmptyDocuments::Distinct => 0,
             EmptyDocuments::Alike => 1,
         });
-        // No valid recipe has 0 values or a width of 0: 0 stands for absence.
+        // No valid recipe has 0 values or a width of 0: 0 means absence.
         let values = self.minhash.map_or(0, |minhash| minhash.values);
         bytes.extend_from_slice(&values.to_le_bytes());
         bytes.extend_from_slice(&self.simhash_bits.unwrap_or(0).to_le_bytes());

@@ -18,14 +18,15 @@ use crate::fingerprint::Fingerprint;
 /// both, and the kept hashes by which shared passages are found.
 ///
 /// A [`Sketcher`](crate::Sketcher) makes signatures and marks them with its recipe, so that those
-/// of different recipes are not compared by mistake. Signatures that another program made come in
-/// through [`from_minhash`](Self::from_minhash), [`from_bottom_k`](Self::from_bottom_k),
+/// of different recipes are not compared by mistake. Signatures that another program made are
+/// created with [`from_minhash`](Self::from_minhash), [`from_bottom_k`](Self::from_bottom_k),
 /// [`from_simhash`](Self::from_simhash), [`from_fingerprint`](Self::from_fingerprint) and
-/// [`from_parts`](Self::from_parts), unmarked: that they fit together is up to the caller.
+/// [`from_parts`](Self::from_parts). They are unmarked: the caller must ensure that they fit
+/// together.
 ///
-/// A document without features has an *empty* signature: all MinHash values are `u32::MAX` (of
-/// bottom-k there is none), the fingerprint is 0. [`is_empty`](Self::is_empty) tells it from a
-/// document that has these by chance.
+/// A document without features has an *empty* signature: all MinHash values are `u32::MAX`
+/// (bottom-k has no values), and the fingerprint is 0. [`is_empty`](Self::is_empty) distinguishes
+/// it from a document that has these by chance.
 ///
 /// ```
 /// use resemblance_sketch::Signature;
@@ -100,7 +101,7 @@ impl Signature {
     #[must_use]
     pub fn digest(&self) -> u128 {
         let value_bits = self.value_bits().map_or(0, u8::from);
-        // 256 bits are told from none by their bytes.
+        // The number of bytes distinguishes 256 bits from none.
         let simhash_bits = self.simhash_bits().map_or(0, |bits| bits as u8);
         let mut bytes = vec![value_bits, simhash_bits, u8::from(self.is_empty())];
         self.append_values(&mut bytes);
@@ -147,9 +148,9 @@ impl Signature {
         Self::new(Some(values), None, is_empty, Some(recipe))
     }
 
-    /// A signature of ready-made MinHash values of 64 bits, each cut to 32 by a hash: equal ones
-    /// stay equal, others become equal with probability 2⁻³². They are no minima any more, so such
-    /// signatures cannot be [merged](Self::merge).
+    /// Creates a signature of ready-made MinHash values of 64 bits, each cut to 32 by a hash: equal
+    /// ones remain equal, others become equal with probability 2⁻³². They are not minima any more,
+    /// so such signatures cannot be [merged](Self::merge).
     ///
     /// ```
     /// use resemblance_sketch::Signature;
@@ -166,9 +167,9 @@ impl Signature {
         Self::new(Some(values), None, false, None)
     }
 
-    /// A signature of the smallest hashes of a set, at most `max_count` of them (bottom-k): sorted and
-    /// without repeats they are kept, the smallest `max_count`. Fewer say that the set has no more.
-    /// `u64::MAX` counts as one less.
+    /// Creates a signature of the smallest hashes of a set, at most `max_count` of them (bottom-k):
+    /// the smallest `max_count` are kept, sorted and without repeats. Fewer mean that the set has
+    /// no more. `u64::MAX` counts as one less.
     ///
     /// ```
     /// use resemblance_sketch::Signature;
@@ -382,8 +383,9 @@ impl Signature {
         self.values.as_ref().map(|values| values.shape().1)
     }
 
-    /// The SimHash fingerprint as a number; one of 64 bits is below 2⁶⁴. `None` if there is none, and for one of
-    /// 256 bits: [`fingerprint`](Self::fingerprint) has those, too.
+    /// Returns the SimHash fingerprint as a number; one of 64 bits is below 2⁶⁴. Returns `None`
+    /// without a fingerprint, and for one of 256 bits: [`fingerprint`](Self::fingerprint) returns
+    /// those, too.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash};
@@ -539,10 +541,10 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// [`SketchError::SignatureMismatch`] if there are kept hashes, no values, or values that do not say which is the
-    /// lesser (weighted, or cut: a schema keeps 16 bits unless its
-    /// [value bits](crate::MinHash::value_bits) are 32), if there is a SimHash fingerprint (that of a union
-    /// does not follow from those of the parts), or both are marked with different recipes.
+    /// [`SketchError::SignatureMismatch`] if there are kept hashes, no values, or values that do
+    /// not show which is the lesser (weighted, or cut: a schema keeps 16 bits unless its [value
+    /// bits](crate::MinHash::value_bits) are 32), if there is a SimHash fingerprint (that of a
+    /// union does not follow from those of the parts), or both are marked with different recipes.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema};
@@ -569,14 +571,14 @@ impl Signature {
         Ok(Self::new(Some(merged), None, is_empty, recipe))
     }
 
-    /// This signature with its MinHash values cut to `bits` bits, 1, 2, 4, 8 or 16, as a schema with
-    /// so many [value bits](crate::MinHash::value_bits) makes it.
+    /// Returns this signature with its MinHash values cut to `bits` bits, 1, 2, 4, 8 or 16, as a
+    /// schema with that number of [value bits](crate::MinHash::value_bits) makes it.
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] for another number of bits; [`SketchError::SignatureMismatch`] if there
-    /// are no MinHash values with more bits: none at all, those of bottom-k, or ones that were cut to
-    /// as many or fewer.
+    /// [`SketchError::InvalidParameter`] for another number of bits;
+    /// [`SketchError::SignatureMismatch`] if there are no MinHash values with more bits: none at
+    /// all, those of bottom-k, or ones that were cut to `bits` or fewer.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema};
@@ -632,8 +634,8 @@ impl Signature {
             .collect())
     }
 
-    /// This signature with its MinHash values cut to `bits` bits, if they have more. Those of bottom-k
-    /// stay as they are.
+    /// Returns this signature with its MinHash values cut to `bits` bits, if they have more. Those
+    /// of bottom-k do not change.
     #[inline]
     pub(super) fn into_cut(self, bits: u8) -> Self {
         Self {

@@ -144,7 +144,7 @@ impl SimHasher {
         }
     }
 
-    /// The fingerprint of distinct features of weight 1; 0 if there are none.
+    /// Returns the fingerprint of distinct features of weight 1; 0 without features.
     pub(super) fn unweighted(&self, distinct: &[u64]) -> Fingerprint {
         self.fingerprint(|projection| {
             let positive = projection.count(distinct);
@@ -153,8 +153,8 @@ impl SimHasher {
         })
     }
 
-    /// The fingerprint of distinct features of positive weights, of which `total` is the sum, as
-    /// [`merge`] returns it; 0 if there are none.
+    /// Returns the fingerprint of distinct features of positive weights, of which `total` is the
+    /// sum, as [`merge`] returns it; 0 without features.
     pub(super) fn weighted(&self, distinct: &[WeightedHash], total: u64) -> Fingerprint {
         self.fingerprint(|projection| {
             let positive = projection.sum(distinct);
@@ -205,7 +205,7 @@ impl SimHasher {
     fn tie(&self, projection: &Projection, bit: u32, mixed: &[u64]) -> bool {
         let offset = u64::from(projection.first_bit + bit + 1).wrapping_mul(GOLDEN_GAMMA);
         let least = mixed.iter().map(|mixed| mix64(mixed.wrapping_add(offset)));
-        // Mixing can be undone, so the minimum itself tells to which feature it belongs.
+        // Mixing can be undone, so the minimum itself identifies its feature.
         let decider = least.min().map(|least| unmix64(least).wrapping_sub(offset));
         let hash = decider.map(|mixed| unmix64(mixed) ^ self.feature_key);
         hash.is_some_and(|hash| (projection.word(hash) >> bit) & 1 == 1)

@@ -82,8 +82,8 @@ impl Sketcher {
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] if the schema says nothing about texts, or its MinHash values are
-    /// made elsewhere.
+    /// [`SketchError::InvalidParameter`] if the schema does not take texts, or its MinHash values
+    /// are computed elsewhere.
     pub fn text(&self, text: &str) -> Result<Signature> {
         if let Some(weights) = &self.functions.weights {
             return self.weighted_text(text, weights);
@@ -107,9 +107,9 @@ impl Sketcher {
         Ok(draft.finish().with_kept(Some(selector.finish())))
     }
 
-    /// The signature of a text that is read piece by piece, equal to that of the whole. Neither the
-    /// text nor its shingles are ever in memory as a whole; [`StreamedText`] says how much memory it
-    /// takes.
+    /// Returns the signature of a text that is read piece by piece, equal to that of the whole.
+    /// Neither the text nor its shingles are ever in memory as a whole; [`StreamedText`] documents
+    /// the memory that it takes.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl Sketcher {
         Ok(text.finish())
     }
 
-    /// Begins the signature of a text that comes in pieces.
+    /// Begins the signature of a text that is read in pieces.
     ///
     /// # Errors
     ///
@@ -182,7 +182,7 @@ impl Sketcher {
         Ok(Some(selector.finish()))
     }
 
-    /// Returns the kept hashes of features in the order in which they come, `None` without containment.
+    /// Returns the kept hashes of features in their order, `None` without containment.
     fn kept_of_features(&self, hashes: impl Iterator<Item = u64>) -> Option<KeptHashes> {
         let mut selector = self.functions.selector()?;
         hashes.for_each(|hash| selector.push(hash));

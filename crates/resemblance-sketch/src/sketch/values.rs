@@ -215,8 +215,8 @@ fn equal_count(a: &[u32], b: &[u32]) -> usize {
 /// The hashes of a stored bottom-k signature.
 fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let hashes = bytes.as_chunks::<HASH_BYTES>().0;
-    // Signatures that are kept side by side in memory are padded to full length with `u64::MAX`, which
-    // is no hash.
+    // Signatures that are kept side by side in memory are padded to full length with `u64::MAX`,
+    // which is never a hash.
     hashes
         .iter()
         .map(|bytes| u64::from_le_bytes(*bytes))
@@ -283,7 +283,8 @@ impl MinHashValues {
         self.hashes().map_or(self.shape().0, <[u64]>::len)
     }
 
-    /// The values cut to `bits` bits. Of bottom-k, and with no more bits than these, they stay as they are.
+    /// Returns the values cut to `bits` bits. Bottom-k values, and values with no more bits than
+    /// these, do not change.
     pub(super) fn into_cut(self, bits: u8, is_mixed: bool) -> Self {
         let (mut values, was_mixed, is_cut) = match self {
             Self::Minima(values) | Self::Samples(values) if bits < 32 => (values, is_mixed, false),
@@ -326,7 +327,8 @@ impl MinHashValues {
         }
     }
 
-    /// The values cut to `bits` bits, of which they have at least so many. None for bottom-k.
+    /// Returns the values cut to `bits` bits, of which they have at least that number. Returns none
+    /// for bottom-k.
     fn cut_words(&self, bits: u8, is_mixed: bool) -> impl Iterator<Item = u32> {
         let is_mixed = is_mixed && !matches!(self, Self::Cut { .. });
         let words = self.words().into_iter().flatten();

@@ -15,9 +15,9 @@
 //!
 //! The steps of a feature are cut into blocks [0, 1), [1, 2), [2, 4), [4, 8), ..., so that a weight
 //! takes whole blocks and a part of one more. A block of size s has its events in order of time:
-//! exponential gaps of mean 1 / s. For a total weight W all k values have had an event by about
-//! k (ln k + 3) / W in 95 of 100 cases, and later events need not be looked at; else all is done
-//! again with twice the time. What is found does not depend on that limit. Cost: one look at each
+//! exponential gaps of mean 1 / s. For a total weight W all k values have had an event by about k
+//! (ln k + 3) / W in 95 of 100 cases, and later events need not be looked at; else everything is
+//! repeated with twice the time. The result does not depend on that limit. Cost: one look at each
 //! block, and at most about 2 k (ln k + 3) events.
 //!
 //! **Rates.** A feature has one stream of events, the w-th part of a unit of time apart on average for a
@@ -59,7 +59,7 @@ pub(super) struct WeightedMinHasher {
 /// The first event of a value: its time and its hash.
 type FirstEvent = (f64, u32);
 
-/// Stands for a value that has had no event.
+/// Represents a value that has had no event.
 const NO_EVENT: FirstEvent = (f64::INFINITY, u32::MAX);
 
 impl WeightedMinHasher {
@@ -147,8 +147,8 @@ impl BlockEvents {
         let mut sum = 0.0;
         loop {
             let share = unit(word_at(self.state, 1));
-            // -ln x ≥ 1 - x: most blocks have no event in time, and need no logarithm to say so.
-            // The factor allows for rounding.
+            // -ln x ≥ 1 - x: most blocks have no event in time, which can be decided without a
+            // logarithm. The factor allows for rounding.
             if sum + (1.0 - share) * 0.999 > bound {
                 return;
             }
@@ -201,7 +201,7 @@ fn word_at(state: u64, index: u64) -> u64 {
     mix64(state.wrapping_add(index.wrapping_mul(GOLDEN_GAMMA)))
 }
 
-/// Offers an event to the value that its word says.
+/// Offers an event to the value that its word selects.
 fn offer_event(time: f64, word: u64, firsts: &mut [FirstEvent]) {
     // The high half of word × k is below k.
     let value = (u128::from(word) * firsts.len() as u128) >> u64::BITS;
@@ -224,8 +224,8 @@ fn unit(word: u64) -> f64 {
 /// −ln x for 2^-1022 ≤ x ≤ 1, within 4 units in the last place, by additions, multiplications and
 /// one division: the same on every platform, which the standard library's is not.
 ///
-/// x = 2^e m with m within [√½, √2]; ln m = 2 artanh s for s = (m - 1) / (m + 1), by its series
-/// of 11 terms: s² ≤ 0.0295, so that what is left out is below 2^-60 of the sum.
+/// x = 2^e m with m within [√½, √2]; ln m = 2 artanh s for s = (m - 1) / (m + 1), by its series of
+/// 11 terms: s² ≤ 0.0295, so the omitted terms are below 2^-60 of the sum.
 pub(super) fn negative_ln(x: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     const ONE: u64 = 1023 << 52;

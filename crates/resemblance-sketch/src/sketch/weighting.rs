@@ -11,7 +11,7 @@ impl DocumentFrequencies {
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] if the sketcher's schema says nothing about texts.
+    /// [`SketchError::InvalidParameter`] if the sketcher's schema does not take texts.
     pub fn add_text(&mut self, sketcher: &Sketcher, text: &str) -> Result<()> {
         self.add(sketcher.shingle_hashes(text)?);
         Ok(())

@@ -1,6 +1,6 @@
 //! Runs of ASCII: most texts are mostly ASCII, and whole runs are normalised faster than characters.
 
-/// Stands between units. No unit that an [`AsciiForm`] leaves contains it.
+/// The byte between units. No unit that an [`AsciiForm`] leaves contains it.
 pub(super) const SEPARATOR: u8 = b' ';
 
 /// Bytes of ASCII that are normalised at once: one bit of a word for each.
@@ -20,9 +20,10 @@ pub(super) struct AsciiForm {
 
 /// Up to [`BLOCK_BYTES`] of ASCII, normalised.
 pub(super) struct AsciiBlock {
-    /// The bytes of units, each other byte a separator; then as many as copies may read beyond them.
+    /// The bytes of units, each other byte a separator; then room for the bytes that copies may
+    /// read beyond them.
     bytes: [u8; BLOCK_BYTES + COPY_BYTES],
-    /// Bit i says whether byte i belongs to a unit.
+    /// Bit i is set if byte i belongs to a unit.
     pub(super) inside: u64,
 }
 
@@ -88,7 +89,7 @@ fn gather_bits(flags: &[u8; BLOCK_BYTES]) -> u64 {
 /// Splits off the ASCII at the beginning of `text`, then the characters up to the next ASCII one:
 /// returns (ASCII, other characters, rest). Unless `text` is empty, the rest is shorter than it.
 pub(super) fn split_runs(text: &str) -> (&str, &str, &str) {
-    // Both cuts stand before or after an ASCII byte, so they never divide a character.
+    // Both cuts are before or after an ASCII byte, so they never divide a character.
     let (ascii, after) = text.split_at(ascii_prefix_bytes(text.as_bytes()));
     let other_bytes = after.bytes().position(|byte| byte.is_ascii());
     let (other, rest) = after.split_at(other_bytes.unwrap_or(after.len()));

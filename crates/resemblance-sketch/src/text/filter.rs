@@ -10,10 +10,10 @@ use super::recipe::Text;
 use super::unit_buffer::UnitBuffer;
 use super::unit_reader::UnitReader;
 
-/// The longest word that is stemmed. Longer runs are no words. Frozen.
+/// The longest word that is stemmed. Longer runs are not words. Frozen.
 const MAX_STEMMED_BYTES: usize = 256;
 
-/// The words of a list after the steps of a text that come before stop words.
+/// The words of a list after the steps of a text that precede stop words.
 type WordSet = HashSet<Box<str>>;
 
 /// Leaves out stop words, and replaces the other words by their stems.

@@ -1,4 +1,5 @@
-//! The stop words and the stemmer of each language, and checksums that tell whether they have changed.
+//! The stop words and the stemmer of each language, and checksums that show whether they have
+//! changed.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Shingles, and where they stand in their text.
+//! Shingles, and their places in their text.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,9 +18,10 @@ pub struct LocatedShingle<'s> {
 }
 
 impl Text {
-    /// Calls `visit` with each shingle that [`for_each_shingle`](Self::for_each_shingle) visits, and its
-    /// place in `document`, between two scalar values. Scalar values that are normalised together, such as
-    /// a letter and its marks, have one place, which all units have that come of them.
+    /// Calls `visit` with each shingle that [`for_each_shingle`](Self::for_each_shingle) visits,
+    /// and its place in `document`, between two scalar values. Scalar values that are normalised
+    /// together, such as a letter and its marks, have one place, which all units that result from
+    /// them have.
     ///
     /// # Errors
     ///
@@ -131,7 +132,7 @@ impl<V: FnMut(LocatedShingle<'_>)> LocatedShingler<V> {
     }
 
     fn finish(mut self) -> Result<()> {
-        // A separator may complete the last unit, and has no place of its own.
+        // A separator may complete the last unit, and has no place.
         let added = self.shingler.read_end();
         self.places
             .add(added.ok_or_else(|| bug(RELEASED))?, &(0..0));

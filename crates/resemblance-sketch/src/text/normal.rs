@@ -1,4 +1,4 @@
-//! Normalization Forms C and KC of a text that comes in pieces, and letters without accents.
+//! Normalization Forms C and KC of a text that is read in pieces, and letters without accents.
 //!
 //! Later versions of Unicode normalise a scalar value that is assigned in an earlier one in the same
 //! way (the Normalization Stability Policy), and scalar values that are not assigned in Unicode 17
@@ -41,7 +41,7 @@ fn is_assigned(c: char) -> bool {
     c.is_ascii() || unicode::is_in(&ASSIGNED, c)
 }
 
-/// Returns true if a character that is not settled may compose with one before it.
+/// Returns true if a character that is not final yet may compose with one before it.
 pub(super) fn composes(c: char) -> bool {
     let composing = unicode::in_plane(&PLANE_COMPOSING, c);
     composing.unwrap_or_else(|| !is_composed_alone(c))

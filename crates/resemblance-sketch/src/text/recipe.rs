@@ -67,8 +67,8 @@ pub enum ShingleUnit {
 /// words let one changed word spoil many: 5 words or 9 characters are usual for duplicates of pages
 /// (Broder, *On the resemblance and containment of documents*, 1997).
 ///
-/// A text goes through these steps, in this order whatever the order of the calls. The first two and the
-/// fourth are always there; stop words and stems need the crate's feature `languages`:
+/// A text passes through these steps, in this order whatever the order of the calls. The first two
+/// and the fourth are always applied; stop words and stems need the crate's feature `languages`:
 ///
 /// 1. Unicode Normalization Form C, which composes letters and their marks: `e` and U+0301 become `é`.
 ///    With [`nfkc`](Self::nfkc) Form KC instead.
@@ -81,9 +81,9 @@ pub enum ShingleUnit {
 /// 6. [`stem`](Self::stem): each word is replaced by its stem.
 /// 7. [`unordered`](Self::unordered): the units of a shingle are sorted.
 ///
-/// The Unicode data are of version [`UNICODE_VERSION`], whatever the compiler's: a store keeps
-/// finding what it found after an upgrade. All steps are a part of the schema: of a store, and of
-/// what makes signatures comparable.
+/// The Unicode data are of version [`UNICODE_VERSION`], whatever the compiler's: after an upgrade a
+/// store still finds its documents. All steps are a part of the schema: it stores them, and they
+/// decide which signatures are comparable.
 ///
 /// ```
 /// use resemblance_sketch::Text;
@@ -177,8 +177,8 @@ impl Text {
     /// Brings the text into Unicode Normalization Form KC (Unicode Standard Annex 15) first, in place of
     /// Form C: one form for full-width and half-width letters, too, and for ligatures.
     ///
-    /// Scalar values that are not assigned in [`UNICODE_VERSION`] stay as they are. A run of 1,024
-    /// scalar values that begins no new sequence is normalised by itself, as if the text ended
+    /// Scalar values that are not assigned in [`UNICODE_VERSION`] do not change. A run of 1,024
+    /// scalar values that begins no new sequence is normalised separately, as if the text ended
     /// there: this bounds the memory, and real texts have no such runs.
     ///
     /// ```
@@ -209,8 +209,8 @@ impl Text {
         self
     }
 
-    /// Removes all White_Space: shingles go on from word to word, and a text resembles itself however its
-    /// lines are broken or its words are spaced. Characters only.
+    /// Removes all White_Space: shingles continue from word to word, and a text resembles itself
+    /// however its lines are broken or its words are spaced. Characters only.
     ///
     /// ```
     /// use resemblance_sketch::Text;
@@ -244,8 +244,8 @@ impl Text {
     ///
     /// A scalar value whose canonical decomposition has combining diacritical marks (the blocks
     /// U+0300 to U+036F, U+1AB0 to U+1AFF, U+1DC0 to U+1DFF, U+20D0 to U+20FF and U+FE20 to U+FE2F)
-    /// is replaced by the rest of its decomposition; such a mark alone is dropped. Other marks, as
-    /// of Indic scripts, Arabic or kana, stay: they make other letters.
+    /// is replaced by the rest of its decomposition; such a mark alone is dropped. Other marks,
+    /// such as those of Indic scripts, Arabic or kana, are kept: they make other letters.
     ///
     /// ```
     /// # use resemblance_sketch::Text;
@@ -261,8 +261,8 @@ impl Text {
         self
     }
 
-    /// Leaves out the stop words of a language: the words that its list (stopwords-iso) gives
-    /// when it goes through the same steps. Words only.
+    /// Leaves out the stop words of a language: the words of its list (stopwords-iso) after the
+    /// same steps. Words only.
     ///
     /// ```
     /// # use resemblance_sketch::{Language, Text};
@@ -282,7 +282,8 @@ impl Text {
     }
 
     /// Replaces each word by its stem, by the Snowball algorithm of a language (Porter, *Snowball:
-    /// a language for stemming algorithms*, 2001). Words only; those longer than 256 bytes stay.
+    /// a language for stemming algorithms*, 2001). Words only; those longer than 256 bytes do not
+    /// change.
     ///
     /// ```
     /// # use resemblance_sketch::{Language, Text};
@@ -359,10 +360,10 @@ impl Text {
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] if the length is not 1 to 256, or a step is asked for units that do not
-    /// have it. [`SketchError::MissingFeature`] if a step needs the feature
-    /// `languages` and the crate was built without it. [`SketchError::SelfTest`] if a language's data
-    /// are others than those that the schema was made with.
+    /// [`SketchError::InvalidParameter`] if the length is not 1 to 256, or a step is requested for
+    /// units that do not have it. [`SketchError::MissingFeature`] if a step needs the feature
+    /// `languages` and the crate was built without it. [`SketchError::SelfTest`] if a language's
+    /// data differ from those that the schema was made with.
     ///
     /// ```
     /// use resemblance_sketch::Text;
@@ -447,10 +448,10 @@ impl Text {
         bits.fold(unit, |kind, (_, bit)| kind | bit)
     }
 
-    /// Appends the bytes by which a recipe's fingerprint tells texts apart. Frozen: the unit and the
-    /// steps as one byte, the length, the Unicode version, the edition of the steps; then for stop words and for stems, if the
-    /// text has them, the language's two letters and the checksum of its data. The bytes of one text
-    /// are never the beginning of those of another.
+    /// Appends the bytes by which a recipe's fingerprint distinguishes texts. Frozen: the unit and
+    /// the steps as one byte, the length, the Unicode version, the edition of the steps; then for
+    /// stop words and for stems, if the text has them, the language's two letters and the checksum
+    /// of its data. The bytes of one text are never the beginning of those of another.
     pub(crate) fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.push(self.kind());
         bytes.extend_from_slice(&self.length.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Shingles of a text that comes in pieces.
+//! Shingles of a text that is read in pieces.
 
 use super::ascii::SEPARATOR;
 #[cfg(feature = "languages")]
@@ -11,8 +11,8 @@ use crate::error::Result;
 /// Bytes of text that are read before their shingles are visited.
 const STRIDE_BYTES: usize = 1 << 12;
 
-/// The shingles of a text that comes in pieces, cut anywhere between two scalar values: the same as
-/// [`Text::for_each_shingle`] visits of the whole.
+/// The shingles of a text that is read in pieces, cut anywhere between two scalar values: the same
+/// as [`Text::for_each_shingle`] visits in the whole text.
 ///
 /// Memory is a few kilobytes and the last shingle: it grows with the longest shingle (a text of one
 /// endless word is one shingle), not with the text.
@@ -185,7 +185,7 @@ impl Text {
         }
     }
 
-    /// Starts the shingles of a text that comes in pieces.
+    /// Starts the shingles of a text that is read in pieces.
     ///
     /// # Errors
     ///

@@ -13,7 +13,8 @@ const SLACK_BYTES: usize = 1 << 13;
 const MAX_SPARE_BYTES: usize = 1 << 16;
 
 thread_local! {
-    /// The memory of the last buffer of this thread: to get it anew would cost more than to read a short text.
+    /// The memory of the last buffer of this thread: allocating it again would cost more than
+    /// reading a short text.
     static SPARE: Cell<(Vec<u8>, Vec<usize>)> = const { Cell::new((Vec::new(), Vec::new())) };
 }
 
@@ -267,7 +268,7 @@ impl UnitBuffer {
         released_bytes > 0
     }
 
-    /// Returns true if there is no text that has not been released.
+    /// Returns true if all text has been released.
     pub(super) fn is_empty(&self) -> bool {
         self.rest_bytes().is_empty()
     }
@@ -302,7 +303,7 @@ impl Drop for UnitBuffer {
         if text.capacity() + ends.capacity() * size_of::<usize>() <= MAX_SPARE_BYTES {
             text.clear();
             ends.clear();
-            // Where the thread ends there is no next text.
+            // When the thread ends there is no next text.
             let _ = SPARE.try_with(|spare| spare.set((text, ends)));
         }
     }

@@ -54,7 +54,7 @@ impl UnitReader {
         }
     }
 
-    /// Reads a run of ASCII and the other characters after it, of which some may not be settled.
+    /// Reads a run of ASCII and the other characters after it, some of which may not be final.
     fn read_doubtful(&mut self, ascii: &str, other: &str, is_last: bool) {
         // A mark may follow the last character here, or in the next piece.
         let may_compose = !other.chars().next().is_some_and(is_settled);
@@ -81,7 +81,7 @@ impl UnitReader {
         self.splitter.units.separate();
     }
 
-    /// Splits what was held back, if anything was: no mark follows it.
+    /// Splits the characters that were held back, if any: no mark follows them.
     #[inline]
     pub(super) fn flush(&mut self) {
         if !self.normaliser.is_empty() {
@@ -104,9 +104,9 @@ impl UnitReader {
         }
     }
 
-    /// Reads characters that are not ASCII, after which the piece ends or a character of ASCII follows. A
-    /// settled one, and a mark after it that does not compose, are split as they are, once it is clear that
-    /// the next one is settled too.
+    /// Reads characters other than ASCII, after which the piece ends or a character of ASCII
+    /// follows. A final one, and a mark after it that does not compose, are split as they are, once
+    /// the next one is known to be final too.
     fn read_other(&mut self, other: &str, is_end: bool) {
         let (mut last, mut mark) = (None, None);
         for c in other.chars() {

@@ -65,7 +65,7 @@ fn valid_part(bytes: &[u8]) -> (&str, Option<Utf8Error>) {
 mod tests {
     use super::*;
 
-    /// Gives at most so many bytes at once, and is interrupted before each.
+    /// Returns at most a given number of bytes at once, and is interrupted before each.
     struct Slow<'a> {
         bytes: &'a [u8],
         step: usize,

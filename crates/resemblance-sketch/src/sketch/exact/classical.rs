@@ -70,9 +70,9 @@ pub fn modular_minhash(
     Ok(minima)
 }
 
-/// A sorted table of permuted fingerprints (Manku, Jain and Das Sarma 2007): bit i of a fingerprint
-/// becomes bit `places[i]`, where bits are numbered from 0, the most significant one of as many bits
-/// as there are places.
+/// Returns a sorted table of permuted fingerprints (Manku, Jain and Das Sarma 2007): bit i of a
+/// fingerprint becomes bit `places[i]`. Bits are numbered from 0, the most significant one; a
+/// fingerprint has one bit for each place.
 ///
 /// # Errors
 ///

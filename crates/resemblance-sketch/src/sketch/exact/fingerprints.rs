@@ -69,9 +69,10 @@ pub fn same_bit_probability(distance: u32, bits: u32) -> Result<f64> {
     Ok(1.0 - f64::from(distance) / f64::from(bits))
 }
 
-/// The sensitivity ρ = ln(1/p₁) / ln(1/p₂) of a family of functions of which one agrees with
-/// probability `near` for pairs that are to be found and `far` for others: an index of n documents
-/// looks at about n^ρ of them (Indyk and Motwani 1998). Below 1 if the family tells them apart.
+/// Returns the sensitivity ρ = ln(1/p₁) / ln(1/p₂) of a family of functions of which one agrees
+/// with probability `near` for pairs that are to be found and `far` for others: an index of n
+/// documents looks at about n^ρ of them (Indyk and Motwani 1998). It is below 1 if the family
+/// distinguishes them.
 ///
 /// # Errors
 ///

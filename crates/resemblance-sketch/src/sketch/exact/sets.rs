@@ -98,8 +98,8 @@ fn chunk_at(hashes: &[u64], start: usize) -> Option<&[u64; STRIDE]> {
     hashes.get(start..)?.first_chunk()
 }
 
-/// [`jaccard_of_sorted`], but a similarity below `floor` may come out as any number below it: the
-/// comparison ends once so many features differ that it is certain.
+/// Like [`jaccard_of_sorted`], but for a similarity below `floor` it may return any number below
+/// it: the comparison ends once enough features differ that this is certain.
 pub fn jaccard_from(floor: f64, a: &[u64], b: &[u64]) -> f64 {
     let total = a.len() + b.len();
     // |A ∩ B| / |A ∪ B| ≥ f exactly if |A ∩ B| ≥ f / (1 + f) (|A| + |B|).

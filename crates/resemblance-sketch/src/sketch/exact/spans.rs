@@ -50,10 +50,11 @@ pub struct SharedSpans {
 
 /// Returns the spans in which two texts share shingles: the answer to *why are they alike?*
 ///
-/// A unit of a text (a word, a character, a code token) is covered if it is in a shingle that the other
-/// text has. A span goes from the beginning of a covered unit to the end of the last one, as long as all units
-/// between are covered. What the text leaves out, such as punctuation, marks and stop words, is in a
-/// span if it stands between its units. A letter is in a span with its marks.
+/// A unit of a text (a word, a character, a code token) is covered if it is in a shingle that the
+/// other text has. A span extends from the beginning of a covered unit to the end of the last one,
+/// as long as all units between are covered. Anything that the text leaves out, such as
+/// punctuation, marks and stop words, is in a span if it is between its units. A letter is in a
+/// span with its marks.
 ///
 /// Shingles count as equal if their hashes of 64 bits are, as everywhere in this crate. It takes at most
 /// 16 bytes of memory for each distinct shingle, and the spans.
@@ -92,7 +93,7 @@ pub fn shared_spans(text: &Text, a: &str, b: &str) -> Result<SharedSpans> {
     })
 }
 
-/// The hashes of the shingles of a text, sorted whenever they have become twice as many.
+/// Returns the hashes of the shingles of a text, sorted whenever their number has doubled.
 fn shingle_set(text: &Text, document: &str) -> Result<FeatureSet<u64>> {
     const MIN_HASHES: usize = 1 << 12;
     text.validate()?;
@@ -125,7 +126,8 @@ fn covered_spans(
             .is_ok()
         {
             match spans.last_mut() {
-                // Units that come of one letter, such as those of a ligature, have the same place.
+                // Units that result from one letter, such as those of a ligature, have the same
+                // place.
                 Some(last) if unit <= covered_to || place.start < last.end => {
                     last.end = last.end.max(place.end);
                 }
@@ -154,13 +156,13 @@ pub struct SharedPassage {
     pub a: Range<usize>,
     /// Its byte range in the second text.
     pub b: Range<usize>,
-    /// Its length: so many consecutive shingles are the same in both texts.
+    /// Its length: the number of consecutive shingles that are the same in both texts.
     pub shingles: usize,
 }
 
-/// The longest passage that two texts share: the longest run of consecutive shingles that both have in the
-/// same order. Of several the one that comes first in the second text, and then in the first. `None` if they
-/// share no shingle.
+/// Returns the longest passage that two texts share: the longest run of consecutive shingles that
+/// both have in the same order. Among several it returns the first in the second text, and then in
+/// the first. Returns `None` if they share no shingle.
 ///
 /// It takes O(n log² n) steps for n shingles, and 24 bytes of memory for each at most.
 ///

@@ -4,7 +4,7 @@ use super::super::hash::mix64;
 use super::rows::RowTerm;
 use super::rows::high;
 
-/// Features in a batch: few enough that everything but the minima stays in the nearest cache, many
+/// Features in a batch: few enough that everything but the minima fits the nearest cache, many
 /// enough that loading and storing the minima once a batch costs nothing.
 pub(super) const FEATURES: usize = 64;
 
@@ -65,7 +65,7 @@ impl FeatureBatch {
 
     /// Computes what some rows add for each feature. `ROWS` is at most [`MAX_ROWS`].
     ///
-    /// The sums go through memory: they are computed by whole registers, one lane a feature, and
+    /// The sums pass through memory: they are computed by whole registers, one lane a feature, and
     /// kernels then read them one by one to fill a register with each.
     #[inline(always)]
     pub(super) fn add_up<const ROWS: usize>(&mut self, rows: &[RowTerm; ROWS]) {

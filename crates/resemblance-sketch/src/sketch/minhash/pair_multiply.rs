@@ -1,15 +1,15 @@
 //! (a_i x + c_j y + b_j) mod 2^32, where x is the low and y the high half of the mixed hash: value
 //! 16 j + i belongs to column i and row j.
 //!
-//! Why this form: a comparison and one more operation of 32 bits a function is the least that a kernel can
-//! do, as registers hold most lanes of 32 bits. With one operation alone (x + b_i, or x ^ b_i) all
-//! functions order features by the same circle or tree of x, so that two of them choose the same
-//! feature about twice as often as chance, which multiplies the variance by about 1 + k / n. A
-//! product for each function (a_i x) costs twice the operations and forgets half the hash. Sums of
-//! a column's and a row's product cost the least, see the whole hash, and are independent in
-//! pairs: for random (x, y) the values of (i, j) and (i', j') are, since a_i c_j' - a_i' c_j is not
-//! 0; where it is divisible by 2^t, only the t lowest bits of the one tell of the other's. The
-//! variance of the estimate needs no more than pairs.
+//! Why this form: a comparison and one more operation of 32 bits a function is the least that a
+//! kernel can do, as registers hold most lanes of 32 bits. With one operation alone (x + b_i, or x
+//! ^ b_i) all functions order features by the same circle or tree of x, so that two of them choose
+//! the same feature about twice as often as chance, which multiplies the variance by about 1 + k /
+//! n. A product for each function (a_i x) costs twice the operations and forgets half the hash.
+//! Sums of a column's and a row's product cost the least, see the whole hash, and are independent
+//! in pairs: for random (x, y) the values of (i, j) and (i', j') are, since a_i c_j' - a_i' c_j is
+//! not 0; where it is divisible by 2^t, only the t lowest bits of the one depend on the other's.
+//! The variance of the estimate needs no more than pairs.
 //!
 //! Any r functions of a row, and any 16 consecutive ones, form no cycle of columns and rows, so
 //! that linear relations among them have coefficients of about 2^(64 / r), and random ones, at which

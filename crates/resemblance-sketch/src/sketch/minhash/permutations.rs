@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// The family that MinHash's k functions are taken from: part of what a signature is, so that
 /// signatures of different families are not compared.
 ///
-/// A function takes a feature's 64-bit hash, mixed with the schema's seed, to 32 bits, and stands
-/// for a random order of the features. All families are unbiased, but for collisions of 32 bits (an
-/// over-estimate of at most about (1 − J) n / 2³³ for n features), and have the variance
-/// J (1 − J) / k that independent functions have. The default is by far the quickest; the others
-/// are there to agree with a system that uses them, or to compare.
+/// A function maps a feature's 64-bit hash, mixed with the schema's seed, to 32 bits, and
+/// represents a random order of the features. All families are unbiased, except for collisions of
+/// 32 bits (an over-estimate of at most about (1 − J) n / 2³³ for n features), and have the
+/// variance J (1 − J) / k that independent functions have. The default is by far the quickest; the
+/// others exist to agree with a system that uses them, or to compare.
 ///
 /// ```
 /// use resemblance_sketch::Permutations;
@@ -26,11 +26,11 @@ pub enum Permutations {
     ///
     /// Sixteen multipliers a and k / 16 pairs (c, b) make k functions, so that a feature costs few
     /// multiplications and then an addition and a comparison of 32 bits a function. For a random
-    /// hash the values of any two functions are independent, but for their lowest bits, whence the
+    /// hash the values of any two functions are independent, except for their lowest bits, so the
     /// variance is exactly J (1 − J) / k; so are those of any 16 consecutive functions up to linear
-    /// relations with large coefficients, whence bands of up to 16 rows behave as theory says. Four
-    /// functions that share two multipliers and two pairs are tied to each other; it changes no
-    /// variance, and is felt only in higher moments for sets of some ten features.
+    /// relations with large coefficients, so bands of up to 16 rows behave as in theory. Four
+    /// functions that share two multipliers and two pairs depend on each other; this changes no
+    /// variance, and shows only in higher moments for sets of some ten features.
     #[default]
     PairMultiply,
     /// The high 32 bits of (a·u + b) mod 2⁶⁴, a odd (Dietzfelbinger, Hagerup, Katajainen and

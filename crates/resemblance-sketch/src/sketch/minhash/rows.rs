@@ -64,7 +64,7 @@ macro_rules! vector_kernel {
             }
         }
 
-        /// Updates the minima of as many whole blocks of `ROWS` rows as there are, and leaves the other rows.
+        /// Updates the minima of all whole blocks of `ROWS` rows, and leaves the other rows.
         #[inline]
         #[target_feature(enable = $features)]
         fn blocks<const ROWS: usize>(
@@ -81,7 +81,8 @@ macro_rules! vector_kernel {
             (rest.rows, rest.minima) = (other_rows, other_minima);
         }
 
-        /// Updates the minima of `ROWS` rows, which stay in registers from the first feature to the last.
+        /// Updates the minima of `ROWS` rows, which are kept in registers from the first feature to
+        /// the last.
         #[inline]
         #[target_feature(enable = $features)]
         fn block<const ROWS: usize>(

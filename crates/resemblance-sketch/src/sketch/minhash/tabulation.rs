@@ -10,8 +10,8 @@ const BYTES: usize = 8;
 /// Values that a byte can have.
 const ENTRIES: usize = 256;
 
-/// The tables of all functions, interleaved: for each byte of a hash, and each value of the byte, the
-/// words of all functions stand together. So a feature reads eight runs of k words.
+/// The tables of all functions, interleaved: for each byte of a hash, and each value of the byte,
+/// the words of all functions are adjacent. So a feature reads eight runs of k words.
 #[derive(Debug)]
 pub(super) struct Tabulation {
     seed: u64,
@@ -54,7 +54,7 @@ impl Tabulation {
             let entries = mixed.to_le_bytes().map(|value| {
                 let entry = byte * ENTRIES + usize::from(value);
                 byte += 1;
-                // There are BYTES * ENTRIES entries of as many rows.
+                // There are BYTES * ENTRIES entries of this number of rows.
                 let (_, from_entry) = words.split_at(entry * self.rows);
                 from_entry.split_at(self.rows).0
             });

@@ -15,8 +15,8 @@ pub(crate) static UNSETTLED: [[u32; 2]; 295] = rows(include_str!("unsettled_17.t
 /// Inclusive ranges of White_Space.
 pub(crate) static WHITE_SPACE: [[u32; 2]; 10] = rows(include_str!("white_space_17.txt"));
 
-/// Lower-case mappings: first, last, step, what the first becomes, and the second scalar value of a
-/// mapping to two, else 0.
+/// Lower-case mappings: first, last, step, the mapping of the first, and the second scalar value of
+/// a mapping to two, else 0.
 pub(crate) static LOWER_CASE: [[u32; 5]; 186] = rows(include_str!("lower_case_17.txt"));
 
 /// Reads a table of hexadecimal numbers, a row in each line. Evaluated by the compiler, which refuses a
