@@ -19,7 +19,7 @@ const BEGINNINGS: [&str; 7] = [
 ];
 
 /// Phrases that documents avoid, each with what to write.
-const PHRASES: [(&str, &str); 12] = [
+const PHRASES: [(&str, &str); 16] = [
     ("so many", "N, that number of"),
     ("of its own", "its own, or nothing"),
     ("at hand", "available"),
@@ -32,6 +32,10 @@ const PHRASES: [(&str, &str); 12] = [
     ("tells", "reports, returns, shows"),
     ("told", "reported, returned, shown"),
     ("take it for", "treat it as"),
+    ("once more", "again"),
+    ("hold that", "check that"),
+    ("settles", "finishes"),
+    ("kin", "related"),
 ];
 
 fn is_headless(line: &str) -> bool {
