@@ -238,9 +238,10 @@ impl ProbePlan {
     /// The codes of a signature with their lanes; none if nothing is asked for it.
     pub(crate) fn row(&self, query_index: usize) -> impl Iterator<Item = (ProbedLane, u64)> {
         let is_asked = self.is_asked.get(query_index) == Some(&true);
+        // A filter would hide the length, and every list of probes would grow step by step.
+        let width = if is_asked { self.lanes.len() } else { 0 };
         let codes = self.codes.iter().skip(query_index * self.lanes.len());
-        let row = self.lanes.iter().copied().zip(codes.copied());
-        row.filter(move |_| is_asked)
+        self.lanes.iter().take(width).copied().zip(codes.copied())
     }
 
     /// The code of a signature in the lane at `column`.
