@@ -69,7 +69,7 @@ pub(crate) fn with_defaults(
     let in_file = |error: String| Failure::usage(format!("{}: {error}", path.display()));
     let table = text
         .parse::<Table>()
-        .map_err(|error| in_file(error.to_string().trim_end().to_owned()))?;
+        .map_err(|error| not_toml(&path, &text, &error))?;
     let defaults = defaults(command, &table, &given).map_err(in_file)?;
     let is_end_of_options = |argument: &OsString| argument == "--";
     let end = arguments
@@ -101,10 +101,41 @@ fn read(named: Option<&OsString>) -> Result<Option<(PathBuf, String)>> {
             _ => return Ok(None),
         },
     };
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Some((path, text))),
-        Err(error) => Err(Failure::io(path.display(), &error)),
+    let name = path.display();
+    let found = std::fs::metadata(&path).map_err(|error| Failure::io(&name, &error))?;
+    // A pipe would have to be waited for, and a device may have no end.
+    if !found.is_file() {
+        return Err(Failure::usage(format!(
+            "--config {name}: found something other than a file; write the defaults to a file"
+        )));
     }
+    let bytes = std::fs::read(&path).map_err(|error| Failure::io(&name, &error))?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) => {
+            let bytes = error
+                .as_bytes()
+                .iter()
+                .take(error.utf8_error().valid_up_to());
+            let line = 1 + bytes.filter(|byte| **byte == b'\n').count();
+            Err(
+                Failure::usage("defaults of options are in UTF-8, and this line is not")
+                    .at(format!("{name}:{line}")),
+            )
+        }
+    }
+}
+
+/// Names the line that is not TOML.
+fn not_toml(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
+    let start = error.span().map_or(0, |span| span.start);
+    let bytes = text.bytes().take(start);
+    let line = 1 + bytes.filter(|byte| *byte == b'\n').count();
+    let reason = error.message().replace('\n', ", ");
+    Failure::usage(format!(
+        "defaults of options are in TOML, and this line is not: {reason}"
+    ))
+    .at(format!("{}:{line}", path.display()))
 }
 
 fn usual_path() -> Option<PathBuf> {

@@ -6,7 +6,7 @@
 //! # Floors
 //!
 //! A floor imports only those below it: `tool`, `verbs`, `session`, `options`, `output`, `help`, `defaults`,
-//! `failure`; then the crates, which do not know the command line. What is done with documents (deduplication, exact
+//! `usage`, `failure`; then the crates, which do not know the command line. What is done with documents (deduplication, exact
 //! verification, evaluation, the choice of a schema, sketching on all cores) is in the library.
 
 mod defaults;
@@ -18,6 +18,7 @@ mod output;
 mod reference;
 mod session;
 mod tool;
+mod usage;
 mod verbs;
 
 pub use tool::run;

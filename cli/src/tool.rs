@@ -16,6 +16,7 @@ use crate::help::shaped;
 use crate::options::CommonOptions;
 use crate::output::{tell_failure, tell_help, tell_usage};
 use crate::session::{Context, Interrupt};
+use crate::usage::explained;
 use crate::verbs;
 use crate::verbs::completions::{CompletionsArguments, completions};
 use crate::verbs::man::{ManArguments, man};
@@ -175,22 +176,25 @@ pub fn run() -> ExitCode {
             return ExitCode::from(failure.exit_code());
         }
     };
-    let matches = command.try_get_matches_from(arguments);
-    let arguments = match matches.and_then(|matches| ToolArguments::from_arg_matches(&matches)) {
-        Ok(arguments) => arguments,
-        Err(error) => return explain_usage(&error, config.as_deref()),
+    let matches = command.clone().try_get_matches_from(&arguments);
+    let parsed = match matches.and_then(|matches| ToolArguments::from_arg_matches(&matches)) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let explained = explained(&error, &command, &arguments);
+            return explain_usage(&error, explained, config.as_deref());
+        }
     };
-    arguments.common.color.choose();
+    parsed.common.color.choose();
     silence_panics();
-    let store = arguments.verb.store().map(Path::to_path_buf);
+    let store = parsed.verb.store().map(Path::to_path_buf);
     let outcome = contain_panics(|| {
-        let context = Context::new(&arguments.common, Interrupt::install()?);
+        let context = Context::new(&parsed.common, Interrupt::install()?);
         let started = Instant::now();
         if let Some(config) = &config {
             let file = config.display();
             context.detail(format_args!("defaults of options are in {file}"));
         }
-        let outcome = arguments.verb.run(&context);
+        let outcome = parsed.verb.run(&context);
         tell_time(&context, started.elapsed());
         match (outcome, context.tell_unreadable()) {
             (Ok(_), true) => Ok(Outcome::Partial),
@@ -230,7 +234,11 @@ pub(crate) fn command() -> Command {
 }
 
 /// Help and version go to standard output; a mistake is told in the words of the tool.
-fn explain_usage(error: &clap::Error, config: Option<&Path>) -> ExitCode {
+fn explain_usage(
+    error: &clap::Error,
+    explained: Option<String>,
+    config: Option<&Path>,
+) -> ExitCode {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
@@ -249,7 +257,8 @@ fn explain_usage(error: &clap::Error, config: Option<&Path>) -> ExitCode {
         tell_help(text.trim_end());
         return ExitCode::from(2);
     }
-    let usage = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+    let own = explained.unwrap_or_else(|| without_guesses(&text));
+    let usage = own.as_str();
     match config {
         Some(path) => tell_usage(&format!(
             "{usage}\n\nDefaults of options are in {}.",
@@ -258,6 +267,14 @@ fn explain_usage(error: &clap::Error, config: Option<&Path>) -> ExitCode {
         None => tell_usage(usage),
     }
     ExitCode::from(2)
+}
+
+/// What clap says, without the label of an error and its advice on how to give values that look like options.
+fn without_guesses(text: &str) -> String {
+    let said = text.strip_prefix("error: ").unwrap_or(text).trim_end();
+    let lines = said.lines().filter(|line| !line.starts_with("  tip: "));
+    let kept: Vec<&str> = lines.collect();
+    kept.join("\n").replace("\n\n\n", "\n\n")
 }
 
 #[cfg(test)]
@@ -281,5 +298,89 @@ mod tests {
         let mut verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
         verbs.sort_unstable();
         assert_eq!(grouped, verbs);
+    }
+
+    /// What a verb needs at least.
+    fn least(verb: &Command) -> Vec<String> {
+        let mut line = vec!["resemblance".to_owned(), verb.get_name().to_owned()];
+        let positional = verb.get_positionals();
+        let values = positional.filter(|it| it.is_required_set()).count();
+        line.extend(std::iter::repeat_n("1".to_owned(), values));
+        let named = verb.get_opts().filter(|it| it.is_required_set());
+        line.extend(
+            named
+                .filter_map(|it| it.get_long())
+                .map(|long| format!("--{long}=x")),
+        );
+        let more: &[&str] = match verb.get_name() {
+            "dedup" => &["--dry-run"],
+            "evict" => &["--keep-newest=1"],
+            "explain" => &["a", "b"],
+            _ => &[],
+        };
+        line.extend(more.iter().map(|word| (*word).to_owned()));
+        line
+    }
+
+    /// An option with a value that it takes.
+    fn with_value(command: &Command, least: &[String], option: &clap::Arg) -> Option<String> {
+        let long = option.get_long()?;
+        if !option.get_action().takes_values() {
+            return Some(format!("--{long}"));
+        }
+        let possible = option.get_possible_values();
+        let possible = possible.iter().map(|value| value.get_name().to_owned());
+        let usual = ["1", "64", "0.5", "en", "5,2", "ff", "x"].map(str::to_owned);
+        let written = possible
+            .chain(usual)
+            .map(|value| format!("--{long}={value}"));
+        written.into_iter().find(|given| {
+            let line = least.iter().chain([given]);
+            let parsed = command.clone().try_get_matches_from(line);
+            let is_value = |error: &clap::Error| {
+                matches!(
+                    error.kind(),
+                    ErrorKind::ValueValidation | ErrorKind::InvalidValue
+                )
+            };
+            parsed.as_ref().err().is_none_or(|error| !is_value(error))
+        })
+    }
+
+    /// clap drops the requirement of an option when something that is given conflicts with what is required. Then
+    /// the option would have no effect.
+    #[test]
+    fn an_option_that_requires_another_one_is_refused_without_it_whatever_else_is_given() {
+        let command = command();
+        let (mut idle, mut tried) = (Vec::new(), 0);
+        for verb in command.get_subcommands() {
+            let least = least(verb);
+            let options: Vec<String> = verb
+                .get_arguments()
+                .filter_map(|option| with_value(&command, &least, option))
+                .collect();
+            let parsed = |more: &[&String]| {
+                let line = least.iter().chain(more.iter().copied());
+                command.clone().try_get_matches_from(line)
+            };
+            for option in &options {
+                let Err(error) = parsed(&[option]) else {
+                    continue;
+                };
+                if error.kind() != ErrorKind::MissingRequiredArgument {
+                    continue;
+                }
+                let missing = format!("{error}");
+                for other in &options {
+                    tried += 1;
+                    let long = other.split('=').next().unwrap();
+                    if !missing.contains(long) && parsed(&[option, other]).is_ok() {
+                        idle.push(format!("{} {option} {other}", verb.get_name()));
+                    }
+                }
+            }
+        }
+        assert!(tried > 500, "{tried}");
+        assert!(idle.is_empty(), "{idle:#?}");
     }
 }

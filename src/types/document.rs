@@ -260,7 +260,7 @@ fn push_bytes(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Returns true for characters that can drive a terminal or change the order of displayed text.
+/// Returns true for characters that can drive a terminal, break a line or change the order of displayed text.
 fn is_control(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    character.is_control() || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

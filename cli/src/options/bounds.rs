@@ -102,6 +102,32 @@ impl ByOptions {
         self.by.is_some()
     }
 
+    /// An error if a family is to decide that the signatures do not have.
+    pub(crate) fn must_suit(self, schema: &Schema) -> Result<()> {
+        let Some(by) = self.by else {
+            return Ok(());
+        };
+        let (has_minhash, has_simhash) = (schema.minhash().is_some(), schema.simhash().is_some());
+        let (name, is_there) = match by {
+            ByOption::Minhash => ("minhash", has_minhash),
+            ByOption::Simhash => ("simhash", has_simhash),
+            ByOption::Any => ("any", has_minhash && has_simhash),
+            ByOption::Both => ("both", has_minhash && has_simhash),
+        };
+        if is_there {
+            return Ok(());
+        }
+        let had = match (has_minhash, has_simhash) {
+            (true, _) => "MinHash alone",
+            (_, true) => "SimHash alone",
+            _ => "neither MinHash nor SimHash",
+        };
+        Err(Failure::usage(format!(
+            "--by {name}: the signatures have {had}; leave --by out, or take a schema with both families \
+             (--minhash K --simhash BITS)"
+        )))
+    }
+
     /// The bounds with the family that decides.
     pub(crate) fn apply(self, bounds: Bounds) -> Bounds {
         let by = self.by.map(|by| match by {

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
@@ -71,6 +72,14 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
         .ok()
         .and_then(|number| number.checked_mul(1 << shift))
         .ok_or_else(|| "expected a number with K, M, G or T, such as 64M".into())
+}
+
+/// A positive number of seconds.
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "expected a number of seconds above 0, such as 5 or 0.5".into())
 }
 
 /// A key on the command line.

@@ -8,6 +8,7 @@ use super::bounds::{BoundOptions, ByOptions, JoinLimits};
 use super::corpus::CorpusOptions;
 use super::schema::SchemaOptions;
 use super::verify::VerifyOptions;
+use crate::failure::Result;
 
 /// The input of a join, its bounds, and how the input is read.
 #[derive(Debug, Args)]
@@ -24,6 +25,17 @@ pub(crate) struct JoinOptions {
     pub(crate) schema: SchemaOptions,
     #[command(flatten)]
     pub(crate) corpus: CorpusOptions,
+}
+
+impl JoinOptions {
+    /// An error if the family that is to decide is not one of the schema that the options ask for. To be
+    /// called before the corpus is read.
+    pub(crate) fn must_have_family(&self) -> Result<()> {
+        if !self.by.is_given() {
+            return Ok(());
+        }
+        self.by.must_suit(&self.schema.build(&self.bounds)?)
+    }
 }
 
 /// Options for reading a corpus that is only joined.

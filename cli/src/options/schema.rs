@@ -256,6 +256,11 @@ impl SchemaOptions {
         }
         match self.near {
             None => {}
+            Some(_) if !self.has_both_families() => {
+                return Err(Failure::usage(
+                    "--near is for schemas with both families; add --minhash K and --simhash BITS, or leave it out",
+                ));
+            }
             Some(NearOption::Any) => schema = schema.near(Combine::Any),
             Some(NearOption::Both) => schema = schema.near(Combine::Both),
         }
@@ -267,6 +272,10 @@ impl SchemaOptions {
             Some(EmptyOption::Alike) => schema = schema.empty_documents(EmptyDocuments::Alike),
         }
         Ok(schema.build()?)
+    }
+
+    fn has_both_families(&self) -> bool {
+        self.minhash.is_some() && self.simhash.or(self.fingerprints).is_some()
     }
 
     fn containment(&self) -> Option<Containment> {

@@ -26,7 +26,7 @@ pub(crate) struct TextOptions {
     #[arg(long, conflicts_with = "code")]
     keep_case: bool,
     /// Remove spaces and line breaks, which become one space otherwise; with --chars
-    #[arg(long, requires = "chars")]
+    #[arg(long, requires = "chars", conflicts_with_all = ["words", "code", "unordered", "stop_words", "stem"])]
     remove_spaces: bool,
     /// Ignore the order of the words in a shingle, which is the histogram of a portion of N words then
     #[arg(long, conflicts_with = "chars")]

@@ -258,6 +258,15 @@ impl Destination {
         is_terminal || !matches!(self.writer, Encoder::None(_))
     }
 
+    /// Passes on what has been written to a stream that somebody may read meanwhile.
+    pub(crate) fn pass_on(&mut self) -> Result<()> {
+        if self.staged.is_some() || !matches!(self.writer, Encoder::None(_)) {
+            return Ok(());
+        }
+        let flushed = self.writer.flush();
+        flushed.map_err(|e| failed(&self.path, &e))
+    }
+
     /// Completes the file and gives it its name.
     pub(crate) fn finish(self) -> Result<()> {
         let path = self.path;

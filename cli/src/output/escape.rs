@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn escapes_are_literal_and_come_back() {
-        let cases: [(&[u8], &str); 10] = [
+        let cases: [(&[u8], &str); 11] = [
             (b"plain", "plain"),
             (b"a\\b", "a\\\\b"),
             (b"a\tb\nc\rd", "a\\tb\\nc\\rd"),
@@ -83,6 +83,7 @@ mod tests {
             (b"", ""),
             (b"\xc2\x9b", "\\xC2\\x9B"),
             (b"\xe2\x80\xaeb", "\\xE2\\x80\\xAEb"),
+            (b"a\xe2\x80\xa8b", "a\\xE2\\x80\\xA8b"),
             (b"\x01\x7f", "\\x01\\x7F"),
         ];
         for (raw, printed) in cases {

@@ -291,6 +291,15 @@ impl Results {
         self.write_line()
     }
 
+    /// Passes on the lines that are complete, before a pause: the next ones may take long.
+    pub(crate) fn pass_on(&mut self) -> Result<()> {
+        match &mut self.out {
+            ResultsOutput::Lines(output) => output.pass_on(),
+            #[cfg(feature = "tables")]
+            ResultsOutput::Parquet(_) => Ok(()),
+        }
+    }
+
     /// Writes what is still held back.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.write_table()?;

@@ -185,13 +185,27 @@ impl<T: Send + 'static> CorpusDocuments<T> {
 
     /// The next document, or `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<ReadDocument<T>>> {
+        self.next_while(&mut || Ok(()))
+    }
+
+    /// The next document. Calls `on_wait` before each batch, and every 50 milliseconds while there is none.
+    pub(crate) fn next_while(
+        &mut self,
+        on_wait: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<ReadDocument<T>>> {
+        // Before a document is taken: after a signal it must not get lost.
+        if self.taken.is_multiple_of(DOCUMENTS_PER_CHECK) {
+            self.interrupt.check()?;
+            let read_bytes = self.bytes_read.load(Ordering::Relaxed);
+            self.progress.update(self.taken, read_bytes);
+        }
         let (pipeline, interrupt, progress) =
             (&mut self.pipeline, &self.interrupt, &mut self.progress);
         let mut worked = || {
             pipeline.next(|| {
                 interrupt.check()?;
                 progress.tick();
-                Ok(())
+                on_wait()
             })
         };
         let next = match &mut self.job {
@@ -206,12 +220,24 @@ impl<T: Send + 'static> CorpusDocuments<T> {
             self.give_id(read.source, document);
         }
         self.taken += 1;
-        if self.taken.is_multiple_of(DOCUMENTS_PER_CHECK) {
-            self.interrupt.check()?;
-            let read_bytes = self.bytes_read.load(Ordering::Relaxed);
-            self.progress.update(self.taken, read_bytes);
-        }
         Ok(Some(read))
+    }
+
+    /// Reads no further after a signal.
+    pub(crate) fn stop_reading(&mut self) {
+        self.progress.clear();
+        self.pipeline.stop_reading();
+    }
+
+    /// The next of the documents that were read before [`CorpusDocuments::stop_reading`].
+    pub(crate) fn next_read(&mut self) -> Result<Option<ReadDocument<T>>> {
+        let mut next = self.pipeline.next_read()?;
+        if let Some(read) = &mut next
+            && let Ok(document) = &mut read.document
+        {
+            self.give_id(read.source, document);
+        }
+        Ok(next)
     }
 
     /// The next good document, counted. Bad ones before it are errors, or are skipped.
@@ -221,7 +247,18 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         tally: &mut DocumentTally,
         skip_bad: bool,
     ) -> Result<Option<WorkedDocument<T>>> {
-        while let Some(read) = self.next()? {
+        self.next_good_while(context, tally, skip_bad, &mut || Ok(()))
+    }
+
+    /// The same. Calls `on_wait` as [`CorpusDocuments::next_while`] does.
+    pub(crate) fn next_good_while(
+        &mut self,
+        context: &Context,
+        tally: &mut DocumentTally,
+        skip_bad: bool,
+        on_wait: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<WorkedDocument<T>>> {
+        while let Some(read) = self.next_while(on_wait)? {
             let good = read.take(context, &self.corpus, tally, skip_bad)?;
             if good.is_some() {
                 return Ok(good);

@@ -5,6 +5,7 @@
 
 use crate::failure::{Failure, Result};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,12 +34,51 @@ pub(super) struct BatchLimits {
 /// batches that they are at.
 pub(super) struct Pipeline<T> {
     free: Sender<()>,
+    /// Hands the records on that have been read, if they are few: the reader waits for more.
+    hand_on: Box<dyn Fn() + Send>,
+    /// The number of batches handed to the workers, and whether the reader is to stop.
+    handed: Arc<ReadState>,
     answers: Receiver<WorkerAnswer<T>>,
     /// Results of later batches, by their sequence numbers.
     waiting: BTreeMap<u64, Result<Vec<T>>>,
     next_sequence: u64,
     end: Option<StreamEnd>,
     current: vec::IntoIter<T>,
+}
+
+/// What the reader and the caller both see.
+#[derive(Debug, Default)]
+struct ReadState {
+    batches: AtomicU64,
+    is_stopped: AtomicBool,
+}
+
+/// The records that have been read since the last batch. The reader fills it. Whoever takes the records
+/// out sends them to the workers: the reader when the batch is complete, the caller when nothing else is
+/// on its way. A pipe that pauses must not keep documents from being worked on.
+struct OpenBatch<R> {
+    records: Vec<R>,
+    bytes: usize,
+    /// Whether the reader has a slot for this batch. Each batch takes one.
+    has_slot: bool,
+    jobs: Sender<ReadBatch<R>>,
+    state: Arc<ReadState>,
+}
+
+impl<R> OpenBatch<R> {
+    /// Sends the records to the workers, if there are any. Returns false if nobody listens any more.
+    fn send(&mut self) -> bool {
+        if self.records.is_empty() {
+            return true;
+        }
+        self.bytes = 0;
+        self.has_slot = false;
+        let batch = ReadBatch {
+            sequence: self.state.batches.fetch_add(1, Ordering::SeqCst),
+            records: std::mem::take(&mut self.records),
+        };
+        self.jobs.send(batch).is_ok()
+    }
 }
 
 struct ReadBatch<R> {
@@ -77,10 +117,25 @@ impl<T: Send + 'static> Pipeline<T> {
         let (jobs, queue) = mpsc::channel();
         let (results, answers) = mpsc::channel();
         let reader_results = results.clone();
+        let handed = Arc::new(ReadState::default());
+        let open = Arc::new(Mutex::new(OpenBatch {
+            records: Vec::new(),
+            bytes: 0,
+            has_slot: false,
+            jobs,
+            state: Arc::clone(&handed),
+        }));
+        // The channel to the workers closes with the reader, which owns the batch.
+        let partial = Arc::downgrade(&open);
+        let hand_on = Box::new(move || {
+            if let Some(open) = partial.upgrade() {
+                locked(&open).send();
+            }
+        });
         // Where no thread can be started, nobody answers, and the caller gets the error of a worker that is
         // gone.
         let _ = named("rsm-read").spawn(move || {
-            let end = read_batches(records, record_bytes, limits, &slots, &jobs);
+            let end = read_batches(records, record_bytes, limits, &slots, &open);
             // No one listens once the caller has stopped.
             let _ = reader_results.send(WorkerAnswer::End(end));
         });
@@ -92,6 +147,8 @@ impl<T: Send + 'static> Pipeline<T> {
         }
         Self {
             free,
+            hand_on,
+            handed,
             answers,
             waiting: BTreeMap::new(),
             next_sequence: 0,
@@ -129,10 +186,35 @@ impl<T: Send + 'static> Pipeline<T> {
                     self.waiting.insert(sequence, batch);
                 }
                 Ok(WorkerAnswer::End(end)) => self.end = Some(end),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.is_drained() {
+                        (self.hand_on)();
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(Failure::internal()),
             }
         }
+    }
+
+    /// True if every batch that the workers got has been returned.
+    fn is_drained(&self) -> bool {
+        self.next_sequence == self.handed.batches.load(Ordering::SeqCst)
+    }
+
+    /// Stops the reader after the record that it waits for, and hands on what it has read. From now on
+    /// [`Pipeline::next_read`] returns the results.
+    pub(super) fn stop_reading(&self) {
+        self.handed.is_stopped.store(true, Ordering::SeqCst);
+        (self.hand_on)();
+    }
+
+    /// Returns the next result of what was read before [`Pipeline::stop_reading`], or `None` after the
+    /// last.
+    pub(super) fn next_read(&mut self) -> Result<Option<T>> {
+        if self.current.len() == 0 && self.is_drained() {
+            return Ok(None);
+        }
+        self.next(|| Ok(()))
     }
 }
 
@@ -146,43 +228,53 @@ fn read_batches<R>(
     record_bytes: fn(&R) -> usize,
     limits: BatchLimits,
     slots: &Receiver<()>,
-    jobs: &Sender<ReadBatch<R>>,
+    open: &Mutex<OpenBatch<R>>,
 ) -> StreamEnd {
-    let mut sequence = 0;
+    let state = Arc::clone(&locked(open).state);
     let mut result = Ok(());
-    let mut is_over = false;
-    // A closed channel means that the caller has stopped.
-    while !is_over && slots.recv().is_ok() {
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        while !is_over && batch.len() < limits.records && bytes < limits.bytes {
-            match records.next() {
-                Some(Ok(record)) => {
-                    bytes += record_bytes(&record);
-                    batch.push(record);
-                }
-                Some(Err(error)) => {
-                    result = Err(error);
-                    is_over = true;
-                }
-                None => is_over = true,
-            }
+    loop {
+        // A closed channel means that the caller has stopped.
+        if !wait_for_slot(open, slots) {
+            break;
         }
-        if !batch.is_empty() {
-            let batch = ReadBatch {
-                sequence,
-                records: batch,
-            };
-            sequence += 1;
-            if jobs.send(batch).is_err() {
+        let record = match records.next() {
+            Some(Ok(record)) => record,
+            Some(Err(error)) => {
+                result = Err(error);
                 break;
             }
+            None => break,
+        };
+        // Meanwhile the caller may have taken the records before this one.
+        if !wait_for_slot(open, slots) {
+            break;
+        }
+        let mut open = locked(open);
+        if state.is_stopped.load(Ordering::SeqCst) {
+            break;
+        }
+        open.bytes += record_bytes(&record);
+        open.records.push(record);
+        let is_complete = open.records.len() >= limits.records || open.bytes >= limits.bytes;
+        if is_complete && !open.send() {
+            break;
         }
     }
+    locked(open).send();
     StreamEnd {
-        batches: sequence,
+        batches: state.batches.load(Ordering::SeqCst),
         result,
     }
+}
+
+/// Waits until the open batch has a slot. Returns false if the caller has stopped.
+fn wait_for_slot<R>(open: &Mutex<OpenBatch<R>>, slots: &Receiver<()>) -> bool {
+    if locked(open).has_slot {
+        return true;
+    }
+    let is_free = slots.recv().is_ok();
+    locked(open).has_slot |= is_free;
+    is_free
 }
 
 fn run_worker<R, T>(
@@ -341,6 +433,28 @@ mod tests {
         let (results, error) = all((0..100).map(Ok).collect(), panicking);
         assert!(error.is_some_and(|error| error.starts_with("internal error: ")));
         assert_eq!(results, (0..9).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_was_read_is_handed_on_while_the_reader_waits() {
+        let (sender, records) = mpsc::channel();
+        let mut pipeline = Pipeline::start(
+            records.into_iter(),
+            |_| 40,
+            2,
+            LIMITS,
+            |batch: Vec<u64>| Ok(batch),
+        );
+        // Far more pauses than there are slots: each batch must give its own back.
+        for number in 0..40 {
+            sender.send(Ok(number)).unwrap();
+            assert_eq!(pipeline.next(|| Ok(())).unwrap(), Some(number));
+        }
+        sender.send(Ok(40)).unwrap();
+        thread::sleep(Duration::from_millis(20));
+        pipeline.stop_reading();
+        assert_eq!(pipeline.next_read().unwrap(), Some(40));
+        assert_eq!(pipeline.next_read().unwrap(), None);
     }
 
     #[test]

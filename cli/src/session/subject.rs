@@ -112,6 +112,7 @@ impl Subject {
         let store = open_to_read(context, path)?;
         options.schema.must_agree(store.schema())?;
         options.bounds.must_be_found(store.schema())?;
+        options.by.must_suit(store.schema())?;
         Ok(Self {
             documents: SubjectDocuments::OfStore(store.snapshot()?),
             bounds: options.by.apply(options.bounds.bounds()),
@@ -128,6 +129,7 @@ impl Subject {
         if reading.job.is_some() {
             options.schema.must_not_weigh("--job")?;
         }
+        options.must_have_family()?;
         let (corpus, bounds) = (&options.corpus, options.by.apply(Bounds::new()));
         let schema = read_schema(context, &options.schema, &options.bounds, inputs, corpus)?;
         let is_exact = options.verify.is_exact(&schema, false)?;

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use resemblance::{Document, DocumentId, Error, Match, Novelty, Revision, Store, WriteTransaction};
@@ -13,7 +14,7 @@ use super::add_verdicts::AdditionVerdicts;
 #[cfg(not(feature = "sqlite"))]
 use super::verdicts::NoVerdicts as AdditionVerdicts;
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{BoundOptions, CorpusOptions, StoredOptions, VerifyOptions};
+use crate::options::{BoundOptions, CorpusOptions, StoredOptions, VerifyOptions, parse_seconds};
 use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
     WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store,
@@ -22,9 +23,9 @@ use resemblance_corpus::{ContentRule, Corpus, ReadTotals, SourceKind};
 
 /// Add the documents of a corpus to a store
 ///
-/// Documents are committed in the order of the corpus, 10,000 at a time. After a failure or an
-/// interruption the store holds the documents up to the last commit, and the message says how to
-/// continue. After a kill the store holds the documents that the last line of -v names as committed, or
+/// Documents are committed in the order of the corpus, 10,000 at a time. SIGINT and SIGTERM commit what
+/// has been read. After a failure the store holds the documents up to the last commit. In both cases
+/// the message says how to continue. After a kill the store holds the documents that the last line of -v names as committed, or
 /// those of one more commit. A key that is in the store already is bad input unless --upsert or
 /// --if-new is given. With --if-new, similarities within the corpus are exact, unless --verify
 /// estimate is given; similarities to documents that were in the store before are estimates, because a
@@ -38,7 +39,7 @@ Examples:
   resemblance add seen.rsm more.jsonl --stamp now
   resemblance add seen.rsm more.jsonl --skip 20000
   resemblance add seen.rsm articles.db --text-field body --if-new --verdicts verdicts
-  crawl | resemblance add seen.rsm - --upsert --commit-every 100")]
+  crawl | resemblance add seen.rsm - --upsert --commit-interval 5")]
 pub(crate) struct AddArguments {
     /// The store
     pub(crate) store: PathBuf,
@@ -51,20 +52,20 @@ pub(crate) struct AddArguments {
     /// With --if-new: look for an identical document first, then compare with at most N candidates,
     /// those that share the most buckets. Some near-duplicates may be taken for new; documents with
     /// more candidates are counted
-    #[arg(long, value_name = "N", requires = "if_new")]
+    #[arg(long, value_name = "N", requires = "if_new", conflicts_with = "upsert")]
     budget: Option<NonZeroU64>,
     /// With --if-new: minimum similarity of near-duplicates, at least the store's [default: the store's]
-    #[arg(long, value_name = "T", requires = "if_new")]
+    #[arg(long, value_name = "T", requires = "if_new", conflicts_with = "upsert")]
     threshold: Option<f64>,
     /// With --if-new: maximum Hamming distance of near-duplicates, at most the store's [default: the
     /// store's]
-    #[arg(long, value_name = "D", requires = "if_new")]
+    #[arg(long, value_name = "D", requires = "if_new", conflicts_with = "upsert")]
     distance: Option<u8>,
     #[command(flatten)]
     verify: VerifyOptions,
     /// With --if-new: the corpus that the store was made of, or a part of it: the similarity to documents
     /// whose texts are there is exact
-    #[arg(long, value_name = "CORPUS", num_args = 1.., requires = "if_new")]
+    #[arg(long, value_name = "CORPUS", num_args = 1.., requires = "if_new", conflicts_with = "upsert")]
     texts: Vec<PathBuf>,
     /// Replace documents whose key the store has; a document with the same signature stays, and is
     /// counted as unchanged
@@ -78,14 +79,17 @@ pub(crate) struct AddArguments {
         long,
         value_name = "TABLE",
         requires = "if_new",
-        conflicts_with_all = ["atomic", "skip"]
+        conflicts_with_all = ["atomic", "skip", "upsert"]
     )]
     verdicts: Option<String>,
     /// Commit after every N documents of the corpus
     #[arg(long, value_name = "N", default_value = "10000")]
     commit_every: NonZeroU64,
+    /// Commit also when the last commit is SECONDS ago, such as 5 or 0.5: for a pipe that pauses
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    commit_interval: Option<Duration>,
     /// All or nothing: one commit at the end
-    #[arg(long, conflicts_with = "commit_every")]
+    #[arg(long, conflicts_with_all = ["commit_every", "commit_interval"])]
     atomic: bool,
     /// Skip the first N documents of the corpus, which are in the store already
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -197,6 +201,27 @@ impl GatheredDocument {
     }
 }
 
+/// What is to become the next commit.
+struct OpenCommit {
+    transaction: Option<WriteTransaction>,
+    /// Read, and not added yet.
+    gathered: Vec<GatheredDocument>,
+    /// The number of documents of the corpus since the last commit.
+    pending: u64,
+    since: Instant,
+}
+
+impl OpenCommit {
+    fn new() -> Self {
+        Self {
+            transaction: None,
+            gathered: Vec::new(),
+            pending: 0,
+            since: Instant::now(),
+        }
+    }
+}
+
 impl Addition<'_> {
     fn run(&mut self) -> Result<ReadTotals> {
         let sketcher = self.store.sketcher();
@@ -208,86 +233,131 @@ impl Addition<'_> {
             skip,
             move |document| Ok(document.content.sketch(&sketcher, with_features)?),
         );
-        let commit_every = if self.arguments.atomic {
-            u64::MAX
-        } else {
-            self.arguments.commit_every.get()
-        };
-        let mut transaction = self.begin()?;
-        let mut gathered = Vec::new();
-        let mut pending = 0;
+        let mut open = OpenCommit::new();
         loop {
-            let item = match items.next() {
-                Ok(Some(item)) => item,
+            let next = items.next_while(&mut || self.commit_if_due(&mut open));
+            match next {
+                Ok(Some(item)) => self.take(&mut open, item)?,
                 Ok(None) => break,
-                // what came before may have failed earlier
-                Err(failure) if !failure.is_signal() => {
-                    self.add_gathered(&mut transaction, &mut gathered)?;
+                Err(failure) if failure.is_signal() => {
+                    self.commit_read(&mut items, &mut open)?;
                     return Err(failure);
                 }
-                Err(failure) => return Err(failure),
-            };
-            self.gather(&mut transaction, &mut gathered, item)?;
-            pending += 1;
-            if pending == commit_every {
-                self.add_gathered(&mut transaction, &mut gathered)?;
-                self.commit(transaction, pending)?;
-                pending = 0;
-                transaction = self.begin()?;
+                // What came before may have failed earlier.
+                Err(failure) => {
+                    self.add_gathered(&mut open)?;
+                    self.commit_of_pipe(&mut open)?;
+                    return Err(failure);
+                }
             }
         }
-        self.add_gathered(&mut transaction, &mut gathered)?;
-        self.context.interrupt.check()?;
-        let totals = items.end(self.context, &self.tally)?;
-        if pending > 0 {
-            self.commit(transaction, pending)?;
+        self.add_gathered(&mut open)?;
+        if self.arguments.atomic {
+            self.context.interrupt.check()?;
         }
+        let totals = items.end(self.context, &self.tally)?;
+        self.commit(&mut open)?;
         Ok(totals)
+    }
+
+    /// Takes a document, and commits if there are enough.
+    fn take(&mut self, open: &mut OpenCommit, item: ReadDocument<SketchedText>) -> Result<()> {
+        self.gather(open, item)?;
+        open.pending += 1;
+        let is_full = open.pending == self.arguments.commit_every.get();
+        if is_full && !self.arguments.atomic {
+            self.add_gathered(open)?;
+            self.commit(open)?;
+        }
+        self.commit_if_due(open)
+    }
+
+    /// Commits if the last commit was longer ago than it should be.
+    fn commit_if_due(&mut self, open: &mut OpenCommit) -> Result<()> {
+        let interval = self.arguments.commit_interval;
+        if interval.is_some_and(|interval| open.pending > 0 && open.since.elapsed() >= interval) {
+            self.add_gathered(open)?;
+            self.commit(open)?;
+        }
+        Ok(())
+    }
+
+    /// After a signal: commits what has been read. A pipe does not give it a second time.
+    fn commit_read(
+        &mut self,
+        items: &mut CorpusDocuments<SketchedText>,
+        open: &mut OpenCommit,
+    ) -> Result<()> {
+        if self.arguments.atomic {
+            return Ok(());
+        }
+        items.stop_reading();
+        while let Some(item) = items.next_read()? {
+            self.gather(open, item)?;
+            open.pending += 1;
+        }
+        self.add_gathered(open)?;
+        self.commit(open)
     }
 
     /// Keeps a document until there are enough to be added together. A bad one waits for those
     /// before it.
-    fn gather(
-        &mut self,
-        transaction: &mut WriteTransaction,
-        gathered: &mut Vec<GatheredDocument>,
-        item: ReadDocument<SketchedText>,
-    ) -> Result<()> {
+    fn gather(&mut self, open: &mut OpenCommit, item: ReadDocument<SketchedText>) -> Result<()> {
         let (source, line) = (item.source, item.line);
         self.next.get_or_insert((source, line));
         let held_bytes = || {
-            gathered
+            open.gathered
                 .iter()
                 .map(GatheredDocument::feature_bytes)
                 .sum::<usize>()
         };
-        let is_full = gathered.len() == DOCUMENTS_TOGETHER
+        let is_full = open.gathered.len() == DOCUMENTS_TOGETHER
             || self.features.is_some() && held_bytes() >= MAX_HELD_BYTES;
         if item.document.is_err() || is_full {
-            self.add_gathered(transaction, gathered)?;
+            self.add_gathered(open)?;
         }
         let (corpus, skip_bad) = (Arc::clone(&self.corpus), self.arguments.options.skip_bad);
-        let document = item.take(self.context, &corpus, &mut self.tally, skip_bad)?;
-        gathered.extend(document.map(|document| GatheredDocument {
-            document,
-            source,
-            line,
-        }));
+        let document = match item.take(self.context, &corpus, &mut self.tally, skip_bad) {
+            Ok(document) => document,
+            Err(failure) => {
+                self.commit_of_pipe(open)?;
+                self.next.get_or_insert((source, line));
+                return Err(failure);
+            }
+        };
+        open.gathered
+            .extend(document.map(|document| GatheredDocument {
+                document,
+                source,
+                line,
+            }));
         Ok(())
     }
 
-    /// Adds what was gathered.
-    fn add_gathered(
-        &mut self,
-        transaction: &mut WriteTransaction,
-        gathered: &mut Vec<GatheredDocument>,
-    ) -> Result<()> {
-        let gathered = std::mem::take(gathered);
+    /// Commits what came before a failure, if a pipe gave it: it will not be there a second time.
+    fn commit_of_pipe(&mut self, open: &mut OpenCommit) -> Result<()> {
+        let mut sources = self.corpus.sources.iter();
+        let is_pipe = sources.any(|source| !source.is_rereadable());
+        match is_pipe && !self.arguments.atomic {
+            true => self.commit(open),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds what was gathered. A signal waits meanwhile: a commit must not have a part of it.
+    fn add_gathered(&mut self, open: &mut OpenCommit) -> Result<()> {
+        let gathered = std::mem::take(&mut open.gathered);
+        if gathered.is_empty() {
+            return Ok(());
+        }
+        let transaction = match &mut open.transaction {
+            Some(transaction) => transaction,
+            none => none.insert(self.begin()?),
+        };
         if self.add_together(transaction, &gathered)? {
             return Ok(());
         }
         for placed in &gathered {
-            self.context.interrupt.check()?;
             if let Err(failure) = self.add(transaction, placed) {
                 let skip_bad = self.arguments.options.skip_bad;
                 self.tally.skip(self.context, failure, skip_bad)?;
@@ -402,11 +472,22 @@ impl Addition<'_> {
         Failure::store(self.arguments.store.display(), error)
     }
 
-    fn commit(&mut self, transaction: WriteTransaction, pending: u64) -> Result<()> {
+    /// Commits what was added, if there is anything.
+    fn commit(&mut self, open: &mut OpenCommit) -> Result<()> {
+        let OpenCommit {
+            transaction,
+            pending,
+            ..
+        } = std::mem::replace(open, OpenCommit::new());
+        if pending == 0 {
+            return Ok(());
+        }
         if let Some(verdicts) = &mut self.verdicts {
             verdicts.prepare()?;
         }
-        transaction.commit().map_err(|e| self.failure(e))?;
+        if let Some(transaction) = transaction {
+            transaction.commit().map_err(|e| self.failure(e))?;
+        }
         self.committed = self.tally.clone();
         self.done += pending;
         let (held, done) = (self.committed.held(), self.done);

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -88,7 +88,7 @@ pub(crate) struct QueryArguments {
     #[arg(long, value_name = "R", group = "nearness", conflicts_with_all = BOUNDED)]
     within: Option<f64>,
     /// See --within [default: 1]
-    #[arg(long, value_name = "C", requires = "within")]
+    #[arg(long, value_name = "C", requires = "within", conflicts_with_all = BOUNDED, conflicts_with = "nearest")]
     factor: Option<f64>,
     /// The probability with which a document as near as the last one must be found [default: 0.9]
     #[arg(long, value_name = "P", requires = "nearness")]
@@ -230,6 +230,7 @@ type ExactSimilarity<'e> =
 pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Outcome> {
     let store = open_to_read(context, &arguments.store)?;
     arguments.bounds.must_suit(store.schema())?;
+    arguments.by.must_suit(store.schema())?;
     let snapshot = store.snapshot()?;
     let question = Question::new(arguments);
     let known = known_features(context, arguments, &snapshot)?;
@@ -455,6 +456,12 @@ fn matches_of_key(
 
 fn text_of(context: &Context, arguments: &QueryArguments) -> Result<String> {
     if let Some(text) = arguments.text.as_ref().filter(|text| *text != "-") {
+        if Path::new(text).exists() {
+            context.note(format!(
+                "{text} is the text to look for, and also the name of a file; --file {text} looks for what \
+                 the file holds, and --corpus {text} for each of its documents"
+            ));
+        }
         return Ok(text.clone());
     }
     let file = arguments
@@ -490,7 +497,9 @@ fn query_corpus(
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let mut tally = DocumentTally::default();
     let skip_bad = arguments.options.skip_bad;
-    while let Some(document) = items.next_good(context, &mut tally, skip_bad)? {
+    while let Some(document) =
+        items.next_good_while(context, &mut tally, skip_bad, &mut || results.pass_on())?
+    {
         let (is_empty, matches) = document.value;
         tally.empty += u64::from(is_empty);
         tally.kept += u64::from(!matches.is_empty());

@@ -110,8 +110,8 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
         )));
     }
     let (inputs, options) = (&arguments.inputs, &arguments.join.corpus);
-    must_be_rereadable(context, inputs, options)?;
     arguments.choices().check_limits()?;
+    must_be_rereadable(context, inputs, options)?;
     let mut destination = Destination::create(&arguments.output, arguments.force)?;
     let found = find(context, arguments)?;
     let (keys, schema) = (found.shown_keys()?, found.collected.schema());

@@ -82,7 +82,7 @@ pub(crate) struct TuneArguments {
     #[arg(long, value_name = "B", requires = "rows", conflicts_with_all = ["simhash", "recall"])]
     bands: Option<u16>,
     /// Show bands of this number of rows
-    #[arg(long, value_name = "R", requires = "bands")]
+    #[arg(long, value_name = "R", requires = "bands", conflicts_with_all = ["simhash", "recall", "curve_threshold", "nearest"])]
     rows: Option<u16>,
     /// Choose bands by T = (1/bands)^(1/rows) instead of by their recall
     #[arg(long, value_name = "T", conflicts_with_all = ["simhash", "recall", "bands"])]
@@ -105,37 +105,55 @@ pub(crate) struct TuneArguments {
     #[arg(long, value_name = "CORPUS", conflicts_with = "simhash")]
     corpus: Vec<PathBuf>,
     /// Measure only the N documents of the corpus whose keys hash lowest
-    #[arg(long, value_name = "N", requires = "corpus")]
+    #[arg(long, value_name = "N", requires = "corpus", conflicts_with_all = WITHOUT_CORPUS)]
     sample: Option<usize>,
     /// The texts of the corpus are HTML (feature html)
-    #[arg(long, requires = "corpus")]
+    #[arg(long, requires = "corpus", conflicts_with_all = WITHOUT_CORPUS)]
     html: bool,
     /// Shingles of N words, to compare the corpus by [default: 5]
-    #[arg(long, value_name = "N", requires = "corpus", conflicts_with = "chars")]
+    #[arg(long, value_name = "N", requires = "corpus", conflicts_with = "chars", conflicts_with_all = WITHOUT_CORPUS)]
     words: Option<u16>,
     /// Shingles of N characters instead
-    #[arg(long, value_name = "N", requires = "corpus")]
+    #[arg(long, value_name = "N", requires = "corpus", conflicts_with_all = WITHOUT_CORPUS)]
     chars: Option<u16>,
     /// Show SimHash tables for fingerprints of this many bits instead: 32, 64 or 128
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     simhash: Option<u16>,
     /// Maximum Hamming distance of near-duplicates [default: 3, with 32 bits 2, with 128 bits 6]
-    #[arg(long, value_name = "D", requires = "simhash")]
+    #[arg(long, value_name = "D", requires = "simhash", conflicts_with_all = OF_MINHASH)]
     distance: Option<u8>,
     /// Show these permuted tables, as create has them, instead of choosing them
-    #[arg(long, value_name = "S,R+...", requires = "simhash")]
+    #[arg(long, value_name = "S,R+...", requires = "simhash", conflicts_with_all = OF_MINHASH)]
     tables: Option<TableGroups>,
     /// Draw the curves to this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Overwrite the file if it exists
-    #[arg(long, requires = "svg")]
+    #[arg(long, requires = "svg", conflicts_with = "nearest")]
     force: bool,
     #[command(flatten)]
     options: CorpusOptions,
     #[command(flatten)]
     format: FormatOptions,
 }
+
+/// The options that a corpus is not measured for. clap drops a requirement that conflicts with them.
+const WITHOUT_CORPUS: [&str; 3] = ["nearest", "background", "simhash"];
+
+/// The options that SimHash has no use for.
+const OF_MINHASH: [&str; 11] = [
+    "threshold",
+    "recall",
+    "values",
+    "curve_threshold",
+    "nearest",
+    "background",
+    "corpus",
+    "sample",
+    "html",
+    "words",
+    "chars",
+];
 
 impl TuneArguments {
     fn draw(&self, context: &Context, chart: &Chart) -> Result<()> {

@@ -57,6 +57,39 @@ fn what_is_given_wins_over_the_environment_and_that_over_the_file() {
     assert_eq!(ran(command.output().unwrap()).lines().len(), all);
 }
 
+/// A pipe that nobody writes to must not be waited for.
+#[cfg(unix)]
+#[test]
+fn defaults_are_read_of_files_alone() {
+    let folder = folder("");
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.path("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    for name in ["pipe", ".", "/dev/zero"] {
+        pairs(&folder, &["--config", name], &[])
+            .expect(2)
+            .says(&[name, "something other than a file"]);
+    }
+}
+
+#[test]
+fn a_wrong_value_of_the_environment_names_its_variable() {
+    let folder = folder("");
+    for (variable, option) in [
+        ("RESEMBLANCE_MEMORY", "--memory"),
+        ("RESEMBLANCE_CACHE", "--cache"),
+        ("RESEMBLANCE_THREADS", "--threads"),
+    ] {
+        let ran = pairs(&folder, &[], &[(variable, "much")]).expect(2);
+        let wanted = format!("${variable} ({option}): found \"much\", expected ");
+        assert!(ran.stderr.contains(&wanted), "{}", ran.stderr);
+        let ran = pairs(&folder, &[option, "lots"], &[(variable, "1")]).expect(2);
+        let wanted = format!("resemblance: {option}: found \"lots\"");
+        assert!(ran.stderr.starts_with(&wanted), "{}", ran.stderr);
+    }
+}
+
 /// Options that exclude each other: those of the file stand back.
 #[test]
 fn a_default_stands_back_for_what_excludes_it() {
@@ -95,7 +128,7 @@ fn mistakes_in_the_file_are_told() {
             &["[dedup]: output: expected a string or a number"],
         ),
         ("quiet = 'yes'", &["quiet: expected true or false"]),
-        ("[pairs\n", &["own.toml", "line 1"]),
+        ("[pairs\n", &["are in TOML", "at own.toml:1"]),
         (
             "[pairs]\nthreshold = 'much'",
             &["--threshold", "much", "Defaults of options are in own.toml"],
@@ -117,6 +150,10 @@ fn mistakes_in_the_file_are_told() {
         }
     }
     let folder = folder("");
+    folder.write("own.toml", b"quiet = true\n# caf\xe9\n");
+    pairs(&folder, &["--config", "own.toml"], &[])
+        .expect(2)
+        .says(&["are in UTF-8", "at own.toml:2"]);
     let missing = pairs(&folder, &["--config", "other.toml"], &[]).expect(4);
     missing.says(&["other.toml"]);
 }

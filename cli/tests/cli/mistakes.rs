@@ -508,3 +508,126 @@ fn more_threads_than_any_machine_has_are_refused() {
         .run(&["pairs", "c.jsonl", "--threads", "1024"])
         .expect(1);
 }
+
+#[test]
+fn options_and_verbs_of_other_tools_lead_to_those_of_this_one() {
+    let folder = Folder::new();
+    for (arguments, parts) in [
+        (
+            "dedup c.jsonl -o o --format json",
+            &["dedup has no option --format", "the end of the name"][..],
+        ),
+        (
+            "dedup c.jsonl -o o --jobs 4",
+            &["--threads is what it is called"],
+        ),
+        ("dedup c.jsonl -o o -j 4", &["-j", "--threads"]),
+        ("dedup c.jsonl -o o --similarity 0.9", &["--threshold"]),
+        ("pairs c.jsonl -t 0.9", &["-t", "--threshold"]),
+        ("pairs c.jsonl -o o", &["pairs has no option -o", "> FILE"]),
+        ("pairs c.jsonl --output o", &["--output", "> FILE"]),
+        ("query s.rsm text --top 3", &["--limit"]),
+        (
+            "pairs c.jsonl --treshold 0.9",
+            &["did you mean --threshold?"],
+        ),
+        (
+            "pairs c.jsonl --nonsense",
+            &["no option --nonsense", "pairs --help"],
+        ),
+        ("find s.rsm text", &["there is no verb find", "query finds"]),
+        (
+            "search s.rsm text",
+            &["there is no verb search", "query finds"],
+        ),
+        ("dedupe c.jsonl", &["dedup writes"]),
+        ("quary s.rsm", &["did you mean query?"]),
+        ("nonsense", &["there is no verb nonsense", "--help"]),
+        (
+            "pairs c.jsonl --threshold x",
+            &["--threshold: found \"x\", expected a number"],
+        ),
+        (
+            "add s.rsm c.jsonl --commit-every 0",
+            &["expected a whole number from 1 on"],
+        ),
+        (
+            "add s.rsm c.jsonl --commit-interval 0",
+            &["expected a number of seconds"],
+        ),
+        (
+            "pairs c.jsonl --words 99999",
+            &["--words: found \"99999\"", "whole number"],
+        ),
+    ] {
+        let arguments: Vec<_> = arguments.split(' ').collect();
+        let ran = folder.run(&arguments).expect(2);
+        for part in parts {
+            assert!(
+                ran.stderr.contains(part),
+                "{part:?} is not in {}",
+                ran.stderr
+            );
+        }
+        for rust in ["tip:", "literal", "digit", "non-zero", "error:"] {
+            assert!(!ran.stderr.contains(rust), "{rust:?} is in {}", ran.stderr);
+        }
+    }
+}
+
+/// The corpus is not there: exit code 2 shows that nobody looked for it.
+#[test]
+fn families_that_the_signatures_lack_are_refused_before_anything_is_read() {
+    let folder = Folder::new();
+    for (store, schema) in [
+        ("m.rsm", &["--minhash", "64"][..]),
+        ("s.rsm", &["--simhash", "64"]),
+        ("c.rsm", &["--containment", "5"]),
+    ] {
+        folder.run(&[&["create", store], schema].concat()).expect(0);
+        for by in ["minhash", "simhash", "any", "both"] {
+            if [("m.rsm", "minhash"), ("s.rsm", "simhash")].contains(&(store, by)) {
+                continue;
+            }
+            for verb in [
+                &["pairs", store][..],
+                &["clusters", store],
+                &["query", store, "text"],
+                &["query", store, "--corpus", "missing"],
+                &["dedup", "missing", "-o", "o", "--against", store],
+            ] {
+                let ran = folder.run(&[verb, &["--by", by]].concat()).expect(2);
+                ran.says(&["--by", "the signatures have "]);
+            }
+            for verb in [
+                &["pairs", "missing"][..],
+                &["clusters", "missing"],
+                &["dedup", "missing", "-o", "o"],
+                &["dedup", "missing", "-o", "o", "--policy", "cluster"],
+                &["report", "missing", "-o", "o"],
+                &["pairs", "missing", "--tf-idf"],
+            ] {
+                if verb.contains(&"--tf-idf") && store != "s.rsm" {
+                    continue;
+                }
+                let ran = folder
+                    .run(&[verb, schema, &["--by", by]].concat())
+                    .expect(2);
+                ran.says(&["--by", "the signatures have "]);
+            }
+        }
+        for verb in [
+            &["pairs", "missing"][..],
+            &["create", "x.rsm"],
+            &["build", "x.rsm", "missing"],
+        ] {
+            for near in ["any", "both"] {
+                let ran = folder
+                    .run(&[verb, schema, &["--near", near]].concat())
+                    .expect(2);
+                ran.says(&["--near is for schemas with both families"]);
+            }
+        }
+    }
+    assert_eq!(folder.names(), ["c.rsm", "m.rsm", "s.rsm"]);
+}

@@ -13,6 +13,26 @@ fn built() -> Folder {
 }
 
 #[test]
+fn a_text_that_is_the_name_of_a_file_is_pointed_out() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.write("page.txt", text(3));
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let named = folder.run(&["query", "a.rsm", "page.txt"]).expect(1);
+    for part in [
+        "page.txt is the text",
+        "--file page.txt",
+        "--corpus page.txt",
+    ] {
+        assert!(named.stderr.contains(part), "{}", named.stderr);
+    }
+    let read = folder.run(&["query", "a.rsm", "--file", "page.txt"]);
+    assert_eq!(read.expect(0).stdout, "c\t1.000000\n");
+    let other = folder.run(&["query", "a.rsm", "no such file"]).expect(1);
+    assert!(!other.stderr.contains("--file"), "{}", other.stderr);
+}
+
+#[test]
 fn a_key_may_begin_with_a_dash() {
     let folder = Folder::new();
     let lines = ["-k", "--force", "-"].map(|key| line(key, &text(1)));

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Folder, distinct, mixed};
+use crate::support::{Folder, distinct, line, mixed, text};
 
 fn send(signal: &str, child: &Child) {
     let sent = Command::new("kill")
@@ -50,10 +50,7 @@ fn an_interrupted_add_leaves_a_prefix_and_can_be_resumed() {
         let messages: Vec<String> = stderr.lines().map(Result::unwrap).collect();
         let note = messages.last().unwrap();
         let count = folder.count("a.rsm");
-        assert!(
-            count >= 100 && count.is_multiple_of(100) && count < 520,
-            "{count}"
-        );
+        assert!((100..=520).contains(&count), "{count}");
         assert!(
             note.contains(&format!("committed {count} documents")),
             "{note}"
@@ -70,6 +67,109 @@ fn an_interrupted_add_leaves_a_prefix_and_can_be_resumed() {
             .expect(0);
         assert_eq!(folder.count("a.rsm"), 520);
     }
+}
+
+/// Waits until the store, which another process writes to, has so many documents committed.
+fn wait_for_commit(stderr: &mut BufReader<ChildStderr>, documents: u64) {
+    let wanted = format!("resemblance: committed {documents} documents of the first {documents}\n");
+    let mut message = String::new();
+    while message != wanted {
+        message.clear();
+        assert!(stderr.read_line(&mut message).unwrap() > 0, "{wanted}");
+    }
+}
+
+#[test]
+fn an_idle_pipe_does_not_keep_documents_from_being_committed() {
+    for (more, at_once) in [
+        (&["--commit-every", "10"][..], 50),
+        (&["--commit-interval", "0.2"], 53),
+        (&["--commit-interval", "0.2", "--upsert"], 53),
+    ] {
+        let folder = Folder::new();
+        folder.run(&["create", "a.rsm"]).expect(0);
+        let arguments = [&["add", "a.rsm", "-", "-v"], more].concat();
+        let mut command = folder.command(&arguments);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        stdin.write_all(distinct(0..53).as_bytes()).unwrap();
+        wait_for_commit(&mut stderr, at_once);
+        drop(stdin);
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        assert_eq!(folder.count("a.rsm"), 53);
+    }
+}
+
+#[test]
+fn signals_commit_what_a_pipe_gave_and_skip_goes_on_there() {
+    for (signal, more) in [
+        ("-INT", &[][..]),
+        ("-TERM", &["--upsert"]),
+        ("-TERM", &["--if-new"]),
+    ] {
+        let folder = Folder::new();
+        folder.run(&["create", "a.rsm"]).expect(0);
+        let arguments = [&["add", "a.rsm", "-"], more].concat();
+        let mut command = folder.command(&arguments);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(distinct(0..50).as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        send(signal, &child);
+        let output = child.wait_with_output().unwrap();
+        drop(stdin);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains("committed 50 documents"), "{stderr}");
+        assert!(stderr.contains("--skip 50"), "{stderr}");
+        assert_eq!(folder.count("a.rsm"), 50);
+        let resume = [&["add", "a.rsm", "-", "--skip", "50"], more].concat();
+        folder
+            .run_with_input(&resume, distinct(0..60).as_bytes())
+            .expect(0);
+        assert_eq!(folder.count("a.rsm"), 60);
+    }
+}
+
+#[test]
+fn a_bad_document_of_a_pipe_does_not_lose_those_before_it() {
+    let folder = Folder::new();
+    folder.run(&["create", "a.rsm"]).expect(0);
+    let input = distinct(0..5) + "not json\n" + &distinct(5..6);
+    folder
+        .run_with_input(&["add", "a.rsm", "-"], input.as_bytes())
+        .expect(3)
+        .says(&["committed 5 documents", "--skip 5"]);
+    assert_eq!(folder.count("a.rsm"), 5);
+    // All or nothing, as asked for.
+    let more = distinct(5..7) + "not json\n";
+    folder
+        .run_with_input(&["add", "a.rsm", "-", "--atomic"], more.as_bytes())
+        .expect(3)
+        .says(&["nothing was added"]);
+    assert_eq!(folder.count("a.rsm"), 5);
+}
+
+#[test]
+fn questions_of_a_pipe_are_answered_while_it_pauses() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let mut child = folder
+        .command(&["query", "a.rsm", "--corpus", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap());
+    for _ in 0..3 {
+        stdin.write_all(line("q", &text(3)).as_bytes()).unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        assert_eq!(answer, "q\tc\t1.000000\n");
+    }
+    drop(stdin);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// True for what can drive a terminal or turn the order of what it shows: control characters of C0,
-/// C1 and delete, and the embeddings, overrides and isolates of bidirectional text.
+/// True for what can drive a terminal, begin a line or turn the order of what is shown: control characters of C0,
+/// C1 and delete, the separators of lines and paragraphs, and the embeddings, overrides and isolates of
+/// bidirectional text.
 fn is_control(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    character.is_control() || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Text that cannot drive a terminal: control characters other than newline and tab are escaped.
@@ -67,5 +68,9 @@ mod tests {
         assert_eq!(for_terminal("a\u{9b}b\n"), "a\\xC2\\x9Bb\n");
         assert_eq!(for_terminal("a\u{202e}b\t"), "a\\xE2\\x80\\xAEb\t");
         assert_eq!(one_line("a\nb"), "a\\x0Ab");
+        assert_eq!(
+            one_line("a\u{2028}b\u{2029}"),
+            "a\\xE2\\x80\\xA8b\\xE2\\x80\\xA9"
+        );
     }
 }

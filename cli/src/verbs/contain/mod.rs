@@ -156,7 +156,10 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
     columns.extend(names.iter().copied().map(Column::new));
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let (mut tally, mut capped) = (DocumentTally::default(), 0_u64);
-    while let Some(document) = items.next_good(context, &mut tally, arguments.options.skip_bad)? {
+    let skip_bad = arguments.options.skip_bad;
+    while let Some(document) =
+        items.next_good_while(context, &mut tally, skip_bad, &mut || results.pass_on())?
+    {
         let answered: AnsweredText = document.value;
         tally.empty += u64::from(answered.is_empty);
         tally.kept += u64::from(!answered.overlaps.is_empty());

@@ -87,7 +87,8 @@ pub(crate) struct DedupArguments {
         long,
         value_name = "NAME",
         default_value = "dedup",
-        requires = "annotate"
+        requires = "annotate",
+        conflicts_with = "sample"
     )]
     pub(super) annotate_prefix: String,
     /// For one SQLite database: write what became of each row to TABLE of the same database, in one transaction.
@@ -121,7 +122,7 @@ pub(crate) struct DedupArguments {
     pub(super) level: Vec<LevelName>,
     /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
     /// stopped has left there. Deciding begins anew
-    #[arg(long, value_name = "DIR", conflicts_with = "against")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["against", "texts"])]
     pub(super) job: Option<PathBuf>,
     /// Overwrite existing output, but never a store
     #[arg(long)]
@@ -190,7 +191,7 @@ pub(in crate::verbs) struct DedupBasis {
 }
 
 impl DedupChoices<'_> {
-    /// An error if a limit was given for another policy.
+    /// An error if a limit was given for another policy, or a family that signatures will not have.
     pub(in crate::verbs) fn check_limits(&self) -> Result<()> {
         let policy = self.survivors.policy;
         if self.limits.max_bucket.is_some() && policy == PolicyName::First {
@@ -204,7 +205,10 @@ impl DedupChoices<'_> {
                 "--budget is for --policy first; --max-bucket is for the other policies",
             ));
         }
-        Ok(())
+        match self.survivors.against {
+            Some(_) => Ok(()),
+            None => self.join.must_have_family(),
+        }
     }
 
     pub(in crate::verbs) fn basis(&self, context: &Context) -> Result<DedupBasis> {
@@ -214,6 +218,7 @@ impl DedupChoices<'_> {
                 let store = open_to_read(context, path)?;
                 join.schema.must_agree(store.schema())?;
                 join.bounds.must_lie_within(store.schema())?;
+                join.by.must_suit(store.schema())?;
                 (store.schema().clone(), Some(store.snapshot()?))
             }
             None => {

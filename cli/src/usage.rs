@@ -1,0 +1,384 @@
+//! Mistakes on the command line, in the words of the tool.
+//!
+//! clap knows what is wrong; what it says about values is Rust's, and what it guesses for unknown options and verbs
+//! is the nearest spelling. Here are the meanings that people have in mind instead.
+
+use std::error::Error as _;
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
+
+/// Options of other tools and of other verbs, with those that do the same here. The first that the verb has is named.
+const OPTIONS: [(&[&str], &[&str]); 15] = [
+    (
+        &[
+            "-j",
+            "--jobs",
+            "--workers",
+            "--num-workers",
+            "--cpus",
+            "--num-proc",
+        ],
+        &["threads"],
+    ),
+    (
+        &[
+            "-t",
+            "--similarity",
+            "--sim",
+            "--jaccard",
+            "--min-similarity",
+            "--cutoff",
+        ],
+        &["threshold", "distance"],
+    ),
+    (&["--hamming", "--max-distance"], &["distance"]),
+    (
+        &[
+            "--num-perm",
+            "--num-perms",
+            "--perms",
+            "--hashes-per-document",
+        ],
+        &["minhash"],
+    ),
+    (
+        &[
+            "--ngram",
+            "--ngrams",
+            "--ngram-size",
+            "--shingle",
+            "--shingles",
+            "--shingle-size",
+        ],
+        &["words", "chars"],
+    ),
+    (
+        &["-n", "-k", "--top", "--top-k", "--count"],
+        &["limit", "nearest"],
+    ),
+    (
+        &[
+            "--field",
+            "--column",
+            "--text-column",
+            "--content",
+            "--text",
+        ],
+        &["text-field"],
+    ),
+    (&["--id-column", "--key-field", "--key"], &["id"]),
+    (&["--mem", "--ram", "--max-memory"], &["memory"]),
+    (&["--tmp", "--tmpdir", "--temp", "--temp"], &["temp-dir"]),
+    (&["-f", "-y", "--yes", "--overwrite"], &["force"]),
+    (&["--dryrun", "--no-act"], &["dry-run"]),
+    (&["--silent"], &["quiet"]),
+    (&["--debug", "--log-level"], &["verbose"]),
+    (
+        &["-o", "--out", "--outfile", "--output"],
+        &["output", "svg"],
+    ),
+];
+
+/// Options that nothing replaces, with what to do.
+const OTHERWISE: [(&[&str], &str); 5] = [
+    (
+        &["-o", "--out", "--outfile", "--output"],
+        "its results go to standard output: > FILE writes them to a file",
+    ),
+    (
+        &["--format"],
+        "the end of the name of a file tells its form: .tsv, .csv, .jsonl, .json or .parquet",
+    ),
+    (
+        &["--exclude", "--ignore", "--skip-files"],
+        "--include GLOB takes the files whose paths match, and leaves out all others",
+    ),
+    (
+        &["-i", "--input", "--in", "--file", "--files", "--corpus"],
+        "files and folders are given without an option, after the verb",
+    ),
+    (
+        &["--encoding"],
+        "texts are read as UTF-8: convert them first, for example with iconv",
+    ),
+];
+
+/// Verbs of other tools, with the ones that do the same here.
+const VERBS: [(&[&str], &str); 17] = [
+    (
+        &["find", "search", "lookup", "match", "nearest"],
+        "query finds what a store has that is like a text, and pairs finds what is alike in a corpus",
+    ),
+    (
+        &["similar", "join", "near", "duplicates"],
+        "pairs lists near-duplicates",
+    ),
+    (
+        &["cluster", "group", "components"],
+        "clusters lists groups of near-duplicates",
+    ),
+    (
+        &["dedupe", "deduplicate", "uniq", "unique", "dup", "clean"],
+        "dedup writes a corpus without its near-duplicates",
+    ),
+    (
+        &["diff", "compare", "show"],
+        "explain shows what two texts share",
+    ),
+    (&["init", "new"], "create makes an empty store"),
+    (
+        &["index", "load-corpus", "sketch", "fit"],
+        "build makes a store of a corpus",
+    ),
+    (
+        &["insert", "put", "upsert", "append", "update"],
+        "add adds documents to a store",
+    ),
+    (
+        &["delete", "rm", "del", "drop"],
+        "remove removes documents from a store",
+    ),
+    (
+        &["prune", "expire", "gc", "purge", "trim"],
+        "evict removes the oldest documents",
+    ),
+    (
+        &["ls", "keys", "cat", "dump-keys"],
+        "list prints the keys of a store",
+    ),
+    (
+        &["info", "status", "stat", "inspect"],
+        "stats describes a store",
+    ),
+    (
+        &["verify", "fsck", "validate", "doctor"],
+        "check looks for damage in a store",
+    ),
+    (
+        &["vacuum", "optimize", "defrag", "shrink"],
+        "compact makes the file of a store shorter",
+    ),
+    (&["dump", "save"], "export writes a store as a stream"),
+    (&["load", "restore"], "import reads the stream of export"),
+    (
+        &["plan", "params", "calibrate"],
+        "tune chooses bands and rows",
+    ),
+];
+
+/// Returns what is wrong, and what to do about it; `None` where clap's own words do.
+pub(crate) fn explained(
+    error: &clap::Error,
+    command: &Command,
+    arguments: &[OsString],
+) -> Option<String> {
+    // Common options belong to each verb once it is built.
+    let mut built = command.clone();
+    built.build();
+    let command = &built;
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let verb = used_verb(command, arguments)?;
+            unknown_option(verb, &context(error, ContextKind::InvalidArg)?)
+        }
+        ErrorKind::InvalidSubcommand => {
+            let given = context(error, ContextKind::InvalidSubcommand)?;
+            Some(unknown_verb(command, &given))
+        }
+        ErrorKind::ValueValidation => {
+            let argument = context(error, ContextKind::InvalidArg)?;
+            let value = context(error, ContextKind::InvalidValue)?;
+            let reason = error.source()?.to_string();
+            let name = name_of(&argument, command, arguments);
+            Some(format!("{name}: found {value:?}, {}", expected(&reason)))
+        }
+        ErrorKind::InvalidValue => {
+            let argument = context(error, ContextKind::InvalidArg)?;
+            let value = context(error, ContextKind::InvalidValue)?;
+            let ContextValue::Strings(values) = error.get(ContextKind::ValidValue)? else {
+                return None;
+            };
+            let name = name_of(&argument, command, arguments);
+            let found = match value.is_empty() {
+                true => "there is no value".to_owned(),
+                false => format!("found {value:?}"),
+            };
+            let expected = match values.is_empty() {
+                true => "a value".to_owned(),
+                false => values.join(", "),
+            };
+            Some(format!("{name}: {found}, expected {expected}"))
+        }
+        _ => None,
+    }
+}
+
+fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn used_verb<'c>(command: &'c Command, arguments: &[OsString]) -> Option<&'c Command> {
+    let mut given = arguments.iter().skip(1);
+    given.find_map(|argument| command.find_subcommand(argument))
+}
+
+fn unknown_option(verb: &Command, given: &str) -> Option<String> {
+    let name = verb.get_name();
+    let help = format!("see resemblance {name} --help");
+    // Several short options in one argument, or a value that begins with a hyphen.
+    let given = given.split('=').next()?;
+    let has = |long: &str| verb.get_arguments().any(|a| a.get_long() == Some(long));
+    let is_known = |names: &&[&str]| names.contains(&given);
+    let same = OPTIONS.iter().filter(|(names, _)| is_known(names));
+    let found = same.flat_map(|(_, here)| *here).find(|long| has(long));
+    if let Some(long) = found {
+        return Some(format!(
+            "{name} has no option {given}; --{long} is what it is called here ({help})"
+        ));
+    }
+    let otherwise = OTHERWISE.iter().find(|(names, _)| is_known(names));
+    if let Some((_, advice)) = otherwise {
+        return Some(format!("{name} has no option {given}; {advice} ({help})"));
+    }
+    let similar = verb.get_arguments().filter(|option| !option.is_hide_set());
+    let similar = similar
+        .filter_map(Arg::get_long)
+        .filter(|long| is_slip(given, long))
+        .min();
+    Some(match similar {
+        Some(long) => format!("{name} has no option {given}; did you mean --{long}? ({help})"),
+        None => format!("{name} has no option {given} ({help})"),
+    })
+}
+
+/// True if an option is misspelt, and not another one: the same letters in another order, or one too many or too few.
+fn is_slip(given: &str, long: &str) -> bool {
+    let Some(given) = given.strip_prefix("--") else {
+        return false;
+    };
+    let plain = |text: &str| text.replace(['-', '_'], "");
+    let (given, long) = (plain(given), plain(long));
+    if given.len() < 3 {
+        return false;
+    }
+    let sorted = |text: &str| {
+        let mut letters: Vec<char> = text.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    sorted(&given) == sorted(&long) || lacks_one(&given, &long) || lacks_one(&long, &given) || {
+        let differing = given.chars().zip(long.chars()).filter(|(a, b)| a != b);
+        given.len() == long.len() && given.len() > 4 && differing.count() == 1
+    }
+}
+
+/// True if the one text is the other one without one of its characters.
+fn lacks_one(shorter: &str, longer: &str) -> bool {
+    let indices = longer.char_indices();
+    indices.into_iter().any(|(at, character)| {
+        let (before, rest) = longer.split_at(at);
+        shorter.strip_prefix(before) == Some(&rest[character.len_utf8()..])
+    })
+}
+
+fn unknown_verb(command: &Command, given: &str) -> String {
+    let known = VERBS.iter().find(|(names, _)| names.contains(&given));
+    let advice = known.map(|(_, advice)| (*advice).to_owned()).or_else(|| {
+        let verbs = command.get_subcommands().map(Command::get_name);
+        let similar = verbs
+            .filter(|verb| is_slip(&format!("--{given}"), verb))
+            .min();
+        similar.map(|verb| format!("did you mean {verb}?"))
+    });
+    match advice {
+        Some(advice) => format!("there is no verb {given}; {advice} (see resemblance --help)"),
+        None => format!("there is no verb {given} (see resemblance --help)"),
+    }
+}
+
+/// The name of what has a value: the variable of the environment, if the value is from there.
+fn name_of(argument: &str, command: &Command, arguments: &[OsString]) -> String {
+    let name = argument.split([' ', '=']).next().unwrap_or(argument);
+    let name = name.trim_end_matches("...");
+    let Some(long) = name.strip_prefix("--") else {
+        return name.to_owned();
+    };
+    let is_given = arguments
+        .iter()
+        .any(|given| given.as_encoded_bytes().starts_with(name.as_bytes()));
+    let option = command
+        .get_arguments()
+        .find(|option| option.get_long() == Some(long));
+    match option.and_then(Arg::get_env).filter(|_| !is_given) {
+        Some(variable) => format!("${} ({name})", variable.to_string_lossy()),
+        None => name.to_owned(),
+    }
+}
+
+/// What Rust and clap say of a value, in the words of the tool.
+fn expected(reason: &str) -> String {
+    let number = "expected a whole number";
+    if let Some(range) = reason.split(" is not in ").nth(1) {
+        return match range.split_once("..=").or_else(|| range.split_once("..")) {
+            Some((least, "")) => format!("{number} from {least} on"),
+            Some((least, most)) => format!("{number} from {least} to {most}"),
+            None => format!("expected {range}"),
+        };
+    }
+    match reason {
+        "invalid float literal" | "cannot parse float from empty string" => {
+            "expected a number, such as 0.8".into()
+        }
+        "invalid digit found in string" | "cannot parse integer from empty string" => number.into(),
+        "number would be zero for non-zero type" => format!("{number} from 1 on"),
+        "number too large to fit in target type" => format!("{number} that is smaller"),
+        "number too small to fit in target type" => format!("{number} from 0 on"),
+        reason if reason.starts_with("expected ") => reason.to_owned(),
+        reason => format!("which is wrong: {reason}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_near_and_other_options_are_not() {
+        for (given, long) in [
+            ("--treshold", "threshold"),
+            ("--text_field", "text-field"),
+            ("--chasr", "chars"),
+        ] {
+            assert!(is_slip(given, long), "{given}");
+        }
+        for (given, long) in [
+            ("--format", "force"),
+            ("--exclude", "include"),
+            ("--id", "in"),
+            ("-o", "no"),
+        ] {
+            assert!(!is_slip(given, long), "{given}");
+        }
+    }
+
+    #[test]
+    fn values_are_named_without_words_of_rust() {
+        assert_eq!(
+            expected("300 is not in 0..=255"),
+            "expected a whole number from 0 to 255"
+        );
+        assert_eq!(
+            expected("0 is not in 1.."),
+            "expected a whole number from 1 on"
+        );
+        assert_eq!(
+            expected("invalid float literal"),
+            "expected a number, such as 0.8"
+        );
+    }
+}
