@@ -1,4 +1,4 @@
-//! What keeps a file open. A store lends its file to snapshots, iterators and transactions, and takes it back when it
+//! Leases of open files. A store lends its file to snapshots, iterators and transactions, and takes it back when it
 //! is closed; where a file is locked, they are named.
 
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ impl OpenFile {
         }
     }
 
-    /// What keeps a file open in this process: `Store, Snapshot (2)`.
+    /// Names the things of this process that keep a file open: `Store, Snapshot (2)`.
     pub(crate) fn holders_of(path: &Path) -> Option<String> {
         let path = path.canonicalize().ok()?;
         let files: Vec<_> = lock(&OPEN_FILES).iter().filter_map(Weak::upgrade).collect();
@@ -84,7 +84,7 @@ impl OpenFile {
 
 /// Something that has a file open until it is dropped.
 pub(crate) trait Held: Send + 'static {
-    /// What Python calls it.
+    /// The name of its class in Python.
     const NAME: &'static str;
 
     /// Lets go of the file.
