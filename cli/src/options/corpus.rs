@@ -85,7 +85,7 @@ pub(crate) struct CorpusOptions {
     skip_unreadable: bool,
     /// Skip and count bad documents, and links that lead nowhere, instead of stopping at the first. If
     /// more than half are bad, the verb fails all the same, and so it does where a file cannot be
-    /// read or decompressed
+    /// read or decompressed and --skip-unreadable is not given
     #[arg(long)]
     pub(crate) skip_bad: bool,
 }

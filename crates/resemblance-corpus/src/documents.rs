@@ -238,7 +238,11 @@ fn line_name(source: &CorpusSource, line: u64) -> String {
 fn named_file(path: &Path, settings: &CorpusSettings) -> Result<CorpusSource, CorpusError> {
     let kind = form::of_argument(path, settings);
     let origin = SourceOrigin::Path(path.to_path_buf());
-    Ok(CorpusSource::new(kind, origin, file_name(path)?))
+    let is_empty = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0);
+    Ok(match is_empty && kind.is_columnar() {
+        true => CorpusSource::found(Err(form::empty(kind)), origin, file_name(path)?),
+        false => CorpusSource::new(kind, origin, file_name(path)?),
+    })
 }
 
 /// Leaves the texts of a folder out that has tables of columns: they describe a data set, and are no part

@@ -99,7 +99,10 @@ impl FileStart {
         let of_table = named_kind(name).filter(is_told);
         let told = settings.kind.or(of_table);
         if let Some(kind) = told.filter(|kind| kind.needs_file()) {
-            return readable(kind);
+            return match self.bytes.is_empty() && self.is_whole {
+                true => Err(empty(kind)),
+                false => readable(kind),
+            };
         }
         if let Some(bad) = wide_characters(&self.bytes).or_else(|| binary(&self.bytes, name)) {
             return Err(bad);
@@ -220,6 +223,11 @@ pub(crate) fn missing_feature(kind: SourceKind) -> Option<&'static str> {
         SourceKind::Sqlite if !cfg!(feature = "sqlite") => Some("sqlite"),
         _ => None,
     }
+}
+
+/// Refuses a table without a byte.
+pub(crate) fn empty(kind: SourceKind) -> BadDocument {
+    BadDocument::new(format!("an empty file, expected {}", kind.name()))
 }
 
 fn readable(kind: SourceKind) -> Result<SourceKind, BadDocument> {

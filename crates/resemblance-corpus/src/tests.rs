@@ -564,6 +564,18 @@ fn zeros_fill_up_gzip_and_nothing_is_an_empty_file() {
     assert!(error.is_none() && records.len() == 2, "{error:?}");
     bytes.push(1);
     assert!(refusal(dir.path(), "b.jsonl.gz", &bytes, &settings()).is_some());
+    #[cfg(feature = "tables")]
+    for name in ["empty/a.parquet", "empty/b.arrow"] {
+        let path = write(dir.path(), name, b"");
+        for path in [path.parent().unwrap(), &path] {
+            let mut entries = CorpusReader::open(&[path], settings()).unwrap();
+            let bad = entries.next().unwrap().unwrap().document.unwrap_err();
+            assert!(
+                bad.reason.starts_with("an empty file, expected"),
+                "{name}: {bad}"
+            );
+        }
+    }
     // The blocks of bgzip end with an empty one.
     let block = |text: &[u8]| {
         let builder = flate2::GzBuilder::new().extra(&b"BC\x02\0\0\0"[..]);
