@@ -17,7 +17,7 @@ use crate::verified_file::VerifiedFile;
 /// Less that was never written is not worth the commits that packing takes.
 const MIN_UNWRITTEN_BYTES: u64 = 1 << 20;
 
-/// One in so many bytes of the file may be unwritten.
+/// The minimum unwritten part of the file, as one in this number of bytes.
 const MIN_UNWRITTEN_PART: u64 = 32;
 
 /// An open file whose pages are verified.
@@ -35,7 +35,7 @@ enum Handle {
 }
 
 impl RedbFile {
-    /// Has redb open what is in a file, or make a database of an empty one that can be written.
+    /// Lets redb open a database in a file, or create one in an empty file that can be written.
     fn new(file: VerifiedFile, path: &Path, access: Access, options: &FileOptions) -> Result<Self> {
         let verification = Arc::clone(&file.verification);
         let mut builder = Database::builder();
@@ -59,12 +59,12 @@ impl RedbFile {
         })
     }
 
-    /// Creates the file; one that exists is an error and stays as it is.
+    /// Creates the file; an existing one is an error and is not changed.
     ///
-    /// The engine begins with 17 pages and doubles a file to have room. What it then fills first are the
-    /// smallest pieces of that room, and the last 17th part is among these, so that the file could not be cut
-    /// behind what it holds. A file that is filled at once is therefore cut to its first pages before: it is filled
-    /// from front to end then.
+    /// The engine begins with 17 pages and doubles a file to have room. It then first fills the
+    /// smallest pieces of that room, which include the last 17th part, so that the file could not
+    /// be cut behind its contents. A file that is filled at once is therefore cut to its first
+    /// pages before: then it is filled from front to end.
     ///
     /// # Errors
     /// [`EngineError::AlreadyExists`], [`EngineError::UntriedEngine`], [`EngineError::LocksUnsupported`],
@@ -137,8 +137,8 @@ impl RedbFile {
         }
     }
 
-    /// Moves pages to the front until none can be moved, cuts the file behind the last one, and closes it.
-    /// Calls `tell` after each pass; an error ends it.
+    /// Moves pages to the front until none can be moved, cuts the file behind the last one, and
+    /// closes it. Calls `tell` after each pass; an error ends it.
     ///
     /// # Errors
     /// Returns the errors of [`close`](Self::close), [`EngineError::ReadOnly`], and those of `tell`.
@@ -196,8 +196,9 @@ pub fn commit_without_sync(mut write: WriteTransaction) -> Result<()> {
     Ok(write.commit()?)
 }
 
-/// Verifies the checksums of all pages, and rebuilds the list of free pages. Returns whether that list
-/// was right. redb does it in one step: `tell` is called before and after it, with the bytes that are done and all.
+/// Verifies the checksums of all pages, and rebuilds the list of free pages. Returns whether that
+/// list was right. redb does it in one step: `tell` is called before and after it, with the number
+/// of bytes done and the total.
 ///
 /// # Errors
 /// Returns the errors of [`RedbFile::open`], [`EngineError::Corrupt`], and those of `tell`.
@@ -263,7 +264,8 @@ mod tests {
 
     const ROWS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("rows");
 
-    /// The length of a file in pages, after so many rows of a page each were written at once.
+    /// Returns the length of a file in pages, after this number of rows of a page each were written
+    /// at once.
     fn length_pages(rows: u64, options: &FileOptions) -> u64 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");

@@ -26,7 +26,7 @@ pub enum EngineError {
         /// The file.
         path: PathBuf,
     },
-    /// There is no such file. Opening never creates one.
+    /// The file does not exist. Opening never creates one.
     #[error("{} does not exist", path.display())]
     NotFound {
         /// The file.
@@ -40,8 +40,8 @@ pub enum EngineError {
         /// The reason why it was refused.
         reason: String,
     },
-    /// The pages of the file are laid out in a way that this release does not know. Nothing says that the
-    /// file is damaged, and it was not touched.
+    /// The pages of the file are laid out in a way that this release does not know. The file need
+    /// not be damaged, and it was not touched.
     #[error("the pages are laid out in a way that this release does not know: {found}")]
     UnknownLayout {
         /// A description of what was found and what was expected.
@@ -101,7 +101,7 @@ pub enum EngineError {
         #[source]
         source: std::io::Error,
     },
-    /// redb refused something that has no kind of its own here.
+    /// redb reported an error that has no variant here.
     #[error("storage: {0}")]
     Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -242,8 +242,8 @@ pub(crate) fn damaged(offset: u64, detail: &'static str) -> std::io::Error {
     EngineError::corrupt(format!("{PAGE_PLACE}{offset}"), detail).for_redb()
 }
 
-/// Refuses what is not whole pages behind the head, before anything is read or written: to verify it
-/// would be to find damage where there is none.
+/// Refuses a file with partial pages behind the head, before anything is read or written: verifying
+/// it would find damage where there is none.
 pub(crate) fn refuse_partial_pages(
     offset: u64,
     length: usize,

@@ -30,7 +30,7 @@ impl Counter {
         debug_assert!(before >= value, "{value} taken from a count of {before}");
     }
 
-    /// Raises the number to `value` if it is less, and returns what it was.
+    /// Raises the number to `value` if it is less, and returns the former number.
     pub fn raise(&self, value: u64) -> u64 {
         self.0.fetch_max(value, Relaxed)
     }

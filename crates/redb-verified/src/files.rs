@@ -1,4 +1,4 @@
-//! The files of stores: on the disk, or in memory for tests that watch what is written.
+//! The files of stores: on the disk, or in memory for tests that watch writes.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -28,8 +28,8 @@ pub enum Access {
 
 /// The files of stores, by their names.
 ///
-/// Not part of what the crate promises: the tests put files in memory with it, watch what is
-/// written, and let writes fail.
+/// Not part of the crate's stable interface: the tests put files in memory with it, watch writes,
+/// and let them fail.
 #[doc(hidden)]
 pub trait Files: fmt::Debug + Send + Sync {
     /// Opens a regular file. The kinds of errors are those of the operating system.
@@ -61,7 +61,8 @@ pub trait Files: fmt::Debug + Send + Sync {
 /// The conditions under which a journal is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalLimits {
-    /// Bytes of the journal. Commits of half of that go to their places; 0 for all of them.
+    /// The size of the journal in bytes. Commits of more than half of that are written to their
+    /// places; with 0, all commits are.
     pub bytes: u64,
     /// The number of syncs after which each opening uses the journal. To open, make one change and
     /// close costs no more than without it.
@@ -108,8 +109,8 @@ impl Default for FileOptions {
     }
 }
 
-/// An open file, which refuses to go on without a lock where it needs one: redb does without where the system says
-/// that it has none.
+/// An open file, which refuses to continue without a lock where it needs one: redb does without
+/// where the system reports that it has none.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     backend: Box<dyn StorageBackend>,
@@ -159,7 +160,7 @@ impl OpenFile {
             .or_else(|_| file.try_lock_shared(Bound::Unbounded, Bound::Unbounded));
         match locked {
             Ok(false) => return Err(EngineError::Locked { path: path.into() }),
-            // What the system itself says of locks is no reason not to read.
+            // An error of the system about locks is no reason not to read.
             Err(BackendError::Io(error)) => {
                 if let Ok(refused) = error.downcast() {
                     return Err(refused);
@@ -208,7 +209,8 @@ impl OpenFile {
     }
 }
 
-/// Asks until no signal comes in between. A file system without locks may say so in several ways.
+/// Repeats the request until no signal interrupts it. A file system without locks may report that
+/// in several ways.
 fn answer(ask: impl Fn() -> Locked<bool>) -> Locked<bool> {
     loop {
         match ask() {
@@ -290,7 +292,7 @@ impl Files for Disk {
 
     fn publish(&self, from: &Path, to: &Path) -> Result<()> {
         let folder = folder_of(to);
-        // A second name instead of a new one: that never replaces what has the name.
+        // A second name instead of a new one: that never replaces an existing file.
         match fs::hard_link(from, to) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
             Err(_) => {
@@ -417,7 +419,7 @@ impl Files for OneInMemory {
     }
 }
 
-/// Makes a file that only its owner may read and write: what is in it may not be for others.
+/// Creates a file that only its owner may read and write: its contents may not be for others.
 pub(crate) fn create_private(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -426,8 +428,8 @@ pub(crate) fn create_private(path: &Path) -> Result<File> {
     options.open(path)
 }
 
-/// Returns the mode that the process gives to new files. Only making one tells, without changing it for all
-/// threads.
+/// Returns the mode that the process gives to new files. Only creating one shows it without
+/// changing it for all threads.
 fn mode_of_new_files(beside: &Path) -> Result<fs::Permissions> {
     let probe = probe_name(beside);
     let made = File::create_new(&probe).and_then(|file| file.metadata());

@@ -1,9 +1,9 @@
-//! The bytes of the journal, which stands behind the engine's pages while a writer has the file open: the
-//! pages of small commits side by side, until they are written to their places.
+//! The bytes of the journal, which is behind the engine's pages while a writer has the file open:
+//! the pages of small commits side by side, until they are written to their places.
 //!
-//! A disk writes sectors as a whole, and a crash leaves any of those that were not synced. So every sector
-//! says which record it belongs to, and has a checksum: what a crash has left of a record is one sector or
-//! another that is not its own, and a sector that is nobody's is damage.
+//! A disk writes sectors as a whole, and a crash leaves any of those that were not synced. So every
+//! sector contains the number of its record, and a checksum: after a crash, a missing part of a
+//! record is a sector of another record, and a sector that belongs to no record is damage.
 
 use std::collections::BTreeMap;
 use std::io::Result;
@@ -18,7 +18,7 @@ pub(crate) const NOTE_BYTES: usize = 32;
 /// The place of the journal, and the number of its first record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The engine's pages end here, and the journal begins; 0 if there is none.
+    /// The offset at which the engine's pages end and the journal begins; 0 without a journal.
     pub(super) offset: u64,
     /// The length of the journal.
     pub(super) bytes: u64,
@@ -35,7 +35,8 @@ impl Note {
         bytes
     }
 
-    /// Zeros are the note of a file that never had a journal. `None` if the bytes are no note.
+    /// Parses a note. Zeros are the note of a file that never had a journal. Returns `None` if the
+    /// bytes are not a note.
     pub(crate) fn parse(bytes: &[u8; NOTE_BYTES]) -> Option<Self> {
         let note = Self {
             offset: u64_at(bytes, 0)?,
@@ -137,7 +138,7 @@ pub(crate) struct JournalRecords {
     /// The newest of each page.
     pub(super) pages: BTreeMap<u64, JournaledPage>,
     pub(super) count: u64,
-    /// The byte of the journal at which it is damaged, and no more can be told.
+    /// The byte of the journal at which it is damaged, behind which nothing can be read.
     pub(super) damage: Option<u64>,
 }
 

@@ -1,9 +1,10 @@
-//! A file whose small commits go to a journal first.
+//! A file whose small commits are first written to a journal.
 //!
-//! A commit of one document changes several pages at as many places, and a disk takes several times as long for
-//! these as for pages side by side. So pages that are written wait in memory until the engine syncs. Then they
-//! are appended to the journal behind the engine's pages, in one write and one sync. They are written to
-//! their places when the journal is full, before a large commit, and when the file is closed.
+//! A commit of one document changes several pages at different places, and a disk takes several
+//! times as long for these as for pages side by side. So written pages wait in memory until the
+//! engine syncs. Then they are appended to the journal behind the engine's pages, in one write and
+//! one sync. They are written to their places when the journal is full, before a large commit, and
+//! when the file is closed.
 //!
 //! - Places of pages are written only when the journal has nothing that could be written over them later: a
 //!   large commit begins with a checkpoint, and ends as it would without a journal.
@@ -54,7 +55,7 @@ impl WaitingPages {
             .any(|waiting| waiting.range(pages.clone()).next().is_some())
     }
 
-    /// Puts what waits of a range of bytes over what is in the file.
+    /// Puts the waiting pages of a range of bytes over the contents of the file.
     pub(crate) fn cover(&self, offset: u64, out: &mut [u8]) {
         for (place, part) in (offset / PAGE..).zip(out.chunks_mut(PAGE_BYTES)) {
             if let Some(bytes) = self.get(place) {
@@ -65,7 +66,7 @@ impl WaitingPages {
     }
 }
 
-/// Returns true if an error says that there is no room on the disk, or for this file.
+/// Returns true if an error means that the disk is full, or the limit of this file is reached.
 fn is_full(error: &Error) -> bool {
     matches!(
         error.kind(),
@@ -118,11 +119,12 @@ struct Writing {
     placed: PageSet,
     /// The journal was left by a crash: it has to be emptied before anything is written.
     is_left_over: bool,
-    /// A write or a sync has failed, and only opening the file again tells what is in it.
+    /// True if a write or a sync has failed, so that only opening the file again shows its
+    /// contents.
     has_failed: bool,
 }
 
-/// The file. It is read and written in whole pages, but for the sealed head.
+/// The file. It is read and written in whole pages, except for the sealed head.
 #[derive(Debug)]
 pub(crate) struct JournaledFile {
     pub(super) file: OpenFile,
@@ -149,8 +151,8 @@ impl JournaledFile {
         }
     }
 
-    /// Opens a file that is locked already and may be damaged. Returns the byte at which the journal is damaged,
-    /// too: the commits from there on cannot be told.
+    /// Opens a file that is locked already and may be damaged. Also returns the byte at which the
+    /// journal is damaged: the commits from there on cannot be read.
     pub(crate) fn open_damaged(file: OpenFile) -> Result<(Self, Option<u64>)> {
         let journaled = Self::new(file, JournalLimits::NONE);
         let damage = journaled.load(&mut journaled.writing.lock().ignore_poison())?;
@@ -194,7 +196,7 @@ impl JournaledFile {
             None if sealed.first_chunk().is_some_and(is_head) => {
                 (Note::default(), Some(SEALED_HEAD_BYTES as u64))
             }
-            // Who reads the head tells what is wrong with it.
+            // The reader of the head reports what is wrong with it.
             None => (Note::default(), None),
         };
         let mut records = JournalRecords::default();
@@ -330,7 +332,7 @@ impl JournaledFile {
             }
             made => made?,
         }
-        // A note tells of a journal that is there.
+        // A note refers to a journal that exists.
         self.sync_file()?;
         writing.note = Note {
             offset,
@@ -345,9 +347,9 @@ impl JournaledFile {
         Ok(true)
     }
 
-    /// Writes those pages to their places as well that were never written there. Where the disk is full this fails,
-    /// before the commit counts, and not a checkpoint of what the journal has promised. No commit and no record has
-    /// these pages yet.
+    /// Also writes those pages to their places that were never written there. If the disk is full
+    /// this fails, before the commit counts, and not a later checkpoint of pages that the journal
+    /// has promised. No commit and no record has these pages yet.
     fn take_places(
         &self,
         writing: &mut Writing,
@@ -361,7 +363,7 @@ impl JournaledFile {
         Ok(())
     }
 
-    /// Appends what was written since the last sync to the journal, and syncs.
+    /// Appends the pages written since the last sync to the journal, and syncs.
     fn append(&self, writing: &mut Writing) -> Result<()> {
         let record = {
             let mut waiting = self.waiting.write().ignore_poison();
@@ -479,7 +481,7 @@ impl JournaledFile {
         result
     }
 
-    /// Writes what is in the journal to its places, if this handle has written it.
+    /// Writes the pages of the journal to their places, if this handle has written it.
     fn empty_journal(&self) -> Result<()> {
         if !self.is_loaded.load(Ordering::Acquire) {
             return Ok(());
@@ -511,7 +513,7 @@ impl JournaledFile {
             return self.read_file(offset, out);
         }
         for (page, part) in (offset / PAGE..).zip(out.chunks_mut(PAGE_BYTES)) {
-            // Nothing depends any more on what is at the place of a page that waits.
+            // Nothing depends any more on the contents of the place of a waiting page.
             if waiting.get(page).is_none() {
                 self.read_file(page * PAGE, part)?;
             }

@@ -1,9 +1,11 @@
-//! Tells whether a file's pages are laid out in the way that [`page_layout`](super::page_layout) reads.
+//! Decides whether a file's pages are laid out in the way that [`page_layout`](super::page_layout)
+//! reads.
 //!
-//! The seal tells damage from novelty: it is written together with the head, so a head with an intact
-//! seal is what an engine wrote, and anything unknown in it is a newer layout. A release that changes
-//! how pages are laid out, by a newer engine or in another way, must also change [`LAYOUT`]: older
-//! releases then refuse its files in words, and never call them damaged.
+//! The seal distinguishes damage from novelty: it is written together with the head, so a head with
+//! an intact seal is one that an engine wrote, and anything unknown in it is a newer layout. A
+//! release that changes how pages are laid out, by a newer engine or in another way, must also
+//! change [`LAYOUT`]: older releases then refuse its files with an explanation, and never call them
+//! damaged.
 
 use std::fmt;
 use std::ops::Range;
@@ -61,7 +63,7 @@ pub(crate) fn recognize(head: &[u8; HEAD_BYTES]) -> Result<Head, String> {
     Head::parse(head).ok_or_else(regions)
 }
 
-/// One of the two commits that a head tells of.
+/// One of the two commits that a head refers to.
 type SlotBytes = [u8; SLOT_BYTES];
 
 fn slots(head: &[u8; HEAD_BYTES]) -> impl Iterator<Item = &SlotBytes> {

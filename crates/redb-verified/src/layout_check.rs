@@ -1,10 +1,10 @@
-//! Tells whether the engine that this build is linked with lays pages out as this crate reads them.
+//! Checks that the engine that this build is linked with lays pages out as this crate reads them.
 //!
-//! Cargo may link a release of the engine that nobody tried with this crate, and a file format that
-//! is the same by its number is not promised to stay the same in every page. So before a process
-//! touches its first file, it has the engine write a small one in memory, and reads it through the
-//! verification of pages. An engine that fails here is refused; every file that carries our seal was
-//! thus written by one that did not.
+//! Cargo may link a release of the engine that nobody tried with this crate, and a file format with
+//! the same number need not be the same in every page. So before a process touches its first file,
+//! it has the engine write a small one in memory, and reads it through the verification of pages.
+//! An engine that fails here is refused, so every file that carries our seal was written by one
+//! that did not fail.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! Temporary files of runs that have ended without removing them: their names tell of which run.
+//! Temporary files of runs that have ended without removing them: their names identify the run.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -12,14 +12,14 @@ use xxhash_rust::xxh3::xxh3_64;
 /// file.
 const PREFIX: &str = ".resemblance-";
 
-/// The last part of the name of an empty file that tells the mode of new ones.
+/// The last part of the name of an empty file that shows the mode of new ones.
 const PROBE: &str = "mode";
 
 /// A file of an unknown process that nobody has locked is left behind once it is so old: a live run writes
 /// to its file, or has it locked, or is just about to give it its name.
 const UNKNOWN_AGE: Duration = Duration::from_secs(60 * 60);
 
-/// Stands in names where the system does not tell its number.
+/// The number in names if the system does not report its number.
 const UNKNOWN_SYSTEM: u32 = 0;
 
 /// The name of a temporary file of this process.
@@ -38,7 +38,7 @@ pub(crate) fn probe_name(temporary: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Removes temporary files of dead runs from a folder, once in each process.
+/// Removes temporary files of ended runs from a folder, once in each process.
 pub(crate) fn remove_leftovers(folder: &Path) {
     static SEEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     // After a fork the lock may never be free.
@@ -88,7 +88,7 @@ impl FormerRun {
 
     /// Returns true if nobody needs the file any more, as far as can be known.
     fn is_dead(&self, path: &Path) -> bool {
-        // A link to a file, or a pipe, is none of ours.
+        // A link to a file, or a pipe, is not one of ours.
         let Ok(metadata) = fs::symlink_metadata(path) else {
             return false;
         };
@@ -113,15 +113,16 @@ impl FormerRun {
 /// Returns true if a process of this system lives; `None` where that is not known.
 fn is_alive(process: u32) -> Option<bool> {
     let processes = Path::new("/proc");
-    // Where it tells of this process, it tells of all.
+    // If it lists this process, it lists all.
     let own = processes.join(std::process::id().to_string());
     own.exists()
         .then(|| processes.join(process.to_string()).exists())
 }
 
-/// A number of the boot of the system and of the name space of its processes: only where it is the same
-/// do numbers of processes mean the same. `None` where the system does not tell both: two name spaces could
-/// not be told apart then, and a process of the other one would be taken for dead.
+/// Returns a number of the boot of the system and of the name space of its processes: only if it is
+/// the same do numbers of processes mean the same. Returns `None` if the system does not report
+/// both: then two name spaces could not be distinguished, and a process of the other one would seem
+/// to have ended.
 fn system_number() -> Option<u32> {
     static NUMBER: OnceLock<Option<u32>> = OnceLock::new();
     *NUMBER.get_or_init(|| {

@@ -74,7 +74,7 @@ impl Files for Overlay {
     }
 }
 
-/// The file below, and what was changed since.
+/// The file below, and the changes since.
 #[derive(Debug)]
 struct OverlayPages {
     base: OpenFile,
@@ -145,7 +145,7 @@ impl StorageBackend for OverlayFile {
         if !parts(offset, out.len()).any(covers) {
             return self.0.read_base(changes.base_bytes, offset, out);
         }
-        // What was changed is not read from the file below: nothing depends on it any more.
+        // Changed bytes are not read from the file below: nothing depends on them any more.
         let (mut at, mut rest) = (offset, &mut *out);
         for (page, within, count) in parts(offset, rest.len()) {
             let (part, others) = rest.split_at_mut(count);

@@ -1,14 +1,14 @@
 //! Finds and reads pages of the last commit beside the engine.
 //!
-//! The engine finds a page from the top of its tree down, one page after the other, and it tells no page's
-//! place. So the way down is gone here as well, over the pages of the last commit that this handle has read
-//! or written. What comes of it is a hint, because a page may have moved since:
+//! redb finds a page from the top of its tree down, one page after the other, and does not expose
+//! page offsets. So we walk the tree ourselves, over the pages of the last commit that this handle
+//! has read or written. The result is a hint, because a page may have moved since:
 //!
-//! - [`PageFinder::find`] finds where the pages of rows are. Of several it asks the operating system for all at once,
-//!   and for the pages on the way to them: a disk reads many in the time of one. A page that has moved is asked
-//!   for in vain.
-//! - [`PageFinder::row_from`] reads a row at a place that was found before. The caller must know from the
-//!   row itself that it is the wanted one, and has the engine read what is not.
+//! - [`PageFinder::find`] finds where the pages of rows are. For several it asks the operating
+//!   system for all at once, and for the pages on the way to them: a disk reads many in the time of
+//!   one. Asking for a page that has moved has no effect.
+//! - [`PageFinder::row_from`] reads a row at a place that was found before. The caller must check
+//!   by the row itself that it is the wanted one, and otherwise let the engine read it.
 
 use std::fs::File;
 use std::ops::Range;
@@ -117,7 +117,7 @@ impl LeafPlaces {
 /// Finds and reads pages of an open file.
 #[derive(Debug)]
 pub struct PageFinder {
-    /// A handle of its own, for reading, beside the engine's.
+    /// A separate handle for reading, beside the engine's.
     file: File,
     verification: Arc<Verification>,
     trees: Mutex<KnownTrees>,
@@ -177,7 +177,8 @@ impl Step {
 }
 
 impl PageFinder {
-    /// `None` where a file cannot be read at any place without its handle, or it is none of the system's.
+    /// Opens a finder; `None` if a file cannot be read at any place without its handle, or it is
+    /// not a file of the system.
     pub(crate) fn open(
         path: &Path,
         options: &FileOptions,
@@ -268,8 +269,8 @@ impl PageFinder {
         Some((geometry, steps.collect()))
     }
 
-    /// Returns true if pages with so many above them have rows of a tree. One of them is read to tell that for the first
-    /// time.
+    /// Returns true if pages at this depth have rows of a tree. One of them is read to find out the
+    /// first time.
     fn are_leaves(
         &self,
         geometry: Geometry,

@@ -1,4 +1,4 @@
-//! The pages of the storage engine, as far as they say which page has which checksum.
+//! The pages of the storage engine, as far as they determine which page has which checksum.
 //!
 //! The engine keeps a checksum of every page where it refers to the page: in the branch above it, in
 //! the table's definition, or in the first bytes of the file. It looks at them only to repair. Here
@@ -36,10 +36,10 @@ pub(crate) const SLOT_BYTES: usize = 128;
 
 const TWO_PHASE: u8 = 4;
 
-/// A table without multiple values to a key, as the engine says it.
+/// The engine's code for a table without multiple values to a key.
 const PLAIN_TABLE: u8 = 3;
 
-/// Copies bytes over the first ones of others, as many as both have.
+/// Copies bytes over the first ones of others, up to the shorter length.
 pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
 }
@@ -131,13 +131,13 @@ impl Geometry {
         let region = (child.number >> 20) & 0xf_ffff;
         let region_pages = self.header_pages + self.region_pages;
         let page = region * region_pages + self.header_pages + (index << order);
-        // The first page of the file is none of any region.
+        // The first page of the file belongs to no region.
         let offset = (page + 1) * PAGE_BYTES as u64;
         Some((offset, PAGE_BYTES << order))
     }
 }
 
-/// One of the two commits that a head tells of.
+/// One of the two commits that a head refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(super) tables: Option<Child>,
@@ -152,10 +152,10 @@ pub(crate) struct Head {
     pub(super) geometry: Geometry,
     /// The commit that counts, and the one before it.
     pub(super) slots: [Slot; 2],
-    /// True if the last commit may not be in the file as a whole: it was not made in two phases, and only the
-    /// checksums of its pages tell. Closing a file ends with a commit of two phases. The engine's mark for
-    /// recovery does not tell: while a torn commit is rolled back, the mark is gone and the head still names
-    /// that commit.
+    /// True if the last commit may not be in the file as a whole: it was not made in two phases,
+    /// and only the checksums of its pages can show it. Closing a file ends with a commit of two
+    /// phases. The engine's mark for recovery does not suffice: while a torn commit is rolled back,
+    /// the mark is gone and the head still names that commit.
     pub(super) may_be_torn: bool,
 }
 
@@ -244,7 +244,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The engine's checksum of the page: of what is in it, not of the room that is left.
+    /// Returns the engine's checksum of the page: of its contents, not of the unused room.
     pub(crate) fn checksum(&self) -> u128 {
         let (bytes, end) = match self {
             Self::Leaf(leaf) => (leaf.bytes, leaf.end),
@@ -287,7 +287,7 @@ impl<'a> Leaf<'a> {
         (leaf.end <= bytes.len()).then_some(leaf)
     }
 
-    /// A page that may be damaged, with so many rows, if there is at least one.
+    /// Reads a page that may be damaged, with this number of rows, if it is not 0.
     pub fn of_rows(bytes: &'a [u8], widths: Widths, rows: usize) -> Option<Self> {
         let end = bytes.len();
         (rows > 0).then_some(Self {
@@ -350,7 +350,7 @@ impl<'a> Leaf<'a> {
         self.bytes.get(self.value_range(row)?)
     }
 
-    /// Returns where the key of a row stands in the page.
+    /// Returns the position of a row's key in the page.
     pub fn key_range(&self, row: usize) -> Option<Range<usize>> {
         if row >= self.rows {
             return None;
@@ -362,7 +362,7 @@ impl<'a> Leaf<'a> {
         Some(start..self.key_end(row)?)
     }
 
-    /// Returns where the value of a row stands in the page.
+    /// Returns the position of a row's value in the page.
     pub fn value_range(&self, row: usize) -> Option<Range<usize>> {
         if row >= self.rows {
             return None;
@@ -397,7 +397,7 @@ impl<'a> Branch<'a> {
         (branch.keys_start() <= branch.end && branch.end <= bytes.len()).then_some(branch)
     }
 
-    /// A page that may be damaged, with so many keys, if there is at least one.
+    /// Reads a page that may be damaged, with this number of keys, if it is not 0.
     pub(crate) fn of_keys(bytes: &'a [u8], widths: Widths, keys: usize) -> Option<Self> {
         let end = bytes.len();
         (keys > 0).then_some(Self {
@@ -449,7 +449,7 @@ impl<'a> Branch<'a> {
     }
 }
 
-/// A table, as the row with its name says: its tree, and the widths of its rows.
+/// A table, as described by the row with its name: its tree, and the widths of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TablePages {
     pub(super) root: Option<Child>,

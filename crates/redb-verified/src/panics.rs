@@ -7,7 +7,7 @@ use crate::engine_error::{EngineError, Result};
 use crate::file_counters::FileCounters;
 use crate::process::HomeProcess;
 
-/// Runs nothing but calls of the engine: opening, committing, closing. A panic there comes of damaged
+/// Runs only calls of the engine: opening, committing, closing. A panic there results from damaged
 /// pages, and becomes [`EngineError::Corrupt`].
 ///
 /// # Errors
@@ -21,11 +21,11 @@ pub fn catch_engine_panic<T, E: From<EngineError>>(
 /// Runs other code, which calls the engine. A panic becomes [`EngineError::Bug`] at the line of the caller,
 /// or [`EngineError::Corrupt`] if the file has failed before.
 ///
-/// The rule: the engine sees the file through the verification of pages alone, so it meets nothing
-/// unexpected before that has refused or let pass a damaged page, or the operating system has refused
-/// an access; `counters` remember either. Afterwards a panic may well be the engine's, which unwraps
-/// such errors in places. Before, it cannot be the file's fault, whoever panicked: it is a bug. The
-/// text of a panic does not tell whose it is.
+/// The rule: the engine sees the file only through the verification of pages, so it meets nothing
+/// unexpected before the verification has refused or passed a damaged page, or the operating system
+/// has refused an access; `counters` remember either. Afterwards a panic may well be the engine's,
+/// which unwraps such errors in places. Before, it cannot be the file's fault, whoever panicked: it
+/// is a bug. The text of a panic does not show whose it is.
 ///
 /// # Errors
 /// Returns the errors of the code.
@@ -35,7 +35,8 @@ pub fn catch_panic<T, E: From<EngineError>>(
     run: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
     let caller = Location::caller();
-    // Nobody uses what the panic left half made: the caller closes the handle, or has opened none yet.
+    // Nobody uses anything that the panic left half made: the caller closes the handle, or has
+    // opened none yet.
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let error = match counters.has_failed() {
             true => engine_stopped(&*panic),

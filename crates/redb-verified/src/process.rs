@@ -18,9 +18,9 @@ impl<G> IgnorePoison<G> for LockResult<G> {
     }
 }
 
-/// The process in which a value was made. After a `fork` the child has a copy of the memory, but shares
-/// the file and its locks with the parent, and none of the parent's threads goes on in it: a mutex that
-/// one of them held is never released, and one that is waited for never ends.
+/// The process in which a value was made. After a `fork` the child has a copy of the memory, but
+/// shares the file and its locks with the parent, and none of the parent's threads runs in it: a
+/// mutex that one of them held is never released, and one that is waited for never ends.
 #[derive(Clone, Debug)]
 pub struct HomeProcess {
     id: u32,

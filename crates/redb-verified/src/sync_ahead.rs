@@ -16,7 +16,7 @@ pub struct SyncAhead {
 }
 
 impl SyncAhead {
-    /// Starts the thread; `None` if the file is none of the system's.
+    /// Starts the thread; `None` if it is not a file of the system.
     ///
     /// # Errors
     /// [`EngineError::Io`] if the system allows no further thread.
@@ -30,7 +30,7 @@ impl SyncAhead {
         let (sender, receiver) = sync_channel(1);
         let sync = move || {
             while receiver.recv().is_ok() {
-                // The engine's own sync, through another handle, says what could not be written.
+                // The engine's own sync, through another handle, reports what could not be written.
                 let _ = file.sync_data();
             }
         };
@@ -45,7 +45,7 @@ impl SyncAhead {
         }))
     }
 
-    /// Asks for a sync of what has been written. One that has not begun yet covers it as well.
+    /// Asks for a sync of everything written so far. One that has not begun yet covers it as well.
     pub fn ask(&self) {
         if let Some(sender) = &self.sender {
             let _ = sender.try_send(());

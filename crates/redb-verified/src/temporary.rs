@@ -1,4 +1,4 @@
-//! Files under temporary names, which go when they are dropped.
+//! Files under temporary names, which are removed when they are dropped.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::process::HomeProcess;
 /// The number of names to try: if all are taken, something else is wrong.
 const TRIES: u32 = 10_000;
 
-/// A file's name, and the file goes with it.
+/// A file's name. The file is removed with it.
 #[derive(Debug)]
 pub struct TemporaryFile {
     path: PathBuf,
@@ -101,7 +101,7 @@ impl TemporaryFile {
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if self.is_ours && self.home.is_current() {
-            // Nobody is left to be told.
+            // There is nobody left to report to.
             let _ = self.files.0.remove(&self.path);
         }
     }

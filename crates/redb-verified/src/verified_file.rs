@@ -1,9 +1,9 @@
 //! Every page is verified whenever it is read from the file.
 //!
 //! The engine keeps the checksums of its pages in the pages above them, and the first of these in
-//! the head of the file. So whoever reads pages from the top down, as the engine does, knows what
-//! each must be. What is expected of a page is noted when the page above it is read, or when it is
-//! written itself, in 8 bytes for each 4,096 of the file.
+//! the head of the file. So whoever reads pages from the top down, as the engine does, knows which
+//! checksum each must have. The expected checksum is noted when the page above is read, or when the
+//! page itself is written, in 8 bytes for each 4,096 of the file.
 //!
 //! Nothing more is written for it, and a crash leaves nothing behind that disagrees, with one
 //! exception: the head has no checksum as a whole, so one is written behind it, in the same sector.
@@ -62,7 +62,7 @@ type Chunk = Box<[AtomicU64]>;
 #[derive(Debug, Default)]
 struct Expectations {
     chunks: RwLock<Vec<Option<Chunk>>>,
-    /// The number of a kind of trees is its place; there are as many as shapes of tables.
+    /// The number of a kind of trees is its place; there is one for each shape of tables.
     kinds: RwLock<Vec<TreeKind>>,
     /// The length of the file.
     file_bytes: AtomicU64,
@@ -159,8 +159,8 @@ impl Expectations {
         (number + FIRST_KIND <= KIND_BITS).then_some(number)
     }
 
-    /// Notes what a page above says of those below it. One that is not in the file is not noted: the
-    /// memory for it would have no bound.
+    /// Notes the checksums that a page has of those below it. A page outside the file is not noted:
+    /// the memory for it would have no bound.
     fn learn_children(
         &self,
         geometry: &Geometry,
@@ -247,15 +247,15 @@ impl Verification {
             recognize(head).map_err(|found| EngineError::UnknownLayout { found }.for_redb())?;
         *self.geometry.lock().ignore_poison() = Some(head.geometry);
         self.note_tables(&head);
-        // A torn commit looks like this: the head names its roots, but pages below them were never written.
-        // The head does not show that. It says only that the commit was made in one phase, which is usual
-        // while a file is open for writing.
+        // A torn commit looks like this: the head names its roots, but pages below them were never
+        // written. The head does not show that. It only records that the commit was made in one
+        // phase, which is usual while a file is open for writing.
         let is_torn = head.may_be_torn && !self.is_open.load(Ordering::Acquire);
         if is_torn {
             self.is_lenient.store(true, Ordering::Release);
         }
-        // If the last commit is whole, pages of the one before may have been reused, and its roots say
-        // nothing of what stands there now.
+        // If the last commit is whole, pages of the one before may have been reused, and its roots
+        // no longer describe them.
         let count = if is_torn { 2 } else { 1 };
         let slots = head.slots.iter().take(count);
         let roots = slots.flat_map(|slot| [slot.tables, slot.system_tables]);
@@ -408,8 +408,8 @@ impl VerifiedFile {
         }
         refuse_partial_pages(offset, out.len(), "it reads parts of pages")?;
         self.read_unverified(offset, out)?;
-        // The check runs even where its outcome is ignored. It notes what the page says of others, and it
-        // notes a failure, on which the engine may panic later.
+        // The check runs even where its outcome is ignored. It notes the checksums that the page
+        // has of others, and it notes a failure, on which the engine may panic later.
         let verified = self.note(self.verification.verify(offset, out));
         // After a crash pages of the last commit may be missing: the engine compares checksums
         // itself, and falls back to the commit before. An error here would keep it from that.

@@ -16,8 +16,9 @@ use super::source::CorpusSource;
 #[cfg(feature = "tables")]
 use super::tables::{TableColumns, TableFile};
 
-/// Why the sources cannot go into one file: they do if all are of one kind, and tables among them have the
-/// same columns and metadata. It names two that do not go together. What cannot be read twice is not looked at.
+/// Returns why the sources cannot be written to one file: they can if all are of one kind, and
+/// tables among them have the same columns and metadata. The reason names two that do not agree.
+/// Sources that cannot be read twice are not checked.
 ///
 /// # Errors
 ///
@@ -106,7 +107,7 @@ fn reason_against(
                     let found = names.iter().find(|name| header.has(name));
                     found.map(|name| taken(name))
                 }
-                // What is wrong with it otherwise is reported when it is read.
+                // Any other fault is reported when it is read.
                 (None, Some(record)) => columns::utf8(&record.bytes)
                     .ok()
                     .filter(|json| line_must_not_have(json, &[]).is_ok())

@@ -16,13 +16,14 @@ fn scheme(argument: &Path) -> Option<&str> {
     scheme.chars().all(is_scheme).then_some(scheme)
 }
 
-/// True for arguments that name something on a server which is read: they are no paths.
+/// Returns true for arguments that name something on a server which is read: they are not paths.
 pub fn is_remote(argument: &Path) -> bool {
     matches!(scheme(argument), Some("s3" | "https" | "http"))
 }
 
-/// The files that a pattern such as `data/train-*.parquet` means, in the byte order of their paths, or
-/// why there is none. `*` stands for a part of a name, `**` for any folders.
+/// Returns the files that a pattern such as `data/train-*.parquet` matches, in the byte order of
+/// their paths, or an error that explains why none does. `*` matches a part of a name, `**` any
+/// folders.
 pub(crate) fn matching(argument: &Path, missing: io::Error) -> Result<Vec<PathBuf>, CorpusError> {
     let name = argument.display();
     let Some(text) = argument.to_str() else {
@@ -46,7 +47,7 @@ pub(crate) fn matching(argument: &Path, missing: io::Error) -> Result<Vec<PathBu
         return Err(CorpusError::open(argument, missing));
     }
     let Ok(pattern) = GlobBuilder::new(text).literal_separator(true).build() else {
-        // A name that is no pattern either.
+        // A name that is not a pattern either.
         return Err(CorpusError::open(argument, missing));
     };
     let glob = pattern.compile_matcher();

@@ -12,15 +12,15 @@ pub struct BadDocument {
     pub reason: String,
     /// Advice on it, if there is any.
     pub advice: Option<String>,
-    /// The system refused to read it; else its content is not what it should be.
+    /// True if the system refused to read it; otherwise its content is wrong.
     pub is_unreadable: bool,
-    /// There is no text: the field is missing or null.
+    /// True if the text is missing: its field is absent or null.
     #[serde(default)]
     pub lacks_text: bool,
 }
 
 impl BadDocument {
-    /// A record whose content is not what it should be.
+    /// Creates the error for a record whose content is wrong.
     pub fn new(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
@@ -39,7 +39,7 @@ impl BadDocument {
         bad.with_advice("--max-line SIZE sets the limit")
     }
 
-    /// Refuses what a feature reads that is not part of this build.
+    /// Creates the error for a source that requires a feature which is not part of this build.
     pub(crate) fn requires(what: &str, feature: &str) -> Self {
         let bad = Self::new(format!(
             "{what} requires the feature `{feature}`, which is not part of this build"

@@ -33,8 +33,8 @@ pub(crate) fn paths(settings: &CorpusSettings) -> Few<&str> {
 /// The most columns that a message names.
 const MAX_NAMED: usize = 40;
 
-/// An error unless a table with these columns has a text, or what stands in its place, and what options
-/// say that every document has. A column in another is named with a dot: `meta.text`.
+/// Checks that a table with these columns has a text, or a column that replaces it, and every
+/// column that the options require. A column within another is named with a dot: `meta.text`.
 pub(crate) fn must_be_there(
     names: &[String],
     settings: &CorpusSettings,

@@ -14,7 +14,7 @@ use super::bad_document::BadDocument;
 use super::fields;
 use super::html::HtmlExtractor;
 
-/// The fields that stand in the place of a text.
+/// The fields that can replace a text.
 pub(crate) const CONTENT_FIELDS: [&str; 4] = ["features", "hashes", "weights", "signature"];
 
 /// The greatest weight of a feature.
@@ -80,7 +80,8 @@ impl Content<'_> {
         }
     }
 
-    /// The characters of a text, or the number of features; 0 for a signature, which does not tell.
+    /// Returns the number of characters of a text, or of features; 0 for a signature, which does
+    /// not record it.
     pub fn length(&self) -> usize {
         match self {
             Self::Text(text) => text.chars().count(),
@@ -202,7 +203,8 @@ impl ContentRule {
     }
 }
 
-/// The content of a line that is no text: the values of [`CONTENT_FIELDS`]. `None` if there is none.
+/// Parses the content of a line without a text: the values of [`CONTENT_FIELDS`]. Returns `None`
+/// without any.
 pub(crate) fn parse(
     rule: &ContentRule,
     values: [Option<&RawValue>; CONTENT_FIELDS.len()],
@@ -267,7 +269,8 @@ fn elements<'a>(
     serde_json::from_str(value.get()).map_err(no_json)
 }
 
-/// Returns what each element of an array is; `parse` says of a wrong one what it is instead.
+/// Returns the elements of an array; for a wrong one, `parse` returns a description of what it is
+/// instead.
 fn parse_elements<T>(
     name: &str,
     value: &RawValue,
@@ -330,7 +333,7 @@ fn parse_weight(place: impl fmt::Display, value: &RawValue) -> Result<f64, BadDo
     })
 }
 
-/// The weights of as many features.
+/// Returns the weights of this number of features.
 fn parse_weight_list(of: &str, value: &RawValue, features: usize) -> Result<Vec<f64>, BadDocument> {
     let expected = format!("an array of {features} numbers, one for each of {of:?}");
     let elements = elements("weights", value, &expected)?;

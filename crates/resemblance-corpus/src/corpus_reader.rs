@@ -18,7 +18,7 @@ pub struct CorpusReader {
     bytes_read: Arc<AtomicU64>,
 }
 
-/// A document, or what is wrong with it, and where it is.
+/// A document, or a description of its fault, and its place.
 #[derive(Debug)]
 pub struct CorpusEntry {
     /// The file and the line or row, as messages have them: `news.jsonl:7`.
@@ -45,7 +45,7 @@ impl CorpusReader {
         })
     }
 
-    /// Returns the corpus that is read: its files, and what is left out of it.
+    /// Returns the corpus that is read: its files, and those that are left out of it.
     pub fn corpus(&self) -> &Corpus {
         &self.corpus
     }

@@ -114,7 +114,7 @@ impl Corpus {
         }
     }
 
-    /// The document in a record, or what is wrong with it.
+    /// Parses the document in a record, or describes its fault.
     pub fn parse<'a>(
         &'a self,
         record: &'a CorpusRecord,
@@ -171,8 +171,8 @@ impl Corpus {
         }
     }
 
-    /// The record as it is to be written: without what is to be left out of its text. `None` if that is
-    /// nothing.
+    /// Returns the record as it is to be written: without the parts to leave out of its text.
+    /// Returns `None` if nothing is left.
     ///
     /// # Errors
     ///
@@ -207,7 +207,7 @@ impl Corpus {
         [&*path_bytes(&source.key_path()), b":", id].concat()
     }
 
-    /// The key of a document that has none of its own.
+    /// Returns a generated key for a document without one.
     fn made_key<'a>(&self, source: &'a CorpusSource, line: Option<u64>) -> Cow<'a, [u8]> {
         let path = || match source.key_path() {
             Cow::Borrowed(path) => path_bytes(path),
@@ -245,8 +245,8 @@ fn named_file(path: &Path, settings: &CorpusSettings) -> Result<CorpusSource, Co
     })
 }
 
-/// Leaves the texts of a folder out that has tables of columns: they describe a data set, and are no part
-/// of it. Returns what to say about it.
+/// Leaves out the texts of a folder that has tables of columns: they describe a data set, and are
+/// not part of it. Returns a note about it.
 fn pass_over_texts(
     root: &Path,
     sources: &mut Vec<CorpusSource>,

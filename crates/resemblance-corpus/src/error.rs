@@ -9,13 +9,13 @@ use super::input::Compression;
 /// An error that ends the reading, as opposed to one bad record, which can be skipped.
 #[derive(Debug)]
 pub enum CorpusError {
-    /// The content is not what it should be.
+    /// The content is wrong.
     Bad(String),
     /// The system refused to read.
     Io(String),
 }
 
-/// Why bytes from elsewhere did not come: a whole message.
+/// The reason why remote bytes could not be read: a whole message.
 #[derive(Clone, Debug)]
 pub(crate) struct RemoteError(String);
 

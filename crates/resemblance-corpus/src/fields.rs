@@ -8,7 +8,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::value::RawValue;
 use smallvec::{SmallVec, smallvec};
 
-/// Names or values of fields. A line is asked for no more, mostly, so that they need no memory of their own.
+/// Names or values of fields. A line is mostly asked for no more, so they need no additional
+/// memory.
 pub(crate) type Few<T> = SmallVec<[T; 12]>;
 
 /// The most fields of a line that a message names.
@@ -18,8 +19,8 @@ const MAX_NAMED: usize = 12;
 /// times its length.
 const MAX_NAMED_BYTES: usize = 1 << 20;
 
-/// The name of a field, or the way to one in nested objects, with dots: `meta.id`. A field whose
-/// own name has the dots comes first.
+/// The name of a field, or the path to one in nested objects, with dots: `meta.id`. A field whose
+/// name contains the dots takes precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPath(String);
 
@@ -52,7 +53,8 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// The values of some fields in a JSON object, in the order of `paths`; `None` where there is none.
+/// Returns the values of some fields in a JSON object, in the order of `paths`; `None` for a
+/// missing field.
 pub(crate) fn find<'a>(
     json: &'a str,
     paths: &[&str],
@@ -123,7 +125,8 @@ pub(crate) fn kind(value: &RawValue) -> &'static str {
 /// The error of [`string`] for escapes that are not Unicode.
 pub(crate) const NOT_UNICODE: &str = "not valid Unicode";
 
-/// Returns the text of a JSON string, borrowed where it has no escapes; an error names what is there in its place.
+/// Returns the text of a JSON string, borrowed if it has no escapes; an error names the type of
+/// another value.
 pub(crate) fn string(value: &RawValue) -> Result<Cow<'_, str>, &'static str> {
     let json = value.get();
     let quoted = json
@@ -165,7 +168,7 @@ fn unescaped(inner: &str) -> Option<String> {
     Some(text)
 }
 
-/// The character whose code units begin behind the first `\u`, and what comes after them.
+/// Returns the character whose code units begin behind the first `\u`, and the rest of the escape.
 fn utf16_character(escape: &str) -> Option<(char, &str)> {
     let unit = |escape: &str| u16::from_str_radix(escape.get(..4)?, 16).ok();
     let (first, rest) = (unit(escape)?, escape.get(4..)?);

@@ -13,7 +13,7 @@ use super::form;
 use super::settings::CorpusSettings;
 use super::source::{CorpusSource, SourceOrigin};
 
-/// The file that says with what a job was begun.
+/// The file that records the settings with which a job was begun.
 pub const JOB_MANIFEST: &str = "job.json";
 
 /// The file that a run holds that is at work on a job.
@@ -64,7 +64,7 @@ pub(crate) fn list(
     Ok((sources, jobs))
 }
 
-/// True if a folder holds what was made of a corpus, and no corpus.
+/// Returns true if a folder holds the results of a job, and not a corpus.
 fn is_job(folder: &Path) -> bool {
     #[derive(serde::Deserialize)]
     struct ManifestFields {

@@ -17,7 +17,7 @@ const START_BYTES: u64 = 64 << 10;
 /// Bytes that are looked at in a file that may be JSON Lines: two lines, as a rule.
 const LINES_START_BYTES: u64 = 1 << 20;
 
-/// The length of the longest mark by which a format is told.
+/// The length of the longest mark that identifies a format.
 const MAGIC_BYTES: u64 = 16;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -45,7 +45,7 @@ pub(crate) struct FileStart {
 }
 
 impl FileStart {
-    /// Reads as much of a file as is needed to tell what it is.
+    /// Reads as much of a file as is needed to identify its format.
     pub(crate) fn read(input: &mut impl Read) -> io::Result<Self> {
         let mut start = Self {
             bytes: Vec::new(),
@@ -94,7 +94,7 @@ impl FileStart {
                 _ => readable(kind),
             };
         }
-        // A file that is only named as a database is none.
+        // A file that is only named as a database is not one.
         let is_told = |kind: &SourceKind| !matches!(kind, SourceKind::Lines | SourceKind::Sqlite);
         let of_table = named_kind(name).filter(is_told);
         let told = settings.kind.or(of_table);
@@ -148,7 +148,7 @@ impl FileStart {
             }
             let is_cut = !line.ends_with(b"\n") && !self.is_whole;
             if is_cut {
-                // Of a line longer than what is looked at, its beginning has to do.
+                // For a line longer than the examined bytes, its beginning has to do.
                 return objects == 1 || begins_object(line);
             }
             let Some(found) = text_fields_found(line, settings) else {
@@ -168,7 +168,7 @@ impl FileStart {
 pub(crate) fn of_argument(path: &Path, settings: &CorpusSettings) -> SourceKind {
     let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let file = is_file.then(|| File::open(path).ok()).flatten();
-    // What cannot be read is told when it is to be read.
+    // A file that cannot be read is reported when it is to be read.
     let content = file.and_then(|file| mark(file).ok()).flatten();
     of_named(path, content, settings)
 }
@@ -183,14 +183,14 @@ pub(crate) fn of_named(
     kind.unwrap_or(SourceKind::Lines)
 }
 
-/// The format whose mark stands at the beginning, if one does.
+/// Returns the format whose mark is at the beginning, if there is one.
 pub(crate) fn mark(input: impl Read) -> io::Result<Option<SourceKind>> {
     let mut start = Vec::new();
     input.take(MAGIC_BYTES).read_to_end(&mut start)?;
     Ok(told_content(&start))
 }
 
-/// Tables that their first bytes tell.
+/// Returns the table format that the first bytes identify.
 fn told_content(bytes: &[u8]) -> Option<SourceKind> {
     const FORMATS: [(&[u8], SourceKind); 3] = [
         (b"PAR1", SourceKind::Parquet),
@@ -201,7 +201,7 @@ fn told_content(bytes: &[u8]) -> Option<SourceKind> {
     told.map(|(_, kind)| *kind)
 }
 
-/// Returns the form that the end of a file name stands for.
+/// Returns the format that the end of a file name implies.
 pub fn named_kind(name: &Path) -> Option<SourceKind> {
     let name = plain_name(name);
     let (_, end) = name.rsplit_once('.')?;
@@ -271,7 +271,7 @@ fn json_array() -> BadDocument {
     ))
 }
 
-/// The name without the end that tells the compression, in lower case.
+/// Returns the name without the extension of the compression, in lower case.
 fn plain_name(name: &Path) -> String {
     let file_name = name.file_name().unwrap_or(name.as_os_str());
     let lower = PathBuf::from(file_name.to_string_lossy().to_lowercase());
@@ -282,8 +282,8 @@ fn plain_name(name: &Path) -> String {
     plain.to_string_lossy().into_owned()
 }
 
-/// True if a line is an object that has a field of the text or what may stand in its place, false if it is one without; `None` if it
-/// is none.
+/// Returns true if a line is an object that has a field of the text or a field that may replace it,
+/// false if it is an object without one; `None` if it is not an object.
 fn text_fields_found(line: &[u8], settings: &CorpusSettings) -> Option<bool> {
     let json = std::str::from_utf8(line).ok()?;
     let texts = settings.text_fields.iter().map(|path| path.name());
@@ -338,7 +338,7 @@ pub(crate) fn carriage_returns() -> BadDocument {
         .with_advice("tr '\\r' '\\n' < FILE > NEW writes them with LF")
 }
 
-/// Formats that their first bytes tell.
+/// Returns the format that the first bytes identify, if it is binary.
 fn binary(bytes: &[u8], name: &Path) -> Option<BadDocument> {
     const FORMATS: [(&[u8], &str); 23] = [
         (b"FEA1", ".feather"),
@@ -372,7 +372,7 @@ fn binary(bytes: &[u8], name: &Path) -> Option<BadDocument> {
     refused_name(name).or_else(|| refused_name(Path::new(end)))
 }
 
-/// Formats that are no texts, and what to do with them.
+/// Returns an error for formats other than text, with advice on what to do with them.
 fn refused_name(name: &Path) -> Option<BadDocument> {
     let name = plain_name(name);
     let (_, end) = name.rsplit_once('.')?;

@@ -154,8 +154,8 @@ fn bytes_of(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// A string gives its bytes, a number its decimal text as written. Null is no id, where one may be
-/// missing.
+/// Returns the bytes of a string, or the decimal text of a number as written. Null counts as a
+/// missing id, where one may be missing.
 fn parse_key<'a>(
     path: &FieldPath,
     value: &'a RawValue,

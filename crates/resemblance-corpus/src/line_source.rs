@@ -142,7 +142,7 @@ impl LineReader {
         CorpusRecord::problem(self.source, line, problem)
     }
 
-    /// The first row, which names the columns, or what is wrong with it.
+    /// Reads the first row, which names the columns, or describes its fault.
     fn read_header(
         &mut self,
         separator: u8,
@@ -159,7 +159,7 @@ impl LineReader {
             });
         }
         while let Some(row) = self.row(separator)? {
-            // Its names are not known yet, so that tabs and spaces are no row.
+            // Its names are not known yet, so tabs and spaces do not make a row.
             if row.problem.is_some() {
                 return Ok(row);
             } else if !row.is_blank() {
@@ -176,7 +176,7 @@ impl LineReader {
         Ok(self.problem(0, BadDocument::new(reason)))
     }
 
-    /// The next row, which goes over several lines if there are line ends within quotes.
+    /// Returns the next row, which spans several lines if there are line ends within quotes.
     fn row(&mut self, separator: u8) -> Result<Option<CorpusRecord>, CorpusError> {
         let Some(mut row) = self.plain_line()? else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! One trait by which anything is read, and what is counted on the way.
+//! The one trait by which anything is read, and the counts of what was read.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -21,7 +21,7 @@ pub(crate) struct SourceReading {
 }
 
 impl SourceReading {
-    /// Adds bytes to what a second reading must see again.
+    /// Adds bytes that a second reading must see again.
     pub(crate) fn check(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
         self.checked_bytes += bytes.len() as u64;
@@ -40,7 +40,7 @@ impl SourceReading {
 
     fn count(&mut self, record: &CorpusRecord) {
         match record.table_rows {
-            // The identity of a table tells whether a second reading sees the same.
+            // The identity of a table shows whether a second reading sees the same.
             Some(rows) => self.totals.records += rows,
             None => {
                 self.totals.records += 1;
@@ -89,7 +89,7 @@ impl Opening<'_> {
     }
 }
 
-/// A source that is one record: a text, or what is wrong with it.
+/// A source that is one record: a text, or a description of its fault.
 pub(crate) struct OneRecord {
     record: Option<CorpusRecord>,
     compression: Compression,

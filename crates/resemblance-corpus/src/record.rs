@@ -13,7 +13,7 @@ use super::content::Content;
 use super::separated::ColumnNames;
 use super::settings::SourceKind;
 
-/// One document's bytes as they stand in the source, with the line end if there is one.
+/// One document's bytes as they are in the source, with the line end if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CorpusRecord {
     /// The number of the source.
@@ -61,7 +61,7 @@ impl CorpusRecord {
         }
     }
 
-    /// Passes on what a checksum of it is made of.
+    /// Passes on the bytes for its checksum.
     pub(crate) fn check_with(&self, mut update: impl FnMut(&[u8])) {
         update(&(self.bytes.len() as u64).to_le_bytes());
         update(&self.bytes);
@@ -108,7 +108,7 @@ pub(crate) struct FormTotals {
 }
 
 impl ReadTotals {
-    /// Adds what was read of another source, but for the checksum.
+    /// Adds the totals of another source, except for the checksum.
     pub(crate) fn add(&mut self, other: &Self) {
         self.records += other.records;
         self.blank += other.blank;
@@ -158,12 +158,12 @@ impl fmt::Display for ReadTotals {
     }
 }
 
-/// A key and a text, or what stands in its place, and what is kept beside them.
+/// A key and a text, or the content that replaces it, and the values that are kept beside them.
 #[derive(Debug, PartialEq)]
 pub struct CorpusDocument<'a> {
     /// The string or the decimal text of the number in the line; else made of the path, as it was given, and the line.
     pub key: Cow<'a, [u8]>,
-    /// The key is the id that stands in the line: other files may have it too.
+    /// True if the key is the id in the line: other files may have it too.
     pub has_own_id: bool,
     /// The text, decoded, or features, or a signature.
     pub content: Content<'a>,
@@ -171,15 +171,15 @@ pub struct CorpusDocument<'a> {
     pub stamp: u64,
     /// The payload, empty if none is asked for.
     pub payload: Cow<'a, [u8]>,
-    /// The score, as a number and what an integer of more than 53 bits adds to it; `None` where none is asked for, or
-    /// there is none.
+    /// The score, as a number and the remainder of an integer of more than 53 bits; `None` if no
+    /// score is requested, or there is none.
     pub score: Option<[f64; 2]>,
     /// True if nothing with a word in it is left of the text: see [`TextTrims`](super::TextTrims).
     pub is_emptied: bool,
 }
 
 impl CorpusDocument<'_> {
-    /// Returns the same document with memory of its own.
+    /// Returns the same document in its own memory.
     #[must_use]
     pub fn into_owned(self) -> CorpusDocument<'static> {
         CorpusDocument {

@@ -1,4 +1,4 @@
-//! Rows of CSV and TSV: where they end, and what stands in their columns.
+//! Rows of CSV and TSV: where they end, and the values of their columns.
 //!
 //! The crate `csv`, with which tests compare, takes text behind quotes and a quote that does not end without a word,
 //! and does not keep the bytes of a row, which are written as they came.
@@ -17,7 +17,7 @@ use super::settings::CorpusSettings;
 /// The role of a column, which decides how its values are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ColumnRole {
-    /// A text: whatever stands there.
+    /// A text: any value.
     Text,
     /// Features, weights or a signature: JSON, or a string.
     Content,
@@ -105,8 +105,8 @@ impl ColumnNames {
         self.names.iter().any(|known| known == name)
     }
 
-    /// The line of JSON that a row stands for, of the columns that are asked for. An empty value is as
-    /// good as none, but for a text.
+    /// Returns the line of JSON that a row represents, with the columns that are asked for. An
+    /// empty value counts as missing, except for a text.
     pub(crate) fn json(&self, row: &[u8]) -> Result<Vec<u8>, BadDocument> {
         let values = values(columns::utf8(row)?, self.separator)?;
         if values.len() != self.names.len() {
@@ -148,7 +148,7 @@ fn role(name: &str, settings: &CorpusSettings) -> ColumnRole {
     }
 }
 
-/// True if a value is put into JSON as it stands.
+/// Returns true if a value is copied into JSON as it is.
 fn is_json(role: ColumnRole, value: &str) -> bool {
     let begins: fn(char) -> bool = match role {
         ColumnRole::Text => return false,
@@ -159,7 +159,7 @@ fn is_json(role: ColumnRole, value: &str) -> bool {
     value.starts_with(begins) && parsed.is_ok_and(|raw| raw.get().len() == value.len())
 }
 
-/// A value as it stands in a row.
+/// Returns a value as it is written in a row.
 pub(crate) fn quoted(value: &str, separator: u8) -> String {
     let is_special = |byte: u8| byte == separator || matches!(byte, b'"' | b'\n' | b'\r');
     if value.bytes().any(is_special) {
@@ -169,7 +169,8 @@ pub(crate) fn quoted(value: &str, separator: u8) -> String {
     }
 }
 
-/// True if a value in quotes goes on behind this line of a row. `is_quoted`: one goes on into it.
+/// Returns true if a value in quotes continues behind this line of a row. `is_quoted`: one
+/// continues into it.
 pub(crate) fn ends_in_quotes(line: &[u8], separator: u8, is_quoted: bool) -> bool {
     if !is_quoted && memchr::memchr(b'"', line).is_none() {
         return false;
@@ -181,7 +182,7 @@ pub(crate) fn ends_in_quotes(line: &[u8], separator: u8, is_quoted: bool) -> boo
             let Some((_, after)) = split_at(rest, b'"') else {
                 return true;
             };
-            // A quote that is doubled stands for itself.
+            // A doubled quote represents itself.
             in_quotes = after.starts_with(b"\"");
             rest = after.strip_prefix(b"\"").unwrap_or(after);
             if in_quotes {
@@ -235,7 +236,7 @@ fn values(row: &str, separator: u8) -> Result<Vec<Cow<'_, str>>, BadDocument> {
     }
 }
 
-/// The value whose opening quote was passed, and what comes behind its closing one.
+/// Returns the value whose opening quote was passed, and the rest behind its closing one.
 fn unquoted(quoted: &str) -> Result<(Cow<'_, str>, &str), BadDocument> {
     let mut value = Cow::Borrowed("");
     let mut rest = quoted;
@@ -265,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    /// What the crate csv makes of a file: the oracle.
+    /// Parses a file with the crate csv: the oracle.
     fn by_csv(bytes: &[u8], separator: u8) -> Vec<Vec<String>> {
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(separator)

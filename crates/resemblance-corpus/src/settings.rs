@@ -123,8 +123,8 @@ pub struct CorpusSettings {
     pub score_field: Option<FieldPath>,
     /// The table or view that is read of a SQLite database; without it, the only table is.
     pub table: Option<String>,
-    /// The number of the first row that is read of such a table. Rows are then read some at a time, and not as they
-    /// stand at one time.
+    /// The number of the first row to read of such a table. Rows are then read some at a time, and
+    /// not at one point in time.
     pub rows_from: Option<i64>,
     /// The form of all files; without it, their content decides.
     pub kind: Option<SourceKind>,

@@ -16,7 +16,7 @@ use super::settings::SourceKind;
 /// The origin of the bytes of a source.
 #[derive(Clone, Debug)]
 pub enum SourceOrigin {
-    /// A file argument, opened when its turn comes.
+    /// A file argument, opened at its turn.
     Path(PathBuf),
     /// A file below this folder: a corpus may have millions, so that paths are joined when needed.
     Folder(Arc<Path>),
@@ -136,7 +136,7 @@ impl CorpusSource {
         }
     }
 
-    /// Its size as it lies there, unless it is no regular file.
+    /// Returns its size on disk, unless it is not a regular file.
     pub fn size_bytes(&self) -> Option<u64> {
         match &self.origin {
             #[cfg(feature = "remote")]

@@ -15,7 +15,7 @@ pub fn only_store(arguments: &[PathBuf]) -> Option<&Path> {
     }
 }
 
-/// True if the file begins as a store does: told by content, never by name.
+/// Returns true if the file begins as a store does: decided by content, never by name.
 pub fn is_store(path: &Path) -> bool {
     let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let mut start = Vec::new();

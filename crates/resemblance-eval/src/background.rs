@@ -27,7 +27,7 @@ pub struct Background(Similarities);
 enum Similarities {
     /// Assume this similarity for all pairs.
     Assumed(f64),
-    /// The number of pairs of so many documents at each, in steps of 1 / 10,000.
+    /// The number of pairs of this number of documents at each similarity, in steps of 1 / 10,000.
     Measured { documents: usize, counts: Vec<u64> },
 }
 

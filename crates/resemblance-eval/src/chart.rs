@@ -6,7 +6,8 @@ use plotters::prelude::*;
 
 const SIZE_PIXELS: (u32, u32) = (860, 540);
 const FONT: &str = "sans-serif";
-/// Okabe and Ito, *Color Universal Design* (2008): told apart by colour-blind readers too.
+/// Okabe and Ito, *Color Universal Design* (2008): colours that colour-blind readers can
+/// distinguish too.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -252,7 +253,7 @@ impl Chart {
         for (place, (series, colour)) in self.series.iter().zip(COLOURS.iter().cycle()).enumerate()
         {
             let colour = *colour;
-            // When the colours come again, lines are thin and points hollow.
+            // When the colours are repeated, lines are thin and points hollow.
             let is_again = place >= COLOURS.len();
             let width = if is_again { 1 } else { 2 };
             let (radius, style) = match series.mark {
@@ -328,8 +329,8 @@ mod tests {
         ] {
             assert!(svg.contains(name), "{name}");
         }
-        // The point without a value is left out, and nothing has a place that is no number. Three more stand
-        // before the names.
+        // The point without a value is left out, and nothing is drawn at a place that is not a
+        // number. Three more are before the names.
         assert_eq!(svg.matches("<circle").count(), 2 + 3);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
         assert_eq!(svg, chart().svg().unwrap());

@@ -94,7 +94,7 @@ impl TableChoice {
         })
     }
 
-    /// Draws the probability with which pairs come within the distance.
+    /// Draws the probability that pairs are within the distance.
     #[cfg(feature = "charts")]
     #[must_use]
     pub fn curve(&self) -> Chart {

@@ -92,7 +92,7 @@ fn points(
     y: &dyn Fn(&ComparedKind) -> Option<f64>,
 ) -> Vec<(f64, f64)> {
     let rows = compared.iter().filter(|row| row.kind.name == kind.name);
-    // Without any error there is no place on an axis of doublings.
+    // Without any error there is nothing to draw on an axis of doublings.
     let points = rows.filter_map(|row| Some((x(row), y(row).filter(|y| *y > 0.0)?)));
     points.collect()
 }

@@ -12,7 +12,7 @@ use crate::tally::{ComparedDocument, FamilyTally, FamilyTheory, MinHashTally, Si
 /// Documents that are looked up together.
 const DOCUMENTS_TOGETHER: usize = 64;
 
-/// A store that holds a sample and nothing else, and the counts of what it returns: see
+/// A store that holds only a sample, and the counts of what it returns: see
 /// [`Snapshot::evaluate`](Evaluation::new).
 ///
 /// ```
@@ -72,9 +72,9 @@ struct Nearby {
 }
 
 impl Evaluation {
-    /// Prepares to measure what a store finds of a sample. The store must hold the sample and nothing else,
-    /// each document under its index in the sample as its id. The `max_missed` most similar pairs that are
-    /// not returned are named.
+    /// Prepares to measure how much of a sample a store finds. The store must hold only the sample,
+    /// each document under its index in the sample as its id. The `max_missed` most similar pairs
+    /// that are not returned are named.
     ///
     /// # Errors
     ///
@@ -152,10 +152,10 @@ impl Evaluation {
         Ok(())
     }
 
-    /// Returns the recall with the seeds that [`over_seeds`](Self::over_seeds) tries, none if it was not
-    /// called: of the pairs less than 0.05 above the threshold, of which the promised recall speaks, and of
-    /// all pairs at the threshold or above. They are the same for a threshold of 0.95 or more, and come
-    /// once.
+    /// Returns the recall with the seeds that [`over_seeds`](Self::over_seeds) tries, none if it
+    /// was not called: among the pairs less than 0.05 above the threshold, to which the promised
+    /// recall refers, and among all pairs at the threshold or above. For a threshold of 0.95 or
+    /// more the two are the same, and are returned once.
     #[must_use]
     pub fn seeds(&self) -> &[RecallSpread] {
         self.seeds.as_ref().map_or(&[], |seeds| &seeds.spreads)

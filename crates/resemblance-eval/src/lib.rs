@@ -1,4 +1,4 @@
-//! Measures what a near-duplicate search finds, and plans what it should.
+//! Measures which pairs a near-duplicate search finds, and plans which it should find.
 //!
 //! - [`Sampler`] draws a sample of documents, and [`Evaluation`] asks a store of them for each one:
 //!   recall, precision and the errors of estimates, against exact similarities.

@@ -151,8 +151,8 @@ impl Sampler {
         self
     }
 
-    /// Returns a rule that tells of a key whether its document may still be in the sample, to be cloned for
-    /// each thread. It only spares work: [`add`](Self::add) decides.
+    /// Returns a rule that decides whether the document with a key may still be in the sample, to
+    /// be cloned for each thread. It only saves work: [`add`](Self::add) decides.
     ///
     /// ```
     /// use resemblance_eval::Sampler;

@@ -24,11 +24,12 @@ impl SampledClusters {
     /// Returns the share of the documents of the whole corpus that would be dropped, where these are of `documents` that are
     /// a share of it.
     ///
-    /// A sample has one document at most of most clusters, so that it has relatively fewer duplicates. The number of
-    /// clusters of the whole is estimated as Chao and Lin do it, *Nonparametric lower bounds for species richness and shared
-    /// species richness under sampling without replacement* (2012): from those of which the sample has one document, and two.
-    /// It is right where clusters are of one or two documents, or of so many that the sample has some of each, and too
-    /// low, so that the share is too high, in between.
+    /// A sample has at most one document of most clusters, so it has relatively few duplicates. The
+    /// number of clusters of the whole is estimated as in Chao and Lin, *Nonparametric lower bounds
+    /// for species richness and shared species richness under sampling without replacement* (2012):
+    /// from the clusters of which the sample has one document, and two. The estimate is right where
+    /// clusters are of one or two documents, or of so many that the sample has some of each. In
+    /// between it is too low, so that the share is too high.
     #[must_use]
     pub fn expected_drops(&self, documents: u64, share: f64) -> f64 {
         if documents == 0 {

@@ -48,7 +48,7 @@ impl ShingleSizes {
             let indexes = pairs.take(PAIRS).map(|(a, b, _)| (a, b));
             indexes.collect::<Vec<(usize, usize)>>()
         };
-        // Those that stand far apart in the corpus, each in one pair.
+        // Documents that are far apart in the corpus, each in one pair.
         let half = sample.len() / 2;
         let step = half.div_ceil(PAIRS).max(1);
         let others = (0..half).step_by(step).map(|a| (a, a + half)).collect();
@@ -116,7 +116,7 @@ impl ShingleSizes {
     }
 
     fn draw(&self, means: Vec<[Vec<(f64, f64)>; 2]>) -> Chart {
-        // With room for what the lines are called.
+        // With room for the labels of the lines.
         let [.., last] = SIZES;
         let mut chart = Chart::new(
             "Similarity by the size of shingles",

@@ -103,24 +103,24 @@ impl RecallSpread {
         (self.pairs > 0).then(|| found / self.pairs as f64)
     }
 
-    /// Returns the recall with the store's own seed, from 0 to 1; `None` if there is no pair.
+    /// Returns the recall with the store's own seed, from 0 to 1; `None` without any pair.
     #[must_use]
     pub fn own_recall(&self) -> Option<f64> {
         self.share(self.own as f64)
     }
 
-    /// Returns the recall that theory expects of the mean seed; `None` if there is no pair.
+    /// Returns the recall that theory expects of the mean seed; `None` without any pair.
     #[must_use]
     pub fn expected(&self) -> Option<f64> {
         self.share(self.expected)
     }
 
-    /// Iterates over the recall with each seed from 1 on; over nothing if there is no pair.
+    /// Iterates over the recall with each seed from 1 on; over nothing without any pair.
     fn recalls(&self) -> impl Iterator<Item = f64> {
         self.found.iter().filter_map(|f| self.share(*f as f64))
     }
 
-    /// Returns the mean recall over the seeds; `None` if there is no pair.
+    /// Returns the mean recall over the seeds; `None` without any pair.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         let mean = self.recalls().sum::<f64>() / self.found.len() as f64;
@@ -136,27 +136,27 @@ impl RecallSpread {
         Some((squares.sum::<f64>() / (self.found.len() - 1) as f64).sqrt())
     }
 
-    /// Returns the least recall of a seed; `None` if there is no pair.
+    /// Returns the least recall of a seed; `None` without any pair.
     #[must_use]
     pub fn min(&self) -> Option<f64> {
         self.recalls().min_by(f64::total_cmp)
     }
 
-    /// Returns the greatest recall of a seed; `None` if there is no pair.
+    /// Returns the greatest recall of a seed; `None` without any pair.
     #[must_use]
     pub fn max(&self) -> Option<f64> {
         self.recalls().max_by(f64::total_cmp)
     }
 
     /// Returns the standard deviation that the recall would have if all pairs were independent;
-    /// `None` if there is no pair.
+    /// `None` without any pair.
     #[must_use]
     pub fn deviation_if_independent(&self) -> Option<f64> {
         self.share(self.variances.sqrt())
     }
 
-    /// Returns the standard deviation that the recall would have if all pairs of a family were found
-    /// or missed together; `None` if there is no pair. A family is a set of documents that pairs
+    /// Returns the standard deviation that the recall would have if all pairs of a family were
+    /// found or missed together; `None` without any pair. A family is a set of documents that pairs
     /// connect.
     #[must_use]
     pub fn deviation_if_together(&self) -> Option<f64> {

@@ -147,13 +147,13 @@ pub struct SimilarityStep {
 }
 
 impl SimilarityStep {
-    /// Returns the mean of their exact similarities, from 0 to 1; `None` if there is no pair.
+    /// Returns the mean of their exact similarities, from 0 to 1; `None` without any pair.
     #[must_use]
     pub fn mean_similarity(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.similarities / self.pairs as f64)
     }
 
-    /// Returns a count as a share of the pairs; `None` if there is no pair.
+    /// Returns a count as a share of the pairs; `None` without any pair.
     #[must_use]
     pub fn share(&self, count: f64) -> Option<f64> {
         (self.pairs > 0).then(|| count / self.pairs as f64)
@@ -199,7 +199,7 @@ impl ReturnedPairs {
         }
     }
 
-    /// Returns the share of them that is right, from 0 to 1; `None` if there is no pair.
+    /// Returns the share of them that is right, from 0 to 1; `None` without any pair.
     #[must_use]
     pub fn precision(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.right as f64 / self.pairs as f64)
@@ -245,9 +245,9 @@ pub struct MissedPair {
     pub is_candidate: bool,
 }
 
-/// A missed pair as it sorts: similarities are not negative, so their bits sort as they do. The
-/// most similar comes first; then the two documents, the bits of the estimate, and whether it is a
-/// candidate.
+/// The rank of a missed pair: similarities are not negative, so their bits sort as they do. The
+/// most similar pair is first; then the two documents, the bits of the estimate, and whether it is
+/// a candidate decide.
 type MissedRank = (Reverse<u64>, usize, usize, u64, bool);
 
 /// The pairs of a document with those before it, each list ascending by document.
@@ -340,9 +340,9 @@ impl MinHashTally {
         }
     }
 
-    /// Returns what would be returned if the bound on the estimate were so many hundredths, 0 to 100: of
-    /// the candidates of the bands, those whose estimate is at least that. They are right if their exact
-    /// similarity reaches the threshold.
+    /// Returns the pairs that would be returned if the bound on the estimate were `hundredths`, 0
+    /// to 100: the candidates of the bands whose estimate is at least that. They are right if their
+    /// exact similarity reaches the threshold.
     #[must_use]
     pub fn returned_from(&self, hundredths: usize) -> ReturnedPairs {
         let steps = self.estimates.iter().skip(hundredths);
@@ -356,9 +356,9 @@ impl MinHashTally {
         steps.fold(ReturnedPairs::default(), ReturnedPairs::plus)
     }
 
-    /// Iterates over the most similar of the pairs that were not returned, as many as
-    /// [`Evaluation::new`](crate::Evaluation::new) was asked to keep. There are
-    /// `near.pairs - near.returned` of them in all.
+    /// Iterates over the most similar of the pairs that were not returned, up to the number that
+    /// [`Evaluation::new`](crate::Evaluation::new) was asked to keep. There are `near.pairs -
+    /// near.returned` of them in all.
     pub fn missed(&self) -> impl Iterator<Item = MissedPair> {
         self.missed.iter().map(
             |&(Reverse(similarity), a, b, estimate, is_candidate)| MissedPair {
@@ -378,7 +378,7 @@ impl MinHashTally {
         compared: &ComparedDocument<'_>,
         estimate: impl Fn(usize) -> Result<f64>,
     ) -> Result<()> {
-        // Binary searches below would miss what is out of order.
+        // Binary searches below would miss entries that are out of order.
         debug_assert!(compared.exact.is_sorted_by_key(|partner| partner.document));
         debug_assert!(
             compared
@@ -511,7 +511,8 @@ impl FamilyTally {
             .to_vec()
     }
 
-    /// Returns the share of the right pairs that was returned, from 0 to 1; `None` if there is none.
+    /// Returns the share of the right pairs that was returned, from 0 to 1; `None` without any
+    /// right pair.
     #[must_use]
     pub fn recall(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.returned.right as f64 / self.pairs as f64)
@@ -609,7 +610,8 @@ impl SimHashTally {
     }
 
     /// Counts the pairs of a document: `near` are those within the greatest distance by comparing
-    /// all with all, `returned` what the store gave, both ascending, with their distances.
+    /// all with all, `returned` those that the store returned, both ascending, with their
+    /// distances.
     pub(super) fn add(
         &mut self,
         exact: &[Partner],

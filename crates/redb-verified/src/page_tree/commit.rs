@@ -50,7 +50,7 @@ pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Comm
         let reason = "its first bytes are not those of a store";
         return Err(EngineError::foreign(path, reason));
     }
-    // To read what is not understood, and to tell of losses, would be worse than to refuse it.
+    // Refusing the file is better than reading unknown data, and reporting losses.
     if let Some(found) = unknown_layout(&sealed) {
         return Err(EngineError::UnknownLayout { found });
     }
@@ -60,7 +60,7 @@ pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Comm
     let damage = parsed
         .is_none()
         .then(|| HeadDamage::of_head("its checksum is not the expected one"));
-    // A head that was written in part may tell of a commit whose pages were not written at all.
+    // A partly written head may refer to a commit whose pages were not written at all.
     let may_be_torn = parsed.is_none_or(|head| head.may_be_torn);
     let (geometry, slots) = match parsed {
         Some(head) => {
@@ -139,7 +139,7 @@ fn choose(pages: PageFile, slots: &[Slot], may_be_torn: bool, head: Vec<HeadDama
     }
     // If neither commit is whole there is damage besides, and the newest one that can be entered keeps most.
     let by_root = || slots.iter().position(|slot| readable(&commit, slot));
-    // Where no root can be read, the walk below the newest one says what is wrong.
+    // If no root can be read, the walk below the newest one reports what is wrong.
     let place = chosen.or_else(by_root).unwrap_or(0);
     let tables = |place: usize| slots.get(place).map(|slot| slot.tables);
     // The engine makes commits in which nothing of ours changes.
@@ -200,8 +200,8 @@ impl Commit {
         tables
     }
 
-    /// The trees whose definitions are in one. Of damaged definitions those that lead to a page, or
-    /// with `any` all that can be told.
+    /// Returns the trees whose definitions are in one. Among damaged definitions it returns those
+    /// that lead to a page, or with `any` all that can be recognized.
     fn tables<E>(
         &self,
         root: &Tree,

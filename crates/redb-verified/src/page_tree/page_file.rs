@@ -29,7 +29,8 @@ impl PageFile {
         self.length_bytes
     }
 
-    /// Reads bytes of the file. The error says why they cannot be read, as the detail of a damage.
+    /// Reads bytes of the file. The error describes why they cannot be read, as the detail of a
+    /// damage.
     pub fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, Cow<'static, str>> {
         let mut bytes = vec![0; length];
         match self.file.read(offset, &mut bytes) {

@@ -19,7 +19,7 @@ const MAX_SEARCHED: usize = 4;
 pub(crate) struct Children {
     /// The pages that were found, ascending by their keys.
     pub(super) whole: Vec<Child>,
-    /// The others: they are damaged, or what the page above says of them is.
+    /// The other pages: either they are damaged, or the page above describes them wrongly.
     pub(super) other: Vec<Child>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn children(pages: &PageFile, bytes: &[u8], widths: Widths) -> Childr
         .filter(|keys| is_plausible(pages, bytes, widths, *keys))
         .map(|keys| of_count(pages, bytes, widths, keys))
         .max_by_key(|children| children.whole.len());
-    // A guess that leads to no page is none: the bytes are noise, or those of a page of rows.
+    // A guess that leads to no page is wrong: the bytes are noise, or those of a page of rows.
     guessed
         .filter(|children| !children.whole.is_empty())
         .unwrap_or_default()
@@ -83,7 +83,7 @@ fn of_count(pages: &PageFile, bytes: &[u8], widths: Widths, keys: usize) -> Chil
     }
 }
 
-/// Finds the page that a possibly damaged reference stands for.
+/// Finds the page that a possibly damaged reference refers to.
 pub(crate) fn meant(pages: &PageFile, child: &Child, widths: Widths) -> Option<Child> {
     let found = of_checksum(pages, child, widths).or_else(|| of_number(pages, child, widths));
     found.map(|(found, _)| found)
@@ -121,8 +121,8 @@ fn first_key(bytes: &[u8], widths: Widths) -> Option<Vec<u8>> {
     Some(key)
 }
 
-/// The rows of a damaged page that `is_good` says are intact, and how many there seem to be in all;
-/// none if there are none.
+/// Returns the rows of a damaged page that are intact according to `is_good`, and how many there
+/// seem to be in all; nothing if there are none.
 pub fn intact_rows(
     bytes: &[u8],
     widths: Widths,

@@ -1,7 +1,7 @@
 //! Walks over page trees from the top down, in the order of keys.
 //!
-//! Every page is verified against the checksum that stands beside the reference to it. The walk
-//! reports a damaged page with what it still leads to, and goes on behind it.
+//! Every page is verified against the checksum beside the reference to it. The walk reports a
+//! damaged page with the pages that it still leads to, and continues behind it.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,8 @@ pub struct Tree {
     pub widths: Widths,
 }
 
-/// Keys as they are stored: those above one, up to another; unbounded where there is none.
+/// A range of keys as they are stored: those above one, up to another; unbounded on a side without
+/// a key.
 #[derive(Clone, Debug, Default)]
 pub struct KeyRange {
     /// The key before the first.
@@ -69,7 +70,7 @@ impl LeafPage {
         }
     }
 
-    /// A damaged page of which so many rows can be told apart.
+    /// Creates a damaged page with this number of recognizable rows.
     pub fn damaged(bytes: Vec<u8>, widths: Widths, rows: usize) -> Self {
         Self {
             bytes,
@@ -147,7 +148,7 @@ impl Walk {
                 return Some(WalkStep::Damaged(damage, None));
             };
             if step.is_suspect {
-                // Whatever is there, nothing says where it belongs.
+                // Whatever is there, nothing shows where it belongs.
                 let detail = "it is damaged, or what the damaged page above it says of it";
                 return Some(WalkStep::Damaged(step.damaged(Some(offset), detail), None));
             }

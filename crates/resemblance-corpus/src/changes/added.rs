@@ -11,7 +11,7 @@ use crate::fields;
 use crate::record::CorpusRecord;
 use crate::separated;
 
-/// The value of a column in a record, which is told by its number in the corpus, from 0.
+/// The value of a column in a record, which is identified by its number in the corpus, from 0.
 type ValueOf<T> = Box<dyn Fn(u64) -> Option<T> + Send + Sync>;
 
 /// The values of a column; `None` is a null.
@@ -53,7 +53,7 @@ impl AddedColumn {
         }
     }
 
-    /// The value in a record as it stands in CSV and TSV: a null is empty.
+    /// Returns the value in a record as it is written in CSV and TSV: a null is empty.
     fn cell(&self, record: u64, separator: u8) -> String {
         match (&self.values, self.json(record)) {
             (_, serde_json::Value::Null) => String::new(),

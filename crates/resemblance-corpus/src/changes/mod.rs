@@ -1,5 +1,5 @@
-//! Records that are written otherwise than they were read: texts without parts of theirs, and rows with more
-//! columns; and what is told of rows in a table beside them.
+//! Records that are written differently from how they were read: texts without some of their parts,
+//! and rows with more columns; and tables of verdicts on rows beside their table.
 //!
 //! Imports the readers' `line`, `fields` and `separated`, and no files.
 

@@ -35,7 +35,7 @@ impl TextTrims {
         }
     }
 
-    /// Notes what is to be left out of the text in a record.
+    /// Notes the parts to leave out of the text in a record.
     pub fn note(&mut self, source: usize, line: u64, trimmed: Trimmed<'_>) {
         let trim = RecordTrim {
             dropped: trimmed.dropped.into(),
@@ -58,7 +58,7 @@ impl TextTrims {
         Some(self.part.without(text, &trim.dropped))
     }
 
-    /// The content without what is to be left out of it.
+    /// Returns the content without the parts to leave out.
     pub(crate) fn trim_content<'a>(
         &self,
         record: &CorpusRecord,
@@ -74,7 +74,7 @@ impl TextTrims {
     }
 }
 
-/// The line with another text; `None` if that stays as it is.
+/// Returns the line with another text; `None` if the text does not change.
 pub(crate) fn trimmed_line(
     line: &[u8],
     field: &FieldPath,

@@ -15,7 +15,8 @@ use crate::verification::{FeatureSets, SketchedText, signatures_of};
 
 /// Decides which documents of a stream are kept: those that are near none that was kept before. The
 /// kept ones are in memory while they fit there, and beyond that in a temporary store; or in a
-/// transaction, which is never committed, of a [store](Self::in_store). It stays on its thread.
+/// transaction, which is never committed, of a [store](Self::in_store). A deduplicator cannot leave
+/// its thread.
 ///
 /// A document whose key came before is not kept. Keys that need not be unique are given as payloads.
 ///
@@ -72,7 +73,8 @@ impl Deduplicator {
         Ok(Self::begin(KeptDocuments::create(folder, schema, options)?))
     }
 
-    /// Begins with what a store has. Nothing is written to it: what is kept is seen by the deduplicator alone.
+    /// Begins with the documents of a store. Nothing is written to it: only the deduplicator sees
+    /// the documents that it keeps.
     ///
     /// # Errors
     ///
@@ -101,8 +103,8 @@ impl Deduplicator {
         }
     }
 
-    /// Memory that the kept documents may take, in bytes, before they go to a temporary store. Their
-    /// features count apart: see [`FeatureSets::memory_bytes`].
+    /// Sets the memory that the kept documents may take, in bytes, before they are moved to a
+    /// temporary store. Their features count separately: see [`FeatureSets::memory_bytes`].
     ///
     /// ```
     /// use resemblance_corpus::dedup::Deduplicator;
@@ -204,7 +206,8 @@ impl Deduplicator {
     /// # Errors
     ///
     /// Returns the errors of
-    /// [`WriteTransaction::insert_many`](resemblance::WriteTransaction::insert_many). For bad input no document of the batch is decided; [`decide`](Self::decide) tells which is bad.
+    /// [`WriteTransaction::insert_many`](resemblance::WriteTransaction::insert_many). For bad input
+    /// no document of the batch is decided; [`decide`](Self::decide) identifies the bad one.
     pub fn decide_many(
         &mut self,
         documents: &[(Document<'_>, &SketchedText)],

@@ -1,4 +1,4 @@
-//! The documents that a collection or a store loses when its near-duplicates go.
+//! The documents that a collection or a store loses when its near-duplicates are removed.
 
 use std::sync::Arc;
 use std::vec;
@@ -11,7 +11,7 @@ use crate::dedup::in_order::{Decided, DroppedDocument, InOrder, count_neighbours
 use crate::dedup::policy::{DedupPolicy, Preference};
 use crate::verification::{FeatureSets, verify_exact};
 
-/// A document that goes because another stays, and how near it is to that one.
+/// A document that is removed because another is kept, and their similarity.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -33,18 +33,18 @@ use crate::verification::{FeatureSets, verify_exact};
 pub struct Duplicate {
     /// The document.
     pub document: Record,
-    /// The document that stays.
+    /// The document that is kept.
     pub survivor: Record,
     /// Their Jaccard similarity, 0 to 1, if the schema has MinHash. With [`DedupPolicy::Cluster`] it may
     /// lie below the bound: the two may be linked by others.
     pub similarity: Option<f64>,
-    /// True if the similarity is no estimate.
+    /// True if the similarity is exact, and not an estimate.
     pub is_exact: bool,
     /// Their Hamming distance in bits, if the schema has SimHash.
     pub distance: Option<u32>,
 }
 
-/// The documents that go, in the order of their insertion: see [`duplicates`].
+/// The documents to remove, in the order of their insertion: see [`duplicates`].
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -68,12 +68,13 @@ pub struct Duplicates {
     budget_exceeded: u64,
 }
 
-/// The documents that go by a policy, each with the one that stays for it: what a corpus loses. They
-/// come in the order of their insertion, all found before this returns. Similarities are exact where
-/// `features` has both documents, which then also [verify](Join::verify) the search.
+/// Returns the documents that a policy removes, each with the one that is kept for it: what a
+/// corpus loses. They are in the order of their insertion, and all are found before this returns.
+/// Similarities are exact where `features` has both documents; then it also
+/// [verifies](Join::verify) the search.
 ///
-/// Memory holds what clusters need, 16 bytes a document that goes, and 12 bytes a document for a
-/// policy that decides in an order.
+/// Takes 16 bytes of memory for each removed document, which clusters need, and 12 bytes for each
+/// document with a policy that decides in an order.
 ///
 /// # Errors
 ///
@@ -167,7 +168,7 @@ impl Duplicates {
         features: Option<Arc<FeatureSets>>,
         mut decided: Decided,
     ) -> Self {
-        // A report goes through the corpus once.
+        // A report reads the corpus once.
         decided.dropped.sort_unstable();
         Self {
             source,

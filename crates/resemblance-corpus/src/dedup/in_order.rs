@@ -13,14 +13,14 @@ use crate::verification::{FeatureSets, SketchedText};
 /// Documents that are decided together.
 const DECIDED_TOGETHER: usize = 4_096;
 
-/// A document that goes, and the one that stays for it.
+/// A document that is removed, and the one that is kept for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DroppedDocument {
     pub(super) id: DocumentId,
     pub(super) survivor: DocumentId,
 }
 
-/// The documents that go, in the order of the decisions.
+/// The removed documents, in the order of the decisions.
 pub(super) struct Decided {
     pub(super) dropped: Vec<DroppedDocument>,
     /// Documents that were compared with a part of their candidates only.
@@ -146,7 +146,7 @@ impl<'f> InOrder<'f> {
     }
 }
 
-/// The number of near documents of each, at the index of its id, and what was left out.
+/// Counts the near documents of each, at the index of its id, and the comparisons left out.
 pub(super) fn count_neighbours(
     mut pairs: Pairs,
     watch: &mut Watch<'_>,

@@ -1,10 +1,11 @@
 //! A corpus without its near-duplicates.
 //!
-//! A [`Deduplicator`] decides on documents as they come: one is kept unless it is near one that was kept
-//! before. Once all documents are in a collection or a store, [`duplicates`]
-//! lists those that go, by one of three policies and by what the caller prefers. In both, similarities are estimates, or exact where features are kept in
-//! [`FeatureSets`](crate::verification::FeatureSets). [`RepeatedParts`] takes out paragraphs and lines that
-//! stood in an earlier text.
+//! A [`Deduplicator`] decides on documents as they arrive: one is kept unless it is near one that
+//! was kept before. Once all documents are in a collection or a store, [`duplicates`] lists those
+//! to remove, by one of three policies and by the caller's preference. In both, similarities are
+//! estimates, or exact where features are kept in
+//! [`FeatureSets`](crate::verification::FeatureSets). [`RepeatedParts`] removes paragraphs and
+//! lines that have appeared in an earlier text.
 
 mod deduplicator;
 mod duplicates;

@@ -8,7 +8,7 @@ use resemblance::DocumentId;
 
 /// The rule that decides which documents of a collection are kept if near-duplicates are removed.
 /// Two policies decide on documents one by one; they need a [`Deduplicator`] without documents,
-/// which compares as its schema and options say.
+/// which compares by its schema and options.
 ///
 /// ```
 /// use resemblance_corpus::dedup::{DedupPolicy, Deduplicator, Preference, duplicates};
@@ -45,7 +45,8 @@ pub enum DedupPolicy {
     /// Keep one document of each cluster, the preferred one. A document may be removed although it
     /// is unlike the one that is kept, because others link the two.
     Cluster,
-    /// The documents are decided in the order of preference: one stays unless it is near one that stays.
+    /// Decide on documents in the order of preference: one is kept unless it is near one that is
+    /// kept.
     First(Box<Deduplicator>),
     /// Decide in the order of the number of near-duplicates, the most first, and among equal
     /// numbers in the order of preference. The documents that are kept represent many others, each
@@ -90,8 +91,9 @@ pub enum Preference {
     Earliest,
     /// The one that was inserted last.
     Latest,
-    /// The one with the higher score, the earlier one of two with the same. The scores stand at the
-    /// indexes of the documents' ids; a document whose score is missing or no number comes last.
+    /// Prefer the document with the higher score, and the earlier one of two with the same. The
+    /// scores are at the indexes of the documents' ids; a document whose score is missing or not a
+    /// number is last.
     Highest(Vec<f64>),
 }
 

@@ -1,4 +1,4 @@
-//! Paragraphs and lines that stand in a corpus more than once.
+//! Paragraphs and lines that occur in a corpus more than once.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use resemblance::invariant::OrBug;
 use resemblance::{Error, Result, Text};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Memory for the hashes of parts, unless the caller says otherwise.
+/// Default memory for the hashes of parts.
 const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
 
 /// The maximum memory that a hash takes. A table of 2^n places of 9 bytes grows once 7 of 8 are
@@ -33,8 +33,8 @@ pub enum TextPart {
 }
 
 impl TextPart {
-    /// Returns the byte ranges of the parts of a text, in their order, which make up the whole text: a part
-    /// goes on to the beginning of the next one.
+    /// Returns the byte ranges of the parts of a text, in their order, which make up the whole
+    /// text: a part extends to the beginning of the next one.
     fn places(self, text: &str) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
         let (mut end, mut is_after_blank) = (0, true);
@@ -62,7 +62,7 @@ impl TextPart {
     }
 }
 
-/// A text in parts, with a hash of what stands in each. Any thread can make it.
+/// A text in parts, with a hash of each part's content. Any thread can compute it.
 ///
 /// ```
 /// use resemblance::Text;
@@ -125,8 +125,9 @@ impl TextParts {
     }
 }
 
-/// Takes the paragraphs or lines out of texts that stood in an earlier text, or earlier in the same one: of
-/// equal parts the first stays. Parts without words, such as blank lines, stay where they are.
+/// Removes the paragraphs or lines from texts that have appeared in an earlier text, or earlier in
+/// the same one: the first of equal parts is kept. Parts without words, such as blank lines, are
+/// kept where they are.
 ///
 /// Parts count as equal if their hashes of 64 bits are: of 150 million different parts, one is taken for another
 /// with a probability of 0.0006. They take 10 to 21 bytes of memory each, and 31 for a moment while the table of them grows.
@@ -225,8 +226,8 @@ impl RepeatedParts {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] with the parameter `memory_bytes` if there are more different parts than it
-    /// allows for: which parts are new could not be told any more.
+    /// [`Error::InvalidParameter`] with the parameter `memory_bytes` if there are more different
+    /// parts than it allows for: then it would not be known any more which parts are new.
     pub fn trim<'t>(&mut self, parts: &'t TextParts) -> Result<Trimmed<'t>> {
         let text = parts.text();
         let (mut kept, mut dropped, mut has_words) = (Vec::new(), Vec::new(), false);

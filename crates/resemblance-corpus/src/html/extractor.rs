@@ -51,7 +51,7 @@ impl HtmlExtractor {
     ///
     /// # Errors
     ///
-    /// It names both, or says that there is none.
+    /// Checks that the release is part of this build: the error names both, or that there is none.
     pub fn must_be_here(self) -> Result<(), CorpusError> {
         let current = Self::CURRENT;
         if self != current {
@@ -73,7 +73,8 @@ impl HtmlExtractor {
     ///
     /// # Errors
     ///
-    /// This build takes none from HTML, which [`must_be_here`](Self::must_be_here) tells before anything is read.
+    /// This build extracts no text from HTML, which [`must_be_here`](Self::must_be_here) reports
+    /// before anything is read.
     pub fn text(self, html: &str) -> Result<String, BadDocument> {
         #[cfg(feature = "html")]
         let text = Ok(super::markup::text_of_html(html));

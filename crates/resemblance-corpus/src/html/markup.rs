@@ -1,4 +1,4 @@
-//! The text of HTML: what a reader sees, without what is markup, script or style.
+//! The text of HTML: what a reader sees, without markup, scripts and styles.
 //!
 //! The tokenizer of html5ever does it alone. Without a tree, elements that are nested wrongly, or a million deep, cost
 //! nothing.
@@ -20,7 +20,7 @@ const INLINE: &[&str] = &[
     "mi", "mn", "mo",
 ];
 
-/// Elements without a text for readers, whose content is no markup either.
+/// Elements without a text for readers, whose content is not markup either.
 const RAW: [&str; 6] = ["style", "iframe", "noembed", "noframes", "noscript", "xmp"];
 
 /// The text of a document, a line for each block; white space is one space, or a line end between blocks.
@@ -34,7 +34,7 @@ pub(super) fn text_of_html(html: &str) -> String {
     let tokenizer = Tokenizer::new(sink, options);
     let input = BufferQueue::default();
     input.push_back(StrTendril::from_slice(html));
-    // The tokenizer stops for a script, which is none of ours, and for an encoding, which is known.
+    // The tokenizer stops for a script, which we do not run, and for an encoding, which is known.
     while !input.is_empty() {
         let _ = tokenizer.feed(&input);
     }
@@ -48,7 +48,7 @@ struct TextSink {
     text: RefCell<String>,
     /// The gap before the next word.
     gap: Cell<TextGap>,
-    /// The element of which nothing is taken before its end.
+    /// The element whose content is skipped up to its end.
     skipped: RefCell<Option<html5ever::LocalName>>,
     /// Open elements whose content is there for scripts.
     templates: Cell<usize>,

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use bytes::{Bytes, BytesMut};
 
-/// Lines share memory of so many bytes.
+/// The size of the memory that lines share.
 const BLOCK_BYTES: usize = 64 << 10;
 
 /// Lines of an input.
@@ -38,7 +38,8 @@ impl Lines {
         Ok(None)
     }
 
-    /// The next line, if the input has all of it at hand, and it is not longer.
+    /// Returns the next line, if the input has buffered all of it, and it is not longer than
+    /// allowed.
     fn next_buffered(
         &mut self,
         input: &mut impl BufRead,

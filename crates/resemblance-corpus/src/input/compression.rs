@@ -91,7 +91,7 @@ impl Compression {
         })
     }
 
-    /// True if this error of a decoder says that the window is too large.
+    /// Returns true if this error of a decoder means that the window is too large.
     pub(crate) fn is_window_error(error: &io::Error) -> bool {
         let message = error.to_string();
         message.contains("too much memory") || message.contains("memory limit")
@@ -172,7 +172,7 @@ pub enum Encoder<W: Write> {
 }
 
 impl<W: Write> Encoder<W> {
-    /// Begins a compressed stream that goes to `inner`.
+    /// Begins a compressed stream that is written to `inner`.
     pub fn new(compression: Compression, inner: W) -> io::Result<Self> {
         Ok(match compression {
             Compression::None => Self::None(inner),
@@ -183,7 +183,7 @@ impl<W: Write> Encoder<W> {
         })
     }
 
-    /// Writes what is still held back and gives the inner writer back.
+    /// Writes buffered data and returns the inner writer.
     pub fn finish(self) -> io::Result<W> {
         match self {
             Self::None(inner) => Ok(inner),

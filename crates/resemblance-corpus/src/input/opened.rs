@@ -13,7 +13,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// The decompressed bytes of a file.
 pub(crate) type Decoded = BufReader<Box<dyn Read + Send>>;
 
-/// Tells the compression of a file, and undoes it.
+/// Detects the compression of a file, and decompresses it.
 pub(crate) fn decode(
     raw: Box<dyn Read + Send>,
     name: &Path,
@@ -45,8 +45,8 @@ pub(crate) fn decode(
     Ok((compression, BufReader::with_capacity(BUFFER_BYTES, decoder)))
 }
 
-/// Up to six bytes, fewer only at the end of the input; of a database as many as tell it, because no other is told by
-/// more.
+/// Returns up to six bytes, fewer only at the end of the input; for a database the bytes that
+/// identify it, because no other format needs more.
 fn first_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     input.take(6).read_to_end(&mut start)?;
@@ -56,8 +56,8 @@ fn first_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// Content decides, and the name must not say otherwise: a file that only claims to be compressed
-/// is more likely cut short or mislabelled than what its owner wants.
+/// Detects the compression by content, which the name must not contradict: a file that only claims
+/// to be compressed is more likely cut short or mislabelled than intended.
 fn told_compression(name: &Path, start: &[u8]) -> Result<Compression, CorpusError> {
     let by_name = Compression::from_name(name);
     let by_content = Compression::from_content(start);

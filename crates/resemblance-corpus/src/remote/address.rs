@@ -54,8 +54,8 @@ impl Address {
     }
 }
 
-/// The address in messages and keys: without a password and without what stands behind `?`, which may be as good
-/// as one.
+/// Returns the address for messages and keys: without a password and without the part behind `?`,
+/// which may serve as one.
 pub(super) fn shown(url: &Url) -> PathBuf {
     let mut shown = url.clone();
     shown.set_query(None);

@@ -14,7 +14,7 @@ use crate::form;
 use crate::settings::{CorpusSettings, SourceKind};
 use crate::source::{CorpusSource, SourceOrigin};
 
-/// The sources that an address stands for, in the byte order of their names.
+/// Returns the sources at an address, in the byte order of their names.
 pub(crate) fn list(
     argument: &Path,
     settings: &CorpusSettings,

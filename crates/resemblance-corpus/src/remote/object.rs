@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes};
 use super::transfers::{ObjectServer, ObjectVersion, PendingBytes, Refusal, Transfer};
 use crate::error::{CorpusError, RemoteError};
 
-/// Characters that are shown of what a server says.
+/// The number of characters that are shown of a server's message.
 const MAX_SAID: usize = 500;
 
 /// An object of S3 or a file of a web server, as it was when the corpus was resolved.
@@ -26,7 +26,7 @@ pub struct RemoteObject {
 }
 
 impl RemoteObject {
-    /// One of which a list has told.
+    /// Creates an object that a list contained.
     pub(super) fn new(
         server: ObjectServer,
         key: String,
@@ -42,7 +42,7 @@ impl RemoteObject {
         }
     }
 
-    /// Asks a server what it has, and begins to read it.
+    /// Asks a server about an object, and begins to read it.
     pub(super) fn find(
         server: ObjectServer,
         key: &str,
@@ -132,7 +132,7 @@ fn lacks_key(name: &Path) -> bool {
     name.starts_with("s3:") && !is_set("AWS_ACCESS_KEY_ID") && !is_set("AWS_SKIP_SIGNATURE")
 }
 
-/// The message for a refusal, without what the name hides.
+/// Returns the message for a refusal, without the secrets that the name hides.
 pub(super) fn cause(refusal: &Refusal, name: &Path, secrets: &[String]) -> RemoteError {
     let shown = name.display();
     RemoteError::new(match refusal {
@@ -152,7 +152,8 @@ pub(super) fn cause(refusal: &Refusal, name: &Path, secrets: &[String]) -> Remot
     })
 }
 
-/// An object that is being read. Its end is an error unless all bytes have come that its server told of.
+/// An object that is being read. Its end is an error unless all bytes that its server announced
+/// have arrived.
 pub(super) struct RemoteStream {
     object: Arc<RemoteObject>,
     transfer: Transfer,

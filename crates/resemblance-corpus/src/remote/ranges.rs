@@ -32,7 +32,7 @@ struct Blocks {
 struct HeldBlocks {
     /// The one that was used last is at the end.
     blocks: VecDeque<(u64, FetchedBlock)>,
-    /// The first error, which decoders put into words of their own.
+    /// The first error, which decoders rephrase.
     failure: Option<RemoteError>,
 }
 
@@ -103,7 +103,8 @@ impl Blocks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A block, and what comes behind it is asked for where it comes behind one that was read.
+    /// Returns a block. If it follows one that was read, the blocks behind it are requested as
+    /// well.
     fn get(&self, number: u64) -> io::Result<Bytes> {
         let mut held = self.held();
         let got = self.block(&mut held, number);

@@ -1,4 +1,5 @@
-//! Requests to servers. Futures stay in this file: they run on a thread of their own, and callers wait.
+//! Requests to servers. Futures do not leave this file: they run on a separate thread, and callers
+//! wait.
 
 use std::future::{Future, pending};
 use std::ops::Range;
@@ -19,7 +20,7 @@ use object_store::{
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::mpsc as pieces;
 
-/// A server that sends nothing for so long is asked again.
+/// The time after which a server that sends nothing is asked again.
 const SILENCE: &str = "30 s";
 
 /// No limit for a whole transfer: how long one takes depends on who reads it.
@@ -48,7 +49,7 @@ pub(super) enum Refusal {
 pub(super) struct ObjectVersion {
     pub(super) bytes: u64,
     pub(super) tag: Option<String>,
-    /// Seconds since 1970; `None` if the server does not tell.
+    /// Seconds since 1970; `None` if the server does not report it.
     pub(super) modified: Option<i64>,
 }
 
@@ -61,7 +62,7 @@ impl ObjectVersion {
         }
     }
 
-    /// False if the other is of another version, as far as servers tell.
+    /// Returns false if the other object is of another version, as far as servers report versions.
     fn may_be(&self, other: &Self) -> bool {
         let are_same = match (&self.tag, &other.tag) {
             (Some(tag), Some(other)) => tag == other,
@@ -76,7 +77,7 @@ impl ObjectVersion {
 pub(super) struct ObjectServer(Arc<dyn ObjectStore>);
 
 impl ObjectServer {
-    /// A bucket of S3, with what the environment says of it.
+    /// Opens a bucket of S3, with the settings of the environment.
     pub(super) fn bucket(name: &str) -> Result<Self, Refusal> {
         let _guard = runtime()?.enter();
         let whole = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
@@ -187,7 +188,7 @@ async fn get(
     Ok((version, got))
 }
 
-/// The bytes of an object, which come piece by piece.
+/// The bytes of an object, which arrive piece by piece.
 #[derive(Debug)]
 pub(super) struct Transfer(pieces::Receiver<Result<Bytes, Refusal>>);
 
@@ -239,7 +240,7 @@ fn runtime() -> Result<&'static Handle, Refusal> {
 }
 
 fn start_runtime() -> std::io::Result<Handle> {
-    // An error says that the process has chosen its cryptography already.
+    // An error means that the process has chosen its cryptography already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();

@@ -1,4 +1,4 @@
-//! Opening databases, names in SQL, and what SQLite says as the tool says it.
+//! Opens databases, quotes names in SQL, and translates the errors of SQLite.
 
 use std::fs::File;
 use std::io::Read;
@@ -42,7 +42,8 @@ pub(super) struct SettledFile {
 
 impl SettledFile {
     fn find(path: &Path) -> Option<Self> {
-        // Two bytes of the head say that changes go to a log, which a writer makes before anything else.
+        // Two bytes of the head record that changes are written to a log, which a writer creates
+        // before anything else.
         let mut head = [0; 20];
         File::open(path).ok()?.read_exact(&mut head).ok()?;
         let is_logged = head.ends_with(&[2, 2]);
@@ -146,13 +147,14 @@ impl Database {
         CorpusError::Io(format!("{}: {message}", self.name.display()))
     }
 
-    /// The content is not what it should be.
+    /// Creates the error for wrong content.
     pub(super) fn bad(&self, message: impl std::fmt::Display) -> CorpusError {
         CorpusError::bad(format!("{}: {message}", self.name.display()))
     }
 }
 
-/// A file from elsewhere may be damaged on purpose: what stands in its schema gets nothing to do beyond reading.
+/// Prepares a connection. A file from elsewhere may be damaged on purpose: its schema must not
+/// trigger anything beyond reading.
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;

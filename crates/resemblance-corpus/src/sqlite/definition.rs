@@ -1,4 +1,4 @@
-//! The definition of a table of verdicts, and what has the name of one.
+//! The definition of a table of verdicts, and checks of an existing object with its name.
 
 use rusqlite::OptionalExtension;
 
@@ -7,7 +7,7 @@ use super::marker::{marker, source_of_verdicts};
 use super::table::SqliteTable;
 use crate::error::CorpusError;
 
-/// The columns behind the one that tells the row.
+/// The columns behind the one that identifies the row.
 const VERDICT_COLUMNS: &str = "kept INTEGER NOT NULL, cluster TEXT, size INTEGER, rank INTEGER, \
      survivor TEXT, similarity REAL, distance INTEGER, similarity_is TEXT";
 
@@ -15,7 +15,8 @@ const VERDICT_COLUMNS: &str = "kept INTEGER NOT NULL, cluster TEXT, size INTEGER
 pub(super) const VERDICT_NAMES: &str =
     "kept, cluster, size, rank, survivor, similarity, distance, similarity_is";
 
-/// The column that tells the row: by its number, or by its key where SQLite has no number for it.
+/// Returns the column that identifies the row: by its number, or by its key if SQLite has no number
+/// for it.
 pub(super) fn row_column(table: &SqliteTable) -> &'static str {
     match table.rowid {
         Some(_) => "row_id",

@@ -7,8 +7,9 @@ use super::table::{ReadColumn, SqliteSelection};
 use crate::bad_document::BadDocument;
 use crate::json_line::{push, push_digits, push_name};
 
-/// Returns the line of the row that the statement of a selection is at, or what is wrong with the row. If `is_whole`,
-/// the line has all columns, otherwise those that are asked for and are not null.
+/// Returns the line of the row that the statement of a selection is at, or describes the row's
+/// fault. If `is_whole`, the line has all columns, otherwise those that are asked for and are not
+/// null.
 pub(super) fn line(
     row: &Row<'_>,
     selection: &SqliteSelection,

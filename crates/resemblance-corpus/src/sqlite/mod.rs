@@ -1,7 +1,8 @@
 //! SQLite databases: the rows of a table or view as lines of JSON, and tables of verdicts beside it.
 //!
-//! `database` opens files and tells errors, `table` says what is read of which table, `rows` reads it on a thread of its
-//! own, and `verdicts` writes. Readers of a corpus import `SqliteRows`, verbs the tables of verdicts.
+//! `database` opens files and reports errors, `table` selects the table and its columns, `rows`
+//! reads it on a separate thread, and `verdicts` writes. Readers of a corpus import `SqliteRows`,
+//! verbs the tables of verdicts.
 
 mod database;
 mod definition;

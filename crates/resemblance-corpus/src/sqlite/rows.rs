@@ -1,4 +1,5 @@
-//! The rows of a table, read on a thread of their own: a statement cannot leave the place where it was made.
+//! The rows of a table, read on a separate thread: a statement cannot leave the place where it was
+//! made.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,7 +87,8 @@ impl RowForm {
 /// Some rows; none of them at the end.
 type RowBatch = Result<Vec<SqliteRow>, rusqlite::Error>;
 
-/// The rows of a table in their order: all of them as they stand when the first is read, or those from a number on.
+/// The rows of a table in their order: all of them as they are when the first is read, or those
+/// from a number on.
 struct SqliteRows {
     name: PathBuf,
     /// The file, if it was opened as one that does not change.
@@ -96,13 +98,14 @@ struct SqliteRows {
     batch: vec::IntoIter<SqliteRow>,
     interrupt: InterruptHandle,
     reader: Option<JoinHandle<()>>,
-    /// The length of the file, what is counted of it, and where.
+    /// The length of the file, the bytes that are counted of it, and where.
     file_bytes: u64,
     counted_bytes: u64,
     bytes_read: Arc<AtomicU64>,
 }
 
-/// Opens a table of a database. What its rows say tells whether a second reading sees the same.
+/// Opens a table of a database. The content of its rows shows whether a second reading sees the
+/// same.
 pub(crate) fn open(
     opening: &Opening<'_>,
     reading: &mut SourceReading,
@@ -172,7 +175,7 @@ pub(crate) fn open(
 impl Source for SqliteRows {
     fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError> {
         Ok(self.next_row()?.map(|row| {
-            // What is asked for is checked, whatever else is given.
+            // The requested content is checked, whatever else is given.
             reading.count_document(SourceKind::Sqlite, &row.record);
             match row.whole {
                 Some(bytes) => row.record.with_bytes(bytes),
@@ -226,7 +229,7 @@ impl Drop for SqliteRows {
         self.batches = None;
         self.interrupt.interrupt();
         if let Some(reader) = self.reader.take() {
-            // A panic there was met as an end that did not come.
+            // A panic there was already noticed, as an end that did not arrive.
             let _ = reader.join();
         }
     }
@@ -252,7 +255,7 @@ impl RowReading {
         let _ = self.sender.send(read.map(|()| Vec::new()));
     }
 
-    /// One statement, and so the table as it stands at one time.
+    /// Reads with one statement, and so the table at one point in time.
     fn read_all(&self) -> rusqlite::Result<()> {
         let mut statement = self.database.connection.prepare(&self.selection.sql())?;
         let mut rows = statement.query([])?;
@@ -269,7 +272,7 @@ impl RowReading {
     /// A statement for each batch: between two of them others may write, such as the one who waits for these rows.
     fn read_from(&self, mut first: i64, rowid: &str) -> rusqlite::Result<()> {
         let connection = &self.database.connection;
-        // What comes while these are read is left for the next time.
+        // Rows that are added while these are read are left for the next time.
         let sql = self.selection.table.last_row_sql(rowid);
         let last: Option<i64> = connection.query_row(&sql, [], |row| row.get(0))?;
         let Some(last) = last else {

@@ -58,7 +58,7 @@ impl SqliteTable {
                 ))),
             };
         };
-        // SQLite does not tell upper from lower case in names.
+        // SQLite does not distinguish upper from lower case in names.
         let mut named = all
             .iter()
             .filter(|table| table.name.eq_ignore_ascii_case(name));
@@ -71,7 +71,7 @@ impl SqliteTable {
         }
     }
 
-    /// The statement that tells the greatest number of a row, or null.
+    /// Returns the statement that selects the greatest number of a row, or null.
     pub(super) fn last_row_sql(&self, rowid: &str) -> String {
         format!("SELECT max({rowid}) FROM main.{}", quoted(&self.name))
     }

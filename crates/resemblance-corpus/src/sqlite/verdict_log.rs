@@ -1,8 +1,9 @@
 //! Tables of verdicts that grow with a store.
 //!
-//! A verdict must not be told before the store has what it tells of, and must not be lost with the process. So the
-//! verdicts of a commit are written to a table of their own first; then comes the commit of the store; then they move to
-//! their table. Whoever finds some of them waiting asks the store whether its commit was made.
+//! A verdict must not be published before the store has its document, and must not be lost with the
+//! process. So the verdicts of a commit are first written to a separate table; then the store
+//! commits; then they move to their table. Whoever finds some of them waiting asks the store
+//! whether its commit was made.
 
 use rusqlite::{Transaction, TransactionBehavior, params};
 
@@ -73,7 +74,8 @@ impl VerdictLog {
         next.ok_or_else(|| self.database.bad(message))
     }
 
-    /// The documents that the store has, as the verdicts that wait say; `None` if none waits.
+    /// Returns the documents that the store has according to the waiting verdicts; `None` if none
+    /// waits.
     ///
     /// # Errors
     ///
@@ -151,7 +153,8 @@ impl VerdictLog {
         })
     }
 
-    /// Returns true if a verdict on another row says that the store has the document with this id for it.
+    /// Returns true if, according to a verdict on another row, the store has the document with this
+    /// id for it.
     ///
     /// # Errors
     ///

@@ -48,9 +48,9 @@ impl VerdictTable {
         })
     }
 
-    /// Reads the only source of a corpus once more, and writes a row for each record for which `is_document` returns
-    /// true, by its number from 0, with the values of these columns. Returns false, and writes nothing, if this
-    /// reading did not see what `totals` tell.
+    /// Rereads the only source of a corpus, and writes a row for each record for which
+    /// `is_document` returns true, by its number from 0, with the values of these columns. Returns
+    /// false, and writes nothing, if this reading differed from `totals`.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl VerdictTable {
         totals: ReadTotals,
         is_document: impl FnMut(u64) -> Result<bool, E>,
     ) -> Result<bool, E> {
-        // What is not committed when the connection closes is undone.
+        // Changes that are not committed when the connection closes are undone.
         let database = Database::open(&self.source, DatabaseUse::Writing)?;
         database.execute("BEGIN IMMEDIATE")?;
         let table = SqliteTable::choose(&database, &corpus.settings)?;

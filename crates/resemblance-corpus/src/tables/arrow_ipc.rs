@@ -18,14 +18,14 @@ use super::table_input::TableInput;
 use crate::changes::{AddedColumn, ColumnValues};
 use crate::error::CorpusError;
 
-/// The bytes at the beginning and at the end of a file; a stream has none of its own.
+/// The bytes at the beginning and at the end of a file; a stream has none.
 const FILE_MAGIC: &[u8] = b"ARROW1";
 
 /// The length of the footer, and the magic bytes, with which a file ends.
 const FILE_END_BYTES: u64 = 10;
 
-/// The most bytes that one compressed byte can stand for: lz4 adds 255 to a length, and zstd makes a block of 128 KiB
-/// of four bytes.
+/// The maximum number of bytes that one compressed byte can represent: lz4 adds 255 to a length,
+/// and zstd makes a block of 128 KiB of four bytes.
 const LZ4_RATIO: u64 = 255;
 const ZSTD_RATIO: u64 = 32_768;
 
@@ -104,8 +104,8 @@ impl IpcHeads {
         Ok(schema)
     }
 
-    /// Reads the messages of a stream, which must have its mark at its end: without one nothing tells a whole stream
-    /// from one that was cut between two batches.
+    /// Reads the messages of a stream, which must end with its mark: without one, a whole stream
+    /// cannot be distinguished from one that was cut between two batches.
     fn read_stream(&mut self) -> Result<Schema, ArrowError> {
         let mut schema = None;
         while let Some(head) = self.next_head()? {
@@ -176,7 +176,7 @@ impl IpcHeads {
         self.go_to(end)
     }
 
-    /// Returns the length of a compressed buffer after decompression, which stands before it.
+    /// Returns the length of a compressed buffer after decompression, which is written before it.
     fn uncompressed_bytes(
         &mut self,
         compression: CompressionType,

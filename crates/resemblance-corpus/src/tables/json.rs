@@ -84,7 +84,7 @@ pub(super) fn lines(batch: &RecordBatch) -> ArrowResult<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// The number of the first row that holds no key, from 0, and what is wrong with it.
+/// Returns the number of the first row without a valid key, from 0, and a description of the fault.
 pub fn column_keys(
     name: &str,
     column: &ArrayRef,

@@ -117,8 +117,8 @@ pub(super) fn batches(
         .build()
 }
 
-/// A file to which rows of files like `input` go: with its schema, its metadata, and the compression and
-/// encodings of its columns; and with more columns, if there are any.
+/// Creates a file for rows of files like `input`: with its schema, its metadata, and the
+/// compression and encodings of its columns; and with more columns, if there are any.
 pub(super) fn writer<W: Write + Send>(
     input: &ParquetMetaData,
     output: W,
@@ -169,7 +169,7 @@ fn with_more(
     Ok((Arc::new(root.build()?), key_values))
 }
 
-/// The properties with those of one column, as it stands in the first row group.
+/// Returns the properties with those of one column, as it is in the first row group.
 fn like(
     properties: WriterPropertiesBuilder,
     chunk: &ColumnChunkMetaData,
@@ -201,8 +201,9 @@ fn like(
     }
 }
 
-/// Copies the rows that are chosen, by their numbers from 0. A row group stays one; it goes if none of its rows stays.
-/// Rows get what is added, if anything; the number of the first one in the corpus comes with it.
+/// Copies the chosen rows, by their numbers from 0. A row group remains one; it is dropped if none
+/// of its rows is kept. Rows get the added values, if any; these are found by the number of the
+/// first row in the corpus.
 pub(super) fn copy<W: Write + Send, E>(
     file: &TableFile,
     output: &mut SerializedFileWriter<W>,

@@ -7,7 +7,7 @@ use crate::bad_document::BadDocument;
 use crate::columns;
 use crate::settings::CorpusSettings;
 
-/// Rows that are decoded together take about so many bytes, and are at most so many.
+/// The approximate size in bytes, and the maximum number, of rows that are decoded together.
 const BATCH_BYTES: u64 = 4 << 20;
 const MAX_BATCH_ROWS: u64 = 1024;
 
@@ -51,7 +51,7 @@ pub(super) fn is_of_path(parts: &[String], path: &str) -> bool {
     first == path || nested().unwrap_or(false)
 }
 
-/// The field at a path; a name that has the dots itself comes first.
+/// Returns the field at a path; a name that contains the dots itself takes precedence.
 fn find<'f>(fields: &'f Fields, path: &str) -> Option<&'f Field> {
     let named = |name: &str| fields.iter().find(|field| field.name() == name);
     if let Some(field) = named(path) {

@@ -43,7 +43,8 @@ struct TableRows {
     bytes_read: Arc<AtomicU64>,
 }
 
-/// Opens a table of columns. Its length and its version tell whether a second reading sees the same.
+/// Opens a table of columns. Its length and its version show whether a second reading sees the
+/// same.
 pub(crate) fn open(
     opening: &Opening<'_>,
     reading: &mut SourceReading,
@@ -181,7 +182,7 @@ impl TableRows {
     /// Counts as read what share of the file the rows have been.
     fn count(&mut self, rows: usize) {
         self.decoded_rows += rows as u64;
-        // A file may hold more rows than its head says, until that is found at its end.
+        // A file may hold more rows than its head claims, until that is found at its end.
         let counted = self.decoded_rows.min(self.rows);
         let share = u128::from(counted) * u128::from(self.file.length);
         // No more than the length.

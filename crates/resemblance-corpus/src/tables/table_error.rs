@@ -10,11 +10,11 @@ use crate::error::CorpusError;
 /// Why rows were not copied.
 #[derive(Debug)]
 pub enum TableError<E> {
-    /// The table is not what it should be.
+    /// The table is wrong.
     Input(CorpusError),
     /// They were not written.
     Output(io::Error),
-    /// The caller did not say which.
+    /// The caller did not choose.
     Choice(E),
 }
 

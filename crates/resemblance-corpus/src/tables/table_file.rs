@@ -1,4 +1,4 @@
-//! A table that is open, and what tells whether it is still the same.
+//! An open table, and the data that show whether it is still the same.
 
 use std::fs::File;
 use std::io::Read;
@@ -23,7 +23,8 @@ pub(crate) struct TableFile {
     pub(super) name: PathBuf,
     pub(super) kind: SourceKind,
     pub(super) length: u64,
-    /// The bytes that may be decoded at once. What was read within them may be copied without them.
+    /// The number of bytes that may be decoded at once. Anything read within them may be copied
+    /// without them.
     pub(super) memory_bytes: u64,
     /// Distinguishes versions of the same length.
     version: Vec<u8>,
@@ -56,7 +57,7 @@ impl TableFile {
                 let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
                 since.map_or(0, |time| time.as_nanos()).to_le_bytes().into()
             }
-            // What has no version is copied before it is read twice.
+            // A table without a version is copied before it is read twice.
             #[cfg(feature = "remote")]
             TableInput::Remote(reader) => reader
                 .object()

@@ -36,7 +36,8 @@ impl TableInput {
         })
     }
 
-    /// Why its bytes did not come, where that is to be told in the place of what a decoder says.
+    /// Returns why its bytes did not arrive, if that is to be reported in place of the decoder's
+    /// message.
     pub(super) fn failure(&self) -> Option<String> {
         match self {
             Self::File(_) => None,
@@ -97,7 +98,7 @@ impl ChunkReader for ParquetInput {
         let mut head = Vec::new();
         let start_of_head = self.input.at(start)?;
         start_of_head.take(PAGE_HEAD_BYTES).read_to_end(&mut head)?;
-        // What is no page is refused by the decoder if it is to be one.
+        // The decoder refuses anything other than a page where one is required.
         if let Some(page) = PageHead::parse(&mut head.into_iter().peekable()) {
             page.check(self.memory_bytes)?;
         }
@@ -126,7 +127,8 @@ impl ChunkReader for ParquetInput {
     }
 }
 
-/// Bytes in which the fields of [`PageHead`] stand: six numbers of up to five bytes, and what is between them.
+/// The size of the fields of [`PageHead`]: six numbers of up to five bytes, and the bytes between
+/// them.
 const PAGE_HEAD_BYTES: u64 = 40;
 
 /// The values that the head of a page declares.
@@ -226,7 +228,7 @@ const THRIFT_STRUCT: u8 = 12;
 /// An integer whose number is the next one.
 const THRIFT_INTEGER: u8 = 0x15;
 
-/// The field that comes next, if it is an integer.
+/// Returns the next field, if it is an integer.
 fn thrift_integer(head: &mut impl Iterator<Item = u8>) -> Option<i64> {
     head.next().filter(|kind| *kind == THRIFT_INTEGER)?;
     let number = thrift_number(head)?;

@@ -22,7 +22,7 @@ use crate::error::CorpusError;
 use crate::settings::SourceKind;
 use crate::source::CorpusSource;
 
-/// A table to which rows of tables with the same columns go.
+/// A table that takes rows of tables with the same columns.
 pub struct TableWriter<W: Write + Send> {
     columns: TableColumns,
     /// The columns that rows get beside their own.
@@ -35,7 +35,8 @@ enum Inner<W: Write + Send> {
     Arrow(IpcWriter<W>),
 }
 
-/// The columns and the metadata that tables must share if their rows go into one table, which has them once.
+/// The columns and the metadata that tables must share if their rows are written to one table,
+/// which has them once.
 pub(crate) struct TableColumns {
     /// The columns as Arrow has them, with their metadata and that of the table.
     schema: Arc<Schema>,

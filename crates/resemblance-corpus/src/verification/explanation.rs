@@ -28,7 +28,7 @@ use resemblance::{Error, Result, Schema, Text};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The shared shingles, where they stand, and the exact similarities of the sets of shingles.
+    /// The shared shingles, their places, and the exact similarities of the sets of shingles.
     pub shared: SharedSpans,
     /// The longest passage that both have; `None` if they share no shingle.
     pub longest: Option<SharedPassage>,
@@ -51,7 +51,8 @@ impl Explanation {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the schema says nothing about texts, or its signatures are made elsewhere.
+    /// [`Error::InvalidParameter`] if the schema does not take texts, or its signatures are
+    /// computed elsewhere.
     pub fn new(schema: &Schema, a: &str, b: &str) -> Result<Self> {
         let Some(text) = schema.text() else {
             let expected = "one that says how texts are cut: Schema::builder().text(...)";

@@ -12,7 +12,7 @@ use resemblance::exact::{jaccard_from, jaccard_of_sorted};
 use resemblance::invariant::OrBug;
 use resemblance::{DocumentId, Error, Result};
 
-/// Memory for features, unless the caller says otherwise.
+/// Default memory for features.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Bytes that are buffered before they are written.
@@ -27,9 +27,10 @@ const MAX_GAP: u64 = 1 << 10;
 /// allocation of what is shared.
 const DOCUMENT_BYTES: u64 = 48;
 
-/// The distinct feature hashes of documents, 8 bytes each: in memory up to a bound, and beyond it in a
-/// temporary file. A document takes 48 bytes of memory more, or 24 where its features are in the file. The
-/// file has no name where the system can do without, and goes when this is dropped.
+/// The distinct feature hashes of documents, 8 bytes each: in memory up to a bound, and beyond it
+/// in a temporary file. A document takes 48 more bytes of memory, or 24 where its features are in
+/// the file. The file has no name where the system allows that, and is removed when this is
+/// dropped.
 ///
 /// ```
 /// use resemblance_corpus::verification::FeatureSets;
@@ -88,7 +89,8 @@ impl FeatureSets {
         }
     }
 
-    /// Memory that the features may take, in bytes, before they go to a file. Those that are there stay.
+    /// Sets the memory that the features may take, in bytes, before they are written to a file.
+    /// Those in memory remain there.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
@@ -195,15 +197,15 @@ impl FeatureSets {
         self.similarity_from(0.0, a, b)
     }
 
-    /// Does what [`similarity`](Self::similarity) does, but a similarity below the `floor` may come out
-    /// as any number below it: the comparison ends once that is certain.
+    /// Like [`similarity`](Self::similarity), but for a similarity below the `floor` it may return
+    /// any number below it: the comparison ends once that is certain.
     pub(super) fn similarity_from(
         &self,
         floor: f64,
         a: DocumentId,
         b: DocumentId,
     ) -> Result<Option<f64>> {
-        // The sizes alone may tell.
+        // The sizes alone may decide.
         if let (Some(a), Some(b)) = (self.size(a), self.size(b)) {
             let most = a.min(b) as f64 / a.max(b) as f64;
             if most < floor {
@@ -239,8 +241,8 @@ impl FeatureSets {
         Ok(other.map(|other| jaccard_of_sorted(hashes, &other)))
     }
 
-    /// Does what [`similarity_to`](Self::similarity_to) does, but a similarity below the `floor` may
-    /// come out as any number below it.
+    /// Like [`similarity_to`](Self::similarity_to), but for a similarity below the `floor` it may
+    /// return any number below it.
     pub(crate) fn similarity_to_from(
         &self,
         floor: f64,

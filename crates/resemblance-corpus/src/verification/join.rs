@@ -1,12 +1,12 @@
 //! Exact Jaccard similarities: every pair of a sample that reaches a floor, one document at a time.
 //!
 //! An inverted index holds the features of the documents so far. A document's features are looked
-//! up from the rarest on, and what they share with each earlier document is counted. The most
-//! frequent ones, as many as a pair can do without and still reach the floor, are not looked up:
-//! they are searched for in the documents that the others led to. (A prefix filter, as Chaudhuri,
-//! Ganti and Kaushik, ICDE 2006, and Bayardo, Ma and Srikant, WWW 2007, have it.) The result is
-//! that of comparing all with all. Features are told apart by hashes of 64 bits: two of n features
-//! are taken for one with a probability of n² / 2^65 at most, 10^-6 for ten million.
+//! up from the rarest on, and the number shared with each earlier document is counted. The most
+//! frequent ones, up to the number that a pair can lack and still reach the floor, are not looked
+//! up: they are searched for in the documents that the others led to. (This is a prefix filter, as
+//! in Chaudhuri, Ganti and Kaushik, ICDE 2006, and Bayardo, Ma and Srikant, WWW 2007.) The result
+//! is that of comparing all with all. Features are distinguished by hashes of 64 bits: the
+//! probability that two of n features are confused is at most n² / 2^65, 10^-6 for ten million.
 
 use resemblance::invariant::{OrBug, at, at_mut, bug};
 use resemblance::{Error, Result};

@@ -138,8 +138,8 @@ pub fn verify_exact<'a, A>(
 
 impl FeatureSets {
     /// Inserts each document that is new by the exact similarity of its text, as
-    /// [`InsertMany::verify`](resemblance::InsertMany::verify) does, and keeps the features of what is inserted. A candidate without features here
-    /// is compared by its estimate.
+    /// [`InsertMany::verify`](resemblance::InsertMany::verify) does, and keeps the features of the
+    /// inserted ones. A candidate without features here is compared by its estimate.
     ///
     /// # Errors
     ///
@@ -173,8 +173,8 @@ impl FeatureSets {
         self.keep_new(documents, |ask| insert.verify_from(ask).run())
     }
 
-    /// Has `insert`, which asks how similar two documents of these texts are, insert those that are new, and keeps
-    /// the features of what was inserted.
+    /// Calls `insert`, which asks how similar two documents of these texts are, to insert those
+    /// that are new, and keeps the features of the inserted ones.
     pub(crate) fn keep_new(
         &mut self,
         documents: &[(Document<'_>, &SketchedText)],

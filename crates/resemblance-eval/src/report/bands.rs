@@ -7,7 +7,7 @@ use resemblance::{DocumentId, Pair, Result, Schema};
 /// Bands between the threshold and 1.
 const BANDS: usize = 5;
 
-/// Distances have at most so many bands.
+/// The maximum number of bands of distances.
 const DISTANCE_BANDS: u32 = 6;
 
 /// Shares of similarity that are counted.
@@ -140,7 +140,7 @@ impl PairBands {
                     _ if similarity < threshold => 0,
                     _ => 1 + (above.floor() as usize).min(BANDS - 1),
                 };
-                // Only what is equal counts as 1.
+                // Only equal texts count as 1.
                 let most = if similarity >= 1.0 { PARTS } else { PARTS - 1 };
                 (band, part.min(most))
             }

@@ -21,9 +21,9 @@ pub struct DroppedSample {
 /// The documents that a deduplication drops.
 #[derive(Clone, Debug, Default)]
 pub struct DroppedDocuments {
-    /// Documents that stay.
+    /// Number of documents that are kept.
     pub kept: u64,
-    /// Documents that go.
+    /// Number of documents that are removed.
     pub dropped: u64,
     /// Number of dropped documents whose content equals that of their survivors.
     pub equal: u64,

@@ -133,8 +133,8 @@ impl ExplainedPair {
         })
     }
 
-    /// Both texts side by side. Of each at most about so many bytes are shown, from a little before the first
-    /// difference on, and what is left out is told.
+    /// Returns both texts side by side as HTML. About `max_bytes` of each are shown at most, from a
+    /// little before the first difference on, with a note of how much is left out.
     pub fn html(&self, max_bytes: usize) -> String {
         let mut out = String::from("<div class=\"pair\">\n");
         for (label, (text, spans)) in self.labels.iter().zip(self.sides()) {
@@ -199,7 +199,7 @@ fn parts<'t>(
 /// The number of bytes shown before the first difference.
 const LEAD_BYTES: usize = 200;
 
-/// The part of a text that is shown: at most so many bytes, with the first difference.
+/// Returns the part of a text to show: at most `max_bytes`, with the first difference.
 fn excerpt(text: &str, spans: &[Range<usize>], max_bytes: usize) -> Range<usize> {
     if text.len() <= max_bytes {
         return 0..text.len();

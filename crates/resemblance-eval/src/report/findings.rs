@@ -35,7 +35,7 @@ pub struct Findings {
 pub struct SurvivorRule {
     /// The options that set it.
     pub options: String,
-    /// Why a document goes.
+    /// The reason why a document is removed.
     pub reason: &'static str,
     /// True if one document of each cluster is kept.
     pub is_one_of_each_cluster: bool,

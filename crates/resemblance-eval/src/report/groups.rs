@@ -56,7 +56,7 @@ impl fmt::Display for Likeness {
     }
 }
 
-/// The order in which those least alike come first.
+/// Orders the least alike first.
 pub(super) fn least_alike_first(a: Likeness, b: Likeness) -> Ordering {
     b.unlikeness().total_cmp(&a.unlikeness())
 }
@@ -70,7 +70,7 @@ pub(super) struct AlikePair {
 }
 
 impl AlikePair {
-    /// The order in which those least alike come first.
+    /// Orders the least alike first.
     fn least_alike_first(&self, other: &Self) -> Ordering {
         let order = least_alike_first(self.likeness, other.likeness);
         order.then_with(|| (self.a, self.b).cmp(&(other.a, other.b)))

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use crate::printable::for_terminal;
 
-/// The one style sheet. Colours are those of Okabe and Ito; what they say is underlined, too.
+/// The one style sheet. Colours are those of Okabe and Ito; everything that they mark is
+/// underlined, too.
 const STYLE: &str = "\
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }

@@ -1,6 +1,6 @@
 //! One page of HTML about the near-duplicates of a corpus, and pages about pairs of texts.
 //!
-//! [`Findings`] is what was found, [`ExplainedPair`] two texts beside each other.
+//! [`Findings`] has the findings of a search, [`ExplainedPair`] two texts beside each other.
 
 mod bands;
 mod dropped;

@@ -19,7 +19,7 @@ pub(super) struct SamplePair {
     pub(super) explained: Option<ExplainedPair>,
 }
 
-/// All that the page tells.
+/// Everything that the page shows.
 pub(super) struct ReportPage<'f> {
     pub(super) inputs: &'f [String],
     pub(super) found: &'f Findings,
@@ -330,8 +330,8 @@ fn percentage(part: u64, whole: u64) -> String {
     format!("{:.2} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// The counts from one hundredth on, so many hundredths together that there are at most 25 rows; those of
-/// equal documents alone.
+/// Returns the counts from one hundredth on, with enough hundredths in a row that there are at most
+/// 25 rows; those of equal documents have a separate row.
 fn similarity_rows(first: usize, counts: &[u64]) -> Vec<(String, u64)> {
     let last = counts.len().saturating_sub(1);
     let widths = [1, 2, 5];
@@ -352,7 +352,7 @@ fn similarity_rows(first: usize, counts: &[u64]) -> Vec<(String, u64)> {
     chunks.map(row).chain(equal).collect()
 }
 
-/// The sizes that one row tells: 2, 3, 4, 5 to 9, 10 to 99, and so on.
+/// Returns the range of sizes that one row shows: 2, 3, 4, 5 to 9, 10 to 99, and so on.
 fn size_class(size: usize) -> (usize, usize) {
     match size {
         ..5 => (size, size),
