@@ -1,6 +1,6 @@
-//! Defaults of options that stand in a file.
+//! Defaults of options, read from a file.
 //!
-//! They become arguments behind those that were given, unless these say otherwise.
+//! They become arguments behind the given ones, unless these override them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const DOCUMENT_OPTIONS: [&str; 7] = [
     "max-bucket",
 ];
 
-/// The part of `--help` that tells of it.
+/// The part of `--help` about the file of defaults.
 pub(crate) const DEFAULTS_HELP: &str = "\
 Defaults of options can stand in a TOML file: the one that --config or $RESEMBLANCE_CONFIG names (an
 empty name for none), else resemblance/config.toml in $XDG_CONFIG_HOME or ~/.config (on Windows in
@@ -41,13 +41,13 @@ empty name for none), else resemblance/config.toml in $XDG_CONFIG_HOME or ~/.con
 $RESEMBLANCE_MEMORY, $RESEMBLANCE_CACHE, $RESEMBLANCE_THREADS and $RESEMBLANCE_TEMP_DIR win over the
 file, and the command line wins over all. With -v a run tells which file it has read.";
 
-/// Returns the arguments with the defaults of the file that they or the environment name, and the path
-/// of the file; no path if there is none.
+/// Returns the arguments with the defaults of the file that they or the environment name, and the
+/// path of the file, if there is one.
 ///
 /// # Errors
 ///
-/// A usage failure if the file has what is no option, or is not TOML; a failure of the system if it was
-/// named and cannot be read.
+/// Returns a usage failure if the file has an unknown option, or is not TOML; a failure of the
+/// system if it was named and cannot be read.
 pub(crate) fn with_defaults(
     command: &Command,
     mut arguments: Vec<OsString>,
@@ -55,7 +55,7 @@ pub(crate) fn with_defaults(
     if !may_have_file(&arguments) {
         return Ok((arguments, None));
     }
-    // What was given decides which defaults count. Whatever is wrong with it is told later.
+    // The given arguments decide which defaults count. Any fault of them is reported later.
     let partial = command.clone().ignore_errors(true);
     let Ok(given) = partial.try_get_matches_from(&arguments) else {
         return Ok((arguments, None));
@@ -80,8 +80,8 @@ pub(crate) fn with_defaults(
     Ok((arguments, Some(path)))
 }
 
-/// Says whether a file is named, or is at its usual place, as far as that can be told without parsing the arguments once
-/// more.
+/// Returns whether a file is named, or is at its usual place, as far as that can be decided without
+/// parsing the arguments twice.
 fn may_have_file(arguments: &[OsString]) -> bool {
     let names_one = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"--config");
     arguments.iter().any(names_one)
@@ -91,7 +91,7 @@ fn may_have_file(arguments: &[OsString]) -> bool {
         }
 }
 
-/// Returns the path of the file and what it holds.
+/// Returns the path of the file and its contents.
 fn read(named: Option<&OsString>) -> Result<Option<(PathBuf, String)>> {
     let path = match named {
         Some(named) if named.is_empty() => return Ok(None),
@@ -149,7 +149,7 @@ fn usual_path() -> Option<PathBuf> {
     folder.map(|folder| folder.join(USUAL_PLACE))
 }
 
-/// Returns the arguments that a file stands for. The error says what is wrong with the file.
+/// Returns the arguments that a file represents. The error describes the fault of the file.
 fn defaults(command: &Command, table: &Table, given: &ArgMatches) -> Result<Vec<OsString>, String> {
     let mut defaults = Vec::new();
     for (name, value) in table {
@@ -162,7 +162,7 @@ fn defaults(command: &Command, table: &Table, given: &ArgMatches) -> Result<Vec<
         };
         let given_to_verb = given.subcommand_matches(name);
         for (option, value) in options {
-            // Tables of other verbs are read as well, so that a mistake is told at once.
+            // Tables of other verbs are read as well, so that a mistake is reported at once.
             let default = default(of_verb, option, value, given_to_verb)
                 .map_err(|error| format!("[{name}]: {error}"))?;
             let is_idle = name == "dedup"
@@ -193,8 +193,8 @@ fn drops_documents(options: &Table, given: &ArgMatches) -> bool {
     }
 }
 
-/// Returns the arguments that an option of the file stands for: none if it was given, or another that
-/// excludes it. `given` is `None` of a verb that does not run.
+/// Returns the arguments that an option of the file represents: none if it was given, or another
+/// that excludes it. `given` is `None` for a verb that does not run.
 fn default(
     command: &Command,
     name: &str,

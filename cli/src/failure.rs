@@ -1,4 +1,4 @@
-//! Why a verb stopped, and the exit code that tells it.
+//! The reasons why a verb stops, and their exit codes.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
@@ -67,7 +67,7 @@ pub(crate) struct Failure {
     cause: String,
     place: Option<String>,
     notes: Vec<String>,
-    /// The cause is damage in a store whose name is still to be said.
+    /// True if the cause is damage in a store whose name is not in the message yet.
     lacks_store: bool,
 }
 
@@ -124,7 +124,7 @@ impl Failure {
         Self::refused(format!("internal error: {detail}"))
     }
 
-    /// A failed system call; `action` says what was being done.
+    /// Creates the failure of a system call; `action` describes what failed.
     pub(crate) fn io(action: impl fmt::Display, error: &io::Error) -> Self {
         Self::refused(format!("{action}: {error}{}", advice(error)))
     }
@@ -167,7 +167,7 @@ impl Failure {
         }
     }
 
-    /// The same failure, with the name of the store if that is still to be said.
+    /// Returns the same failure, with the name of the store if the message lacks it.
     pub(crate) fn in_store(mut self, name: impl fmt::Display) -> Self {
         if self.lacks_store {
             self.cause = format!("{name}: {}", self.cause);
@@ -199,13 +199,13 @@ impl Failure {
         }
     }
 
-    /// The same failure with more to say.
+    /// Returns the same failure with another note.
     pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
-    /// The cause, then the place and the notes: each is to stand on a line of its own.
+    /// Returns the cause, then the place and the notes, each to be printed on a separate line.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         let place = self.place.iter().map(|place| format!("at {place}"));
         let below = place.chain(self.notes.iter().cloned());
@@ -348,8 +348,9 @@ impl From<CorpusError> for Failure {
     }
 }
 
-/// The last panic. Panics are told like every other failure: the library answers one of the storage engine, which
-/// damaged files can cause, with an error, and the panic's own text would only stand in front of that.
+/// The last panic. Panics are reported like every other failure: the library returns an error for
+/// one of the storage engine, which damaged files can cause, and the panic's own text would only
+/// precede that.
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 
 /// Prevents panics from writing to standard error from now on; the last one is remembered.

@@ -22,7 +22,7 @@ use crate::verbs::completions::{CompletionsArguments, completions};
 use crate::verbs::man::{ManArguments, man};
 use resemblance_corpus::only_store;
 
-/// A run of this length tells how long it was.
+/// The length of a run from which its duration is printed.
 const LONG_RUN: Duration = Duration::from_secs(10);
 
 const CORPUS_HELP: &str = "\
@@ -218,7 +218,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Says how long a run took: after a long one to everybody.
+/// Prints how long a run took: without `-v` only after a long one.
 fn tell_time(context: &Context, took: Duration) {
     let (seconds, threads) = (took.as_secs_f64(), context.threads);
     let text = format!("took {seconds:.1} s with up to {threads} threads");

@@ -17,7 +17,7 @@ pub(crate) struct Match {
     /// The id of the stored document.
     #[pyo3(get)]
     id: u64,
-    /// Its key, `None` if it has none. Bytes that are no UTF-8 are surrogates.
+    /// Its key, `None` without one. Bytes that are not UTF-8 are surrogates.
     #[pyo3(get)]
     key: Option<Key>,
     /// Its similarity, from 0 to 1: an estimate unless `is_exact`; `None` without MinHash.
@@ -329,7 +329,7 @@ impl Record {
         self.id
     }
 
-    /// Its key, `None` if it has none. Bytes that are no UTF-8 are surrogates.
+    /// Its key, `None` without one. Bytes that are not UTF-8 are surrogates.
     #[getter]
     fn key(&self) -> Option<&Key> {
         self.key.as_ref()

@@ -25,7 +25,7 @@ use crate::schema::{Schema, SchemaParts};
 use crate::signature;
 use crate::waiting::{PATIENCE, lock, released};
 
-/// Documents of a batch; what is done with one takes a moment.
+/// The number of documents of a batch; the work on one takes a moment.
 pub(crate) const BATCH_DOCUMENTS: usize = 2_048;
 
 /// Bytes of texts of a batch, after which it ends.
@@ -78,7 +78,7 @@ enum Item<'b> {
     Ready(&'b Signature),
 }
 
-/// Arrays as they come.
+/// Arrays in their order.
 type Arrays = Box<dyn Iterator<Item = Result<ArrayRef, ArrowError>> + Send>;
 
 /// The arrays of an object with Arrow's interface, `None` for another object. Those that number their values are
@@ -259,8 +259,8 @@ impl<'py> Batches<'py> {
     }
 
     /// Does the same with each document, on several threads if that is worth it. These need no
-    /// interpreter, so the caller's thread gathers the next batch first, and then does what is left: parts are
-    /// taken one by one.
+    /// interpreter, so the caller's thread gathers the next batch first, and then does the rest:
+    /// parts are taken one by one.
     fn map<T: Send>(
         &mut self,
         py: Python<'_>,
@@ -519,7 +519,7 @@ pub(crate) fn arrow_list<'py>(
     Ok(all)
 }
 
-/// Values beside documents, such as keys: as many of them, given in the same steps.
+/// Values beside documents, such as keys: one for each document, given in the same steps.
 pub(crate) enum Beside<'py, T> {
     Nothing,
     Items(&'static str, Bound<'py, PyIterator>),
@@ -559,7 +559,7 @@ where
         }
     }
 
-    /// Returns the values of the next `count` documents, `None` if there are no such values at all.
+    /// Returns the values of the next `count` documents, `None` without any such values.
     pub(crate) fn next(&mut self, py: Python<'py>, count: usize) -> PyResult<Option<Vec<T>>> {
         let (name, found) = match self {
             Self::Nothing => return Ok(None),

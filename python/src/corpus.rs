@@ -181,7 +181,7 @@ pub(crate) struct Deduplicator {
     home: Home,
 }
 
-/// The transaction in it goes before its passage.
+/// The transaction in it is dropped before its passage.
 struct OpenDeduplicator {
     deduplicator: resemblance_corpus::dedup::Deduplicator,
     /// Documents that were compared with a part of their candidates only.
@@ -207,7 +207,7 @@ fn decider(
         .verify_exact(is_exact.then(|| features_in(folder, memory_bytes))))
 }
 
-/// Room for features, in a folder where they do not fit into so much memory.
+/// Returns memory for features, with a folder for those that do not fit.
 fn features_in(folder: &Path, memory_bytes: Option<u64>) -> FeatureSets {
     given!(FeatureSets::new(folder), memory_bytes)
 }
@@ -262,8 +262,8 @@ impl Deduplicator {
         })
     }
 
-    /// Decides documents in their order: `None` for one that is kept, else the kept one that it is most
-    /// like. `stamps` are what the documents are known by later; without any they are 0.
+    /// Decides documents in their order: `None` for one that is kept, else the kept one that it is
+    /// most like. `stamps` identify the documents later; without any they are 0.
     #[pyo3(signature = (documents, keys=None, *, stamps=None, threads=None))]
     fn decide_many<'py>(
         &self,
@@ -421,8 +421,9 @@ impl TemporaryCorpus {
         }
     }
 
-    /// The documents that go by a policy, as tuples: position, position of the one that stays, similarity,
-    /// whether it is exact, distance. `keep` is `"first"`, `"last"`, or a number for each document.
+    /// Returns the documents that a policy removes, as tuples: position, position of the one that
+    /// is kept, similarity, whether it is exact, distance. `keep` is `"first"`, `"last"`, or a
+    /// number for each document.
     #[pyo3(signature = (policy, keep, *, threads=None, max_bucket=None, progress=None))]
     fn duplicates(
         &self,
@@ -458,7 +459,7 @@ impl TemporaryCorpus {
         })
     }
 
-    /// Lets go of the file.
+    /// Closes the file.
     fn close(&self, py: Python<'_>) {
         let state = std::mem::replace(&mut *lock(&self.state), CorpusState::Closed);
         py.detach(|| drop(state));
@@ -503,7 +504,7 @@ fn preference(py: Python<'_>, keep: &Bound<'_, PyAny>) -> PyResult<Preference> {
 
 type DuplicateFields = (u64, u64, Option<f64>, bool, Option<u32>);
 
-/// Builds a schema, and says how many bytes a document takes with it.
+/// Builds a schema, and returns the number of bytes that a document takes with it.
 fn with_cost(py: Python<'_>, schema: SchemaBuilder) -> PyResult<(resemblance::Schema, f64)> {
     released(py, || {
         let built = schema.build()?;
@@ -575,8 +576,8 @@ pub(crate) fn table_choice(
     )
 }
 
-/// Measures what a schema finds of a sample of texts, against all exact similarities of it. The folder
-/// gets a store of the sample.
+/// Measures how much of a sample of texts a schema finds, against all exact similarities of it. The
+/// folder gets a store of the sample.
 #[pyfunction]
 #[pyo3(signature = (documents, schema, folder, *, keys=None, floor=0.1, max_missed=100, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]

@@ -308,9 +308,10 @@ fn pair_rows(
     a.into_iter().zip(b).zip(shares_band).map(row).collect()
 }
 
-/// The pairs to compare of buckets, whose postings come sorted by lane, code and document: each document
-/// with those before it, but of a bucket of more than `max_bucket` only with the first ones. Memory holds
-/// the documents of one bucket that others are compared with, 8 bytes each.
+/// Iterates over the pairs of buckets to compare, whose postings are sorted by lane, code and
+/// document: each document with those before it, but in a bucket of more than `max_bucket` only
+/// with the first ones. Memory holds the documents of one bucket that others are compared with, 8
+/// bytes each.
 #[pyclass(module = "resemblance")]
 pub(crate) struct BucketPairs {
     state: Mutex<BucketState>,
@@ -341,8 +342,8 @@ struct BucketPosting {
     document: i64,
 }
 
-/// Columns of pairs of buckets. A document that was only compared with the first ones of a bucket stands
-/// in a row without `a`.
+/// Columns of pairs of buckets. A document that was only compared with the first ones of a bucket
+/// is in a row without `a`.
 #[derive(Default)]
 struct BucketColumns {
     lane: Vec<i32>,
@@ -518,8 +519,8 @@ impl FirstKept {
         Self::default()
     }
 
-    /// Takes pairs, of which `a` is decided before `b`, in the order in which `b` is decided, and returns the
-    /// documents that go, each once.
+    /// Takes pairs, of which `a` is decided before `b`, in the order in which `b` is decided, and
+    /// returns the documents to remove, each once.
     fn push(&self, py: Python<'_>, a: PyArray, b: PyArray) -> PyResult<PyArray> {
         let (a, b) = (longs(py, "a", &a)?, longs(py, "b", &b)?);
         let mut gone = lock(&self.gone);

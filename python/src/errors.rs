@@ -109,7 +109,7 @@ fn name(error: &Error) -> &'static str {
         Error::Closed { .. } => "ClosedError",
         Error::Io { .. } => "StoreIOError",
         Error::Storage(_) => "StorageError",
-        // The library may gain kinds; the message says which.
+        // The library may gain kinds; the message identifies them.
         _ => "ResemblanceError",
     }
 }

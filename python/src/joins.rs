@@ -19,7 +19,7 @@ use crate::progress::{Callback, Reporter, Told};
 use crate::python::{Report, at, choice, given, object};
 use crate::waiting::{Home, PATIENCE, abandon, closed, lock, receive, released, spawn};
 
-/// Pairs that go from the thread that finds them to Python at once.
+/// The number of pairs that the thread that finds them sends to Python at once.
 const PAIRS_TOGETHER: usize = 1_024;
 
 pub(crate) const BY: [(&str, Family); 4] = [
@@ -139,7 +139,7 @@ impl Held for PairSearch {
 }
 
 impl Pairs {
-    /// Sends pairs from a thread of their own, with the keys that the snapshot has, if there is one.
+    /// Sends pairs from a separate thread, with the keys that the snapshot has, if there is one.
     pub(crate) fn start(
         file: &Arc<OpenFile>,
         pairs: resemblance::Pairs,
@@ -185,7 +185,7 @@ impl Pairs {
             if let Some(pair) = lock(&self.ready).pop_front() {
                 return Ok(Some(pair));
             }
-            // `list` and its kin run no code of Python's between two pairs.
+            // `list` and similar functions run no Python code between two pairs.
             py.check_signals()?;
             let found = receive(py, &self.receiver, || self.report(py))?;
             self.report(py)?;
@@ -203,7 +203,7 @@ impl Pairs {
     }
 }
 
-/// Sends all pairs, and returns what is to be sent last.
+/// Sends all pairs, and returns the last message to send.
 fn send_pairs(
     mut pairs: resemblance::Pairs,
     keys: Option<&Snapshot>,

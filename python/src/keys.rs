@@ -1,7 +1,8 @@
 //! Keys: bytes in a store, `str` in Python.
 //!
-//! A key is given as `str` or `bytes`, and comes back as `str`. Bytes that are not UTF-8 are escaped
-//! as Python escapes file names (`surrogateescape`), so that each key comes back as it can be given.
+//! A key is given as `str` or `bytes`, and returned as `str`. Bytes that are not UTF-8 are escaped
+//! as Python escapes file names (`surrogateescape`), so that each key is returned as it can be
+//! given.
 
 use std::borrow::Cow;
 
@@ -50,7 +51,7 @@ impl Key {
     }
 }
 
-/// A key as it comes back.
+/// A key as it is returned.
 impl<'py> IntoPyObject<'py> for &Key {
     type Target = PyAny;
     type Output = Bound<'py, PyAny>;
@@ -71,7 +72,7 @@ impl<'py> IntoPyObject<'py> for Key {
     }
 }
 
-/// A key as it comes back.
+/// Returns a key as a Python object.
 pub(crate) fn key_object<'py>(py: Python<'py>, key: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     match String::from_utf8_lossy(key) {
         Cow::Borrowed(text) => Ok(PyString::new(py, text).into_any()),
@@ -79,7 +80,7 @@ pub(crate) fn key_object<'py>(py: Python<'py>, key: &[u8]) -> PyResult<Bound<'py
     }
 }
 
-/// A key as it comes back, `None` for a document without one.
+/// Returns a key as a Python object, `None` for a document without one.
 pub(crate) fn optional_key<'py>(
     py: Python<'py>,
     key: Option<&[u8]>,

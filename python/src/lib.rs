@@ -1,5 +1,5 @@
-//! The native half of the Python package `resemblance`; what Python writes better stands beside it in
-//! `python/resemblance`.
+//! The native half of the Python package `resemblance`; the parts that are better written in Python
+//! are in `python/resemblance`.
 //!
 //! Files import from those above them in this list: `lease`, `errors`, `python`, `waiting`, `keys`, `schema`,
 //! `exact`, `signature`, `batches`, `files`, `answers`, `progress`, `joins`, `reads`, `snapshot`, `transaction`, `tickets`,

@@ -10,7 +10,7 @@ use crate::errors::OrRaise;
 use crate::python::object;
 use crate::waiting::{Stop, lock};
 
-/// A callable of Python's that is told how far a call is.
+/// A Python callable that receives the progress of a call.
 pub(crate) type Callback = Option<Py<PyAny>>;
 
 /// The progress of a phase: done, and total.
@@ -42,7 +42,7 @@ impl Told {
     }
 }
 
-/// Tells a callable of Python's what is new.
+/// Reports new progress to a Python callable.
 pub(crate) struct Reporter {
     callable: Callback,
     last: Option<Step>,

@@ -6,7 +6,7 @@ use pyo3::types::PyModule;
 
 use crate::errors::invalid;
 
-/// An object of the Python half, or what was raised.
+/// An object of the Python half, or the exception that it raised.
 pub(crate) type Report<'py> = PyResult<Bound<'py, PyAny>>;
 
 /// A class of a module of the package, such as `("reports", "CheckReport")`.

@@ -42,7 +42,7 @@ pub(crate) struct Reads {
     pub(crate) features: Option<Arc<FeatureSets>>,
 }
 
-/// A callable of Python's that says how alike documents are, and what it raised.
+/// A Python callable that returns how alike documents are, and the exception that it raised.
 struct Verifier {
     callable: Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
@@ -69,7 +69,7 @@ impl Verifier {
     }
 }
 
-/// The answer, or what the callable that verifies raised.
+/// Returns the answer, or the exception that the callable that verifies raised.
 fn answer<T>(verifier: Option<&Verifier>, result: PyResult<T>) -> PyResult<T> {
     match verifier.and_then(|verifier| lock(&verifier.raised).take()) {
         Some(error) => Err(error),
@@ -289,9 +289,9 @@ impl Reads {
         Ok(all)
     }
 
-    /// Returns one document within the distance `factor` * `radius`, or none if there is none within
-    /// `radius`: `recall` of the answer is the probability that one at that distance would have been
-    /// found. The distance is 1 - similarity, or differing bits for SimHash.
+    /// Returns one document within the distance `factor` * `radius`, or none if there is none
+    /// within `radius`: `recall` of the answer is the probability that one at that distance would
+    /// have been found. The distance is 1 - similarity, or differing bits for SimHash.
     #[pyo3(signature = (document, radius, factor=1.0, /, *, by=None, min_recall=None, scan=true,
         payloads=false, verify=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]

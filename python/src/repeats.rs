@@ -1,4 +1,4 @@
-//! Paragraphs and lines that stand in a corpus more than once.
+//! Paragraphs and lines that occur in a corpus more than once.
 
 use std::sync::Mutex;
 

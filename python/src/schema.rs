@@ -23,7 +23,7 @@ pub(crate) struct Schema {
     pub(crate) parts: Arc<SchemaParts>,
 }
 
-/// A schema, and what is made of it once.
+/// A schema, and the values that are computed from it once.
 pub(crate) struct SchemaParts {
     pub(crate) schema: resemblance::Schema,
     pub(crate) sketcher: Sketcher,
@@ -322,7 +322,7 @@ impl Schema {
         Ok(Signature::new(signature, slf.clone().unbind()))
     }
 
-    /// Makes the signatures of many texts, on all cores unless `threads` says how many.
+    /// Computes the signatures of many texts, on `threads` threads, or on all cores.
     #[pyo3(signature = (texts, *, threads=None))]
     fn sketch_many(
         slf: &Bound<'_, Self>,
@@ -455,7 +455,7 @@ impl Schema {
             threshold: minhash.threshold(),
             bands: minhash.bands(),
             rows: minhash.rows(),
-            // Hashes of bottom-k are whole, and there is no choice.
+            // Hashes of bottom-k are whole, without a choice.
             value_bits: (kind != "bottom-k").then_some(minhash.value_bits()),
             code_bits: minhash.code_bits(),
             permutations: permutations,
@@ -480,7 +480,7 @@ impl Schema {
             .expected_documents(self.parts.schema.expected_documents())
             .build();
         let groups = simhash.groups();
-        // A distance that no tables are chosen for has tables of its own.
+        // A distance that no tables are chosen for has special tables.
         let is_chosen = chosen.is_ok_and(|schema| {
             schema
                 .simhash()
@@ -550,7 +550,8 @@ impl Schema {
         self.parts.schema.recipe_fingerprint()
     }
 
-    /// The digest of the signatures of fixed documents, which tells builds apart that hash differently.
+    /// Returns the digest of the signatures of fixed documents, which distinguishes builds that
+    /// hash differently.
     #[getter]
     fn self_test(&self, py: Python<'_>) -> PyResult<u64> {
         self.parts.codec.self_test().or_raise(py)

@@ -165,7 +165,7 @@ impl Signature {
         Ok(PyArray1::from_vec(py, positions))
     }
 
-    /// The MinHash values, `None` if there are none or if they are kept hashes.
+    /// The MinHash values, `None` without any, or if they are kept hashes.
     #[getter]
     fn minhash<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u32>>> {
         let values = self.signature.minhash();

@@ -125,7 +125,7 @@ passage_questions! {
 
 #[pymethods]
 impl Snapshot {
-    /// Returns the passages of each of many texts that more than so many documents have.
+    /// Returns the passages of each of many texts that more than a given number of documents have.
     #[pyo3(signature = (documents, max_document_frequency, *, threads=None))]
     fn frequent_passages<'py>(
         &self,

@@ -60,7 +60,7 @@ fn store_options(
 }
 
 impl Store {
-    /// Opens or creates in a thread of its own: a repair after a crash takes long.
+    /// Opens or creates in a separate thread: a repair after a crash takes long.
     fn start(
         py: Python<'_>,
         path: PathBuf,
@@ -129,8 +129,8 @@ impl Store {
         Self::start(py, path, move |path| options.create(path, schema))
     }
 
-    /// Creates a store in memory, for tests and for work that need not last. `backup` writes it to a file. Its `path`
-    /// is `:memory:`, which is no file.
+    /// Creates a store in memory, for tests and for work that need not last. `backup` writes it to
+    /// a file. Its `path` is `:memory:`, which is not a file.
     #[classmethod]
     #[pyo3(signature = (schema, *, cache_bytes=None, probe_budget=None))]
     fn in_memory(
@@ -167,7 +167,7 @@ impl Store {
         })
     }
 
-    /// Opens the store at a path, or creates it if there is none.
+    /// Opens the store at a path, or creates it if it does not exist.
     #[classmethod]
     #[pyo3(signature = (path, schema, *, cache_bytes=None, probe_budget=None, group_wait=None,
         without_lock=false))]

@@ -24,7 +24,7 @@ pub(crate) struct Transaction {
     home: Home,
 }
 
-/// The transaction goes before its passage: the next one may begin then.
+/// The transaction is dropped before its passage: the next one may begin then.
 struct OpenTransaction {
     transaction: WriteTransaction,
     _passage: Passage,
@@ -43,7 +43,7 @@ pub(crate) fn document<'a>(key: Option<&'a Key>, payload: &'a [u8], stamp: u64) 
     document.payload(payload).stamp(stamp)
 }
 
-/// Many documents, and what stands beside them.
+/// Many documents, and the values beside them.
 pub(crate) struct Many<'py> {
     batches: Batches<'py>,
     keys: Beside<'py, Option<Key>>,
@@ -58,7 +58,7 @@ pub(crate) struct BatchFields {
     stamps: Option<Vec<u64>>,
 }
 
-/// Documents, and what was made of their texts.
+/// Documents, and the results for their texts.
 pub(crate) type Documents<'a, S> = [(Document<'a>, &'a S)];
 
 impl<'py> Many<'py> {
@@ -131,7 +131,7 @@ impl BatchFields {
         self.keys.as_ref()?.get(index)?.as_ref()
     }
 
-    /// The documents, each with what was made of its text.
+    /// Returns the documents, each with the result for its text.
     fn beside<'a, S>(&'a self, sketched: &'a [S]) -> Vec<(Document<'a>, &'a S)> {
         let numbered = sketched.iter().enumerate();
         let documents = numbered.map(|(index, sketched)| {

@@ -1,8 +1,8 @@
 //! Calls that take long: the interpreter runs on, and Ctrl-C ends them.
 //!
-//! Python handles signals in its main thread, between its own instructions. So nothing here works for
-//! longer than a moment without asking it: work is done in pieces, or in a thread of its own, for
-//! which the caller waits and which is told to stop.
+//! Python handles signals in its main thread, between its own instructions. So nothing here works
+//! for longer than a moment without asking it: work is done in pieces, or in a separate thread, for
+//! which the caller waits and which can be stopped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -87,7 +87,7 @@ impl Drop for Handle {
     }
 }
 
-/// Told to a thread that its caller is gone.
+/// Informs a thread that its caller is gone.
 #[derive(Clone, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
@@ -104,7 +104,7 @@ impl Stop {
 /// Threads whose callers went on without them. They hold stores for a moment yet.
 static ABANDONED: Mutex<Vec<(Home, JoinHandle<()>)>> = Mutex::new(Vec::new());
 
-/// Waits for threads that were told to stop, so that the files they had open can be opened.
+/// Waits for threads that were stopped, so that the files they had open can be opened.
 pub(crate) fn settle(py: Python<'_>) -> PyResult<()> {
     let here = Home::here();
     loop {
@@ -121,7 +121,7 @@ pub(crate) fn settle(py: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Leaves a thread that was told to stop to itself.
+/// Detaches a thread that was stopped.
 pub(crate) fn abandon(home: Home, thread: JoinHandle<()>) {
     if home == Home::here() {
         lock(&ABANDONED).push((home, thread));
@@ -152,8 +152,8 @@ pub(crate) fn receive<T: Send>(
     }
 }
 
-/// Does long work in a thread of its own. `progress` is a callable of the caller's, told how far the
-/// work is; if it returns `False`, the work is stopped, and if it raises, that exception is raised here.
+/// Does long work in a separate thread. `progress` is a callable that receives its progress; if it
+/// returns `False`, the work is stopped, and if it raises, that exception is raised here.
 pub(crate) fn in_background<T: Send + 'static>(
     py: Python<'_>,
     progress: Callback,
@@ -183,7 +183,7 @@ pub(crate) fn in_background<T: Send + 'static>(
     }
 }
 
-/// Waits a moment for a thread that was told to stop, then leaves it to itself.
+/// Waits a moment for a thread that was stopped, then detaches it.
 fn leave(thread: JoinHandle<()>) {
     let end = Instant::now() + GRACE;
     while !thread.is_finished() {
@@ -207,7 +207,7 @@ pub(crate) struct WriterGate {
 struct GateState {
     /// The thread that began the open transaction.
     transaction: Option<ThreadId>,
-    /// Transactions that wait to begin: calls that come later let them go first.
+    /// The number of transactions that wait to begin: later calls let them pass first.
     waiting: usize,
     calls: usize,
 }
@@ -243,7 +243,7 @@ impl WriterGate {
         })
     }
 
-    /// Waits for a moment; true if the caller may go on.
+    /// Waits for a moment; returns true if the caller may continue.
     fn try_enter(&self, is_transaction: bool) -> Result<bool, Error> {
         let mut state = lock(&self.state);
         let blocks = |state: &GateState| {

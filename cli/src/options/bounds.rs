@@ -1,4 +1,4 @@
-//! The options that say how near is near, and how pairs are found.
+//! The options for the bounds of similarity, and for how pairs are found.
 
 use std::num::NonZeroU32;
 
@@ -21,7 +21,7 @@ pub(crate) struct BoundOptions {
 }
 
 impl BoundOptions {
-    /// Bounds on what is reported from a store.
+    /// Returns the bounds on what is reported from a store.
     pub(crate) fn bounds(&self) -> Bounds {
         let mut bounds = Bounds::new();
         if let Some(threshold) = self.threshold {

@@ -1,4 +1,4 @@
-//! The options that say how documents are found in a corpus, and what is stored of them.
+//! The options for how documents are found in a corpus, and which of their values are stored.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -186,7 +186,7 @@ pub(crate) struct StoredOptions {
 }
 
 impl StoredOptions {
-    /// Asks the corpus for what is to be stored.
+    /// Asks the corpus for the values to store.
     pub(crate) fn extend(&self, settings: CorpusSettings) -> CorpusSettings {
         // A stamp that is given is that of all documents.
         let own = self.stamp.is_none().then(|| FieldPath::from_name("stamp"));
@@ -224,7 +224,7 @@ pub(crate) fn parse_age(text: &str) -> Result<u64, String> {
         count.checked_mul(*seconds)
     });
     match age {
-        // What is older than all time is nothing.
+        // A time before 1970 counts as 0.
         Some(age) => Ok(now().saturating_sub(age)),
         None => parse_stamp(text).map_err(|_| {
             "expected an age such as 14d (s, m, h, d, w), a stamp, or a time such as \

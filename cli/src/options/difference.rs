@@ -56,7 +56,7 @@ fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
         ("--tables", written(simhash)),
         ("--containment", written(schema.containment())),
         ("--expected", written(schema.expected_documents())),
-        // Of HTML it is no option of its own.
+        // With HTML it is not a separate option.
         ("--seed", written(html.is_none().then(|| schema.seed()))),
         ("--near", written(schema.near())),
         ("--empty", written(schema.empty_documents())),

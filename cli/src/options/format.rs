@@ -1,4 +1,4 @@
-//! The options that say how results are written.
+//! The options for how results are written.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};

@@ -1,4 +1,4 @@
-//! The options that say which of several near-duplicates survive.
+//! The options that decide which of several near-duplicates survive.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -63,7 +63,7 @@ impl fmt::Display for KeepRule {
 }
 
 impl KeepRule {
-    /// Asks the corpus for what the rule needs.
+    /// Asks the corpus for the values that the rule needs.
     pub(crate) fn apply(&self, corpus: &mut Corpus) {
         if let Self::Field { path, .. } = self {
             corpus.settings.score_field = Some(path.clone());
@@ -83,7 +83,8 @@ impl KeepRule {
         }
     }
 
-    /// The score of a document: the higher, the rather it stays. `None` where it has none.
+    /// Returns the score of a document: documents with higher scores are preferred. `None` without
+    /// a score.
     pub(crate) fn score(&self, document: &CorpusDocument<'_>) -> Option<[f64; 2]> {
         match self {
             Self::First | Self::Last => None,
@@ -99,7 +100,8 @@ impl KeepRule {
         }
     }
 
-    /// The rule for documents with these scores, in the order of their ids; no number where there is none.
+    /// Returns the rule for documents with these scores, in the order of their ids; NaN for a
+    /// missing score.
     pub(crate) fn preference(&self, scores: &[[f64; 2]]) -> Preference {
         match self {
             Self::First => Preference::Earliest,
@@ -109,7 +111,7 @@ impl KeepRule {
     }
 }
 
-/// The places of scores among all, which one number each tells exactly; the same for equal ones.
+/// Returns the ranks of scores, each as one exact number; equal scores have the same rank.
 fn ranks(scores: &[[f64; 2]]) -> Vec<f64> {
     let compared = |a: &[f64; 2], b: &[f64; 2]| a.partial_cmp(b).unwrap_or(Ordering::Equal);
     let mut scored: Vec<(usize, [f64; 2])> = scores.iter().copied().enumerate().collect();
@@ -150,7 +152,7 @@ impl fmt::Display for PolicyName {
 }
 
 impl PolicyName {
-    /// Returns why a document goes.
+    /// Returns why a document is removed.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::First => "each is near one that was decided before it and stays",

@@ -190,8 +190,8 @@ impl SchemaOptions {
         self.tf_idf
     }
 
-    /// An error if features are weighed by their rarity, which takes a reading of its own that `option` does not
-    /// know of.
+    /// Fails if features are weighted by their rarity, which takes an additional reading of the
+    /// corpus that `option` does not support.
     pub(crate) fn must_not_weigh(&self, option: &str) -> Result<()> {
         if self.tf_idf {
             return Err(Failure::usage(format!(
@@ -415,7 +415,7 @@ impl SchemaOptions {
         ]
     }
 
-    /// An error if any option says otherwise than an existing store's schema.
+    /// Fails if any option contradicts an existing store's schema.
     pub(crate) fn must_agree(&self, schema: &Schema) -> Result<()> {
         match self.given(Some(schema)).iter().find(|(_, agrees)| !agrees) {
             None => Ok(()),
@@ -453,7 +453,7 @@ pub(crate) fn parse_bits(text: &str) -> Result<u16, String> {
     }
 }
 
-/// SimHash of so many bits, which [`parse_bits`] has read.
+/// Returns a SimHash of this number of bits, which [`parse_bits`] has read.
 pub(crate) fn simhash_of(bits: u16) -> SimHash {
     match bits {
         32 => SimHash::bits32(),

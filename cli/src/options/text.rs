@@ -1,4 +1,4 @@
-//! The options that say how texts become shingles.
+//! The options for how texts become shingles.
 
 use clap::Args;
 use resemblance::schema::{Language, ShingleUnit};

@@ -1,4 +1,5 @@
-//! The option that says whether similarities are estimates, or computed from the features of texts.
+//! The option that decides whether similarities are estimates, or computed from the features of
+//! texts.
 
 use clap::{Args, ValueEnum};
 use resemblance::Schema;
@@ -55,7 +56,7 @@ pub(crate) fn similarity_name(is_exact: bool) -> &'static str {
     if is_exact { "similarity" } else { ESTIMATE }
 }
 
-/// An error if there are no similarities that an option could make exact.
+/// Fails if there are no similarities that an option could make exact.
 pub(crate) fn must_have_similarities(option: &str, schema: &Schema) -> Result<()> {
     if schema.minhash().is_none() {
         return Err(Failure::usage(format!(
@@ -65,7 +66,7 @@ pub(crate) fn must_have_similarities(option: &str, schema: &Schema) -> Result<()
     must_compare_sets(schema)
 }
 
-/// An error if the estimates are of weighted similarity: what is exact here is that of sets.
+/// Fails if the estimates are of weighted similarity: exact similarities are those of sets.
 pub(crate) fn must_compare_sets(schema: &Schema) -> Result<()> {
     let kind = schema.minhash().map(|minhash| minhash.kind());
     if kind == Some(MinHashKind::External) {

@@ -34,7 +34,7 @@ impl ColourChoice {
     }
 }
 
-/// Returns true if what goes to a stream is to have colours.
+/// Returns true if output to a stream is to be coloured.
 pub(crate) fn has_colour(stream: &impl RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }
@@ -43,7 +43,7 @@ fn painted(text: &str, style: Style) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A table whose names of columns stand out, and the line below them does not.
+/// Returns a table with emphasized names of columns, and a plain line below them.
 pub(super) fn painted_table(table: &str) -> String {
     let is_rule = |line: &&str| line.starts_with('─');
     let header_lines = table.lines().take_while(|line| !is_rule(line)).count();

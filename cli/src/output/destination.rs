@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result};
 const FORCE: &str = "--force overwrites it";
 const PREFIX: &str = ".resemblance-";
 
-/// Makes temporary files and folders whose names tell where they come from.
+/// Creates temporary files and folders whose names identify their origin.
 pub(crate) fn scratch_builder() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
     builder.prefix(PREFIX);
@@ -26,7 +26,8 @@ pub(crate) fn file_beside(target: &Path) -> Result<(NamedTempFile, Permissions)>
     must_be_local(target)?;
     let dir = parent(target);
     let made = || {
-        // Only making a file tells what the process gives to new ones; it goes at once.
+        // Only creating a file shows the permissions that the process gives to new ones; it is
+        // removed at once.
         let usual = scratch_builder().make_in(&dir, |path| File::create_new(path))?;
         let permissions = usual.as_file().metadata()?.permissions();
         Ok((scratch_builder().tempfile_in(&dir)?, permissions))
@@ -112,8 +113,8 @@ pub(super) fn give_name(staged: TempPath, target: &Path, overwrites: bool) -> Re
     named.map_err(|e| cannot_write(target, &e.error))
 }
 
-/// An error if a folder on the way from `root` to `relative` below it is a link: what is written there
-/// would be written elsewhere.
+/// Fails if a folder on the way from `root` to `relative` below it is a link: the file would be
+/// written elsewhere.
 pub(crate) fn must_not_pass_links(root: &Path, relative: &Path) -> Result<()> {
     let mut path = root.to_path_buf();
     for part in parent(relative).components() {
@@ -171,7 +172,8 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
-    /// The name tells the compression. Nothing is at `path` before [`Destination::finish`].
+    /// Creates a destination, whose name decides on the compression. Nothing is at `path` before
+    /// [`Destination::finish`].
     pub(crate) fn create(path: &Path, force: bool) -> Result<Self> {
         if path.as_os_str() == "-" {
             let stdout = io::stdout();
@@ -192,7 +194,7 @@ impl Destination {
             return Self::new(path, compression, Box::new(file), None);
         }
         must_be_free(path, force)?;
-        // what is overwritten is the file to which a link leads, and it stays as private as it is
+        // a link's target is overwritten, and it remains as private as it is
         let is_link = std::fs::read_link(path).is_ok();
         let linked = is_link.then(|| std::fs::canonicalize(path).ok()).flatten();
         let path = linked.as_deref().unwrap_or(path);
@@ -252,7 +254,7 @@ impl Destination {
         Ok(())
     }
 
-    /// True if it is a terminal or a file whose name says that it is compressed.
+    /// Returns true if it is a terminal, or a file whose name implies compression.
     pub(crate) fn alters_bytes(&self) -> bool {
         let is_terminal = self.path.as_os_str() == "-" && io::stdout().is_terminal();
         is_terminal || !matches!(self.writer, Encoder::None(_))

@@ -17,7 +17,7 @@ const PREFIX: &str = "resemblance: ";
 pub(crate) struct Messages {
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
-    /// Notes were told before: the same work is done once more.
+    /// True if notes were printed before: the same work is repeated.
     pub(crate) is_repeated: bool,
 }
 
@@ -56,8 +56,8 @@ impl Messages {
     }
 }
 
-/// Why the exit code is not 0: the cause, the place and what can be done, on lines of their own.
-/// Always written.
+/// Prints why the exit code is not 0: the cause, the place and the advice, on separate lines.
+/// Always printed.
 pub(crate) fn tell_failure(failure: &Failure) {
     let lines: Vec<_> = failure
         .lines()
@@ -89,7 +89,7 @@ fn write(message: impl Display, kind: MessageKind) {
     let text = message.to_string();
     let text = escape::for_terminal(&text);
     let has_colour = has_colour(&stderr);
-    // a closed standard error leaves no one to tell
+    // with standard error closed, nobody can be informed
     let _ = match kind {
         MessageKind::Failure if has_colour => writeln!(stderr, "\x1b[1;31m{PREFIX}\x1b[0m{text}"),
         MessageKind::Counts if has_colour => {

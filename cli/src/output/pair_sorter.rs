@@ -71,10 +71,10 @@ impl<D> SortedPair<D> {
     }
 }
 
-/// A pair as it comes out.
+/// A pair of the output.
 pub(crate) type LabelledPair = SortedPair<DocumentLabel>;
 
-/// A pair as it goes in.
+/// A pair of the input.
 pub(crate) type UnsortedPair = SortedPair<DocumentId>;
 
 /// A pair in memory, by the indexes of labels.
@@ -129,7 +129,7 @@ pub(crate) struct PairSorter {
     levels: Vec<Vec<File>>,
 }
 
-/// Rows in memory. In a list of pairs every document comes several times: its label is here once.
+/// Rows in memory. In a list of pairs every document occurs several times: its label is here once.
 #[derive(Default)]
 struct HeldRows {
     rows: Vec<HeldRow>,
@@ -301,7 +301,8 @@ impl Iterator for SortedPairs {
 
 type Rows = Box<dyn Iterator<Item = io::Result<LabelledPair>> + Send>;
 
-/// The rows of sorted files and sorted rows in memory, in order. An error comes before all that is left.
+/// Returns the rows of sorted files and sorted rows in memory, in order. An error precedes
+/// everything that is left.
 fn merged(files: impl Iterator<Item = File>, rows: HeldRows) -> Rows {
     let of_files = files.map(|file| {
         let mut file = BufReader::with_capacity(BUFFER_BYTES, file);

@@ -38,7 +38,8 @@ impl ProgressDisplay {
         Self::with_total_bytes(what, quiet, || None)
     }
 
-    /// A bar over so many bytes, asked for only if a bar may be shown; `None` if that is unknown.
+    /// Creates a bar over this number of bytes, which is computed only if a bar may be shown;
+    /// `None` if it is unknown.
     pub(crate) fn with_total_bytes(
         what: &'static str,
         quiet: bool,
@@ -59,7 +60,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// A bar for work that says in words how far it is, given the time since it began.
+    /// Creates a bar for work that describes its progress in words, given the time since it began.
     pub(crate) fn with_text(
         what: &'static str,
         quiet: bool,
@@ -70,12 +71,12 @@ impl ProgressDisplay {
         display
     }
 
-    /// Returns a progress callback for an operation on another thread; [`tick`](Self::tick) shows what
-    /// it was told last.
+    /// Returns a progress callback for an operation on another thread; [`tick`](Self::tick) shows
+    /// its latest report.
     pub(crate) fn teller(&self) -> impl FnMut(Progress) -> ControlFlow<()> + Send + 'static {
         let told = Arc::clone(&self.told);
         move |progress| {
-            // Only a panic of ours poisons it, and that is told elsewhere.
+            // Only a panic of ours poisons it, and that is reported elsewhere.
             if let Ok(mut told) = told.lock() {
                 *told = Some(progress);
             }
@@ -83,7 +84,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// Shows that work goes on.
+    /// Shows that work continues.
     pub(crate) fn tick(&mut self) {
         let told = self.told.lock().ok().and_then(|told| *told);
         if let Some(progress) = told {
@@ -108,7 +109,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// Shows how far an operation of the library is, each phase by a bar of its own.
+    /// Shows the progress of an operation of the library, with one bar for each phase.
     pub(crate) fn show(&mut self, progress: Progress) {
         if self.phase != Some(progress.phase) {
             if let Some(bar) = self.bar.take() {

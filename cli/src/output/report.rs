@@ -37,7 +37,7 @@ impl Evidence {
         }
     }
 
-    /// As it stands in reports.
+    /// Returns its name in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Equal => "equal",
@@ -93,7 +93,8 @@ impl Survivor {
 pub(crate) struct DropReport(Results);
 
 impl DropReport {
-    /// The name of the file tells the form. `similarity` is the name of that column.
+    /// Creates a report, whose form the name of the file implies. `similarity` is the name of that
+    /// column.
     pub(crate) fn create(
         path: &Path,
         force: bool,

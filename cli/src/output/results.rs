@@ -99,7 +99,7 @@ impl Layout {
         }
     }
 
-    /// True for aligned columns, which words may stand between.
+    /// Returns true for aligned columns, which words may surround.
     pub(crate) fn is_table(self) -> bool {
         self.format == Format::Table
     }
@@ -150,7 +150,7 @@ pub(crate) struct Results {
     /// A flag for each column shown: true if it is aligned to the right.
     numeric: Vec<bool>,
     line: String,
-    /// The names of the columns of a table stand out.
+    /// True if the names of the columns of a table are emphasized.
     is_painted: bool,
     /// Characters of a terminal's line, into which tables must fit.
     width: Option<u16>,
@@ -162,7 +162,7 @@ fn painted_output() -> Result<Destination> {
     Destination::new(Path::new("-"), Compression::None, stdout, None)
 }
 
-/// `None` where the results go elsewhere.
+/// Returns the width of the terminal, or `None` if the results are written elsewhere.
 fn terminal_width() -> Option<u16> {
     let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
     Some(width.0)

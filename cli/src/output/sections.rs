@@ -38,7 +38,7 @@ impl SectionItem {
 }
 
 impl Section<'_> {
-    /// Items with as many counts as there are measures.
+    /// Creates items with one count for each measure.
     pub(crate) fn of_counts<const N: usize>(
         name: &'static str,
         title: String,

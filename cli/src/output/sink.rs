@@ -1,4 +1,4 @@
-//! Writing the kept documents of a corpus, as they stand in the input.
+//! Writes the kept documents of a corpus, as they are in the input.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -116,7 +116,7 @@ impl Sink {
         file.table(source, first, self.added.as_ref(), is_kept)
     }
 
-    /// Gives what was written its name.
+    /// Gives the written files their names.
     pub(crate) fn finish(self, corpus: &Corpus, records: &CorpusRecords) -> Result<()> {
         let sources = corpus.sources.len();
         let header = |source| header(corpus, records, self.added.as_deref(), source);

@@ -34,7 +34,7 @@ impl OutputTarget {
         let name = path.display();
         let ends_in_slash = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         let is_file_name = is_lines_name(path) || is_special(path);
-        // A folder in is a folder out, unless the name says that one file of lines is wanted.
+        // A folder makes a folder, unless the name implies that one file of lines is wanted.
         let is_of_folder = folders(inputs).next().is_some() && !is_file_name;
         let is_of_folder = is_of_folder || (has_prefix(inputs) && !is_file_name);
         let wants_folder = path.is_dir() || ends_in_slash || is_of_folder || text.is_some();
@@ -102,7 +102,7 @@ impl OutputTarget {
             )));
         }
         let is_report = |path: &Path| {
-            // almost all paths are told apart by their last part, without a look at the disk
+            // almost all paths are distinguished by their last part, without a look at the disk
             let has_name = |place: &PathBuf| path.file_name() == place.file_name();
             place.as_ref().is_some_and(has_name) && destination::canonical_path(path) == place
         };
@@ -117,7 +117,7 @@ impl OutputTarget {
     }
 }
 
-/// An error if the name of a file says that something else is in it than rows or lines of this corpus.
+/// Fails if the name of a file implies contents other than rows or lines of this corpus.
 fn must_be_named_for(path: &Path, corpus: &Corpus) -> Result<()> {
     let source = corpus.sources.iter().find(|s| s.problem.is_none());
     let (Some(source), Some(named)) = (source, named_kind(path)) else {
@@ -138,7 +138,7 @@ fn must_be_named_for(path: &Path, corpus: &Corpus) -> Result<()> {
     Ok(())
 }
 
-/// A store takes long to make, and is never what a corpus is meant to replace.
+/// Fails if the path is a store: it takes long to build, and a corpus is never meant to replace it.
 fn must_not_be_a_store(path: &Path) -> Result<()> {
     if is_store(path) {
         return Err(Failure::usage(format!(

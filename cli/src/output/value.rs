@@ -1,4 +1,4 @@
-//! Columns of results, and the values that stand in them.
+//! Columns of results, and their values.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -79,7 +79,7 @@ pub(crate) enum Value<'a> {
     NoKey(u64),
     Text(&'a str),
     Count(u64),
-    /// A place in a text, in bytes, or a length; nothing where there is none.
+    /// A place in a text, in bytes, or a length; `None` without one.
     Position(Option<usize>),
     Number(f64),
     /// A number that may be very small or large: four significant digits.
@@ -121,7 +121,7 @@ impl Value<'_> {
         )
     }
 
-    /// The value as JSON: null where there is none, or where it is a key outside UTF-8.
+    /// Returns the value as JSON: null where it is missing, or where it is a key outside UTF-8.
     pub(super) fn json(&self) -> serde_json::Value {
         match *self {
             Self::Document { key: None, .. } | Self::NoKey(_) => serde_json::Value::Null,
@@ -161,7 +161,7 @@ impl Value<'_> {
         id.into_iter().chain([value]).chain(hex)
     }
 
-    /// The form in tables and tsv; nothing where there is no value.
+    /// Returns the form in tables and tsv: empty for a missing value.
     pub(crate) fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Document { id, key: None } | Self::NoKey(id) => escape::without_key(*id).into(),
@@ -199,7 +199,8 @@ fn significant(value: f64) -> String {
     }
 }
 
-/// The columns that say how near two documents are; `similarity` names the first.
+/// Returns the columns with the similarity and distance of two documents; `similarity` names the
+/// first.
 pub(crate) fn nearness_columns(schema: &Schema, similarity: &'static str) -> [Column; 2] {
     [
         Column::of(similarity, ColumnKind::Number).shown_if(schema.minhash().is_some()),

@@ -96,8 +96,7 @@ pub(crate) struct Building<'c, S> {
 pub(crate) type StoreBuilding<'c> = Building<'c, BulkBuild<'c>>;
 
 impl<'c> StoreBuilding<'c> {
-    /// `folder`: what messages say of where the store is. `keeps_first`: what to do with keys that
-    /// come twice.
+    /// `folder` is the store's place in messages. `keeps_first` decides about repeated keys.
     pub(crate) fn begin(
         context: &'c Context,
         target: &Path,
@@ -154,7 +153,7 @@ impl<'c, S: DocumentSink> Building<'c, S> {
         Self { job, ..self }
     }
 
-    /// Takes a document, which stands at `place`.
+    /// Inserts a document, which is at `place`.
     pub(crate) fn insert(
         &mut self,
         document: Document<'_>,
@@ -165,8 +164,8 @@ impl<'c, S: DocumentSink> Building<'c, S> {
         inserted.map_err(|error| Failure::document(&self.name, place(), error))
     }
 
-    /// Completes what is built. `repeated` is told of each document that is left out because of its
-    /// key, or of the first, if that is an error: then it must return one.
+    /// Completes the product. `repeated` is called for each document that is left out because of
+    /// its key, or for the first, if that is an error: then it must return one.
     pub(crate) fn finish(self, repeated: &mut OnRepeatedKey<'_>) -> Result<S::Made> {
         let Self {
             context,
@@ -254,7 +253,7 @@ pub(crate) struct Filled<M> {
     pub(crate) totals: ReadTotals,
 }
 
-/// Puts a corpus into what is built, by this schema, in corpus order, and completes it. If it keeps the
+/// Puts a corpus into a sink, by this schema, in corpus order, and completes it. If it keeps the
 /// first of equal keys, bad documents are skipped too. `features` gets those of the documents.
 pub(crate) fn fill<S: DocumentSink>(
     context: &Context,
@@ -312,7 +311,7 @@ pub(crate) fn fill<S: DocumentSink>(
 
 /// A store in a temporary folder, removed when dropped.
 pub(crate) struct ScratchStore {
-    // in this order: the store is closed before its folder goes
+    // in this order: the store is closed before its folder is removed
     store: Store,
     _folder: Option<TempDir>,
 }

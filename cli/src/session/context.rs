@@ -35,8 +35,8 @@ pub(crate) struct Context {
     pub(crate) is_without_lock: bool,
 }
 
-/// The memory that a job takes where nobody says how much: this part of the machine's, or of the
-/// container's if it is limited.
+/// The divisor of the default memory of a job: this part of the machine's, or of the container's if
+/// it is limited.
 const MACHINE_SHARES: u64 = 4;
 
 /// The memory that a job takes where the machine's memory is unknown.
@@ -91,7 +91,8 @@ fn limits_of_process(root: &Path) -> Vec<u64> {
     limits
 }
 
-/// The cache of a store, which comes on top: this part of a job's memory, but at least so many bytes.
+/// The divisor of a store's cache, which is additional: this part of a job's memory, with a
+/// minimum.
 const CACHE_SHARES: u64 = 4;
 const MIN_CACHE_BYTES: u64 = 64 << 20;
 
@@ -134,7 +135,7 @@ impl Context {
         ProgressDisplay::new(task, self.messages.quiet)
     }
 
-    /// Shows that work goes on; an error once a signal has arrived.
+    /// Shows that work continues; fails once a signal has arrived.
     pub(crate) fn tick(&self, progress: &mut ProgressDisplay) -> Result<()> {
         self.interrupt.check()?;
         progress.tick();
@@ -166,7 +167,7 @@ impl Context {
         (done, watched.signal())
     }
 
-    /// Tells how much memory work on so many bytes of corpus, if that is known, takes, unless it was given.
+    /// Prints how much memory work on a corpus of this size, if known, takes, unless it was given.
     pub(crate) fn tell_memory(&self, corpus_bytes: Option<u64>) {
         if self.is_memory_given {
             return;
@@ -181,7 +182,7 @@ impl Context {
         }
     }
 
-    /// An error if the folder for temporary files was given and is none.
+    /// Fails if the folder for temporary files was given and is not a folder.
     pub(crate) fn must_have_temp_dir(&self) -> Result<()> {
         let Some(folder) = &self.given_temp_dir else {
             return Ok(());
@@ -208,7 +209,8 @@ impl Context {
         features.map(|features| features.memory_bytes(self.corpus_bytes()))
     }
 
-    /// The same for work that reads a corpus once more, of which was told before.
+    /// Returns the same context for work that reads a corpus again, whose notes were printed
+    /// before.
     pub(crate) fn repeated(&self) -> Self {
         Self {
             messages: Messages {

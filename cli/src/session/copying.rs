@@ -1,5 +1,5 @@
-//! Reading a corpus twice: what can be read only once is copied first, repeated parts are found in the first reading,
-//! and what was kept is written in the second.
+//! Reads a corpus twice: a source that can be read only once is copied first, repeated parts are
+//! found in the first reading, and kept documents are written in the second.
 
 use std::io::{self, Seek};
 use std::sync::Arc;
@@ -45,12 +45,12 @@ pub(crate) fn spool_sources(context: &Context, corpus: &mut Corpus) -> Result<()
     Ok(())
 }
 
-/// The records that go to one output.
+/// The records for one output.
 pub(crate) struct CopiedRecords {
     /// Their bits are set.
     pub(crate) wanted: BitList,
     pub(crate) sink: Sink,
-    /// Texts are written without what is left out of them.
+    /// True if texts are written without their left-out parts.
     pub(crate) are_trimmed: bool,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn copy_records(
         } in &mut outputs
         {
             sink.begin_source(record.source, corpus, &records)?;
-            // A corpus that has grown since is told below.
+            // A corpus that has grown since is reported below.
             let is_wanted = |number| Ok(number < wanted.len() && wanted.get(number)?);
             if record.table_rows.is_some() {
                 sink.table(at(&corpus.sources, record.source)?, first, |row| {
@@ -125,9 +125,9 @@ pub(crate) fn corpus_changed() -> Failure {
     Failure::refused("the corpus was changed while it was being read; nothing was written")
 }
 
-/// A corpus that has been read once, and what is left of it without repeated parts.
+/// A corpus that has been read once, and its remains without repeated parts.
 pub(crate) struct TrimmedCorpus {
-    /// Says as it is read and written what is left out.
+    /// Corpus that leaves out the repeated parts as it is read and written.
     pub(crate) corpus: Corpus,
     /// A bit for each record: whether anything is left of it.
     pub(crate) kept: BitList,

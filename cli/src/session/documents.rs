@@ -56,7 +56,7 @@ const MIN_BATCHES: u64 = 18;
 /// Batches of fewer bytes would cost more than they save.
 const MIN_BATCH_BYTES: u64 = 64 << 10;
 
-/// Progress is shown, and signals are looked for, once in so many documents.
+/// The number of documents after which progress is shown, and signals are looked for.
 const DOCUMENTS_PER_CHECK: u64 = 64;
 
 /// The number of documents whose stored id differs from the id in the corpus.
@@ -78,7 +78,7 @@ pub(crate) struct CorpusDocuments<T> {
     bytes_read: Arc<AtomicU64>,
     taken: u64,
     totals: Arc<Mutex<ReadTotals>>,
-    /// Keeps what is read, and has what was kept.
+    /// Keeps the documents that are read, and returns those that were kept.
     job: Option<JobReading<T>>,
 }
 
@@ -310,7 +310,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
     }
 }
 
-/// The limits of batches with which those that are read ahead stay within the memory.
+/// Returns the limits of batches with which those that are read ahead stay within the memory.
 fn within_memory(context: &Context, limits: BatchLimits) -> BatchLimits {
     let batches = (4 * context.threads as u64 + 1).max(MIN_BATCHES);
     let share = context.memory_bytes / BATCHES_SHARE / batches;
@@ -321,7 +321,7 @@ fn within_memory(context: &Context, limits: BatchLimits) -> BatchLimits {
     }
 }
 
-/// The sources of which a job has everything, and where it is told of those that were read to their end.
+/// The sources that a job has completely, and the list of those that were read to their end.
 type KeptSources = (BTreeMap<usize, SourceTotals>, FinishedSources);
 
 /// A record, its number, and its share of the memory if it is large.
@@ -334,14 +334,14 @@ struct NumberedRecord {
 /// Records with their numbers. The totals are there once the last record has been read.
 struct NumberedRecords {
     records: CorpusRecords,
-    /// Is told of the sources that were read to their end.
+    /// Collects the sources that were read to their end.
     finished: Option<FinishedSources>,
     skip: u64,
     totals: Arc<Mutex<ReadTotals>>,
     corpus: Arc<Corpus>,
     ledger: Option<Arc<Mutex<KeyLedger>>>,
     in_flight: Arc<InFlight>,
-    /// A record of so many bytes completes its batch.
+    /// The size of a record that completes its batch.
     large_bytes: usize,
 }
 
@@ -410,8 +410,8 @@ fn work_on<T>(
                 good.push(document);
                 outcomes.push((numbered, None));
             }
-            // It has no key. As many of the bad ones are taken as of the good ones, so that they can be
-            // compared.
+            // It has no key. The same number of bad ones as of good ones is taken, so that they can
+            // be compared.
             Err(reason) => {
                 let place = corpus.position(numbered.record.source, numbered.record.line);
                 if corpus.settings.is_sampled(place.as_bytes()) {
@@ -458,8 +458,8 @@ fn work_on<T>(
     read.collect()
 }
 
-/// The corpus of these inputs, whose documents have what the rule says. An empty one is told, because a pattern with a slip in it would
-/// otherwise look like one.
+/// Returns the corpus of these inputs, whose documents have the content of the rule. An empty one
+/// is reported, because a pattern with a slip in it would otherwise look like one.
 pub(crate) fn resolve_corpus(
     context: &Context,
     inputs: &[PathBuf],
@@ -497,7 +497,7 @@ pub(crate) fn resolve_corpus_to_store(
     Ok(corpus)
 }
 
-/// Says that a table is named, and that nothing has tables.
+/// Returns a note if a table is named, and no source has tables.
 fn unused_table(corpus: &Corpus, inputs: &[PathBuf]) -> Option<String> {
     let table = corpus.settings.table.as_ref()?;
     let mut kinds = corpus.sources.iter().map(|source| source.kind);
@@ -534,7 +534,7 @@ pub(crate) fn resolve(
     })
 }
 
-/// An error for the first file that is none that can be read.
+/// Fails for the first file that cannot be read.
 fn must_be_readable(corpus: &Corpus) -> Result<()> {
     for (number, source) in corpus.sources.iter().enumerate() {
         if let Some(problem) = &source.problem {
@@ -567,8 +567,8 @@ pub(super) struct KeyLedger {
 }
 
 impl KeyLedger {
-    /// A ledger that takes no further ids once it has so many bytes: those beyond are unique, or are
-    /// refused by the store that they go to.
+    /// Creates a ledger that takes no further ids once it has this number of bytes: those beyond
+    /// are unique, or the destination store refuses them.
     pub(super) fn new(memory_bytes: u64) -> Self {
         Self {
             first_sources: HashMap::new(),
@@ -605,7 +605,7 @@ mod tests {
             (1, "a", true),
             (1, "b", false),
             (2, "b", true),
-            // There is no room for a third.
+            // A third does not fit.
             (2, "c", false),
             (3, "c", false),
             (3, "a", true),

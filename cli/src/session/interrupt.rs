@@ -63,7 +63,7 @@ impl Interrupt {
     }
 
     /// Does something long on another thread, so that a signal is answered meanwhile. After a
-    /// signal the work goes on until the process ends, so it must be harmless to cut short.
+    /// signal the work continues until the process ends, so it must be harmless to cut short.
     pub(crate) fn while_working<T: Send + 'static>(
         &self,
         progress: &mut ProgressDisplay,

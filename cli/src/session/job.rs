@@ -1,5 +1,5 @@
-//! A job: a folder that keeps what was made of the files of a corpus that were read to their end, so that a run that
-//! was stopped goes on behind them.
+//! A job: a folder that keeps the results for the files of a corpus that were read to their end, so
+//! that a run that was stopped continues behind them.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -42,7 +42,7 @@ struct JobFile {
     name: String,
     kind: String,
     bytes: u64,
-    /// Nanoseconds since 1970, or what a server calls its version.
+    /// Nanoseconds since 1970, or a server's name of the version.
     modified: String,
 }
 
@@ -58,9 +58,9 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Begins a job in a folder that does not exist or is empty, or goes on with the one in it. `settings`: what
-    /// the kept documents depend on beside the schema and the corpus, by the names that messages have for it.
-    /// There is no job without a folder.
+    /// Begins a job in a folder that does not exist or is empty, or continues the one in it.
+    /// `settings` are the inputs of the kept documents beside the schema and the corpus, by their
+    /// names in messages. Returns `None` without a folder.
     pub(crate) fn open(
         context: &Context,
         folder: Option<&Path>,
@@ -169,7 +169,7 @@ fn is_unfinished(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b".resemblance-")
 }
 
-/// Removes what a killed run has left.
+/// Removes the files that a killed run has left.
 fn remove_unfinished(folder: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -279,7 +279,7 @@ fn schema_options(then: &str, now: &str) -> Vec<&'static str> {
 impl JobFile {
     fn of(source: &CorpusSource) -> Result<Self> {
         let name = source.name().display().to_string();
-        // What is read once was copied, and the copy goes with the run.
+        // A source that can be read once was copied, and the copy is removed after the run.
         let is_copy = matches!(source.origin, SourceOrigin::Spool(..));
         if source.problem.is_some() || is_copy || !source.is_rereadable() {
             return Err(Failure::usage(format!(
@@ -292,7 +292,7 @@ impl JobFile {
             )));
         }
         if source.kind == SourceKind::Sqlite {
-            // Changes to a database may stand in another file.
+            // Changes to a database may be in another file.
             return Err(Failure::usage(format!(
                 "--job is for files that tell when they were changed, and {name} is a SQLite database"
             )));
@@ -336,7 +336,7 @@ pub(super) type FinishedSources = Arc<Mutex<BTreeMap<usize, SourceTotals>>>;
 /// The documents of a corpus of which some files are kept by a job.
 pub(super) struct JobReading<T> {
     job: Arc<Job>,
-    /// The source whose documents come now, and the number of the next.
+    /// The source of the next documents, and the number of the next one.
     source: usize,
     number: u64,
     reader: Option<ShardReader>,
@@ -418,7 +418,7 @@ impl<T> JobReading<T> {
         writer.ok_or_else(|| bug("a job has no file to write to").into())
     }
 
-    /// Keeps what was read of a source, which the next document does not belong to.
+    /// Keeps the results for a source, to which the next document does not belong.
     fn finish_source(&mut self) -> Result<()> {
         let Some(totals) = locked(&self.finished).get(&self.source).copied() else {
             return Err(bug("a file was not read to its end").into());

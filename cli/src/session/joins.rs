@@ -91,7 +91,7 @@ impl JoinProgress {
         parts.join(", ")
     }
 
-    /// The time that is left, by the lanes once some were read, else by what was expected.
+    /// Returns the remaining time, by the lanes once some were read, else by the estimate.
     fn left(&self, elapsed: Duration, lanes_read: u64, lanes: u64) -> Option<Duration> {
         if lanes_read > 0 {
             let left = lanes.saturating_sub(lanes_read) as f64 / lanes_read as f64;
@@ -101,7 +101,7 @@ impl JoinProgress {
     }
 }
 
-/// Tells how long a join is expected to take, and what, if it is long.
+/// Prints how long a join is expected to take, and why, if it is long.
 fn announce_join<A>(
     context: &Context,
     join: &Join<'_, A>,
@@ -178,7 +178,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Says what was not compared because of `--max-bucket`.
+/// Prints how much was not compared because of `--max-bucket`.
 pub(crate) fn tell_left_out(context: &Context, left_out: LeftOut) {
     if !left_out.is_empty() {
         let LeftOut {
@@ -226,7 +226,7 @@ pub(crate) fn limited<'j, A>(
     }
 }
 
-/// Limits a join, and tells how long it is expected to take, and what, if it is long.
+/// Limits a join, and prints how long it is expected to take, and why, if it is long.
 pub(crate) fn prepare_join<'j, A>(
     context: &Context,
     join: Join<'j, A>,

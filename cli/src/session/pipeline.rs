@@ -30,8 +30,8 @@ pub(super) struct BatchLimits {
     pub(super) bytes: usize,
 }
 
-/// The results of some work, in the order of what was read. Dropping it stops the threads after the
-/// batches that they are at.
+/// The results of some work, in the order of the input. Dropping it stops the threads after their
+/// current batches.
 pub(super) struct Pipeline<T> {
     free: Sender<()>,
     /// Hands the records on that have been read, if they are few: the reader waits for more.
@@ -98,8 +98,9 @@ struct StreamEnd {
 }
 
 impl<T: Send + 'static> Pipeline<T> {
-    /// Starts the threads: one reads `records`, whose memory `record_bytes` tells, and `threads` do
-    /// the work, at least one. What was read before an error is worked on and returned before the error is.
+    /// Starts the threads: one reads `records`, whose memory `record_bytes` returns, and `threads`
+    /// do the work, at least one. Records that were read before an error are processed and returned
+    /// before the error is.
     pub(super) fn start<R: Send + 'static>(
         records: impl Iterator<Item = Result<R>> + Send + 'static,
         record_bytes: fn(&R) -> usize,
@@ -111,7 +112,7 @@ impl<T: Send + 'static> Pipeline<T> {
         let (free, slots) = mpsc::channel();
         let batches = workers.saturating_mul(BATCHES_PER_THREAD).saturating_add(1);
         for _ in 0..batches.max(MIN_BATCHES) {
-            // The receiver is at hand, so this cannot fail.
+            // The receiver exists, so this cannot fail.
             let _ = free.send(());
         }
         let (jobs, queue) = mpsc::channel();
@@ -158,7 +159,7 @@ impl<T: Send + 'static> Pipeline<T> {
     }
 
     /// Returns the next result, or `None` after the last. `on_wait` is called before each batch and
-    /// every 50 milliseconds while there is none; its error is returned.
+    /// every 50 milliseconds while the next one is missing; its error is returned.
     pub(super) fn next(&mut self, mut on_wait: impl FnMut() -> Result<()>) -> Result<Option<T>> {
         loop {
             if let Some(result) = self.current.next() {
@@ -334,8 +335,8 @@ impl InFlight {
         })
     }
 
-    /// Waits until there is room for so many bytes, or nothing else is held: one document goes
-    /// through, however large it is.
+    /// Waits until there is room for this number of bytes, or nothing else is held: one document
+    /// passes, however large it is.
     pub(super) fn hold(self: &Arc<Self>, bytes: u64) -> HeldBytes {
         let mut held = locked(&self.held_bytes);
         while *held > 0 && held.saturating_add(bytes) > self.budget_bytes {

@@ -14,8 +14,8 @@ use resemblance::invariant::{at, at_mut, bug};
 const CODING: Configuration<LittleEndian, Fixint> = bincode::config::legacy();
 const RECORD_BYTES: u64 = 5 * size_of::<u64>() as u64;
 
-/// Documents that follow each other: lines of a file, or files of a folder. Each stands so many
-/// sources and lines after the one before.
+/// Documents that follow each other: lines of a file, or files of a folder. Each is a fixed number
+/// of sources and lines after the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PositionRun {
     first: u64,
@@ -55,7 +55,7 @@ impl DocumentPositions {
         }
     }
 
-    /// Notes where the next document stands.
+    /// Notes the place of the next document.
     pub(crate) fn push(&mut self, source: usize, line: u64) -> Result<()> {
         let (number, source) = (self.count, source as u64);
         self.count += 1;
@@ -195,7 +195,7 @@ impl BitList {
     }
 }
 
-/// The word of a bit; beyond what memory can hold there is none.
+/// Returns the word of a bit, which is beyond all words where memory cannot hold it.
 fn word_of(index: u64) -> usize {
     usize::try_from(index / WORD_BITS).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,5 @@
-//! Reading a corpus for what its texts tell: a sample of them, or how many of them have each feature.
+//! Reads a corpus to measure its texts: a sample of them, or the number of them that have each
+//! feature.
 
 use std::path::PathBuf;
 use std::sync::Arc;

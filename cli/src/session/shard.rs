@@ -1,4 +1,4 @@
-//! A file of a job: what was made of the documents of one source.
+//! A file of a job: the results for the documents of one source.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};

@@ -15,7 +15,8 @@ pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
     Ok(store)
 }
 
-/// Opens a store for writing, changes it, and closes it, which cuts what the file has grown too long.
+/// Opens a store for writing, changes it, and closes it, which truncates a file that is longer than
+/// its contents.
 pub(crate) fn change_store<T>(
     context: &Context,
     path: &Path,
@@ -30,7 +31,7 @@ pub(crate) fn change_store<T>(
     Ok(changed)
 }
 
-/// Says with -v what was opened.
+/// Prints the opened store with -v.
 fn tell_store(context: &Context, path: &Path, store: &Store) -> Result<()> {
     if context.messages.verbose {
         let documents = store.snapshot()?.len();

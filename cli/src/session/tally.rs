@@ -10,7 +10,7 @@ use resemblance_corpus::{BadDocument, Corpus, ReadTotals};
 use super::context::Context;
 use crate::failure::{Failure, FailureKind, Result};
 
-/// Once so many documents were read and all of them are bad, no good ones are waited for.
+/// The number of documents after which, if all of them are bad, no good ones are waited for.
 const MAX_BAD_AT_FIRST: u64 = 1_000;
 
 /// Counts of the outcomes for the documents of a corpus; printed as one line.
@@ -41,7 +41,7 @@ pub(crate) struct DocumentTally {
     pub(crate) skipped: u64,
     /// Documents without any feature.
     pub(crate) empty: u64,
-    /// Documents of which nothing is left without the parts that stood before.
+    /// Documents of which nothing is left without the parts that have appeared before.
     pub(crate) emptied: u64,
     /// Paragraphs or lines that stood before.
     pub(crate) dropped_parts: u64,
@@ -97,7 +97,7 @@ impl DocumentTally {
         Err(first.notes().iter().fold(failure, Failure::with_note))
     }
 
-    /// Skips one document that cannot be taken, if that is wanted; any other failure stays one.
+    /// Skips one bad document, if that is wanted; any other failure is returned.
     pub(crate) fn skip(
         &mut self,
         context: &Context,
@@ -118,7 +118,7 @@ impl DocumentTally {
         context.detail(format!("skipped {}", failure.brief()));
     }
 
-    /// The line for standard error; `kept` is the verb's word for what was kept.
+    /// Returns the line for standard error; `kept` is the verb's word for kept documents.
     pub(crate) fn summary(&self, kept: &str, totals: ReadTotals) -> String {
         let always = [
             ("read", self.read),
@@ -154,7 +154,7 @@ pub(crate) struct ReadDocument<T> {
     pub(crate) source: usize,
     /// Its line there.
     pub(crate) line: u64,
-    /// The document, or what is wrong with it.
+    /// The document, or a description of its fault.
     pub(crate) document: Result<WorkedDocument<T>, BadDocument>,
 }
 

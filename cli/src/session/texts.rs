@@ -16,7 +16,7 @@ use super::tally::DocumentTally;
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
 
-/// The text of a file, or of standard input where there is none, without a byte order mark.
+/// Reads the text of a file, or of standard input without a file, and removes a byte order mark.
 pub(crate) fn read_text(context: &Context, file: Option<&Path>, max_bytes: u64) -> Result<String> {
     let name = match file {
         Some(path) => path.display().to_string(),
@@ -61,8 +61,9 @@ pub(crate) fn taken_text(schema: &Schema, text: String) -> Result<String> {
         .map_err(|bad| Failure::bad_input(bad.reason))
 }
 
-/// The texts of the documents of a corpus that have these keys, which are all held in memory: of several
-/// with the same key the first. What is no text, or is longer than `max_bytes`, is left out.
+/// Returns the texts of the documents of a corpus that have these keys, which are all held in
+/// memory: the first of several with the same key. Leaves out content other than text, and texts
+/// longer than `max_bytes`.
 pub(crate) fn read_texts_of(
     context: &Context,
     inputs: &[PathBuf],
@@ -140,7 +141,7 @@ const ENTRY_BYTES: u64 = 100;
 const TEXTS_SHARE: u64 = 2;
 
 impl KnownTexts {
-    /// Reads the texts of these corpora, and says of how many there is no room.
+    /// Reads the texts of these corpora, and prints how many do not fit into memory.
     pub(crate) fn read(
         context: &Context,
         inputs: &[PathBuf],
@@ -181,9 +182,9 @@ impl KnownTexts {
     }
 }
 
-/// Puts the features of the documents of a store into `features` whose texts are in these corpora, says of how many
-/// there are none, and returns how many there are. A text is that of the document with its key if it has the same
-/// signature. `name` is what messages call the store.
+/// Puts the features of the documents of a store into `features` whose texts are in these corpora,
+/// prints how many texts are missing, and returns how many there are. A text belongs to the
+/// document with its key if it has the same signature. `name` is the store's name in messages.
 pub(crate) fn read_stored_features(
     context: &Context,
     name: impl fmt::Display,

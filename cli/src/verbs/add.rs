@@ -589,7 +589,7 @@ impl Addition<'_> {
         Ok(Some(as_new(id)))
     }
 
-    /// After a failure: what is in the store, and how to go on.
+    /// Describes after a failure which documents the store has, and how to continue.
     fn where_to_resume(&self) -> String {
         if self.arguments.atomic {
             return "nothing was added".into();

@@ -115,7 +115,7 @@ pub(crate) fn decontaminate(
             scratch.store()
         }
     };
-    // What cannot be asked is told before the corpus is read.
+    // An impossible question is reported before the corpus is read.
     arguments.ask()(&store.snapshot()?, &[])?;
     let content = ContentRule::new(store.schema(), false);
     let (inputs, force) = (&arguments.corpus, arguments.force);
@@ -255,7 +255,7 @@ fn must_leave_schema(arguments: &DecontaminateArguments) -> Result<()> {
     Ok(())
 }
 
-/// Reads test sets into a store that goes away with this run.
+/// Reads test sets into a store that is removed after this run.
 fn read_tests(
     context: &Context,
     arguments: &DecontaminateArguments,

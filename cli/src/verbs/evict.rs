@@ -131,7 +131,8 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Fails if so many documents would be removed that the stamps, the age or the number must be wrong.
+    /// Fails if so many documents would be removed that the stamps, the age or the number must be
+    /// wrong.
     fn must_leave_some(&self, context: &Context, arguments: &EvictArguments) -> Result<()> {
         let (removed, documents) = (self.removed, self.documents);
         // All but a tenth; nothing is lost where nothing is.
@@ -165,8 +166,8 @@ impl Survey {
         ))
     }
 
-    /// Returns why an eviction by age may not be what was meant: nothing was old enough, or the stamps are in
-    /// another unit than seconds.
+    /// Returns why an eviction by age may be a mistake: nothing was old enough, or the unit of the
+    /// stamps is not seconds.
     fn doubt(&self, stamp: u64) -> Option<String> {
         let (future, documents) = (self.future, self.documents);
         let shown = |stamp| match time_of_stamp(stamp) {

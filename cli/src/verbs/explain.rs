@@ -172,7 +172,7 @@ fn document_key(key: PrintedKey) -> Result<Vec<u8>> {
 /// First columns of reports that are names, and no keys.
 const HEADERS: [&str; 4] = ["key_a\t", "cluster_key\t", "query\t", "dropped\t"];
 
-/// The pairs of different keys in a report, at most as many as are wanted.
+/// Returns the pairs of different keys in a report, at most as many as are wanted.
 fn reported_pairs(
     context: &Context,
     arguments: &ExplainArguments,

@@ -134,7 +134,8 @@ fn import_stream(
     done.map_err(|error| told(arguments, error, known))
 }
 
-/// The failure in this tool's words, and what is in the store in spite of it.
+/// Returns the failure in this tool's words, with the documents that are in the store in spite of
+/// it.
 fn told(arguments: &ImportArguments, error: Error, known: Option<Failure>) -> Failure {
     let (error, note) = match error {
         Error::ImportStopped { documents, source } => {

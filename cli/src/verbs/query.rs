@@ -120,7 +120,7 @@ pub(crate) struct QueryArguments {
     format: FormatOptions<true>,
 }
 
-/// The options that bounds go with, and the nearest do not.
+/// The options that require bounds, which the nearest documents do not have.
 const BOUNDED: [&str; 6] = [
     "limit",
     "threshold",
@@ -176,8 +176,8 @@ impl Question {
         }
     }
 
-    /// Returns the answer for each document. Where features are known, `similarity` says by them how alike the one at
-    /// an index and a stored one are.
+    /// Returns the answer for each document. If features are known, `similarity` computes from them
+    /// how alike the one at an index and a stored one are.
     fn ask(
         self,
         snapshot: &Snapshot,
@@ -261,7 +261,7 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
     Ok(Outcome::found(found))
 }
 
-/// The features of the stored documents, if their texts are at hand.
+/// Returns the features of the stored documents, if their texts are available.
 fn known_features(
     context: &Context,
     arguments: &QueryArguments,
@@ -372,7 +372,7 @@ fn explain(context: &Context, question: Question, matches: &Matches) {
     }
 }
 
-/// Says what an answer of the nearest may miss.
+/// Prints what an answer of the nearest may miss.
 fn explain_nearest(context: &Context, question: Question, matches: &Matches) {
     let recall = matches.recall().unwrap_or(1.0);
     match question.goal {
@@ -395,7 +395,7 @@ fn explain_nearest(context: &Context, question: Question, matches: &Matches) {
     }
 }
 
-/// Says, where nothing matches, what came nearest, other than the document itself.
+/// Prints, if nothing matches, the nearest document other than the document itself.
 fn tell_nearest(
     context: &Context,
     snapshot: &Snapshot,
@@ -429,7 +429,8 @@ fn tell_nearest(
     Ok(())
 }
 
-/// Matches of a document of the store, without itself; `None` if there is no such document.
+/// Returns the matches of a document of the store, without itself; `None` if there is no such
+/// document.
 fn matches_of_key(
     context: &Context,
     snapshot: &Snapshot,

@@ -67,7 +67,7 @@ fn schema_of(context: &Context, path: &PathBuf) -> Result<Schema> {
     }
 }
 
-/// Prints a line for what was kept, and for each loss and problem.
+/// Prints a line for the kept documents, and for each loss and problem.
 fn print(arguments: &RepairArguments, report: &RepairReport) -> Result<()> {
     let columns = Column::list("what first_id last_id detail");
     let mut results = Results::new(arguments.format.layout(), columns)?;

@@ -76,7 +76,7 @@ impl ReportArguments {
         }
     }
 
-    /// The rule by which documents survive, and the options that say so, as they are printed.
+    /// Returns the rule by which documents survive, and its options as they are printed.
     fn survivor_rule(&self) -> SurvivorRule {
         let SurvivorOptions {
             against,

@@ -202,7 +202,8 @@ fn object(schema: &Schema, stats: &Stats) -> serde_json::Value {
     })
 }
 
-/// A bucket; a key outside UTF-8 is null, and stands in hexadecimal in `key_hex`.
+/// Returns a bucket as an object; a key outside UTF-8 is null, and written in hexadecimal in
+/// `key_hex`.
 fn bucket_object(bucket: &BucketStats) -> serde_json::Value {
     let samples = bucket.samples.iter().map(|sample| {
         let document = Value::Document {

@@ -22,7 +22,7 @@ struct BoilerplatePassage {
     frequent: FrequentPassage,
     /// The text of the passage.
     passage: String,
-    /// A hash of its shingles, which are the same wherever it stands.
+    /// A hash of its shingles, which are the same wherever it occurs.
     hash: u64,
 }
 

@@ -120,7 +120,7 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
         limit: arguments.limit,
         passages: arguments.passages,
     };
-    // What cannot be asked is told before the corpus is read.
+    // An impossible question is reported before the corpus is read.
     question.run(&snapshot, &[])?;
     let known = match arguments.texts.is_empty() {
         true => None,

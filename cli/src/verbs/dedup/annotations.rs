@@ -192,7 +192,7 @@ struct AnnotatedPlace<'a> {
     /// Number of documents of its cluster.
     size: u64,
     rank: u64,
-    /// The document itself, if it is no survivor.
+    /// The document itself, unless it is a survivor.
     dropped: Option<&'a AnnotatedDocument>,
 }
 
@@ -210,7 +210,7 @@ impl AnnotatedCorpus {
         if cluster.is_none() && self.emptied.binary_search(&number).is_ok() {
             return None;
         }
-        // A document that stays, and for which no other goes, is its own cluster.
+        // A document that is kept, and for which no other was removed, is its own cluster.
         Some(AnnotatedPlace {
             survivor: cluster.map_or(own, |cluster| cluster.place),
             size: cluster.map_or(1, |cluster| cluster.size),

@@ -152,7 +152,7 @@ impl DedupArguments {
         }
     }
 
-    /// The parts of texts that go if they were there before, if any.
+    /// Returns the kind of text parts that are removed if they have appeared before, if any.
     pub(super) fn part(&self) -> Result<Option<TextPart>> {
         let has = |level| self.level.contains(&level);
         match (has(LevelName::Paragraph), has(LevelName::Line)) {
@@ -165,7 +165,7 @@ impl DedupArguments {
         }
     }
 
-    /// Returns true if near-duplicate documents go.
+    /// Returns true if near-duplicate documents are removed.
     pub(super) fn drops_documents(&self) -> bool {
         self.level.contains(&LevelName::Document)
     }

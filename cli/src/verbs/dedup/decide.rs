@@ -35,14 +35,15 @@ type OnDrop<'a> = &'a mut dyn FnMut(DroppedRecord<'_>) -> Result<()>;
 pub(in crate::verbs) struct DecidedDocuments {
     /// A bit for each record.
     pub(in crate::verbs) kept: BitList,
-    /// Documents that are near-duplicates of others, which stay or are in the other store.
+    /// Documents that are near-duplicates of others, which are kept or are in the other store.
     pub(in crate::verbs) dropped: BitList,
     pub(in crate::verbs) tally: DocumentTally,
     pub(in crate::verbs) totals: ReadTotals,
 }
 
-/// Decides on all documents of a corpus whose records can be read, with the scores that the rule asks for. A job keeps
-/// what is read, without another store and parts that stood before alone. `tally` is what was counted before.
+/// Decides on all documents of a corpus whose records can be read, with the scores that the rule
+/// asks for. A job keeps the documents that are read, only without another store and without
+/// repeated parts. `tally` has the counts so far.
 pub(in crate::verbs) fn decide(
     context: &Context,
     choices: DedupChoices<'_>,
@@ -101,7 +102,7 @@ struct SketchedDocument {
     /// A hash of its content.
     digest: u64,
     known: Option<Match>,
-    /// The higher it is, the rather it stays; `None` where it has none.
+    /// The score: documents with higher ones are preferred; `None` without a score.
     score: Option<[f64; 2]>,
     /// True if nothing is left of its text without the parts that stood before: then it is not decided.
     is_emptied: bool,
@@ -141,8 +142,9 @@ impl SketchedDocument {
 struct Decision<'a> {
     context: &'a Context,
     choices: DedupChoices<'a>,
-    /// Its schema is that of a temporary store of the kept documents (of all documents, unless they are decided as they
-    /// come). The stamp of a document there is its number in the corpus, and its payload a [`StoredPayload`].
+    /// Its schema is that of a temporary store of the kept documents (of all documents, unless they
+    /// are decided one by one). The stamp of a document there is its number in the corpus, and its
+    /// payload a [`StoredPayload`].
     basis: &'a DedupBasis,
     corpus: &'a Arc<Corpus>,
     on_drop: OnDrop<'a>,
@@ -285,7 +287,7 @@ impl Decision<'_> {
                     gathered.push(read);
                 }
                 Ok(None) => break,
-                // A document that came before may have been wrong: its failure comes first.
+                // An earlier document may have been wrong: its failure precedes this one.
                 Err(failure) if !failure.is_signal() => {
                     self.decide(&mut kept, gathered)?;
                     return Err(failure);
@@ -315,7 +317,7 @@ impl Decision<'_> {
         kept: &mut Deduplicator,
         gathered: Vec<ReadDocument<SketchedDocument>>,
     ) -> Result<()> {
-        // Bounds that differ from the schema's come with another store only, or with another family.
+        // Bounds differ from the schema's only with another store, or with another family.
         let has_store = self.basis.against.is_some();
         let has_own_bounds =
             has_store && self.choices.join.bounds.is_given() || self.choices.join.by.is_given();

@@ -65,7 +65,8 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     Ok(Outcome::Done)
 }
 
-/// Looks at the corpus and the options, and opens what is written: what cannot be done is told before anything is read.
+/// Checks the corpus and the options, and opens the outputs: impossible requests are reported
+/// before anything is read.
 fn prepare<'a>(context: &Context, arguments: &'a DedupArguments) -> Result<Prepared<'a>> {
     check_levels(arguments)?;
     check_sample(arguments)?;
@@ -112,7 +113,7 @@ fn trim(
     )
 }
 
-/// Writes what is left of each text; nothing is left of those that were emptied.
+/// Writes the rest of each text; nothing is left of those that were emptied.
 fn write_trimmed(
     context: &Context,
     trimmed: TrimmedCorpus,

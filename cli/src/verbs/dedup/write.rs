@@ -79,7 +79,7 @@ impl DedupOutputs {
         }
     }
 
-    /// Writes what was decided, and says how much it was.
+    /// Writes the decisions, and prints their counts.
     pub(super) fn write(
         self,
         context: &Context,
@@ -193,7 +193,7 @@ impl DedupFiles<OutputTarget> {
 }
 
 impl DedupFiles<Sink> {
-    /// Writes the documents that were kept, those that were dropped as they stand in the input, and both with more
+    /// Writes the kept documents, the dropped ones as they are in the input, and both with more
     /// columns.
     pub(super) fn write(
         self,
@@ -251,7 +251,7 @@ impl DedupVerdicts {
         let mut progress = context.progress("writing verdicts");
         let is_same = self.0.write(corpus, columns, decided.totals, |number| {
             context.count(&mut progress, number)?;
-            // A database that has grown since is told below.
+            // A database that has grown since is reported below.
             if number >= kept.len() {
                 return Ok::<_, Failure>(false);
             }
