@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use clap::builder::ValueParser;
 use clap::error::ErrorKind;
-use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::defaults::{DEFAULTS_HELP, with_defaults};
 use crate::failure::{
@@ -14,7 +15,7 @@ use crate::failure::{
 };
 use crate::help::shaped;
 use crate::options::CommonOptions;
-use crate::output::{tell_failure, tell_help, tell_usage};
+use crate::output::{guard, tell_failure, tell_help, tell_usage};
 use crate::session::{Context, Interrupt};
 use crate::usage::explained;
 use crate::verbs;
@@ -177,6 +178,9 @@ pub fn run() -> ExitCode {
         }
     };
     let matches = command.clone().try_get_matches_from(&arguments);
+    if let Ok(matches) = &matches {
+        protect_inputs(&command, matches);
+    }
     let parsed = match matches.and_then(|matches| ToolArguments::from_arg_matches(&matches)) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -215,6 +219,37 @@ pub fn run() -> ExitCode {
             }
             ExitCode::from(failure.exit_code())
         }
+    }
+}
+
+/// The names of the values of arguments that are written. Every other path is read.
+const WRITTEN: [&str; 3] = ["OUT", "OUT_DIR", "NEW_STORE"];
+
+/// The name of the value of `--temp-dir`, a folder whose files are neither read nor replaced.
+const WORKED_IN: &str = "DIR";
+
+/// Returns the paths among the arguments of a verb, each with the name of its value.
+fn path_arguments(verb: &Command) -> impl Iterator<Item = (&Arg, String)> {
+    let path = ValueParser::path_buf().type_id();
+    let is_path = move |arg: &&Arg| arg.get_value_parser().type_id() == path;
+    verb.get_arguments().filter(is_path).map(|arg| {
+        let names = arg.get_value_names().unwrap_or_default();
+        (arg, names.iter().map(|name| name.as_str()).collect())
+    })
+}
+
+/// Keeps all that the command reads from being overwritten.
+fn protect_inputs(command: &Command, matches: &ArgMatches) {
+    let Some((name, values)) = matches.subcommand() else {
+        return;
+    };
+    let verb = command.find_subcommand(name);
+    let arguments = verb.into_iter().flat_map(path_arguments);
+    let read = arguments.filter(|(_, value)| !WRITTEN.contains(&&**value) && value != WORKED_IN);
+    for (argument, _) in read {
+        let given = values.try_get_raw(argument.get_id().as_str());
+        let paths = given.ok().flatten().into_iter().flatten();
+        guard::protect(paths.map(Path::new));
     }
 }
 

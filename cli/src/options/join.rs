@@ -48,7 +48,7 @@ pub(crate) struct ReadOptions {
     pub(crate) sample: Option<f64>,
     /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
     /// stopped has left there. Finding pairs begins anew
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "OUT_DIR")]
     pub(crate) job: Option<PathBuf>,
 }
 

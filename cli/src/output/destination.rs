@@ -4,15 +4,15 @@ use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use resemblance_corpus::{Compression, CorpusRecord, Encoder, is_remote};
+use resemblance_corpus::{Compression, CorpusRecord, Encoder, is_remote, is_store};
 use tempfile::{Builder, NamedTempFile, TempDir, TempPath};
 
-use super::escape;
+use super::{escape, guard};
 use crate::failure::{Failure, Result};
 
 /// The advice of messages about a file that exists.
 const FORCE: &str = "--force overwrites it";
-const PREFIX: &str = ".resemblance-";
+pub(super) const PREFIX: &str = ".resemblance-";
 
 /// Creates temporary files and folders whose names identify their origin.
 pub(crate) fn scratch_builder() -> Builder<'static, 'static> {
@@ -82,8 +82,14 @@ fn must_be_local(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// An error unless a new store can be made at a path.
+pub(crate) fn must_be_new(path: &Path, advice: &str) -> Result<()> {
+    must_not_exist(path, advice)?;
+    guard::must_be_harmless(path)
+}
+
 /// An error if something has the name already.
-pub(crate) fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
+fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
     must_be_local(path)?;
     match std::fs::symlink_metadata(path) {
         Ok(_) => Err(Failure::refused(format!(
@@ -95,11 +101,55 @@ pub(crate) fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
     }
 }
 
-/// An error unless an output may be made at a path. Every output that is not a new store is checked here.
+/// An error unless an output may be made at a path. Every output file that is not a new store is checked here.
 pub(super) fn must_be_free(path: &Path, force: bool) -> Result<()> {
-    match force || is_special(path) {
+    must_be_local(path)?;
+    if !force && is_store(path) && !is_special(path) {
+        let advice = "it is a store, which is not overwritten";
+        return must_not_exist(path, advice);
+    }
+    guard::must_be_harmless(path)?;
+    if is_special(path) {
+        return Ok(());
+    }
+    if path.is_dir() {
+        return Err(Failure::usage(format!(
+            "{} is a folder, expected the name of a file",
+            path.display()
+        )));
+    }
+    match force {
         true => Ok(()),
         false => must_not_exist(path, FORCE),
+    }
+}
+
+/// Makes a folder for output files, with those above it, unless it is there. No file of it may be a store, a link, or
+/// read: [`Destination::create`] checks each of them.
+pub(crate) fn make_folder(path: &Path) -> Result<()> {
+    may_be_folder(path)?;
+    std::fs::create_dir_all(path).map_err(|e| cannot_write(path, &e))
+}
+
+/// Makes a folder that the command works in, which may lie in one that is read, as folders of jobs are passed over.
+pub(crate) fn open_folder(path: &Path) -> Result<()> {
+    must_be_local(path)?;
+    guard::must_not_be_a_store(path)?;
+    guard::must_not_be_a_link(path)?;
+    guard::open_output(path, true)?;
+    std::fs::create_dir_all(path).map_err(|e| cannot_write(path, &e))
+}
+
+/// An error unless output files can go to a folder of this name.
+pub(crate) fn may_be_folder(path: &Path) -> Result<()> {
+    must_be_local(path)?;
+    guard::must_be_harmless(path)?;
+    match path.exists() && !path.is_dir() {
+        true => Err(Failure::refused(format!(
+            "{} is a file, expected a folder; give another name",
+            path.display()
+        ))),
+        false => Ok(()),
     }
 }
 
@@ -113,20 +163,13 @@ pub(super) fn give_name(staged: TempPath, target: &Path, overwrites: bool) -> Re
     named.map_err(|e| cannot_write(target, &e.error))
 }
 
-/// Fails if a folder on the way from `root` to `relative` below it is a link: the file would be
-/// written elsewhere.
-pub(crate) fn must_not_pass_links(root: &Path, relative: &Path) -> Result<()> {
+/// An error if `relative` below `root`, or a folder on the way to it, is a link: what is written there would be written
+/// elsewhere.
+pub(super) fn must_not_pass_links(root: &Path, relative: &Path) -> Result<()> {
     let mut path = root.to_path_buf();
-    for part in parent(relative).components() {
+    for part in relative.components() {
         path.push(part);
-        let metadata = std::fs::symlink_metadata(&path);
-        if metadata.is_ok_and(|metadata| metadata.is_symlink()) {
-            let message = format!(
-                "{} is a link; nothing is written through it",
-                path.display()
-            );
-            return Err(Failure::refused(message));
-        }
+        guard::must_not_be_a_link(&path)?;
     }
     Ok(())
 }
@@ -176,6 +219,7 @@ impl Destination {
     /// [`Destination::finish`].
     pub(crate) fn create(path: &Path, force: bool) -> Result<Self> {
         if path.as_os_str() == "-" {
+            guard::must_not_be_standard_output()?;
             let stdout = io::stdout();
             let writer: Box<dyn Write + Send> = if stdout.is_terminal() {
                 Box::new(TerminalWriter::new(stdout))
@@ -184,8 +228,9 @@ impl Destination {
             };
             return Self::new(path, Compression::None, writer, None);
         }
-        let compression = Compression::from_name(path);
         if is_special(path) {
+            guard::must_be_harmless(path)?;
+            let compression = Compression::from_name(path);
             // a stream that is a file may hold something already
             let file = File::options()
                 .append(true)
@@ -194,11 +239,15 @@ impl Destination {
             return Self::new(path, compression, Box::new(file), None);
         }
         must_be_free(path, force)?;
-        // a link's target is overwritten, and it remains as private as it is
-        let is_link = std::fs::read_link(path).is_ok();
-        let linked = is_link.then(|| std::fs::canonicalize(path).ok()).flatten();
-        let path = linked.as_deref().unwrap_or(path);
+        Self::replace(path, force)
+    }
+
+    /// The same for a local file that may be one that is read, which the new one replaces when it is complete.
+    pub(super) fn replace(path: &Path, force: bool) -> Result<Self> {
+        guard::open_output(path, false)?;
+        let compression = Compression::from_name(path);
         let (file, of_new_files) = file_beside(path)?;
+        // what is overwritten stays as private as it is
         let overwritten = std::fs::metadata(path);
         let (file, staged) = file.into_parts();
         let staged = StagedFile {

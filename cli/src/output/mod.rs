@@ -7,6 +7,7 @@ mod colour;
 mod destination;
 mod drawing;
 pub(crate) mod escape;
+pub(crate) mod guard;
 mod messages;
 mod pair_sorter;
 #[cfg(feature = "tables")]
@@ -20,7 +21,10 @@ mod target;
 mod value;
 
 pub(crate) use colour::{ColourChoice, has_colour};
-pub(crate) use destination::{Destination, must_not_exist, parent, scratch_builder, sync_folder};
+pub(crate) use destination::{
+    Destination, make_folder, may_be_folder, must_be_new, open_folder, parent, scratch_builder,
+    sync_folder,
+};
 pub(crate) use drawing::write_chart;
 pub(crate) use messages::{BinarySize, Messages, tell_failure, tell_help, tell_usage};
 pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};

@@ -1,5 +1,6 @@
 //! Writes the kept documents of a corpus, as they are in the input.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use super::destination::Destination;
 #[cfg(feature = "tables")]
 use super::destination::failed;
 use super::destination::{self, cannot_write};
+use super::guard;
 use super::target::OutputTarget;
 use crate::failure::{Failure, Result};
 use resemblance::invariant::bug;
@@ -51,6 +53,10 @@ impl Sink {
         let files = match target {
             OutputTarget::Standard => one(Path::new("-"))?,
             OutputTarget::File(path) => one(path)?,
+            OutputTarget::InPlace(path) => SinkFiles::One(OneOutput {
+                file: OutputFile::new(Destination::replace(path, true)?),
+                next: 0,
+            }),
             OutputTarget::Folder(path) => {
                 SinkFiles::Folder(OutputFolder::create(path.clone(), force)?)
             }
@@ -116,14 +122,15 @@ impl Sink {
         file.table(source, first, self.added.as_ref(), is_kept)
     }
 
-    /// Gives the written files their names.
-    pub(crate) fn finish(self, corpus: &Corpus, records: &CorpusRecords) -> Result<()> {
+    /// Gives what was written its name. Returns what is to be said of files that were removed for it.
+    pub(crate) fn finish(self, corpus: &Corpus, records: &CorpusRecords) -> Result<Option<String>> {
         let sources = corpus.sources.len();
         let header = |source| header(corpus, records, self.added.as_deref(), source);
         match self.files {
             SinkFiles::One(mut one) => {
                 one.begin_up_to(sources.saturating_sub(1), header)?;
-                one.file.finish()
+                one.file.finish()?;
+                Ok(None)
             }
             SinkFiles::Folder(mut folder) => {
                 folder.open_up_to(sources, corpus, records, header)?;
@@ -182,6 +189,7 @@ struct OutputFolder {
 
 impl OutputFolder {
     fn create(target: PathBuf, overwrites: bool) -> Result<Self> {
+        guard::open_output(&target, true)?;
         let beside = if target.is_dir() {
             target.clone()
         } else {
@@ -265,27 +273,88 @@ impl OutputFolder {
     }
 
     /// Gives a new folder its name, with all that is in it, or moves the files into the one that is
-    /// there; if one cannot be moved, those that were are taken back.
-    fn finish(mut self) -> Result<()> {
+    /// there, and removes all others; if one cannot be moved, those that were are taken back.
+    fn finish(mut self) -> Result<Option<String>> {
         self.close()?;
         if !self.target.exists() && !self.written.is_empty() {
             let named = std::fs::rename(self.root(), &self.target);
-            return named.map_err(|e| cannot_write(&self.target, &e));
+            return match named {
+                Ok(()) => Ok(None),
+                Err(error) => Err(cannot_write(&self.target, &error)),
+            };
         }
-        let mut moved = Vec::new();
-        let result = self.move_all(&mut moved);
-        if result.is_err() && !self.overwrites {
-            for path in moved {
-                // nothing better can be done about a second failure
-                let _ = std::fs::remove_file(path);
+        let made = std::fs::create_dir_all(&self.target);
+        made.map_err(|e| cannot_write(&self.target, &e))?;
+        let (mut stale, mut moved) = (Vec::new(), Vec::new());
+        let result = self
+            .set_aside(&mut stale)
+            .and_then(|()| self.move_all(&mut moved));
+        if let Err(failure) = result {
+            // nothing better can be done about a second failure
+            if !self.overwrites {
+                for path in moved {
+                    let _ = std::fs::remove_file(path);
+                }
+            }
+            for path in stale {
+                let _ = std::fs::rename(self.aside(&path), self.target.join(path));
+            }
+            return Err(failure);
+        }
+        let removed = stale.iter().map(|path| count_files(&self.aside(path)));
+        Ok(match removed.sum::<u64>() {
+            0 => None,
+            count => Some(format!(
+                "removed {count} files that were in {}",
+                self.target.display()
+            )),
+        })
+    }
+
+    /// Where a file or folder of the target waits for its removal.
+    fn aside(&self, relative: &Path) -> PathBuf {
+        self.staging.path().join("removed").join(relative)
+    }
+
+    /// Takes everything out of the target that is not about to be replaced.
+    fn set_aside(&self, stale: &mut Vec<PathBuf>) -> Result<()> {
+        let files: HashSet<&Path> = self.written.iter().map(PathBuf::as_path).collect();
+        let parents = self
+            .written
+            .iter()
+            .flat_map(|path| path.ancestors().skip(1));
+        let folders: HashSet<&Path> = parents.collect();
+        let mut waiting = vec![PathBuf::new()];
+        let failed = |e| cannot_write(&self.target, &e);
+        while let Some(folder) = waiting.pop() {
+            for entry in std::fs::read_dir(self.target.join(&folder)).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                let relative = folder.join(entry.file_name());
+                let kind = entry.file_type().map_err(failed)?;
+                if guard::is_unfinished(&entry.file_name()) {
+                    continue;
+                }
+                if kind.is_dir() && folders.contains(&*relative) {
+                    waiting.push(relative);
+                } else if kind.is_dir() || !files.contains(&*relative) {
+                    let aside = self.aside(&relative);
+                    std::fs::create_dir_all(destination::parent(&aside))
+                        .and_then(|()| std::fs::rename(entry.path(), &aside))
+                        .map_err(failed)?;
+                    stale.push(relative);
+                }
             }
         }
-        result
+        match stale.is_empty() || self.overwrites {
+            true => Ok(()),
+            false => Err(Failure::refused(format!(
+                "{} was empty, and has files now; nothing was written",
+                self.target.display()
+            ))),
+        }
     }
 
     fn move_all(&self, moved: &mut Vec<PathBuf>) -> Result<()> {
-        let made = std::fs::create_dir_all(&self.target);
-        made.map_err(|e| cannot_write(&self.target, &e))?;
         for relative in &self.written {
             let target = self.target.join(relative);
             destination::must_not_pass_links(&self.target, relative)?;
@@ -296,6 +365,15 @@ impl OutputFolder {
             moved.push(target);
         }
         Ok(())
+    }
+}
+
+/// The number of files at a path and below it.
+fn count_files(path: &Path) -> u64 {
+    let is_folder = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+    match std::fs::read_dir(path) {
+        Ok(entries) if is_folder => entries.flatten().map(|e| count_files(&e.path())).sum(),
+        _ => 1,
     }
 }
 

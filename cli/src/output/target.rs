@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::destination::{self, is_special};
+use super::guard;
 use crate::failure::{Failure, Result};
 use resemblance_corpus::{
-    Compression, Corpus, CorpusSource, SourceKind, SourceOrigin, is_remote, is_store, named_kind,
-    not_for_one_file,
+    Compression, Corpus, SourceKind, SourceOrigin, is_remote, named_kind, not_for_one_file,
 };
 
 /// The destination of kept documents.
@@ -17,6 +17,8 @@ pub(crate) enum OutputTarget {
     File(PathBuf),
     /// A file for each file of the input.
     Folder(PathBuf),
+    /// The only file of the input, which is replaced.
+    InPlace(PathBuf),
 }
 
 impl OutputTarget {
@@ -50,7 +52,7 @@ impl OutputTarget {
                     "{name} is a file name, but text files can only be written to a folder"
                 )));
             }
-            check_folder(path, inputs, corpus, force)?;
+            check_folder(path, corpus, force)?;
             return Ok(Self::Folder(path.to_path_buf()));
         }
         if let Some(text) = text {
@@ -67,12 +69,29 @@ impl OutputTarget {
             return Ok(Self::Standard);
         }
         destination::must_be_free(path, force)?;
-        must_not_be_a_store(path)?;
         Ok(Self::File(path.to_path_buf()))
     }
 
-    /// An error if another output at `report`, such as "the report", would overwrite this one, or what both
-    /// are made of.
+    /// The only input, which gets what is left of it.
+    pub(crate) fn in_place(inputs: &[PathBuf], corpus: &Corpus) -> Result<Self> {
+        let ([path], [source]) = (inputs, &corpus.sources[..]) else {
+            return Err(Failure::usage(
+                "--in-place replaces one file; give one file, or -o OUT",
+            ));
+        };
+        let is_lines = !matches!(source.kind, SourceKind::Text | SourceKind::Sqlite);
+        if !is_lines || !path.is_file() || is_special(path) || is_remote(path) {
+            return Err(Failure::usage(format!(
+                "--in-place replaces a file of lines or a table, and {} is something else; give -o OUT",
+                path.display()
+            )));
+        }
+        guard::must_not_be_a_store(path)?;
+        guard::must_not_be_a_link(path)?;
+        Ok(Self::InPlace(path.clone()))
+    }
+
+    /// An error if another output at `report`, such as "the report", would overwrite this one.
     pub(crate) fn must_not_meet(&self, what: &str, report: &Path, corpus: &Corpus) -> Result<()> {
         if is_special(report) {
             return Ok(());
@@ -81,7 +100,9 @@ impl OutputTarget {
         let place = destination::canonical_path(report).filter(|_| !is_standard);
         let meets = match self {
             Self::Standard => is_standard,
-            Self::File(path) => place.is_some() && destination::canonical_path(path) == place,
+            Self::File(path) | Self::InPlace(path) => {
+                place.is_some() && destination::canonical_path(path) == place
+            }
             Self::Folder(out) => {
                 let below = place.as_deref().zip(destination::canonical_path(out));
                 let relative = below.and_then(|(place, out)| place.strip_prefix(out).ok());
@@ -101,19 +122,7 @@ impl OutputTarget {
                 "the output and {what} cannot both go to {name}"
             )));
         }
-        let is_report = |path: &Path| {
-            // almost all paths are distinguished by their last part, without a look at the disk
-            let has_name = |place: &PathBuf| path.file_name() == place.file_name();
-            place.as_ref().is_some_and(has_name) && destination::canonical_path(path) == place
-        };
-        let mut paths = corpus.sources.iter().filter_map(CorpusSource::path);
-        if paths.any(|path| is_report(&path)) {
-            return Err(Failure::usage(format!(
-                "{what} {} would overwrite the corpus",
-                report.display()
-            )));
-        }
-        must_not_be_a_store(report)
+        Ok(())
     }
 }
 
@@ -138,29 +147,8 @@ fn must_be_named_for(path: &Path, corpus: &Corpus) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the path is a store: it takes long to build, and a corpus is never meant to replace it.
-fn must_not_be_a_store(path: &Path) -> Result<()> {
-    if is_store(path) {
-        return Err(Failure::usage(format!(
-            "{} is a store, which is not overwritten",
-            path.display()
-        )));
-    }
-    Ok(())
-}
-
-fn check_folder(out: &Path, inputs: &[PathBuf], corpus: &Corpus, force: bool) -> Result<()> {
-    let place = destination::canonical_path(out);
-    for folder in folders(inputs) {
-        let inside = place.as_ref().zip(destination::canonical_path(folder));
-        if inside.is_some_and(|(place, folder)| place.starts_with(folder)) {
-            return Err(Failure::usage(format!(
-                "{} lies in the input folder {}; choose a folder outside of it",
-                out.display(),
-                folder.display()
-            )));
-        }
-    }
+fn check_folder(out: &Path, corpus: &Corpus, force: bool) -> Result<()> {
+    destination::may_be_folder(out)?;
     let mut names = BTreeMap::new();
     for source in &corpus.sources {
         if matches!(
@@ -180,9 +168,18 @@ fn check_folder(out: &Path, inputs: &[PathBuf], corpus: &Corpus, force: bool) ->
             )));
         }
         destination::must_not_pass_links(out, &source.output_path())?;
-        destination::must_be_free(&out.join(source.output_path()), force)?;
     }
-    Ok(())
+    if !out.is_dir() {
+        return Ok(());
+    }
+    match guard::must_be_replaceable(out)? {
+        0 => Ok(()),
+        _ if force => Ok(()),
+        _ => Err(Failure::refused(format!(
+            "{} exists already, and is not empty; --force removes all that is in it, and a new folder keeps it",
+            out.display()
+        ))),
+    }
 }
 
 /// True for names of files of JSON Lines and of tables.

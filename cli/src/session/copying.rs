@@ -106,9 +106,12 @@ pub(crate) fn copy_records(
     progress.clear();
     // Decisions are by the number of a record: of other records they would keep the wrong ones.
     must_be_same(totals, records.totals())?;
-    outputs
-        .into_iter()
-        .try_for_each(|output| output.sink.finish(corpus, &records))
+    for output in outputs {
+        if let Some(removed) = output.sink.finish(corpus, &records)? {
+            context.note(removed);
+        }
+    }
+    Ok(())
 }
 
 /// An error unless two readings saw the same.

@@ -1,5 +1,6 @@
 //! The documents of a corpus, worked on by all threads and returned in corpus order.
 
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -24,7 +25,7 @@ use super::tally::DocumentTally;
 use super::tally::{ReadDocument, WorkedDocument};
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, StoredOptions};
-use crate::output::ProgressDisplay;
+use crate::output::{ProgressDisplay, guard};
 use resemblance::invariant::bug;
 
 /// Documents that are looked up in a store together: the more, the less each costs.
@@ -524,14 +525,18 @@ pub(crate) fn resolve(
     if let Some(html) = settings.content.html {
         html.must_be_here()?;
     }
-    if !inputs.iter().any(|input| is_remote(input)) {
-        return Ok(Corpus::resolve(inputs, settings)?);
-    }
-    let looked_at = inputs.to_vec();
-    let mut progress = context.progress("looking");
-    context.interrupt.while_working(&mut progress, move || {
-        Ok(Corpus::resolve(&looked_at, settings)?)
-    })
+    let corpus = if inputs.iter().any(|input| is_remote(input)) {
+        let looked_at = inputs.to_vec();
+        let mut progress = context.progress("looking");
+        context.interrupt.while_working(&mut progress, move || {
+            Ok(Corpus::resolve(&looked_at, settings)?)
+        })?
+    } else {
+        Corpus::resolve(inputs, settings)?
+    };
+    let files = corpus.sources.iter().filter_map(CorpusSource::path);
+    guard::protect_sources(files.map(Cow::into_owned))?;
+    Ok(corpus)
 }
 
 /// Fails for the first file that cannot be read.

@@ -18,7 +18,7 @@ use super::shard::{self, JobContent, JobValue, ShardReader, ShardWriter};
 use super::tally::ReadDocument;
 use crate::failure::{Failure, Result};
 use crate::options::differing_options;
-use crate::output::{scratch_builder, sync_folder};
+use crate::output::{open_folder, scratch_builder, sync_folder};
 use resemblance::invariant::bug;
 use resemblance_corpus::{
     Corpus, CorpusSource, JOB_LOCK, JOB_MANIFEST, SourceKind, SourceOrigin, SourceTotals,
@@ -73,7 +73,10 @@ impl Job {
         };
         let manifest = Manifest::of(corpus, schema, settings)?;
         let failed = |e| Failure::io(format!("cannot use {}", folder.display()), &e);
-        std::fs::create_dir_all(folder).map_err(failed)?;
+        if !folder.join(JOB_MANIFEST).exists() && folder.exists() {
+            must_be_empty(folder)?;
+        }
+        open_folder(folder)?;
         let lock = lock(folder, context.is_without_lock)?;
         match std::fs::read(folder.join(JOB_MANIFEST)) {
             Ok(bytes) => manifest.must_be(&bytes, folder)?,

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::failure::{Outcome, Result};
 use crate::options::FormatOptions;
-use crate::output::{Results, Value, must_not_exist};
+use crate::output::{Results, Value, must_be_new};
 use crate::session::{Context, open_to_read};
 
 /// Copy a store, and verify it on the way
@@ -24,14 +24,14 @@ pub(crate) struct BackupArguments {
     /// The store
     pub(crate) store: PathBuf,
     /// The file to make; it must not exist
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     #[command(flatten)]
     format: FormatOptions,
 }
 
 pub(crate) fn backup(context: &Context, arguments: &BackupArguments) -> Result<Outcome> {
-    must_not_exist(&arguments.output, "backup makes a new store")?;
+    must_be_new(&arguments.output, "backup makes a new store")?;
     let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
     let backup = snapshot
         .backup(&arguments.output)

@@ -8,7 +8,7 @@ use resemblance::schema::DesignReport;
 
 use crate::failure::{Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, StoredOptions};
-use crate::output::{must_not_exist, parent};
+use crate::output::{must_be_new, parent};
 use crate::session::{Context, Job, StoreBuilding, fill, resolve_corpus_to_store, with_tf_idf};
 use resemblance_corpus::ContentRule;
 
@@ -26,6 +26,7 @@ Examples:
   zcat part-*.gz | resemblance build seen.rsm - --skip-bad")]
 pub(crate) struct BuildArguments {
     /// The file to make; it must not exist
+    #[arg(value_name = "NEW_STORE")]
     store: PathBuf,
     /// Files of JSON Lines or tables, folders, or - (see resemblance --help)
     #[arg(required = true)]
@@ -40,7 +41,7 @@ pub(crate) struct BuildArguments {
     options: CorpusOptions,
     /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
     /// stopped has left there. Making the store begins anew
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "OUT_DIR")]
     job: Option<PathBuf>,
 }
 
@@ -50,7 +51,7 @@ pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Out
     if arguments.job.is_some() {
         arguments.schema.must_not_weigh("--job")?;
     }
-    must_not_exist(target, "add takes documents into an existing store")?;
+    must_be_new(target, "add takes documents into an existing store")?;
     if arguments.schema.weighs_by_rarity() {
         schema = with_tf_idf(context, schema, &arguments.corpus, &arguments.options)?;
     }

@@ -1,11 +1,10 @@
 //! The verb `completions`.
 
-use std::io::Write;
-
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::failure::{Failure, Outcome, Result};
+use crate::failure::{Outcome, Result};
+use crate::output::guard;
 
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
@@ -23,10 +22,6 @@ pub(crate) fn completions(
 ) -> Result<Outcome> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, "resemblance", &mut script);
-    let mut stdout = std::io::stdout();
-    stdout
-        .write_all(&script)
-        .and_then(|()| stdout.flush())
-        .map_err(|e| Failure::output(&e))?;
+    guard::print(&script)?;
     Ok(Outcome::Done)
 }

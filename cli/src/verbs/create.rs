@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions};
+use crate::output::must_be_new;
 use crate::session::{Context, with_tf_idf};
 
 /// Make an empty store
@@ -23,6 +24,7 @@ Examples:
   resemblance create others.rsm --minhash-kind external --value-bits 16")]
 pub(crate) struct CreateArguments {
     /// The file to make; it must not exist
+    #[arg(value_name = "NEW_STORE")]
     store: PathBuf,
     #[command(flatten)]
     schema: SchemaOptions,
@@ -37,6 +39,7 @@ pub(crate) struct CreateArguments {
 
 pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<Outcome> {
     let mut schema = arguments.schema.build(&arguments.bounds)?;
+    must_be_new(&arguments.store, "create makes a new store")?;
     if arguments.schema.weighs_by_rarity() {
         return Err(Failure::usage(
             "--tf-idf weighs by the documents that are read: an empty store takes --tf-idf-of CORPUS",

@@ -49,7 +49,7 @@ pub(crate) struct DecontaminateArguments {
     /// Write a line for each document that is left out: dropped, test (the test document that shares most
     /// with it), test_share_estimate (the share of the test document that it has), shared_hashes,
     /// longest_run_estimate (in shingles of the document that is left out); tab-separated
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "OUT")]
     report: Option<PathBuf>,
     /// In the report also the longest passage that a document shares with the test, compared exactly:
     /// longest_run (in shingles), and where it stands, in bytes from 0 on: start, end, test_start, test_end.

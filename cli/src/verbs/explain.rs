@@ -13,7 +13,7 @@ use resemblance_eval::report::{ExplainedPair, explained_page};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, parse_key};
 use crate::output::escape::{self, PrintedKey, printed};
-use crate::output::{Destination, Layout, has_colour};
+use crate::output::{Destination, Layout, guard, has_colour};
 use crate::session::{Context, read_text, read_texts_of, taken_text};
 
 /// The form of what is written.
@@ -112,6 +112,7 @@ fn explain_files(
     if a == "-" && b == "-" {
         return Err(Failure::usage("standard input (-) is given twice"));
     }
+    guard::protect([a, b].map(Path::new));
     let read = |path: &OsString| {
         let file = (path != "-").then_some(Path::new(path));
         let text = read_text(context, file, arguments.options.max_line_bytes())?;

@@ -23,7 +23,7 @@ pub(crate) struct ExportArguments {
     /// The store
     pub(crate) store: PathBuf,
     /// The file to write; - for standard output
-    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    #[arg(short, long, value_name = "OUT", default_value = "-")]
     output: PathBuf,
     /// Overwrite the file if it exists
     #[arg(long)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Command};
 
 use crate::failure::{Failure, Outcome, Result};
+use crate::output::{Destination, make_folder, scratch_builder};
 
 /// Write the manual pages of the tool and of each verb
 #[derive(Debug, Args)]
@@ -12,14 +13,22 @@ use crate::failure::{Failure, Outcome, Result};
 Example:
   resemblance man ~/.local/share/man/man1")]
 pub(crate) struct ManArguments {
-    /// A folder that is there; pages of the same names are replaced
+    /// A folder, which is made if it is not there; pages of the same names are replaced
+    #[arg(value_name = "OUT_DIR")]
     folder: PathBuf,
 }
 
 pub(crate) fn man(arguments: &ManArguments, command: Command) -> Result<Outcome> {
     let folder = &arguments.folder;
-    let written = clap_mangen::generate_to(command, folder);
-    written
-        .map_err(|error| Failure::io(format_args!("writing to {}", folder.display()), &error))?;
+    make_folder(folder)?;
+    let failed = |error| Failure::io(format_args!("writing to {}", folder.display()), &error);
+    let drawn = scratch_builder().tempdir().map_err(failed)?;
+    clap_mangen::generate_to(command, &drawn).map_err(failed)?;
+    for page in std::fs::read_dir(&drawn).map_err(failed)? {
+        let page = page.map_err(failed)?;
+        let mut destination = Destination::create(&folder.join(page.file_name()), true)?;
+        destination.write(&std::fs::read(page.path()).map_err(failed)?)?;
+        destination.finish()?;
+    }
     Ok(Outcome::Done)
 }

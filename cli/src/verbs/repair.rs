@@ -8,7 +8,7 @@ use resemblance::{Schema, Store};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::FormatOptions;
-use crate::output::{Column, Results, Value, must_not_exist};
+use crate::output::{Column, Results, Value, must_be_new};
 use crate::session::{Context, bulk_options};
 
 /// Make a new store from the readable parts of a damaged one
@@ -31,7 +31,7 @@ pub(crate) struct RepairArguments {
     /// The damaged store
     pub(crate) store: PathBuf,
     /// The file to make; it must not exist
-    #[arg(short, long, value_name = "NEW")]
+    #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// A store with the same schema, if that of the damaged one cannot be read: a copy, or one made
     /// by create with the same options
@@ -46,7 +46,7 @@ pub(crate) struct RepairArguments {
 }
 
 pub(crate) fn repair(context: &Context, arguments: &RepairArguments) -> Result<Outcome> {
-    must_not_exist(&arguments.output, "repair makes a new store")?;
+    must_be_new(&arguments.output, "repair makes a new store")?;
     let mut repair = Store::repair(&arguments.store, &arguments.output)
         .bulk(bulk_options(context))
         .scan(arguments.scan);

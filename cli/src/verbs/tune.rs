@@ -126,7 +126,7 @@ pub(crate) struct TuneArguments {
     #[arg(long, value_name = "S,R+...", requires = "simhash", conflicts_with_all = OF_MINHASH)]
     tables: Option<TableGroups>,
     /// Draw the curves to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "OUT")]
     svg: Option<PathBuf>,
     /// Overwrite the file if it exists
     #[arg(long, requires = "svg", conflicts_with = "nearest")]

@@ -209,6 +209,7 @@ fn help_version_and_completions() {
         let page = std::fs::read_to_string(folder.path("man1").join(page)).unwrap();
         assert!(page.contains(".SH SYNOPSIS"), "{page}");
     }
+    folder.write("none", "a file");
     folder.run(&["man", "none"]).expect(4).says(&["none"]);
     let bare = folder.run(&[]).expect(2);
     assert!(bare.stderr.contains("Usage:"));

@@ -218,11 +218,11 @@ fn nothing_is_overwritten_by_what_does_not_belong_there() {
         ("c.jsonl -o other --report other/c.jsonl", "both go to"),
         (
             "c.jsonl -o o.jsonl --report c.jsonl",
-            "would overwrite the corpus",
+            "c.jsonl is read, and",
         ),
         (
             "texts -o out --report texts/a.txt",
-            "would overwrite the corpus",
+            "an output of this name would overwrite it",
         ),
         ("c.jsonl -o o.jsonl --report a.rsm", "is a store"),
         ("c.jsonl -o a.rsm", "is a store"),
@@ -238,8 +238,9 @@ fn nothing_is_overwritten_by_what_does_not_belong_there() {
         assert_eq!(folder.read("a.rsm"), store);
     }
     // a report may lie in the folder of the output, and two devices are no conflict
+    std::fs::create_dir(folder.path("fresh")).unwrap();
     folder
-        .run(&["dedup", "c.jsonl", "-o", "other", "--report", "other/x.tsv"])
+        .run(&["dedup", "c.jsonl", "-o", "fresh", "--report", "fresh/x.tsv"])
         .expect(0);
     #[cfg(unix)]
     folder
@@ -265,6 +266,11 @@ fn links_modes_and_streams_are_respected() {
     symlink("private", folder.path("link.jsonl")).unwrap();
     folder
         .run(&["dedup", "c.jsonl", "-o", "link.jsonl", "--force"])
+        .expect(4)
+        .says(&["link.jsonl is a link", "the name that it leads to, private"]);
+    assert_eq!(folder.read_text("private"), "old");
+    folder
+        .run(&["dedup", "c.jsonl", "-o", "private", "--force"])
         .expect(0);
     assert_eq!(folder.read_text("private").lines().count(), 4);
     assert!(std::fs::read_link(folder.path("link.jsonl")).is_ok());

@@ -1,7 +1,13 @@
 //! dedup: where the output goes, and that nothing else is touched.
 
+use std::collections::{BTreeMap, BTreeSet};
+#[cfg(target_os = "linux")]
+use std::fs::File;
+
 use crate::dedup::survivors;
-use crate::support::{Folder, gunzip, gzip, mixed, text, unzstd, zstd};
+#[cfg(target_os = "linux")]
+use crate::support::ran;
+use crate::support::{Folder, gunzip, gzip, line, mixed, text, unzstd, zstd};
 
 #[test]
 fn compression_follows_the_names() {
@@ -139,11 +145,6 @@ fn existing_output_is_kept_without_force() {
         .expect(0);
     assert_eq!(folder.read_text("dir/c.jsonl"), survivors());
     assert_eq!(folder.report("r.tsv").lines().count(), 3);
-    // in place
-    folder
-        .run(&["dedup", "c.jsonl", "-o", "c.jsonl", "--force"])
-        .expect(0);
-    assert_eq!(folder.read_text("c.jsonl"), survivors());
     assert_eq!(folder.names(), names);
 }
 
@@ -178,4 +179,387 @@ fn a_failure_leaves_nothing_behind() {
     assert_eq!(ran.stdout, survivors());
     assert!(ran.stderr.contains("skipped c.jsonl:8: "), "{}", ran.stderr);
     ran.says(&["read 8, kept 4, dropped 3, skipped 1"]);
+}
+
+/// How a verb uses a name that it is given for an output.
+#[derive(Clone, Copy, PartialEq)]
+enum Made {
+    /// A file, which --force overwrites.
+    File,
+    /// A file, or a folder with the names of the input, which --force replaces.
+    Corpus,
+    /// A store, which must be new.
+    Store,
+    /// Files beside others in a folder.
+    Folder,
+    /// A folder of its own.
+    Job,
+}
+
+/// Every option of every verb that names an output, with a command that uses it: @ is the name, and c the corpus.
+const OUTPUTS: [(&str, &str, Made, &str); 21] = [
+    ("backup", "--output", Made::Store, "backup s.rsm -o @"),
+    ("build", "--job", Made::Job, "build b.rsm c --job @"),
+    ("build", "NEW_STORE", Made::Store, "build @ c"),
+    ("clusters", "--job", Made::Job, "clusters c --job @"),
+    (
+        "create",
+        "NEW_STORE",
+        Made::Store,
+        "create @ --simhash 64 --tf-idf-of c",
+    ),
+    (
+        "decontaminate",
+        "--output",
+        Made::Corpus,
+        "decontaminate c --against t.jsonl -o @",
+    ),
+    (
+        "decontaminate",
+        "--report",
+        Made::File,
+        "decontaminate c --against t.jsonl -o /dev/null --report @",
+    ),
+    ("dedup", "--annotate", Made::Corpus, "dedup c --annotate @"),
+    (
+        "dedup",
+        "--dropped",
+        Made::Corpus,
+        "dedup c --dry-run --dropped @",
+    ),
+    ("dedup", "--job", Made::Job, "dedup c --dry-run --job @"),
+    ("dedup", "--output", Made::Corpus, "dedup c -o @"),
+    (
+        "dedup",
+        "--report",
+        Made::File,
+        "dedup c --dry-run --report @",
+    ),
+    (
+        "eval",
+        "--figures",
+        Made::Folder,
+        "eval c --threshold 0.9 --seeds 1 --figures @",
+    ),
+    (
+        "eval",
+        "--svg",
+        Made::Folder,
+        "eval c --threshold 0.9 --seeds 1 --svg @",
+    ),
+    (
+        "explain",
+        "--output",
+        Made::File,
+        "explain a a-near --corpus c -o @",
+    ),
+    ("export", "--output", Made::File, "export s.rsm -o @"),
+    ("man", "OUT_DIR", Made::Folder, "man @"),
+    ("pairs", "--job", Made::Job, "pairs c --job @"),
+    ("repair", "--output", Made::Store, "repair s.rsm -o @"),
+    ("report", "--output", Made::File, "report c -o @"),
+    ("tune", "--svg", Made::File, "tune --corpus c --svg @"),
+];
+
+/// The verbs and options that the help says to name an output.
+fn documented_outputs(folder: &Folder) -> BTreeSet<(String, String)> {
+    folder.run(&["man", "pages"]).expect(0);
+    let mut found = BTreeSet::new();
+    for page in std::fs::read_dir(folder.path("pages")).unwrap() {
+        let name = page.unwrap().file_name().into_string().unwrap();
+        let Some(verb) = name
+            .strip_prefix("resemblance-")
+            .and_then(|n| n.strip_suffix(".1"))
+        else {
+            continue;
+        };
+        let help = folder.run(&[verb, "--help"]);
+        let lines = help.stdout.lines().map(str::trim_start);
+        for line in lines.filter(|line| line.starts_with(['-', '<'])) {
+            let value = ["<OUT>", "<OUT_DIR>", "<NEW_STORE>"]
+                .into_iter()
+                .find(|value| line.ends_with(value));
+            if let Some(value) = value {
+                let mut words = line.split_whitespace();
+                let option = words.find(|word| word.starts_with("--"));
+                let option = option.unwrap_or(value.trim_matches(['<', '>']));
+                found.insert((verb.to_owned(), option.to_owned()));
+            }
+        }
+    }
+    std::fs::remove_dir_all(folder.path("pages")).unwrap();
+    found
+}
+
+/// A corpus as a file and in a folder, two stores, and files and folders that are in the way.
+fn crowded() -> Folder {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.write("in/c.jsonl", mixed());
+    folder.write("t.jsonl", line("t", &text(4)));
+    folder.write("file", "there\n");
+    folder.write("full/sub/file", "there\n");
+    std::fs::create_dir(folder.path("empty")).unwrap();
+    folder.run(&["build", "s.rsm", "c.jsonl"]).expect(0);
+    folder.run(&["build", "other.rsm", "t.jsonl"]).expect(0);
+    folder
+}
+
+fn contents(folder: &Folder) -> BTreeMap<String, Vec<u8>> {
+    let names = folder.names().into_iter();
+    // links that lead nowhere have no contents
+    let read = |name: String| Some((name.clone(), std::fs::read(folder.path(&name)).ok()?));
+    names.filter_map(read).collect()
+}
+
+/// Runs a command of the table, and expects that it is refused and changes nothing.
+#[track_caller]
+fn refused(folder: &Folder, command: &str, force: bool) {
+    let before = contents(folder);
+    let mut words: Vec<&str> = command.split(' ').collect();
+    words.extend(force.then_some("--force"));
+    let ran = folder.run(&words);
+    assert!(matches!(ran.code, Some(2 | 4)), "{command}: {ran:?}");
+    assert!(contents(folder) == before, "{command}: {ran:?}");
+}
+
+#[test]
+fn every_output_is_in_the_table() {
+    let listed: BTreeSet<_> = OUTPUTS
+        .iter()
+        .map(|(verb, option, ..)| ((*verb).to_owned(), (*option).to_owned()))
+        .collect();
+    assert_eq!(documented_outputs(&Folder::new()), listed);
+}
+
+#[cfg(unix)]
+#[test]
+fn no_output_touches_what_is_there() {
+    use std::fs::hard_link;
+    use std::os::unix::fs::symlink;
+
+    for (verb, option, made, command) in &OUTPUTS {
+        let folder = crowded();
+        let can_force = command.starts_with("dedup")
+            || matches!(
+                *verb,
+                "decontaminate" | "eval" | "explain" | "export" | "report" | "tune"
+            );
+        let at = |name: &str, corpus: &str| {
+            let words = command.split(' ').map(|word| match word {
+                "@" => name,
+                "c" => corpus,
+                word => word,
+            });
+            words.collect::<Vec<_>>().join(" ")
+        };
+        hard_link(folder.path("other.rsm"), folder.path("hard.rsm")).unwrap();
+        symlink("other.rsm", folder.path("soft.rsm")).unwrap();
+        hard_link(folder.path("c.jsonl"), folder.path("hard.jsonl")).unwrap();
+        symlink("c.jsonl", folder.path("soft.jsonl")).unwrap();
+        symlink("file", folder.path("link")).unwrap();
+        symlink("nowhere", folder.path("dangling")).unwrap();
+        symlink("empty", folder.path("linked")).unwrap();
+        let held = resemblance::Store::open(folder.path("other.rsm")).unwrap();
+        let forces = if can_force {
+            &[false, true][..]
+        } else {
+            &[false]
+        };
+        for force in forces {
+            let kept = [
+                "other.rsm",
+                "hard.rsm",
+                "soft.rsm",
+                "s.rsm",
+                "c.jsonl",
+                "./c.jsonl",
+                "in/../c.jsonl",
+                "hard.jsonl",
+                "soft.jsonl",
+                "link",
+                "dangling",
+                "linked",
+                "t.jsonl",
+            ];
+            for name in kept {
+                let reads_it =
+                    !name.contains(".jsonl") || command.split(' ').any(|word| word == "c");
+                let reads_it = reads_it && (name != "t.jsonl" || command.contains("t.jsonl"));
+                if reads_it {
+                    refused(&folder, &at(name, "c.jsonl"), *force);
+                }
+            }
+            let is_read = command.split(' ').any(|word| word == "c");
+            if is_read && *made != Made::Job {
+                refused(&folder, &at("in/new", "in"), *force);
+                refused(&folder, &at("in/c.jsonl", "in"), *force);
+                refused(&folder, &at("./in/new.jsonl", "in"), *force);
+            }
+        }
+        drop(held);
+        refused(&folder, &at("file", "c.jsonl"), false);
+        if !matches!(made, Made::Folder) {
+            refused(&folder, &at("full", "c.jsonl"), false);
+        }
+        if matches!(made, Made::File | Made::Store) {
+            refused(&folder, &at("empty", "c.jsonl"), can_force);
+            refused(&folder, &at("full", "c.jsonl"), can_force);
+        }
+        if matches!(made, Made::Corpus | Made::Folder | Made::Job) {
+            done(&folder, &at("empty", "c.jsonl"), false);
+            assert!(
+                std::fs::read_dir(folder.path("empty")).unwrap().count() > 0,
+                "{verb} {option}"
+            );
+        }
+        let _ = std::fs::remove_file(folder.path("b.rsm"));
+        done(&folder, &at("new", "c.jsonl"), false);
+        if matches!(made, Made::File | Made::Corpus) {
+            done(&folder, &at("file", "c.jsonl"), true);
+            assert_ne!(folder.read("file"), b"there\n", "{verb} {option}");
+        }
+        if *made == Made::Corpus {
+            done(&folder, &at("full", "c.jsonl"), true);
+            let names = folder.names();
+            let left: Vec<_> = names
+                .iter()
+                .filter(|name| name.starts_with("full"))
+                .collect();
+            assert_eq!(left, ["full/c.jsonl"], "{verb} {option}");
+        }
+    }
+}
+
+#[track_caller]
+fn done(folder: &Folder, command: &str, force: bool) {
+    let mut words: Vec<&str> = command.split(' ').collect();
+    words.extend(force.then_some("--force"));
+    folder.run(&words).expect(0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_output_is_no_input_and_no_store() {
+    let folder = crowded();
+    let appended = |arguments: &[&str], name: &str| {
+        let before = folder.read(name);
+        let file = File::options()
+            .append(true)
+            .open(folder.path(name))
+            .unwrap();
+        let ran = ran(folder.command(arguments).stdout(file).output().unwrap()).expect(2);
+        assert!(folder.read(name) == before, "{arguments:?}: {ran:?}");
+        ran
+    };
+    for arguments in [
+        &["dedup", "c.jsonl", "-o", "-"][..],
+        &["dedup", "c.jsonl", "-o", "/dev/stdout"],
+        &["pairs", "c.jsonl"],
+        &["explain", "c.jsonl", "t.jsonl"],
+        &["report", "c.jsonl", "-o", "-"],
+        &["decontaminate", "in", "--against", "c.jsonl", "-o", "-"],
+    ] {
+        appended(arguments, "c.jsonl").says(&["is read"]);
+    }
+    appended(&["pairs", "in"], "in/c.jsonl").says(&["in/c.jsonl is read", "standard output"]);
+    for arguments in [
+        &["export", "s.rsm"][..],
+        &["completions", "bash"],
+        &["pairs", "c.jsonl"],
+    ] {
+        appended(arguments, "other.rsm").says(&["standard output is a store"]);
+    }
+    let input = File::open(folder.path("c.jsonl")).unwrap();
+    let mut command = folder.command(&["dedup", "-", "-o", "c.jsonl", "--force"]);
+    ran(command.stdin(input).output().unwrap()).expect(2);
+    assert_eq!(folder.read_text("c.jsonl"), mixed());
+}
+
+#[test]
+fn in_place_is_explicit() {
+    let folder = crowded();
+    folder
+        .run(&["dedup", "c.jsonl", "-o", "c.jsonl", "--force"])
+        .expect(2)
+        .says(&["c.jsonl is read, and an output", "--in-place"]);
+    folder
+        .run(&["dedup", "c.jsonl", "--in-place", "--dry-run"])
+        .expect(0);
+    assert_eq!(folder.read_text("c.jsonl"), mixed());
+    let names = folder.names();
+    folder.run(&["dedup", "c.jsonl", "--in-place"]).expect(0);
+    assert_eq!(folder.read_text("c.jsonl"), survivors());
+    assert_eq!(folder.names(), names);
+    for corpus in [&["in"][..], &["c.jsonl", "t.jsonl"], &["-"]] {
+        let refused = [&["dedup", "--in-place"], corpus].concat();
+        folder
+            .run(&refused)
+            .expect(2)
+            .says(&["--in-place replaces", "-o OUT"]);
+    }
+}
+
+#[test]
+fn a_replaced_folder_has_nothing_of_an_earlier_run() {
+    let folder = Folder::new();
+    folder.write("in/a.txt", text(1));
+    folder.write("in/b/c.txt", text(2));
+    folder.run(&["dedup", "in", "-o", "out"]).expect(0);
+    std::fs::rename(folder.path("in/a.txt"), folder.path("in/z.txt")).unwrap();
+    let again = ["dedup", "in", "-o", "out"];
+    folder
+        .run(&again)
+        .expect(4)
+        .says(&["out exists already", "--force"]);
+    std::fs::remove_file(folder.path("out/b/c.txt")).unwrap();
+    folder.write("out/b/c.txt/deep", "x");
+    let ran = folder.run(&[&again[..], &["--force"]].concat()).expect(0);
+    assert!(
+        ran.stderr.contains("removed 2 files that were in out"),
+        "{}",
+        ran.stderr
+    );
+    let names = folder
+        .names()
+        .into_iter()
+        .filter(|name| name.starts_with("out"));
+    assert_eq!(names.collect::<Vec<_>>(), ["out/b/c.txt", "out/z.txt"]);
+    // Neither a store nor the corpus is removed with a folder.
+    folder.run(&["create", "out/s.rsm"]).expect(0);
+    let forced = [&again[..], &["--force"]].concat();
+    folder
+        .run(&forced)
+        .expect(2)
+        .says(&["out/s.rsm is a store"]);
+    let own = [
+        "dedup",
+        "out/z.txt",
+        "--as",
+        "files",
+        "-o",
+        "out/",
+        "--force",
+    ];
+    folder.run(&own).expect(2);
+    assert!(folder.path("out/z.txt").exists());
+}
+
+#[test]
+fn a_refused_job_leaves_nothing_behind() {
+    let folder = crowded();
+    for job in ["full", "in"] {
+        refused(
+            &folder,
+            &format!("dedup c.jsonl --dry-run --job {job}"),
+            false,
+        );
+    }
+}
+
+#[test]
+fn manual_pages_make_their_folders() {
+    let folder = Folder::new();
+    folder.run(&["man", "share/man/man1"]).expect(0);
+    assert!(folder.path("share/man/man1/resemblance-dedup.1").exists());
 }

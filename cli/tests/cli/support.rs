@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What a run of the tool left.
+#[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
     pub stdout: String,

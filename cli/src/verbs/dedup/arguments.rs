@@ -31,8 +31,10 @@ pub(super) enum LevelName {
 /// the start of an output), rows of CSV and TSV below their first row. Parquet and Arrow lose rows,
 /// and nothing else. Nothing is written before the whole input has been read, and nothing is left
 /// behind after a failure. A file and a new folder get their name when they are complete; an
-/// existing folder gets its files one after the other. Ids need not be unique. Documents without
-/// any word are kept, unless --empty alike is given.
+/// existing folder gets its files one after the other, and with --force loses all others, which are
+/// counted. An output never replaces a store, a link or a file that the command reads, and is never
+/// written into a folder that it reads. Ids need not be unique. Documents without any word are kept,
+/// unless --empty alike is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -43,6 +45,7 @@ Examples:
   resemblance dedup corpus.jsonl -o unique.jsonl --verify estimate --report dropped.tsv
   resemblance dedup corpus.jsonl -o unique.jsonl --keep quality:max --dropped dropped.jsonl
   resemblance dedup corpus.jsonl -o unique.jsonl --level line,document
+  resemblance dedup corpus.jsonl --in-place --report dropped.tsv
   resemblance dedup corpus.jsonl --dry-run --sample 0.05
   resemblance dedup shard-*.jsonl.gz -o unique/ --job dedup.job
   resemblance dedup corpus.parquet --annotate annotated.parquet --policy cluster
@@ -55,10 +58,13 @@ pub(crate) struct DedupArguments {
     pub(super) corpus: Vec<PathBuf>,
     /// A file (its name tells the compression), - for standard output, or a folder, which gets the
     /// input's file names and compression (if it exists, or ends in /, or texts are written)
-    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["dry_run", "annotate", "verdicts"])]
+    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run", "annotate", "verdicts"])]
     pub(super) output: Option<PathBuf>,
-    /// Decide, and write the report and what was dropped, but not what was kept
+    /// Replace the corpus, one file of lines or a table, by what is kept of it, once that is complete
     #[arg(long, conflicts_with = "output")]
+    pub(super) in_place: bool,
+    /// Decide, and write the report and what was dropped, but not what was kept, even with -o or --in-place
+    #[arg(long)]
     pub(super) dry_run: bool,
     /// With --dry-run: decide on this share of the documents alone, such as 0.01, those whose keys have the least
     /// hashes, the same each time, and tell which share of all documents is expected to go
@@ -67,7 +73,7 @@ pub(crate) struct DedupArguments {
         value_name = "SHARE",
         value_parser = parse_share,
         requires = "dry_run",
-        conflicts_with_all = ["output", "dropped", "annotate", "verdicts", "job"]
+        conflicts_with_all = ["dropped", "annotate", "verdicts", "job"]
     )]
     pub(super) sample: Option<f64>,
     /// Write the documents that were dropped as near-duplicates here, as they stand in the input: a file or
@@ -105,7 +111,7 @@ pub(crate) struct DedupArguments {
     /// name tells. The last column says equal where both have the same
     /// text, byte for byte, or the same features, else exact, or estimate, as with --verify estimate and where the
     /// survivor's text is not at hand
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "OUT")]
     pub(super) report: Option<PathBuf>,
     /// Leave out the first line of a report in tsv or csv, which has the names of the columns
     #[arg(long, requires = "report")]
@@ -122,7 +128,7 @@ pub(crate) struct DedupArguments {
     pub(super) level: Vec<LevelName>,
     /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
     /// stopped has left there. Deciding begins anew
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["against", "texts"])]
+    #[arg(long, value_name = "OUT_DIR", conflicts_with_all = ["against", "texts"])]
     pub(super) job: Option<PathBuf>,
     /// Overwrite existing output, but never a store
     #[arg(long)]

@@ -11,7 +11,7 @@ use super::arguments::DedupBasis;
 use super::decide::{DecidedDocuments, DroppedRecord};
 use crate::failure::{Failure, Result};
 use crate::options::similarity_name;
-use crate::output::{DropReport, OutputTarget, Sink, SurvivorPlace};
+use crate::output::{DropReport, OutputTarget, Sink, SurvivorPlace, guard};
 #[cfg(feature = "sqlite")]
 use crate::session::corpus_changed;
 use crate::session::{BitList, Context, CopiedRecords, copy_records};
@@ -128,14 +128,27 @@ pub(super) struct DedupFiles<T> {
 
 impl DedupFiles<OutputTarget> {
     fn choose(arguments: &DedupArguments, corpus: &Corpus, schema: &Schema) -> Result<Self> {
+        let inputs = &arguments.corpus;
         let choose = |path: &Option<PathBuf>| {
             let chosen = path
                 .as_ref()
-                .map(|path| OutputTarget::choose(path, &arguments.corpus, corpus, arguments.force));
+                .map(|path| OutputTarget::choose(path, inputs, corpus, arguments.force));
             chosen.transpose()
         };
+        let kept = if arguments.dry_run {
+            None
+        } else if arguments.in_place {
+            Some(OutputTarget::in_place(inputs, corpus)?)
+        } else {
+            choose(&arguments.output).map_err(|failure| {
+                match arguments.output.as_deref().is_some_and(guard::reads_file) {
+                    true => failure.with_note("--in-place replaces a corpus by what is kept of it"),
+                    false => failure,
+                }
+            })?
+        };
         let targets = Self {
-            kept: choose(&arguments.output)?,
+            kept,
             dropped: choose(&arguments.dropped)?,
             annotated: choose(&arguments.annotate)?,
         };

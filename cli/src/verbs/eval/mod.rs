@@ -17,7 +17,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, SchemaOptions, must_compare_sets,
 };
-use crate::output::write_chart;
+use crate::output::{make_folder, may_be_folder, write_chart};
 use crate::session::{
     Context, SampleSource, ScratchStore, StoreBuilding, read_sample, read_texts_of,
     unrereadable_source, with_tf_idf,
@@ -74,13 +74,13 @@ pub(crate) struct EvalArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
     /// Draw charts into this folder
-    #[arg(long, value_name = "FOLDER", group = "charts")]
+    #[arg(long, value_name = "OUT_DIR", group = "charts")]
     svg: Option<PathBuf>,
     /// Draw all charts into this folder: similarity by the size of shingles, with spaces and without; what
     /// is found, precision and recall; error and time of all kinds of signatures (see --compare)
     #[arg(
         long,
-        value_name = "FOLDER",
+        value_name = "OUT_DIR",
         group = "charts",
         conflicts_with = "compare"
     )]
@@ -98,9 +98,15 @@ pub(crate) struct EvalArguments {
     format: FormatOptions,
 }
 
+impl EvalArguments {
+    fn chart_folder(&self) -> Option<&Path> {
+        self.svg.as_deref().or(self.figures.as_deref())
+    }
+}
+
 /// Draws charts into the folder that is given, if one is. The title of each names the corpus.
 fn draw(context: &Context, arguments: &EvalArguments, mut charts: Vec<NamedChart>) -> Result<()> {
-    let Some(folder) = arguments.svg.as_ref().or(arguments.figures.as_ref()) else {
+    let Some(folder) = arguments.chart_folder() else {
         return Ok(());
     };
     let corpus = arguments
@@ -108,8 +114,7 @@ fn draw(context: &Context, arguments: &EvalArguments, mut charts: Vec<NamedChart
         .iter()
         .map(|path| corpus_name(path))
         .join(", ");
-    std::fs::create_dir_all(folder)
-        .map_err(|e| Failure::io(format!("cannot make {}", folder.display()), &e))?;
+    make_folder(folder)?;
     for (name, chart) in &mut charts {
         chart.title = format!("{} ({corpus})", chart.title);
         write_chart(chart, &folder.join(name), arguments.force)?;
@@ -134,6 +139,9 @@ fn corpus_name(path: &Path) -> String {
 }
 
 pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outcome> {
+    if let Some(folder) = arguments.chart_folder() {
+        may_be_folder(folder)?;
+    }
     let mut schema = arguments.schema.build(&arguments.bounds)?;
     must_compare_sets(&schema)?;
     if arguments.schema.weighs_by_rarity() {

@@ -1,0 +1,299 @@
+//! What no output may touch: stores, links, and everything that the command reads.
+//!
+//! The tool registers the paths that its arguments read before a verb runs, and the session the files of each corpus.
+//! Everything that creates an output asks here, so that a verb cannot miss the rule.
+
+use std::collections::HashSet;
+use std::fs::Metadata;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use resemblance_corpus::{is_remote, is_store};
+
+use super::destination::{PREFIX, canonical_path, is_special};
+use crate::failure::{Failure, Result};
+
+/// What tells a file from every other one, whatever it is called.
+#[cfg(unix)]
+type FileIdentity = (u64, u64);
+#[cfg(not(unix))]
+type FileIdentity = PathBuf;
+
+#[cfg(unix)]
+fn identity(metadata: &Metadata, _path: &Path) -> Option<FileIdentity> {
+    use std::os::unix::fs::MetadataExt;
+    metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(metadata: &Metadata, path: &Path) -> Option<FileIdentity> {
+    let file = metadata.is_file().then(|| std::fs::canonicalize(path));
+    file.and_then(io::Result::ok)
+}
+
+fn identity_of(path: &Path) -> Option<FileIdentity> {
+    identity(&std::fs::metadata(path).ok()?, path)
+}
+
+/// The regular file, if any, that a standard stream of the process is.
+#[cfg(unix)]
+fn stream_identity(stream: &impl std::os::fd::AsFd) -> Option<FileIdentity> {
+    let file = stream.as_fd().try_clone_to_owned().ok()?;
+    identity(&std::fs::File::from(file).metadata().ok()?, Path::new("-"))
+}
+
+#[cfg(not(unix))]
+fn stream_identity<S>(_stream: &S) -> Option<FileIdentity> {
+    None
+}
+
+/// An output that has been opened.
+struct OpenOutput {
+    shown: PathBuf,
+    place: PathBuf,
+    is_folder: bool,
+    /// The file that it replaces, unless the command reads it.
+    replaced: Option<FileIdentity>,
+}
+
+#[derive(Default)]
+struct Guarded {
+    /// The folders that are read, as they were given, with their canonical paths.
+    folders: Vec<(PathBuf, PathBuf)>,
+    /// The files that are read.
+    files: HashSet<FileIdentity>,
+    outputs: Vec<OpenOutput>,
+}
+
+static GUARDED: Mutex<Option<Guarded>> = Mutex::new(None);
+
+fn guarded() -> MutexGuard<'static, Option<Guarded>> {
+    GUARDED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Registers paths that the command reads: files, folders, and `-` for standard input.
+pub(crate) fn protect<'a>(paths: impl IntoIterator<Item = &'a Path>) {
+    let mut guard = guarded();
+    let guarded = guard.get_or_insert_default();
+    for path in paths {
+        if path.as_os_str() == "-" {
+            guarded.files.extend(stream_identity(&io::stdin()));
+        } else if is_remote(path) {
+            continue;
+        } else if path.is_dir() {
+            let canonical = std::fs::canonicalize(path).ok();
+            let folder = canonical.map(|canonical| (path.to_path_buf(), canonical));
+            guarded.folders.extend(folder);
+        } else {
+            guarded.files.extend(identity_of(path));
+        }
+    }
+}
+
+/// Registers the files of a corpus, and returns an error if one of them is an output that is open, or standard output.
+pub(crate) fn protect_sources(paths: impl Iterator<Item = PathBuf>) -> Result<()> {
+    let stdout = stream_identity(&io::stdout());
+    let mut guard = guarded();
+    let guarded = guard.get_or_insert_default();
+    for path in paths {
+        let Some(identity) = identity_of(&path) else {
+            continue;
+        };
+        if stdout.as_ref() == Some(&identity) {
+            return Err(is_standard_output(&path));
+        }
+        let mut outputs = guarded.outputs.iter();
+        if let Some(output) = outputs.find(|output| output.replaced.as_ref() == Some(&identity)) {
+            return Err(is_read(&output.shown));
+        }
+        guarded.files.insert(identity);
+    }
+    Ok(())
+}
+
+fn is_standard_output(path: &Path) -> Failure {
+    Failure::usage(format!(
+        "{} is read, and standard output is written to the same file; redirect it to another one",
+        path.display()
+    ))
+}
+
+fn is_read(path: &Path) -> Failure {
+    Failure::usage(format!(
+        "{} is read, and an output of this name would overwrite it; give another name",
+        path.display()
+    ))
+}
+
+/// True if the command reads the file at a path, by whatever name.
+pub(crate) fn reads_file(path: &Path) -> bool {
+    let files = |guarded: &Guarded| identity_of(path).is_some_and(|id| guarded.files.contains(&id));
+    guarded().as_ref().is_some_and(files)
+}
+
+/// An error if standard output is a store or a file that is read.
+pub(super) fn must_not_be_standard_output() -> Result<()> {
+    let Some(identity) = stream_identity(&io::stdout()) else {
+        return Ok(());
+    };
+    let is_input = |guarded: &Guarded| guarded.files.contains(&identity);
+    if guarded().as_ref().is_some_and(is_input) {
+        return Err(Failure::usage(
+            "standard output is written to a file that is read; redirect it to another one",
+        ));
+    }
+    if is_store(Path::new("/dev/stdout")) {
+        return Err(Failure::usage(
+            "standard output is a store, which is not overwritten; redirect it to another file",
+        ));
+    }
+    Ok(())
+}
+
+/// An error if a path is a store, a link, a file that is read, or lies in a folder that is read. Every output, file or
+/// folder, is checked here.
+pub(super) fn must_be_harmless(path: &Path) -> Result<()> {
+    must_not_be_a_store(path)?;
+    if reads_file(path) {
+        return Err(is_read(path));
+    }
+    if is_special(path) {
+        return Ok(());
+    }
+    must_not_be_a_link(path)?;
+    let guard = guarded();
+    let Some((place, guarded)) = canonical_place(path).zip(guard.as_ref()) else {
+        return Ok(());
+    };
+    let is_inside = |(_, folder): &&(PathBuf, PathBuf)| place.starts_with(folder);
+    match guarded.folders.iter().find(is_inside) {
+        Some((folder, _)) => Err(Failure::usage(format!(
+            "{} lies in the input folder {}; choose a place outside of it",
+            path.display(),
+            folder.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Where a path leads, even where several of its last folders are still to be made.
+fn canonical_place(path: &Path) -> Option<PathBuf> {
+    let ancestors = path.ancestors().filter(|part| !part.as_os_str().is_empty());
+    for ancestor in ancestors.chain([Path::new(".")]) {
+        if let Ok(canonical) = std::fs::canonicalize(ancestor) {
+            let rest = path.strip_prefix(ancestor).unwrap_or(path);
+            return Some(match rest.as_os_str().is_empty() {
+                true => canonical,
+                false => canonical.join(rest),
+            });
+        }
+    }
+    canonical_path(path)
+}
+
+/// A store takes long to make, and is never what an output is meant to replace.
+pub(super) fn must_not_be_a_store(path: &Path) -> Result<()> {
+    match is_store(path) {
+        true => Err(Failure::usage(format!(
+            "{} is a store, which is not overwritten; give another name",
+            path.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// An error if a path is a link: nothing is written through links, whether or not they lead anywhere.
+pub(super) fn must_not_be_a_link(path: &Path) -> Result<()> {
+    // with a slash at its end, a path means what the link leads to
+    let name: PathBuf = path.components().collect();
+    match std::fs::read_link(&name) {
+        Ok(place) => Err(Failure::refused(format!(
+            "{} is a link; nothing is written through it; give the name that it leads to, {}",
+            name.display(),
+            place.display()
+        ))),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Registers an output that is about to be written, and returns an error if another one is in the same place.
+pub(super) fn open_output(path: &Path, is_folder: bool) -> Result<()> {
+    let Some(place) = canonical_place(path) else {
+        return Ok(());
+    };
+    let mut guard = guarded();
+    let guarded = guard.get_or_insert_default();
+    // A file may lie in the folder of another output, which leaves unfinished files alone.
+    let is_within = |inner: &Path, is_inner_folder: bool, folder: &Path| {
+        let is_beside = !is_inner_folder && inner.parent() == Some(folder);
+        inner.starts_with(folder) && !is_beside
+    };
+    let meets = |other: &&OpenOutput| {
+        place == other.place
+            || is_folder && is_within(&other.place, other.is_folder, &place)
+            || other.is_folder && is_within(&place, is_folder, &other.place)
+    };
+    if let Some(other) = guarded.outputs.iter().find(meets) {
+        return Err(Failure::usage(format!(
+            "two outputs cannot be written to one place: {} and {}",
+            other.shown.display(),
+            path.display()
+        )));
+    }
+    // a file that is read already is replaced on purpose
+    let replaced = identity_of(path).filter(|identity| !guarded.files.contains(identity));
+    guarded.outputs.push(OpenOutput {
+        shown: path.to_path_buf(),
+        replaced,
+        place,
+        is_folder,
+    });
+    Ok(())
+}
+
+/// An error if the files in a folder may not be removed: one is a store, or is read. Returns the number of entries in
+/// the folder itself.
+pub(super) fn must_be_replaceable(folder: &Path) -> Result<usize> {
+    let cannot_read = |e| Failure::io(format!("cannot read {}", folder.display()), &e);
+    let (mut waiting, mut entries) = (vec![folder.to_path_buf()], 0);
+    while let Some(inner) = waiting.pop() {
+        for entry in std::fs::read_dir(&inner).map_err(cannot_read)? {
+            let entry = entry.map_err(cannot_read)?;
+            if is_unfinished(&entry.file_name()) {
+                continue;
+            }
+            entries += usize::from(inner == folder);
+            let (path, kind) = (entry.path(), entry.file_type().map_err(cannot_read)?);
+            if kind.is_dir() {
+                waiting.push(path);
+            } else if kind.is_file() && is_store(&path) {
+                return Err(Failure::usage(format!(
+                    "{} is a store, so {} is not replaced; give another folder",
+                    path.display(),
+                    folder.display()
+                )));
+            } else if kind.is_file() && reads_file(&path) {
+                return Err(Failure::usage(format!(
+                    "{} is read by this command, so {} is not replaced; give another folder",
+                    path.display(),
+                    folder.display()
+                )));
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// True for names of what a run has not finished.
+pub(super) fn is_unfinished(name: &std::ffi::OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
+}
+
+/// Prints to standard output, unless that is a file that is read, or a store.
+pub(crate) fn print(bytes: &[u8]) -> Result<()> {
+    must_not_be_standard_output()?;
+    let mut stdout = io::stdout();
+    let printed = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    printed.map_err(|e| Failure::output(&e))
+}
