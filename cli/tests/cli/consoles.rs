@@ -154,6 +154,8 @@ fn follow(path: &str, fixtures: &str) {
     }
     #[cfg(feature = "sqlite")]
     articles(&folder);
+    #[cfg(feature = "tables")]
+    parquet_files(&folder);
     let prepared = shell(&folder, &format!("set -e +o pipefail\n{fixtures}"));
     assert_eq!(prepared.0, Some(0), "fixtures: {}", prepared.1);
     let document = std::fs::read_to_string(root.join(path)).unwrap();
@@ -198,10 +200,29 @@ fn articles(folder: &Folder) {
     database
         .execute_batch(
             "CREATE TABLE articles (url TEXT, title TEXT, body TEXT, score REAL, seen INTEGER);
-             INSERT INTO articles VALUES ('a/1', 'Rain', 'Heavy rain is expected in the north tonight', 1, 100);
-             INSERT INTO articles VALUES ('a/2', 'Rain', 'Heavy rain is expected in the north tonight', 2, 200);",
+             INSERT INTO articles VALUES ('a/1', 'Rain', 'Heavy rain is expected tonight', 1, 100);
+             INSERT INTO articles VALUES ('a/2', 'Rain', 'Heavy rain is expected tonight', 2, 200);
+             ALTER TABLE articles ADD COLUMN text TEXT DEFAULT 'Heavy rain is expected in the north';",
         )
         .unwrap();
+}
+
+#[cfg(feature = "tables")]
+fn parquet_files(folder: &Folder) {
+    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+    let texts = [
+        "Heavy rain is expected",
+        "Heavy rain is expected",
+        "A bridge",
+    ];
+    let texts: ArrayRef = std::sync::Arc::new(StringArray::from_iter_values(texts));
+    let columns = [("text", texts.clone()), ("content", texts)];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    for name in ["corpus.parquet", "data/train-1.parquet"] {
+        folder.write(name, "");
+        let compression = parquet::basic::Compression::UNCOMPRESSED;
+        crate::tables::write_parquet(&folder.path(name), &batch, compression, 10);
+    }
 }
 
 #[test]
@@ -225,7 +246,7 @@ const CORPORA: &str = "
 #[test]
 fn the_page_of_the_tool_shows_what_it_prints() {
     let fixtures = "
-        mkdir -p .local/share/bash-completion/completions .local/share/man/man1 data site
+        mkdir -p .local/share/bash-completion/completions .local/share/man/man1 site
         cp corpus.jsonl.gz shard-1.jsonl.gz
         gzip -c more.jsonl > shard-2.jsonl.gz
         sed 's/\"text\"/\"html\"/' corpus.jsonl > crawl.jsonl
