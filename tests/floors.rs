@@ -60,7 +60,8 @@ const LIBRARY_FLOORS: &[&str] = &[
 
 /// The tool's rooms from the bottom up.
 const TOOL_FLOORS: &[&str] = &[
-    "failure", "defaults", "help", "output", "options", "session", "verbs", "tool", "lib", "main",
+    "failure", "defaults", "help", "usage", "output", "options", "session", "verbs", "tool", "lib",
+    "main",
 ];
 
 /// Types that only the crate's root may name: they call rooms, and no room knows them.

@@ -304,7 +304,7 @@ fn explain_usage(
     ExitCode::from(2)
 }
 
-/// What clap says, without the label of an error and its advice on how to give values that look like options.
+/// Returns the message of clap, without the label of an error and its advice on how to give values that look like options.
 fn without_guesses(text: &str) -> String {
     let said = text.strip_prefix("error: ").unwrap_or(text).trim_end();
     let lines = said.lines().filter(|line| !line.starts_with("  tip: "));

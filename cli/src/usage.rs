@@ -320,7 +320,7 @@ fn name_of(argument: &str, command: &Command, arguments: &[OsString]) -> String 
     }
 }
 
-/// What Rust and clap say of a value, in the words of the tool.
+/// Returns the reason that Rust or clap gives against a value, in the words of the tool.
 fn expected(reason: &str) -> String {
     let number = "expected a whole number";
     if let Some(range) = reason.split(" is not in ").nth(1) {

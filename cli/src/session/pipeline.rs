@@ -46,7 +46,7 @@ pub(super) struct Pipeline<T> {
     current: vec::IntoIter<T>,
 }
 
-/// What the reader and the caller both see.
+/// The state that the reader and the caller share.
 #[derive(Debug, Default)]
 struct ReadState {
     batches: AtomicU64,

@@ -201,7 +201,7 @@ impl GatheredDocument {
     }
 }
 
-/// What is to become the next commit.
+/// The documents of the next commit.
 struct OpenCommit {
     transaction: Option<WriteTransaction>,
     /// Read, and not added yet.
