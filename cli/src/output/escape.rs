@@ -1,7 +1,7 @@
 //! Keys as text: every key has exactly one printed form, on one line, without tabs.
 
 pub(crate) use resemblance::key_text as key;
-pub(crate) use resemblance_eval::printable::{for_terminal, json, one_line};
+pub(crate) use resemblance_eval::printable::{byte_size, for_terminal, grouped, json, one_line};
 
 /// Returns a substitute for the key of a document without one.
 pub(crate) fn without_key(id: u64) -> String {

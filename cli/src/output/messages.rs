@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use resemblance::schema::DesignReport;
 
@@ -97,6 +97,18 @@ fn write(message: impl Display, kind: MessageKind) {
         }
         _ => writeln!(stderr, "{PREFIX}{text}"),
     };
+}
+
+/// A count in a message, with commas between its thousands if the message goes to a terminal.
+pub(crate) struct Counted(pub(crate) u64);
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match std::io::stderr().is_terminal() {
+            true => f.write_str(&escape::grouped(self.0)),
+            false => write!(f, "{}", self.0),
+        }
+    }
 }
 
 /// Bytes in MiB, or in GiB from 10 GiB on.

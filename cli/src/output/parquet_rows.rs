@@ -85,7 +85,9 @@ impl ParquetRows {
                 (PendingValues::Texts(texts), Value::Key(key)) => texts.append_value(text(key)?),
                 (PendingValues::Texts(texts), Value::NoKey(_)) => texts.append_null(),
                 (PendingValues::Texts(texts), Value::Text(value)) => texts.append_value(value),
-                (PendingValues::Counts(counts), Value::Count(count)) => counts.append_value(count),
+                (PendingValues::Counts(counts), Value::Count(count) | Value::Stamp(count)) => {
+                    counts.append_value(count)
+                }
                 (PendingValues::Counts(counts), Value::Distance(bits)) => {
                     counts.append_option(bits.map(u64::from));
                 }

@@ -279,7 +279,11 @@ impl Results {
                 if self.rows.is_empty() {
                     self.numeric = cells.clone().map(|(_, value)| value.is_number()).collect();
                 }
-                let cell = |value: &Value<'_>| escape::for_terminal(&value.text()).into_owned();
+                let is_on_terminal = self.width.is_some();
+                let cell = |value: &Value<'_>| match value {
+                    Value::Count(count) if is_on_terminal => escape::grouped(*count),
+                    other => escape::for_terminal(&other.text()).into_owned(),
+                };
                 self.rows
                     .push(cells.map(|(_, value)| cell(value)).collect());
                 if self.rows.len() >= TABLE_ROWS {

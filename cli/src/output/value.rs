@@ -79,6 +79,8 @@ pub(crate) enum Value<'a> {
     NoKey(u64),
     Text(&'a str),
     Count(u64),
+    /// The stamp of a document, whose digits are never grouped.
+    Stamp(u64),
     /// A place in a text, in bytes, or a length; `None` without one.
     Position(Option<usize>),
     Number(f64),
@@ -113,6 +115,7 @@ impl Value<'_> {
         matches!(
             self,
             Self::Count(_)
+                | Self::Stamp(_)
                 | Self::Position(_)
                 | Self::Number(_)
                 | Self::Significant(_)
@@ -129,7 +132,7 @@ impl Value<'_> {
                 std::str::from_utf8(key).ok().into()
             }
             Self::Text(text) => text.into(),
-            Self::Count(count) => count.into(),
+            Self::Count(count) | Self::Stamp(count) => count.into(),
             Self::Position(position) => position.into(),
             Self::Number(value) | Self::Significant(value) => value.into(),
             Self::Similarity(value) => value.into(),
@@ -167,7 +170,7 @@ impl Value<'_> {
             Self::Document { id, key: None } | Self::NoKey(id) => escape::without_key(*id).into(),
             Self::Document { key: Some(key), .. } | Self::Key(key) => escape::key(key),
             Self::Text(text) => escape::key(text.as_bytes()),
-            Self::Count(count) => count.to_string().into(),
+            Self::Count(count) | Self::Stamp(count) => count.to_string().into(),
             Self::Position(position) => shown(*position).into(),
             Self::Number(value) => format!("{value:.2}").into(),
             Self::Significant(value) => significant(*value).into(),

@@ -9,6 +9,7 @@ use resemblance_corpus::{BadDocument, Corpus, ReadTotals};
 
 use super::context::Context;
 use crate::failure::{Failure, FailureKind, Result};
+use crate::output::Counted;
 
 /// The number of documents after which, if all of them are bad, no good ones are waited for.
 const MAX_BAD_AT_FIRST: u64 = 1_000;
@@ -141,7 +142,7 @@ impl DocumentTally {
         let told = others.into_iter().filter(|(_, count)| *count > 0);
         let counts = always.into_iter().chain(told);
         counts
-            .map(|(name, count)| format!("{name} {count}"))
+            .map(|(name, count)| format!("{name} {}", Counted(count)))
             .join(", ")
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn taken_text(schema: &Schema, text: String) -> Result<String> {
 
 /// Returns the texts of the documents of a corpus that have these keys, which are all held in
 /// memory: the first of several with the same key. Leaves out content other than text, and texts
-/// longer than `max_bytes`.
+/// longer than `max_bytes`. Calls `on_text` with the number and the bytes of every text.
 pub(crate) fn read_texts_of(
     context: &Context,
     inputs: &[PathBuf],
@@ -71,12 +71,15 @@ pub(crate) fn read_texts_of(
     schema: &Schema,
     mut wanted: BTreeSet<Vec<u8>>,
     max_bytes: usize,
+    mut on_text: impl FnMut(u64, usize) -> Result<()>,
 ) -> Result<BTreeMap<Vec<u8>, String>> {
     let mut texts = BTreeMap::new();
-    for_each_text(context, inputs, options, schema, |key, text| {
+    for_each_text(context, inputs, options, schema, |number, key, text| {
+        on_text(number, text.len())?;
         if wanted.remove(&key) && text.len() <= max_bytes {
             texts.insert(key, text);
         }
+        Ok(())
     })?;
     Ok(texts)
 }
@@ -87,16 +90,19 @@ fn for_each_text(
     inputs: &[PathBuf],
     options: &CorpusOptions,
     schema: &Schema,
-    mut visit: impl FnMut(Vec<u8>, String),
+    mut visit: impl FnMut(u64, Vec<u8>, String) -> Result<()>,
 ) -> Result<()> {
     let corpus = resolve_corpus(context, inputs, options, ContentRule::texts_of(schema))?;
     let corpus = Arc::new(corpus);
     let work = |document: &CorpusDocument<'_>| Ok(document.content.text().map(str::to_owned));
     let mut documents = CorpusDocuments::start(context, "reading texts", &corpus, 0, work);
     let mut tally = DocumentTally::default();
-    while let Some(document) = documents.next_good(context, &mut tally, options.skip_bad)? {
-        if let Some(text) = document.value {
-            visit(document.key, text);
+    while let Some(read) = documents.next()? {
+        let number = read.number;
+        if let Some(document) = read.take(context, &corpus, &mut tally, options.skip_bad)?
+            && let Some(text) = document.value
+        {
+            visit(number, document.key, text)?;
         }
     }
     tally.must_be_mostly_good()
@@ -153,7 +159,7 @@ impl KnownTexts {
         })?;
         let mut texts = HashMap::new();
         let (mut room, mut left_out) = (context.memory_bytes / TEXTS_SHARE, 0_u64);
-        for_each_text(context, inputs, options, schema, |key, text| {
+        for_each_text(context, inputs, options, schema, |_, key, text| {
             let bytes = (key.len() + text.len()) as u64 + ENTRY_BYTES;
             match room.checked_sub(bytes) {
                 Some(left) => {
@@ -162,6 +168,7 @@ impl KnownTexts {
                 }
                 None => left_out += 1,
             }
+            Ok(())
         })?;
         if left_out > 0 {
             context.note(format!(

@@ -7,7 +7,7 @@ use resemblance::Error;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::FormatOptions;
-use crate::output::{Column, Results, Value};
+use crate::output::{Column, Counted, Results, Value};
 use crate::session::Context;
 
 /// Verify a store from end to end
@@ -37,6 +37,19 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
     let columns = Column::list("invariant place detail");
     match checked {
         Ok(report) => {
+            let found = report.problems.len() as u64;
+            let verdict = match found {
+                0 => "is sound".to_owned(),
+                1 => "has a problem".to_owned(),
+                _ => format!("has {} problems", Counted(found)),
+            };
+            context.note(format!(
+                "{} {verdict}: checked {} documents, {} postings in {} blocks",
+                arguments.store.display(),
+                Counted(report.documents),
+                Counted(report.postings),
+                Counted(report.blocks)
+            ));
             let mut results = Results::new(arguments.format.layout(), columns)?;
             for problem in &report.problems {
                 results.row(&[
@@ -46,13 +59,6 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
                 ])?;
             }
             results.finish()?;
-            context.note(format!(
-                "checked {} documents, {} postings in {} blocks: {} problems",
-                report.documents,
-                report.postings,
-                report.blocks,
-                report.problems.len()
-            ));
             if report.truncated {
                 context.note("there are more problems than are listed");
             }

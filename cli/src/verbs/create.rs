@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use itertools::Itertools as _;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions};
@@ -11,7 +12,7 @@ use crate::session::{Context, with_tf_idf};
 
 /// Make an empty store
 ///
-/// Prints the schema, with the probability of finding a pair near the threshold. How signatures are made
+/// Prints the schema; with -v also the probability of finding a pair near the threshold. How signatures are made
 /// is fixed from then on; reband changes bands and tables. A store with --features takes documents by their
 /// features, one with --minhash-kind external takes signatures that were made elsewhere.
 #[derive(Debug, Args)]
@@ -49,7 +50,16 @@ pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<O
         schema = with_tf_idf(context, schema, &arguments.tf_idf_of, &arguments.options)?;
     }
     let store = context.store_options.create(&arguments.store, schema)?;
-    let name = arguments.store.display();
-    context.note(format!("made {name}\n{}", store.schema()));
+    let schema = match context.messages.verbose {
+        true => format!("{:#}", store.schema()),
+        false => {
+            let schema = store.schema().to_string();
+            schema
+                .lines()
+                .filter(|line| !line.starts_with("  "))
+                .join("\n")
+        }
+    };
+    context.note(format!("made {}; {schema}", arguments.store.display()));
     Ok(Outcome::Done)
 }

@@ -11,7 +11,7 @@ use resemblance_corpus::time_of_stamp;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, now, parse_age};
-use crate::output::{Results, Value};
+use crate::output::{Counted, Results, Value};
 use crate::session::{Context, change_store, open_to_read};
 use resemblance::invariant::bug;
 
@@ -54,7 +54,6 @@ pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Out
     let path = &arguments.store;
     if arguments.dry_run {
         evict_from(context, arguments, &open_to_read(context, path)?)?;
-        context.note("a dry run: nothing was removed");
     } else {
         let options = &context.store_options;
         change_store(context, path, options, |store| {
@@ -84,7 +83,7 @@ fn evict_from(context: &Context, arguments: &EvictArguments, store: &Store) -> R
         return Err(stopped.with_note(note));
     }
     let evicted = done.map_err(|error| Failure::unfinished(path.display(), error))?;
-    print(arguments, &evicted, before)?;
+    print(context, arguments, &evicted, before)?;
     if let Some(note) = arguments.older_than.and_then(|stamp| survey.doubt(stamp)) {
         context.note(note);
     }
@@ -206,10 +205,25 @@ fn policy(arguments: &EvictArguments) -> Result<EvictPolicy<'static>> {
     }
 }
 
-fn print(arguments: &EvictArguments, report: &EvictReport, before: u64) -> Result<()> {
+fn print(
+    context: &Context,
+    arguments: &EvictArguments,
+    report: &EvictReport,
+    before: u64,
+) -> Result<()> {
     let left = before
         .checked_sub(report.evicted)
         .ok_or_else(|| bug("more documents were evicted than there were"))?;
+    let (verb, note) = match arguments.dry_run {
+        true => ("would remove", " (a dry run: nothing was removed)"),
+        false => ("removed", ""),
+    };
+    context.note(format!(
+        "{verb} {} of {} documents; {} stay{note}",
+        Counted(report.evicted),
+        Counted(before),
+        Counted(left)
+    ));
     let longest_ms = report.longest_slice.as_secs_f64() * 1_000.0;
     let fields = [
         ("examined", Value::Count(report.examined)),

@@ -142,7 +142,15 @@ fn explain_documents(
     };
     let keys: BTreeSet<Vec<u8>> = wanted.iter().flatten().cloned().collect();
     let (inputs, options) = (&arguments.corpus, &arguments.options);
-    let texts = read_texts_of(context, inputs, options, schema, keys.clone(), usize::MAX)?;
+    let texts = read_texts_of(
+        context,
+        inputs,
+        options,
+        schema,
+        keys.clone(),
+        usize::MAX,
+        |_, _| Ok(()),
+    )?;
     for key in keys.iter().filter(|key| !texts.contains_key(*key)) {
         let key = escape::key(key);
         context.note(format!("no document with a text has the key {key}"));

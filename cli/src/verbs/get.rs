@@ -55,7 +55,7 @@ pub(crate) fn get(context: &Context, arguments: &GetArguments) -> Result<Outcome
             id: record.id().get(),
             key: record.key(),
         },
-        Value::Count(record.stamp()),
+        Value::Stamp(record.stamp()),
         match signature.bottom_k() {
             Some(hashes) => Value::Hashes(hashes),
             None => Value::Values(signature.minhash()),

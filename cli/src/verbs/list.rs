@@ -94,7 +94,7 @@ pub(crate) fn list(context: &Context, arguments: &ListArguments) -> Result<Outco
                     id: record.id().get(),
                     key: record.key(),
                 },
-                Value::Count(record.stamp()),
+                Value::Stamp(record.stamp()),
                 Value::Bytes(record.payload()),
             ])?;
         }

@@ -15,10 +15,10 @@ use resemblance_eval::report::{
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{JoinLimits, JoinOptions, KeepRule, PolicyName, ReadOptions, SurvivorOptions};
-use crate::output::{Destination, Evidence, SurvivorPlace, escape};
+use crate::output::{Counted, Destination, Evidence, SurvivorPlace, escape};
 use crate::session::{
-    Context, DocumentTally, JoinProduct, JoinProgress, Subject, limited, must_be_rereadable,
-    prepare_join, read_texts_of, resolve_corpus,
+    BitList, Context, DocumentTally, JoinProduct, JoinProgress, Subject, limited,
+    must_be_rereadable, prepare_join, read_texts_of, resolve_corpus,
 };
 use crate::verbs::dedup::{DedupBasis, DedupChoices, DroppedRecord, decide};
 use resemblance_corpus::{ContentRule, only_store};
@@ -28,11 +28,11 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Write one page of HTML about the near-duplicates of a corpus
 ///
-/// The page says how many near-duplicates there are, how alike, in clusters of which sizes, and what dedup
-/// drops of them with the same --policy, --keep, --against and --budget. It shows the curve by which pairs are found, some pairs of each band of similarity
-/// with their differences, and the clusters that look wrong: the largest, and chains whose members have
-/// little in common. It is one file without scripts, and needs nothing from elsewhere. Samples are chosen by
-/// hashes, so that the same corpus has the same page. The corpus is read three times, and compared three times.
+/// The page begins with the share of the corpus that dedup would remove with the same --policy, --keep, --against and
+/// --budget. It shows how similar the pairs are, the sizes of the clusters, and some pairs of each band of similarity
+/// with their differences marked. Clusters to check follow: chains whose
+/// members have little in common, and the largest ones. The page is one file that loads nothing, and it works without scripts. Samples are chosen by
+/// hashes, so the same corpus has the same page. The corpus is read three times and compared three times.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -113,9 +113,24 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
     arguments.choices().check_limits()?;
     must_be_rereadable(context, inputs, options)?;
     let mut destination = Destination::create(&arguments.output, arguments.force)?;
-    let found = find(context, arguments)?;
+    let (mut found, dropped) = find(context, arguments)?;
     let (keys, schema) = (found.shown_keys()?, found.collected.schema());
-    let texts = read_texts_of(context, inputs, options, schema, keys, MAX_TEXT_BYTES)?;
+    let add_dropped = |number, bytes| {
+        if dropped.get(number)? {
+            found.dropped.bytes += bytes as u64;
+        }
+        Ok(())
+    };
+    let max_bytes = MAX_TEXT_BYTES;
+    let texts = read_texts_of(
+        context,
+        inputs,
+        options,
+        schema,
+        keys,
+        max_bytes,
+        add_dropped,
+    )?;
     let names: Vec<_> = inputs
         .iter()
         .map(|path| path.display().to_string())
@@ -125,8 +140,12 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
     destination.write(page.as_bytes())?;
     destination.finish()?;
     context.note(format!(
-        "pairs {}, clusters {}, documents that dedup drops {}",
-        found.bands.pairs, found.clusters.clusters, found.dropped.dropped
+        "dedup would remove {} of {} documents: {} pairs in {} clusters, see {}",
+        Counted(found.dropped.dropped),
+        Counted(found.dropped.kept + found.dropped.dropped),
+        Counted(found.bands.pairs),
+        Counted(found.clusters.clusters),
+        arguments.output.display()
     ));
     Ok(Outcome::Done)
 }
@@ -138,7 +157,7 @@ struct ReportSubject {
     features: Option<Arc<FeatureSets>>,
 }
 
-fn find(context: &Context, arguments: &ReportArguments) -> Result<Findings> {
+fn find(context: &Context, arguments: &ReportArguments) -> Result<(Findings, BitList)> {
     let choices = arguments.choices();
     let basis = choices.basis(context)?;
     let (collected, features) = Subject::collect(
@@ -159,15 +178,16 @@ fn find(context: &Context, arguments: &ReportArguments) -> Result<Findings> {
     let collected = subject.collected;
     // Their memory is for those of dedup.
     drop(subject.features);
-    let dropped = find_dropped(&context.repeated(), choices, &basis)?;
-    Ok(Findings {
+    let (dropped, dropped_numbers) = find_dropped(&context.repeated(), choices, &basis)?;
+    let found = Findings {
         collected,
         is_exact: basis.is_exact,
         bands,
         clusters,
         dropped,
         left_out,
-    })
+    };
+    Ok((found, dropped_numbers))
 }
 
 fn find_pairs(
@@ -221,12 +241,12 @@ fn find_clusters(
     })
 }
 
-/// Decides as dedup does, and writes nothing.
+/// Decides as dedup does, and writes nothing. Returns the numbers of the documents that it drops, too.
 fn find_dropped(
     context: &Context,
     choices: DedupChoices<'_>,
     basis: &DedupBasis,
-) -> Result<DroppedDocuments> {
+) -> Result<(DroppedDocuments, BitList)> {
     let content = ContentRule::new(&basis.schema, basis.is_exact);
     let mut corpus = resolve_corpus(context, choices.inputs, &choices.join.corpus, content)?;
     choices.survivors.keep.apply(&mut corpus);
@@ -251,5 +271,5 @@ fn find_dropped(
     (found.kept, found.dropped) = (tally.kept, tally.dropped);
     (found.equal, found.estimated) = (tally.equal, tally.estimated);
     found.budget_exceeded = tally.budget_exceeded;
-    Ok(found)
+    Ok((found, decided.dropped))
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 
 use crate::failure::{Outcome, Result};
 use crate::output::{
-    Column, Format, Layout, Results, Section, SectionItem, SectionRow, Value, escape,
+    Column, Counted, Format, Layout, Results, Section, SectionItem, SectionRow, Value, escape,
 };
 use crate::session::{Context, open_to_read};
 
@@ -64,6 +64,9 @@ impl StatsFormat {
     }
 }
 
+/// The headline advises to compact a file if more than half of it, and more than this, can be freed.
+const COMPACT_FROM_BYTES: u64 = 64 << 20;
+
 pub(crate) fn stats(context: &Context, arguments: &StatsArguments) -> Result<Outcome> {
     let store = open_to_read(context, &arguments.store)?;
     let snapshot = store.snapshot()?;
@@ -74,6 +77,7 @@ pub(crate) fn stats(context: &Context, arguments: &StatsArguments) -> Result<Out
     })?;
     let format = arguments.format.map(StatsFormat::format);
     let layout = Layout::new(format, arguments.header || !arguments.no_header);
+    context.note(headline(store.schema(), &stats));
     if arguments.format == Some(StatsFormat::Json) {
         layout.json(&object(store.schema(), &stats))?;
     } else if layout.is_table() {
@@ -83,6 +87,32 @@ pub(crate) fn stats(context: &Context, arguments: &StatsArguments) -> Result<Out
     }
     context.messages.advise(&stats.design);
     Ok(Outcome::Done)
+}
+
+/// The store in one sentence, with what should be done about it.
+fn headline(schema: &Schema, stats: &Stats) -> String {
+    let threshold = schema
+        .minhash()
+        .map(|it| format!("threshold {}", it.threshold()));
+    let distance = schema
+        .simhash()
+        .map(|it| format!("distance up to {}", it.max_distance()));
+    let containment = schema.containment().map(|_| "shared passages".to_owned());
+    let bounds = [threshold, distance, containment].into_iter().flatten();
+    let gain = stats.compact_gain_bytes;
+    let health = match &stats.design.advice {
+        Some(_) => "more documents than it was laid out for".to_owned(),
+        None if gain > stats.file_bytes / 2 && gain > COMPACT_FROM_BYTES => {
+            format!("compact would free {}", escape::byte_size(gain))
+        }
+        None => "healthy".to_owned(),
+    };
+    format!(
+        "{} documents, {}, {}{health}",
+        Counted(stats.documents),
+        escape::byte_size(stats.file_bytes),
+        bounds.map(|bound| bound + ", ").collect::<String>()
+    )
 }
 
 /// The meanings of the store's measures, in the order of [`summary`].
@@ -192,7 +222,7 @@ fn lanes(stats: &Stats) -> Section<'_> {
 /// All measures as one object.
 fn object(schema: &Schema, stats: &Stats) -> serde_json::Value {
     json!({
-        "schema": schema.to_string(),
+        "schema": format!("{schema:#}"),
         "store": summary(stats).measured(),
         "runs": runs(stats).objects(),
         "merges": merges(stats).objects(),

@@ -17,7 +17,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     CorpusOptions, FormatOptions, TableGroups, default_text, parse_bits, simhash_of,
 };
-use crate::output::{Column, Results, Value, write_chart};
+use crate::output::{Column, Counted, Results, Value, write_chart};
 use crate::session::{Context, SampleSource, read_sample};
 use resemblance_corpus::ContentRule;
 
@@ -30,6 +30,11 @@ const NEAR_POINTS: [f64; 4] = [0.8, 0.9, 0.95, 0.99];
 
 /// Number of families of pairs for which the spread of the recall is shown.
 const FAMILIES: u64 = 100;
+
+/// [`BandingTable::advice`] takes the fewest values with this deviation of the estimates and this number of
+/// candidates at most.
+const ACCURATE_DEVIATION: f64 = 0.045;
+const FEW_CANDIDATES: f64 = 1_000.0;
 
 /// Show what different schemas would find and cost
 ///
@@ -184,7 +189,7 @@ impl TuneArguments {
 pub(crate) fn tune(context: &Context, arguments: &TuneArguments) -> Result<Outcome> {
     match arguments.simhash {
         Some(bits) => tune_simhash(context, arguments, bits),
-        None if !arguments.nearest.is_empty() => tune_nearest(arguments),
+        None if !arguments.nearest.is_empty() => tune_nearest(context, arguments),
         None => tune_minhash(context, arguments),
     }
 }
@@ -219,7 +224,7 @@ fn values(arguments: &TuneArguments) -> Result<Vec<u16>> {
     Ok(vec![values.ok_or_else(usage)?.max(16)])
 }
 
-fn tune_nearest(arguments: &TuneArguments) -> Result<Outcome> {
+fn tune_nearest(context: &Context, arguments: &TuneArguments) -> Result<Outcome> {
     let documents = arguments.documents();
     let far = arguments.background.unwrap_or(0.05);
     let values = arguments.values.first().copied().unwrap_or(128);
@@ -228,6 +233,14 @@ fn tune_nearest(arguments: &TuneArguments) -> Result<Outcome> {
         .recall(arguments.recall());
     let own = BandingChoice::new(minhash, documents, &Background::assumed(far))?.banding;
     let short = Banding::explicit(own.bands(), own.rows().min(2), u16::MAX)?;
+    for &near in &arguments.nearest {
+        let plan = near_neighbour_plan(near, far, documents)?;
+        context.note(format!(
+            "neighbours of similarity {near}: take {} bands of {} rows",
+            Counted(plan.bands.into()),
+            plan.rows
+        ));
+    }
     if arguments.format.layout().is_table() {
         arguments.say(&format!(
             "near neighbours among {documents} documents of similarity {far}\n\
@@ -286,6 +299,7 @@ fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Outcome>
         background: &background,
         choices: &choices,
     };
+    context.note(table.advice()?);
     if arguments.format.layout().is_table() {
         table.in_words(recall)?;
     } else {
@@ -360,6 +374,30 @@ struct BandingTable<'a> {
 }
 
 impl BandingTable<'_> {
+    /// The fewest values whose estimates are accurate and whose queries look at few documents, and what they do.
+    fn advice(&self) -> Result<String> {
+        let threshold = self.arguments.threshold();
+        let deviation = |choice: &BandingChoice| choice.minhash.variance(threshold).sqrt();
+        let by_values = || {
+            let values = |choice: &&BandingChoice| choice.minhash.values();
+            self.choices.iter().sorted_by_key(values)
+        };
+        let is_enough = |choice: &&BandingChoice| {
+            deviation(choice) <= ACCURATE_DEVIATION && choice.candidates <= FEW_CANDIDATES
+        };
+        let chosen = by_values().find(is_enough).or(by_values().last());
+        let chosen = chosen.or_bug("a number of values")?;
+        Ok(format!(
+            "take {} values: {:.1} % of the pairs of similarity {threshold} found, estimates within ±{:.3}, \
+             {} bytes a document, {} candidates a query",
+            chosen.minhash.values(),
+            100.0 * chosen.banding.probability(threshold),
+            deviation(chosen),
+            Counted(chosen.document_bytes.round() as u64),
+            Counted(chosen.candidates.ceil() as u64)
+        ))
+    }
+
     /// A choice without its probabilities.
     fn facts(&self, choice: &BandingChoice) -> [Value<'static>; 10] {
         let (banding, threshold) = (choice.banding, self.arguments.threshold());
@@ -469,6 +507,14 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
     let first = choices.first().or_bug("a number of documents")?;
     let design = &first.design;
     let distance = design.max_distance();
+    let tables = |choice: &TableChoice| {
+        let count = Counted(choice.design.table_count() as u64);
+        format!("{count} tables for {} documents", Counted(choice.documents))
+    };
+    context.note(format!(
+        "take {}: every fingerprint within distance {distance} is found",
+        choices.iter().map(tables).join(", ")
+    ));
     let is_table = arguments.format.layout().is_table();
     if is_table {
         // With many bits and a large distance there are more than a number holds.

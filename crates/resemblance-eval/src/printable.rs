@@ -1,4 +1,4 @@
-//! Text that cannot drive the terminal that shows it.
+//! Text that cannot drive the terminal that shows it, and numbers for readers.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -37,6 +37,30 @@ pub fn json(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Returns a count with commas between its thousands.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Returns a number of bytes in the decimal unit that suits it, such as `1.2 MB`.
+pub fn byte_size(bytes: u64) -> String {
+    let scaled = |unit: f64| bytes as f64 / unit;
+    match bytes {
+        ..1_000 => format!("{bytes} bytes"),
+        ..100_000 => format!("{:.1} kB", scaled(1e3)),
+        ..100_000_000 => format!("{:.1} MB", scaled(1e6)),
+        _ => format!("{:.1} GB", scaled(1e9)),
+    }
+}
+
 fn without(text: &str, is_unwanted: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_unwanted) {
         return Cow::Borrowed(text);
@@ -72,5 +96,13 @@ mod tests {
             one_line("a\u{2028}b\u{2029}"),
             "a\\xE2\\x80\\xA8b\\xE2\\x80\\xA9"
         );
+    }
+
+    #[test]
+    fn numbers_are_for_readers() {
+        let counts = [0, 999, 1_000, 1_234_567].map(grouped);
+        assert_eq!(counts, ["0", "999", "1,000", "1,234,567"]);
+        let sizes = [999, 1_234, 912_345, 12_345_678_901].map(byte_size);
+        assert_eq!(sizes, ["999 bytes", "1.2 kB", "0.9 MB", "12.3 GB"]);
     }
 }

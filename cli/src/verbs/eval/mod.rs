@@ -17,7 +17,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, SchemaOptions, must_compare_sets,
 };
-use crate::output::{make_folder, may_be_folder, write_chart};
+use crate::output::{Counted, make_folder, may_be_folder, write_chart};
 use crate::session::{
     Context, SampleSource, ScratchStore, StoreBuilding, read_sample, read_texts_of,
     unrereadable_source, with_tf_idf,
@@ -160,6 +160,16 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
         let compared = compare(context, arguments, &sample)?;
         let compared =
             compared.ok_or_else(|| Failure::bad_input(nothing_to_estimate(arguments)))?;
+        let deviation = |kind: &ComparedKind| kind.all.deviation().unwrap_or(f64::INFINITY);
+        let best = |a: &&ComparedKind, b: &&ComparedKind| deviation(a).total_cmp(&deviation(b));
+        if let Some(best) = compared.iter().min_by(best) {
+            context.note(format!(
+                "the estimates of {} with {} values are the most accurate: a standard deviation of {:.4}",
+                best.kind.name,
+                best.values(),
+                deviation(best)
+            ));
+        }
         sections::write_compared(arguments.format.layout(), &compared)?;
         draw(context, arguments, comparison_charts(&compared))?;
         return Ok(Outcome::Done);
@@ -221,7 +231,15 @@ fn shingle_chart(
     let found = ComparedPairs::find(sample, arguments.min, check)?;
     let threshold = schema.minhash().map_or(0.8, |minhash| minhash.threshold());
     let sizes = ShingleSizes::choose(sample, &found, threshold, arguments.min)?;
-    let texts = read_texts_of(context, inputs, options, schema, sizes.keys(), usize::MAX)?;
+    let texts = read_texts_of(
+        context,
+        inputs,
+        options,
+        schema,
+        sizes.keys(),
+        usize::MAX,
+        |_, _| Ok(()),
+    )?;
     let mut progress = context.progress("cutting");
     let chart = sizes.chart(&texts, || context.tick(&mut progress))?;
     progress.clear();
@@ -288,6 +306,27 @@ fn fill(context: &Context, schema: &Schema, sample: &DocumentSample) -> Result<S
     Ok(store)
 }
 
+/// Compares what the store finds with what it should find, in one sentence.
+fn verdict(evaluation: &Evaluation) -> String {
+    let minhash = evaluation.minhash.as_ref().map(|tally| {
+        let (near, all) = (&tally.near, tally.all_returned());
+        let bound = format!("of similarity {} or more", tally.minhash.threshold());
+        sentence(near.returned, near.pairs, &bound, all.pairs - all.right)
+    });
+    let simhash = evaluation.simhash.as_ref().map(|tally| {
+        let (pairs, returned): (Vec<u64>, Vec<u64>) = tally.distances.iter().copied().unzip();
+        let (pairs, returned) = (pairs.iter().sum(), returned.iter().sum());
+        let bound = format!("within distance {}", tally.design.max_distance());
+        sentence(returned, pairs, &bound, tally.wrong)
+    });
+    minhash.into_iter().chain(simhash).join("; ")
+}
+
+fn sentence(found: u64, pairs: u64, bound: &str, wrong: u64) -> String {
+    let [found, pairs, wrong] = [found, pairs, wrong].map(Counted);
+    format!("{found} of {pairs} pairs {bound} found, {wrong} wrong")
+}
+
 fn report(
     context: &Context,
     arguments: &EvalArguments,
@@ -313,6 +352,7 @@ fn report(
     if !evaluation.families.is_empty() {
         found.push(sections::family_section(&evaluation.families));
     }
+    context.note(verdict(evaluation));
     sections::write(arguments.format.layout(), &found)?;
     draw(context, arguments, drawn)
 }

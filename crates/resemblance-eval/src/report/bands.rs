@@ -4,6 +4,8 @@ use resemblance::invariant::{OrBug, at_mut};
 use resemblance::schema::feature_hash;
 use resemblance::{DocumentId, Pair, Result, Schema};
 
+use super::groups::Likeness;
+
 /// Bands between the threshold and 1.
 const BANDS: usize = 5;
 
@@ -18,6 +20,7 @@ const PARTS: usize = 100;
 pub(super) struct SampledPair {
     pub(super) a: DocumentId,
     pub(super) b: DocumentId,
+    pub(super) likeness: Likeness,
     rank: u64,
 }
 
@@ -115,6 +118,7 @@ impl PairBands {
         let sample = SampledPair {
             a: pair.a,
             b: pair.b,
+            likeness: Likeness::of(pair.similarity, pair.distance)?,
             rank: feature_hash(ids.as_flattened()),
         };
         // The order in which threads find pairs must not matter.

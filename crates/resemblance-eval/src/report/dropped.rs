@@ -32,6 +32,8 @@ pub struct DroppedDocuments {
     pub estimated: u64,
     /// Number of dropped documents that are near-duplicates of documents in another store.
     pub in_store: u64,
+    /// Bytes of the texts of the documents that go, as far as they are texts.
+    pub bytes: u64,
     /// Documents that were compared with a part of their candidates only.
     pub budget_exceeded: u64,
     samples: Vec<DroppedSample>,

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use resemblance::Schema;
+use resemblance::schema::ShingleUnit;
 use resemblance_corpus::verification::Explanation;
 use serde_json::json;
 
 use super::html;
-use crate::printable::for_terminal;
+use crate::printable::{for_terminal, grouped};
 
 /// Two texts and what they share.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct ExplainedPair {
     pub labels: [String; 2],
     texts: [String; 2],
     found: Explanation,
+    /// Whether shingles are words, so that what stands between words makes no difference.
+    is_by_words: bool,
 }
 
 impl ExplainedPair {
@@ -31,6 +34,9 @@ impl ExplainedPair {
             found: Explanation::new(schema, a, b)?,
             labels,
             texts,
+            is_by_words: schema
+                .text()
+                .is_some_and(|text| text.unit() == ShingleUnit::Words),
         })
     }
 
@@ -133,8 +139,8 @@ impl ExplainedPair {
         })
     }
 
-    /// Returns both texts side by side as HTML. About `max_bytes` of each are shown at most, from a
-    /// little before the first difference on, with a note of how much is left out.
+    /// Shows both texts side by side, with the differences marked: of each at most about `max_bytes` bytes, from a
+    /// little before the first difference on.
     pub fn html(&self, max_bytes: usize) -> String {
         let mut out = String::from("<div class=\"pair\">\n");
         for (label, (text, spans)) in self.labels.iter().zip(self.sides()) {
@@ -150,7 +156,11 @@ impl ExplainedPair {
                 let (from, to) = (at.max(window.start), (at + part.len()).min(window.end));
                 let shown = (from < to).then(|| text.get(from..to)).flatten();
                 at += part.len();
-                let class = if is_shared { "shared" } else { "alone" };
+                let class = match is_shared {
+                    true => "shared",
+                    false if self.is_by_words && !part.contains(char::is_alphanumeric) => "between",
+                    false => "alone",
+                };
                 if let Some(shown) = shown {
                     let _ = write!(out, "<span class=\"{class}\">{}</span>", html::text(shown));
                 }
@@ -175,7 +185,8 @@ fn left_out(out: &mut String, bytes: usize) {
     if bytes > 0 {
         let _ = write!(
             out,
-            "<span class=\"note\">[{bytes} bytes are not shown]</span>"
+            "<span class=\"note\">[{} bytes not shown]</span>",
+            grouped(bytes as u64)
         );
     }
 }
@@ -234,13 +245,13 @@ pub fn explained_page(title: &str, pairs: &[ExplainedPair]) -> String {
         body.push_str("</p>\n");
         body.push_str(&pair.html(usize::MAX));
     }
-    html::page(title, &body)
+    html::page("resemblance explain", title, &body)
 }
 
-/// Explains the colours.
+/// Explains the marks.
 pub(super) fn legend() -> String {
-    "<p class=\"note\"><span class=\"shared\">Covered by shingles that the other text has, too</span>; \
-     <span class=\"alone\">in this text alone</span>.</p>\n"
+    "<p class=\"note\"><span class=\"alone\">Marked words</span> occur in this text alone. Shingles of both texts \
+     cover everything else.</p>\n"
         .into()
 }
 
@@ -302,7 +313,7 @@ mod tests {
         assert!(html.contains("here") && html.contains("there"), "{html}");
         assert!(html.len() < 4_000, "{}", html.len());
         let start = same.len() - 5 - LEAD_BYTES;
-        let note = |bytes| format!("[{bytes} bytes are not shown]");
+        let note = |bytes: usize| format!("[{} bytes not shown]", grouped(bytes as u64));
         assert!(
             (start - 8..start + 8).any(|bytes| html.contains(&note(bytes))),
             "{html}"

@@ -11,7 +11,7 @@ use super::bands::PairBands;
 use super::dropped::DroppedDocuments;
 use super::explained::ExplainedPair;
 use super::groups::{ClusterFigures, Likeness};
-use super::page::{ReportPage, SamplePair};
+use super::page::{ClusterSample, ReportPage, SamplePair};
 
 /// The findings in a corpus.
 #[derive(Debug)]
@@ -78,20 +78,26 @@ impl Findings {
     ) -> Result<Result<String, String>> {
         let mut samples = Vec::new();
         for band in &self.bands.bands {
-            let pairs = band.samples.iter().map(|it| self.pair(texts, it.a, it.b));
+            let pairs = band.samples.iter();
+            let pairs = pairs.map(|it| self.pair(texts, it.a, it.b, it.likeness));
             samples.push((band, pairs.collect::<Result<Vec<_>>>()?));
         }
-        let mut chains = Vec::new();
+        let mut clusters = Vec::new();
         for cluster in self.clusters.shown() {
             let pair = cluster.least_alike;
-            chains.push((cluster, self.pair(texts, pair.a, pair.b)?));
+            let label = |id: &DocumentId| Ok(key_text(&self.key(*id)?).into_owned());
+            clusters.push(ClusterSample {
+                cluster,
+                members: cluster.compared.iter().map(label).collect::<Result<_>>()?,
+                least_alike: self.pair(texts, pair.a, pair.b, pair.likeness)?,
+            });
         }
         let page = ReportPage {
             inputs,
             found: self,
             rule,
             samples,
-            chains,
+            clusters,
         };
         Ok(page.html())
     }
@@ -102,6 +108,7 @@ impl Findings {
         texts: &BTreeMap<Vec<u8>, String>,
         a: DocumentId,
         b: DocumentId,
+        likeness: Likeness,
     ) -> Result<SamplePair> {
         let (a, b) = (self.key(a)?, self.key(b)?);
         let labels = [&a, &b].map(|key| key_text(key).into_owned());
@@ -113,7 +120,11 @@ impl Findings {
             }
             None => None,
         };
-        Ok(SamplePair { labels, explained })
+        Ok(SamplePair {
+            labels,
+            likeness,
+            explained,
+        })
     }
 }
 

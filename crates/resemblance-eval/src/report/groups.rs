@@ -81,11 +81,11 @@ impl AlikePair {
 #[derive(Clone, Debug)]
 pub(super) struct ShownCluster {
     pub(super) documents: usize,
-    first: DocumentId,
+    pub(super) first: DocumentId,
     /// The two members that are least alike among those that were compared.
     pub(super) least_alike: AlikePair,
     /// Members that were compared with each other.
-    pub(super) compared: usize,
+    pub(super) compared: Vec<DocumentId>,
 }
 
 /// Figures about all clusters.
@@ -171,7 +171,7 @@ impl ClusterFigures {
             documents: cluster.len(),
             first: *at(cluster, 0)?,
             least_alike: least.or_bug("a cluster of two documents or more")?,
-            compared: compared.len(),
+            compared,
         })
     }
 }
@@ -207,7 +207,7 @@ mod tests {
             .collect();
         assert_eq!(sizes, [1_000, 9, 8, 7, 6]);
         let chain = &figures.chains[0];
-        assert_eq!((chain.documents, chain.compared), (1_000, 24));
+        assert_eq!((chain.documents, chain.compared.len()), (1_000, 24));
         assert_eq!(chain.least_alike.a, DocumentId::new(5_000));
         assert!(chain.least_alike.likeness.unlikeness() > 0.99);
         let pair = figures.shown().find(|shown| shown.documents == 2);

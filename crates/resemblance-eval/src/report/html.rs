@@ -1,25 +1,17 @@
-//! Static pages of HTML: no scripts, nothing from elsewhere.
+//! Pages of HTML that need nothing from elsewhere, and show everything without their script.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::printable::for_terminal;
 
-/// The one style sheet. Colours are those of Okabe and Ito; everything that they mark is
-/// underlined, too.
-const STYLE: &str = "\
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.2rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
-table { border-collapse: collapse; margin: .5rem 0; } th, td { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; border-bottom: 1px solid #ddd; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-td.bar { width: 24rem; } .bar span { display: block; height: .9rem; min-width: 1px; background: #0072b2; } pre { white-space: pre-wrap; }
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; }
-.text { border: 1px solid #ccc; padding: .6rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .9rem; }
-.shared { background: #d5efe6; } .alone { background: #fbe3d3; text-decoration: underline; text-decoration-color: #d55e00; }
-.note { color: #555; font-size: .9rem; } .key { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
-svg { max-width: 100%; height: auto; }
-@media (max-width: 48rem) { .pair { grid-template-columns: 1fr; } }";
+const STYLE: &str = include_str!("page.css");
+
+/// Filters the pairs by their similarity, and opens everything before the page is printed.
+const SCRIPT: &str = include_str!("page.js");
+
+/// The browser loads nothing, whatever the texts contain.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// Text as HTML shows it, whatever it contains. What HTML forbids, and what turns the order of text, is
 /// escaped as in a terminal.
@@ -42,14 +34,16 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A page with this title, which is text, and this body, which is HTML.
-pub(super) fn page(title: &str, body: &str) -> String {
-    let title = text(title);
+/// A page with this title and this heading, which are text, and this body, which is HTML.
+pub(super) fn page(title: &str, heading: &str, body: &str) -> String {
+    let [title, heading] = [title, heading].map(text);
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-         <title>{title}</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n<h1>{title}</h1>\n\
-         {body}</body>\n</html>\n"
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <p class=\"title\">{title}</p>\n<h1>{heading}</h1>\n{body}\
+         <script>\n{SCRIPT}</script>\n</body>\n</html>\n"
     )
 }
 
@@ -116,5 +110,40 @@ mod tests {
         let shown =
             "&lt;script&gt;alert(&#39;1 &amp; 2&#39;)&lt;/script&gt;&quot;\\x00\\xE2\\x80\\xAE\n";
         assert_eq!(text(wild), shown);
+    }
+
+    /// The relative luminance of a colour such as `#1b1f24`, by WCAG 2.
+    fn luminance(colour: &str) -> f64 {
+        let channel = |place: usize| {
+            let part = u8::from_str_radix(&colour[place..place + 2], 16).unwrap();
+            let part = f64::from(part) / 255.0;
+            match part {
+                ..=0.04045 => part / 12.92,
+                _ => ((part + 0.055) / 1.055).powf(2.4),
+            }
+        };
+        0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+    }
+
+    #[test]
+    fn text_has_contrast_by_day_and_night() {
+        let themes: Vec<&str> = STYLE
+            .lines()
+            .filter(|line| line.contains("--paper: #"))
+            .collect();
+        assert_eq!(themes.len(), 2);
+        for theme in themes {
+            let colour = |name: &str| {
+                let (_, value) = theme.split_once(&format!("--{name}: ")).unwrap();
+                luminance(&value[..7])
+            };
+            let texts =
+                ["ink", "muted", "accent"].map(|text| ["paper", "card"].map(|on| (text, on)));
+            for (text, on) in texts.into_iter().flatten().chain([("ink", "alone")]) {
+                let (light, dark) = (colour(text).max(colour(on)), colour(text).min(colour(on)));
+                let contrast = (light + 0.05) / (dark + 0.05);
+                assert!(contrast >= 4.5, "{text} on {on}: {contrast:.2}");
+            }
+        }
     }
 }

@@ -5,148 +5,171 @@ use std::fmt::Write as _;
 use super::bands::PairBand;
 use super::explained::{ExplainedPair, legend};
 use super::findings::{Findings, SurvivorRule};
-use super::groups::ShownCluster;
+use super::groups::{Likeness, ShownCluster};
 use super::html::{self, HtmlCell, HtmlTable};
 use crate::chart::{Chart, ChartAxis};
+use crate::printable::{byte_size, grouped};
 
-/// The maximum number of bytes that are shown of a text.
+/// The number of bytes of a text that are shown.
 const SHOWN_BYTES: usize = 3_000;
 
 /// Two documents that are shown.
 pub(super) struct SamplePair {
     pub(super) labels: [String; 2],
-    /// The comparison of their texts, or `None` if these are unavailable, or too long.
+    pub(super) likeness: Likeness,
+    /// `None` if their texts are unknown, or too long.
     pub(super) explained: Option<ExplainedPair>,
 }
 
-/// Everything that the page shows.
+/// A cluster that is shown.
+pub(super) struct ClusterSample<'f> {
+    pub(super) cluster: &'f ShownCluster,
+    /// The printed keys of the members that were compared.
+    pub(super) members: Vec<String>,
+    pub(super) least_alike: SamplePair,
+}
+
+/// The contents of the page.
 pub(super) struct ReportPage<'f> {
     pub(super) inputs: &'f [String],
     pub(super) found: &'f Findings,
     pub(super) rule: &'f SurvivorRule,
     pub(super) samples: Vec<(&'f PairBand, Vec<SamplePair>)>,
-    pub(super) chains: Vec<(&'f ShownCluster, SamplePair)>,
+    /// The largest ones first, then those whose members are least alike.
+    pub(super) clusters: Vec<ClusterSample<'f>>,
 }
 
 impl ReportPage<'_> {
     pub(super) fn html(&self) -> Result<String, String> {
         let sections = [
-            self.figures(),
-            self.curve()?,
-            self.histogram(),
-            self.sizes(),
-            self.pairs(),
-            self.suspicious(),
-            self.losses(),
+            ("similarity", "How similar the pairs are", self.histogram()),
+            ("pairs", "Pairs to look at", self.pairs()),
+            ("clusters", "Clusters to look at", self.suspicious()),
+            ("sizes", "Sizes of clusters", self.sizes()),
+            ("removed", "What dedup would remove", self.losses()),
+            ("method", "How pairs are found", self.method()?),
         ];
         let title = match self.inputs {
             [one] => format!("Near-duplicates of {one}"),
             [first, rest @ ..] => format!("Near-duplicates of {first} and {} more", rest.len()),
             [] => "Near-duplicates".into(),
         };
-        Ok(html::page(&title, &sections.concat()))
+        let mut body = self.tiles() + "<nav aria-label=\"Contents\">\n<ul>\n";
+        for (id, name, _) in &sections {
+            let _ = writeln!(body, "<li><a href=\"#{id}\">{name}</a></li>");
+        }
+        body.push_str("</ul>\n</nav>\n");
+        for (id, name, html) in &sections {
+            let _ = writeln!(
+                body,
+                "<section id=\"{id}\">\n<h2>{name}</h2>\n{html}</section>"
+            );
+        }
+        Ok(html::page(&title, &self.headline(), &body))
     }
 
-    /// Names the kind of similarity.
+    fn headline(&self) -> String {
+        let dropped = &self.found.dropped;
+        let documents = dropped.kept + dropped.dropped;
+        let share = match (
+            dropped.dropped,
+            100.0 * dropped.dropped as f64 / documents.max(1) as f64,
+        ) {
+            (0, _) => {
+                return format!(
+                    "Nothing would be removed from {} documents",
+                    grouped(documents)
+                );
+            }
+            (few, ..0.05) => grouped(few),
+            (_, share) => format!("{share:.1} %"),
+        };
+        let size = match dropped.bytes {
+            0 => String::new(),
+            bytes => format!(" {},", byte_size(bytes)),
+        };
+        format!(
+            "{share} of {} documents,{size} would be removed",
+            grouped(documents)
+        )
+    }
+
+    /// The name of the similarities.
     fn likeness(&self) -> &'static str {
         match (self.found.bands.are_by_similarity(), self.found.is_exact) {
             (false, _) => "distance",
             (true, true) => "similarity",
-            (true, false) => "similarity_estimate",
+            (true, false) => "estimated similarity",
         }
     }
 
-    fn figures(&self) -> String {
+    fn tiles(&self) -> String {
         let documents = self.found.collected.len();
-        let share = |part: u64| percentage(part, documents);
-        let clusters = &self.found.clusters;
-        let of_clusters = clusters.members - clusters.clusters;
-        let mut table = HtmlTable::new(&["figure", "number", "share of the documents"]);
-        let mut row = |name: &str, number: u64, share: String| {
-            table.row([
-                HtmlCell::Text(name),
-                HtmlCell::Number(number.to_string()),
-                HtmlCell::Number(share),
-            ]);
+        let (clusters, dropped) = (&self.found.clusters, &self.found.dropped);
+        let mut out = String::from("<dl class=\"tiles\">\n");
+        let mut tile = |name: &str, number: u64| {
+            let number = grouped(number);
+            let _ = writeln!(out, "<div><dt>{name}</dt><dd>{number}</dd></div>");
         };
-        row("documents", documents, String::new());
-        row(
-            "near-duplicate pairs",
-            self.found.bands.pairs,
-            String::new(),
-        );
-        row("clusters", clusters.clusters, String::new());
-        row(
-            "documents in clusters",
-            clusters.members,
-            share(clusters.members),
-        );
-        let dropped = &self.found.dropped;
-        let of_dedup = format!("dropped by dedup ({})", self.rule.options);
-        row(&of_dedup, dropped.dropped, share(dropped.dropped));
+        tile("documents", documents);
+        tile("near-duplicate pairs", self.found.bands.pairs);
+        tile("clusters", clusters.clusters);
+        tile("documents in clusters", clusters.members);
+        tile("removed by dedup", dropped.dropped);
+        tile("of these, exact copies", dropped.equal);
         if dropped.in_store > 0 {
-            let in_store = dropped.in_store;
-            row(
-                "of these, like documents of the store",
-                in_store,
-                share(in_store),
-            );
+            tile("of these, like documents of the store", dropped.in_store);
         }
-        if !self.rule.is_one_of_each_cluster {
-            row(
-                "documents in clusters but one of each (--policy cluster)",
-                of_clusters,
-                share(of_clusters),
-            );
-        }
-        let mut out = table.finish();
+        out.push_str("</dl>\n");
+        out
+    }
+
+    fn method(&self) -> Result<String, String> {
         let how = match self.likeness() {
             "distance" => "Documents are compared by the distance of their fingerprints, in bits.",
             "similarity" => "Similarities are exact Jaccard similarities of the sets of shingles.",
             _ => "Similarities are estimates from signatures.",
         };
+        let mut out = format!("<p>{how}");
+        match self.found.schema().minhash() {
+            None => out.push_str(" All pairs within the distance are found.</p>\n"),
+            Some(minhash) => {
+                let bands = format!("{} bands of {} rows", minhash.bands(), minhash.rows());
+                let mut chart = Chart::new(
+                    bands,
+                    ChartAxis::share("Jaccard similarity"),
+                    ChartAxis::share("probability that a pair is found"),
+                );
+                chart.curve("by MinHash", |similarity| minhash.probability(similarity));
+                chart.upright("threshold", minhash.threshold());
+                let _ = writeln!(
+                    out,
+                    " A pair at the threshold of {} is found with a probability of {:.1} %, a more similar pair \
+                     with a higher one.</p>\n<figure>\n{}</figure>",
+                    minhash.threshold(),
+                    100.0 * minhash.recall_at_threshold(),
+                    chart.svg()?
+                );
+            }
+        }
         let schema = self.found.schema().to_string();
         let _ = writeln!(
             out,
-            "<p>{how} The schema:</p>\n<pre>{}</pre>",
+            "<p>The schema:</p>\n<pre>{}</pre>",
             html::text(&schema)
         );
         let left_out = &self.found.left_out;
         if !left_out.is_empty() {
+            let [pairs, buckets] = [left_out.pairs, left_out.buckets].map(grouped);
             let _ = writeln!(
                 out,
-                "<p>--max-bucket left {} pairs out in {} buckets: they were not compared.</p>",
-                left_out.pairs, left_out.buckets
+                "<p>{pairs} pairs in {buckets} buckets were not compared, because of --max-bucket.</p>"
             );
         }
-        out
-    }
-
-    fn curve(&self) -> Result<String, String> {
-        let mut out = "<h2>Which pairs are found</h2>\n".to_owned();
-        let Some(minhash) = self.found.schema().minhash() else {
-            out.push_str("<p>All pairs within the distance are found.</p>\n");
-            return Ok(out);
-        };
-        let mut chart = Chart::new(
-            format!("{} bands of {} rows", minhash.bands(), minhash.rows()),
-            ChartAxis::share("Jaccard similarity"),
-            ChartAxis::share("probability that a pair is found"),
-        );
-        chart.curve("by MinHash", |similarity| minhash.probability(similarity));
-        chart.upright("threshold", minhash.threshold());
-        out.push_str(&chart.svg()?);
-        let _ = writeln!(
-            out,
-            "<p>A pair at the threshold of {} is found with the probability {:.4}.</p>",
-            minhash.threshold(),
-            minhash.recall_at_threshold()
-        );
         Ok(out)
     }
 
     fn histogram(&self) -> String {
-        let mut out = "<h2>How alike pairs are</h2>\n".to_owned();
         let mut table = HtmlTable::new(&[self.likeness(), "pairs", ""]);
         let counts = &self.found.bands.counts;
         let first = counts
@@ -167,16 +190,14 @@ impl ReportPage<'_> {
             let bar = *count as f64 / most as f64;
             table.row([
                 HtmlCell::Text(name),
-                HtmlCell::Number(count.to_string()),
+                HtmlCell::Number(grouped(*count)),
                 HtmlCell::Bar(bar),
             ]);
         }
-        out.push_str(&table.finish());
-        out
+        table.finish()
     }
 
     fn sizes(&self) -> String {
-        let mut out = "<h2>Sizes of clusters</h2>\n".to_owned();
         let mut rows: Vec<(usize, usize, u64, u64)> = Vec::new();
         for (&size, &clusters) in &self.found.clusters.sizes {
             let (from, to) = size_class(size);
@@ -194,103 +215,121 @@ impl ReportPage<'_> {
             let name = if from == to {
                 from.to_string()
             } else {
-                format!("{from} to {to}")
+                format!("{} to {}", grouped(from as u64), grouped(to as u64))
             };
             table.row([
                 HtmlCell::Text(&name),
-                HtmlCell::Number(clusters.to_string()),
-                HtmlCell::Number(members.to_string()),
+                HtmlCell::Number(grouped(clusters)),
+                HtmlCell::Number(grouped(members)),
                 HtmlCell::Bar(members as f64 / most as f64),
             ]);
         }
-        out.push_str(&table.finish());
-        out
+        table.finish()
     }
 
     fn pairs(&self) -> String {
-        let mut out = "<h2>Pairs of each band</h2>\n".to_owned();
-        out.push_str(&legend());
-        for (band, pairs) in &self.samples {
-            if band.pairs == 0 {
-                continue;
-            }
-            let _ = writeln!(
-                out,
-                "<h3>{}: {} of {} pairs</h3>",
-                html::text(&band.name),
-                pairs.len(),
-                band.pairs
-            );
-            for pair in pairs {
-                out.push_str(&pair.html());
+        let (name, most, step) = match self.found.bands.are_by_similarity() {
+            true => ("Similarity", 1, "0.01"),
+            false => ("Distance", self.found.bands.counts.len() - 1, "1"),
+        };
+        // Without scripts the filter stays hidden.
+        let mut out = format!(
+            "{}<form id=\"filter\" hidden>\n\
+             <label>{name} from<input name=\"from\" type=\"number\" min=\"0\" max=\"{most}\" step=\"{step}\" \
+             value=\"0\"/></label>\n\
+             <label>to<input name=\"to\" type=\"number\" min=\"0\" max=\"{most}\" step=\"{step}\" \
+             value=\"{most}\"/></label>\n<output name=\"shown\"></output>\n</form>\n",
+            legend()
+        );
+        for (band, pairs) in self.samples.iter().filter(|(band, _)| band.pairs > 0) {
+            let (shown, all) = (grouped(pairs.len() as u64), grouped(band.pairs));
+            let name = html::text(&band.name);
+            let _ = writeln!(out, "<h3>{name}: {shown} of {all} pairs</h3>");
+            for (number, pair) in pairs.iter().enumerate() {
+                let [a, b] = pair.labels.each_ref().map(|label| html::text(label));
+                let (likeness, open) = (pair.likeness, if number == 0 { " open" } else { "" });
+                let _ = write!(
+                    out,
+                    "<details data-near=\"{likeness}\"{open}>\n<summary><b>{likeness}</b> \
+                     <span class=\"key\">{a}</span> <span class=\"key\">{b}</span></summary>\n{}</details>\n",
+                    pair.html()
+                );
             }
         }
         out
     }
 
     fn suspicious(&self) -> String {
-        let mut out = "<h2>Clusters to look at</h2>\n".to_owned();
-        out.push_str(
-            "<p>Near is not transitive: a chain of near-duplicates can connect documents that have little in \
-             common. Here are the largest clusters, then those whose members are least alike. Of a large \
-             cluster some members are compared, evenly spread.</p>\n",
-        );
-        let clusters = &self.found.clusters;
-        if clusters.uncompared > 0 {
+        let mut out = "<p>A chain of near-duplicates can connect documents that have little in common. Look at the \
+                       two members of each cluster that differ most: if they are no duplicates, raise the \
+                       threshold.</p>\n"
+            .to_owned();
+        let figures = &self.found.clusters;
+        if figures.uncompared > 0 {
+            let uncompared = grouped(figures.uncompared);
             let _ = writeln!(
                 out,
-                "<p>The members of {} further clusters were not compared.</p>",
-                clusters.uncompared
+                "<p>The members of {uncompared} more clusters were not compared.</p>"
             );
         }
-        let what = self.likeness();
-        for (place, (cluster, pair)) in self.chains.iter().enumerate() {
-            let kind = match place < clusters.largest.len() {
-                true => "One of the largest",
-                false => "One of the least alike",
-            };
-            let _ = writeln!(
-                out,
-                "<h3>{kind}: {} documents; the least alike of {} that were compared have the {what} {}</h3>",
-                cluster.documents, cluster.compared, cluster.least_alike.likeness
-            );
-            out.push_str(&pair.html());
+        let (largest, chains) = self.clusters.split_at(figures.largest.len());
+        let is_chain = |sample: &&ClusterSample<'_>| {
+            let first = sample.cluster.first;
+            chains.iter().any(|chain| chain.cluster.first == first)
+        };
+        let others: Vec<_> = largest.iter().filter(|sample| !is_chain(sample)).collect();
+        let groups = [
+            (
+                "Clusters whose members differ most",
+                chains.iter().collect(),
+            ),
+            ("The largest clusters", others),
+        ];
+        for (name, clusters) in groups.iter().filter(|(_, clusters)| !clusters.is_empty()) {
+            let _ = writeln!(out, "<h3>{name}</h3>");
+            for cluster in clusters {
+                out.push_str(&cluster.html(self.likeness()));
+            }
         }
         out
     }
 
     fn losses(&self) -> String {
-        let mut out = "<h2>What dedup drops</h2>\n".to_owned();
         let tally = &self.found.dropped;
         let samples = tally.least_alike();
-        let documents = tally.kept + tally.dropped;
-        let why = self.rule.reason;
-        let _ = writeln!(
-            out,
-            "<p>With {}: {} of {documents} documents, {}; {why}. {} of them are equal to the one that stays. \
-             The {} that are least like their survivors:</p>",
+        let [dropped, documents, equal] =
+            [tally.dropped, tally.kept + tally.dropped, tally.equal].map(grouped);
+        let mut out = format!(
+            "<p><code>resemblance dedup {}</code> removes {dropped} of {documents} documents ({}): {}. {equal} of \
+             them are exact copies. The table lists the {} that are least like the documents that stay.</p>\n",
             html::text(&self.rule.options),
-            tally.dropped,
-            percentage(tally.dropped, documents),
-            tally.equal,
+            percentage(tally.dropped, tally.kept + tally.dropped),
+            self.rule.reason,
             samples.len()
         );
+        if !self.rule.is_one_of_each_cluster {
+            let clusters = &self.found.clusters;
+            let _ = writeln!(
+                out,
+                "<p>With <code>--policy cluster</code>, which keeps one document of each cluster, it would remove {}.</p>",
+                grouped(clusters.members - clusters.clusters)
+            );
+        }
         if tally.estimated > 0 {
             let _ = writeln!(
                 out,
-                "<p>{} of them were compared with their survivors by estimate, because these have no texts \
-                 here.</p>",
-                tally.estimated
+                "<p>{} similarities are estimates, because the texts of the documents that stay are not here.</p>",
+                grouped(tally.estimated)
             );
         }
         if tally.budget_exceeded > 0 {
             let _ = writeln!(
                 out,
-                "<p>{} documents were compared with a part of their candidates only.</p>",
-                tally.budget_exceeded
+                "<p>{} documents were compared with only some of their candidates, because of --budget.</p>",
+                grouped(tally.budget_exceeded)
             );
         }
-        let mut table = HtmlTable::new(&["dropped", "survivor", self.likeness()]);
+        let mut table = HtmlTable::new(&["removed", "stays", self.likeness()]);
         for sample in samples {
             let likeness = match sample.is_estimate {
                 true => format!("{} (estimate)", sample.likeness),
@@ -307,21 +346,45 @@ impl ReportPage<'_> {
     }
 }
 
+impl ClusterSample<'_> {
+    fn html(&self, likeness: &str) -> String {
+        let (cluster, pair) = (self.cluster, &self.least_alike);
+        let members = self
+            .members
+            .iter()
+            .map(|member| format!("<li class=\"key\">{}</li>\n", html::text(member)));
+        let others = match cluster.documents - self.members.len() {
+            0 => String::new(),
+            others => format!(
+                "<p class=\"note\">and {} more</p>\n",
+                grouped(others as u64)
+            ),
+        };
+        format!(
+            "<details>\n<summary><b>{} documents</b> least {likeness} {} <span class=\"key\">{}</span></summary>\n\
+             <ul class=\"members\">\n{}</ul>\n{others}<p>The two members that differ most:</p>\n{}</details>\n",
+            grouped(cluster.documents as u64),
+            cluster.least_alike.likeness,
+            html::text(self.members.first().map_or("", String::as_str)),
+            members.collect::<String>(),
+            pair.html()
+        )
+    }
+}
+
 impl SamplePair {
     fn html(&self) -> String {
         let Some(explained) = &self.explained else {
-            let [a, b] = &self.labels;
+            let [a, b] = self.labels.each_ref().map(|label| html::text(label));
             return format!(
-                "<p class=\"key\">{} | {}</p>\n<p class=\"note\">No texts, or too long to be shown.</p>\n",
-                html::text(a),
-                html::text(b)
+                "<p class=\"key\">{a} | {b}</p>\n<p class=\"note\">No texts, or too long to be shown.</p>\n"
             );
         };
         let facts = explained.facts().join("; ");
         format!(
-            "<p class=\"note\">{}</p>\n{}",
-            html::text(&facts),
-            explained.html(SHOWN_BYTES)
+            "{}<p class=\"note\">{}</p>\n",
+            explained.html(SHOWN_BYTES),
+            html::text(&facts)
         )
     }
 }
@@ -330,8 +393,8 @@ fn percentage(part: u64, whole: u64) -> String {
     format!("{:.2} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// Returns the counts from one hundredth on, with enough hundredths in a row that there are at most
-/// 25 rows; those of equal documents have a separate row.
+/// The counts from one hundredth on, in at most 25 rows of several hundredths each; equal documents have their own
+/// row.
 fn similarity_rows(first: usize, counts: &[u64]) -> Vec<(String, u64)> {
     let last = counts.len().saturating_sub(1);
     let widths = [1, 2, 5];
@@ -352,7 +415,7 @@ fn similarity_rows(first: usize, counts: &[u64]) -> Vec<(String, u64)> {
     chunks.map(row).chain(equal).collect()
 }
 
-/// Returns the range of sizes that one row shows: 2, 3, 4, 5 to 9, 10 to 99, and so on.
+/// The sizes that one row counts: 2, 3, 4, 5 to 9, 10 to 99, and so on.
 fn size_class(size: usize) -> (usize, usize) {
     match size {
         ..5 => (size, size),

@@ -1,4 +1,4 @@
-//! A schema in words, as `create` prints it.
+//! A schema in words. The alternate form `{:#}` adds how the recall varies with the seed.
 
 use std::fmt;
 
@@ -97,6 +97,9 @@ fn write_minhash(f: &mut fmt::Formatter<'_>, m: &MinHashSchema) -> fmt::Result {
         }
     }
     write!(f, " 1.000 at 1.00")?;
+    if !f.alternate() {
+        return Ok(());
+    }
     write!(
         f,
         "\n  of a corpus the share found at the threshold varies with the seed: mean {:.3}, \
