@@ -374,7 +374,7 @@ struct BandingTable<'a> {
 }
 
 impl BandingTable<'_> {
-    /// The fewest values whose estimates are accurate and whose queries look at few documents, and what they do.
+    /// Advises the fewest values whose estimates are accurate and whose queries look at few documents.
     fn advice(&self) -> Result<String> {
         let threshold = self.arguments.threshold();
         let deviation = |choice: &BandingChoice| choice.minhash.variance(threshold).sqrt();
@@ -387,14 +387,22 @@ impl BandingTable<'_> {
         };
         let chosen = by_values().find(is_enough).or(by_values().last());
         let chosen = chosen.or_bug("a number of values")?;
+        let verb = if self.choices.len() > 1 {
+            "take"
+        } else {
+            "with"
+        };
+        let candidates = match chosen.candidates {
+            ..1.0 => "less than one candidate".to_owned(),
+            candidates => format!("{} candidates", Counted(candidates.ceil() as u64)),
+        };
         Ok(format!(
-            "take {} values: {:.1} % of the pairs of similarity {threshold} found, estimates within ±{:.3}, \
-             {} bytes a document, {} candidates a query",
+            "{verb} {} values: {:.1} % of the pairs of similarity {threshold} are found, the estimates deviate by \
+             {:.3}, {} bytes a document, {candidates} a query",
             chosen.minhash.values(),
             100.0 * chosen.banding.probability(threshold),
             deviation(chosen),
-            Counted(chosen.document_bytes.round() as u64),
-            Counted(chosen.candidates.ceil() as u64)
+            Counted(chosen.document_bytes.round() as u64)
         ))
     }
 
@@ -468,8 +476,7 @@ impl BandingTable<'_> {
         }
         results.finish()?;
         self.arguments.say(&format!(
-            "recall: the mean over seeds; recall_deviation: over seeds, of 100 families of pairs that are \
-             found or missed together (of f families, times √(100 / f))\n\
+            "recall: the mean over seeds; recall_deviation: its spread over seeds (see tune --help)\n\
              candidates: of a query among {documents} documents, {}\n\
              bytes a document: {BAND_POSTING_BYTES} a band with codes of 40 bits, 2 a value, and \
              the rows; without keys\n\n\
@@ -507,13 +514,16 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
     let first = choices.first().or_bug("a number of documents")?;
     let design = &first.design;
     let distance = design.max_distance();
-    let tables = |choice: &TableChoice| {
-        let count = Counted(choice.design.table_count() as u64);
-        format!("{count} tables for {} documents", Counted(choice.documents))
-    };
+    let count = |choice: &&TableChoice| choice.design.table_count() as u64;
+    // The largest number of documents that each number of tables is good for.
+    let largest = choices.iter().rev().dedup_by(|a, b| count(a) == count(b));
+    let advice = largest.map(|choice| {
+        let [tables, documents] = [count(&choice), choice.documents].map(Counted);
+        format!("{tables} tables up to {documents} documents")
+    });
     context.note(format!(
-        "take {}: every fingerprint within distance {distance} is found",
-        choices.iter().map(tables).join(", ")
+        "every fingerprint within distance {distance} is found: take {}",
+        advice.collect_vec().iter().rev().join(", ")
     ));
     let is_table = arguments.format.layout().is_table();
     if is_table {

@@ -336,7 +336,14 @@ fn check_is_content_with_a_sound_store() {
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
     let ran = folder.run(&["check", "a.rsm"]).expect(0);
     assert_eq!(ran.stdout, "");
-    ran.says(&["checked 7 documents", "0 problems"]);
+    ran.says(&["a.rsm is sound", "checked 7 documents"]);
+    let ran = folder.run(&["stats", "a.rsm", "--format", "json"]);
+    ran.expect(0)
+        .says(&["7 documents, ", ", threshold 0.8, healthy"]);
+    let table = folder.run(&["check", "a.rsm", "--format", "table"]);
+    assert_eq!(table.expect(0).stdout, "");
+    let made = folder.run(&["create", "b.rsm"]).expect(0);
+    assert_eq!(made.stderr.lines().count(), 2, "{}", made.stderr);
 }
 
 #[test]

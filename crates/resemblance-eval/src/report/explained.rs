@@ -147,7 +147,7 @@ impl ExplainedPair {
             let window = excerpt(text, spans, max_bytes);
             let _ = write!(
                 out,
-                "<div><h3 class=\"key\">{}</h3><div class=\"text\">",
+                "<div><h3 class=\"key\">{}</h3><div class=\"text\" tabindex=\"0\">",
                 html::text(label)
             );
             left_out(&mut out, window.start);
