@@ -279,7 +279,7 @@ impl Results {
                 if self.rows.is_empty() {
                     self.numeric = cells.clone().map(|(_, value)| value.is_number()).collect();
                 }
-                let is_on_terminal = self.width.is_some();
+                let is_on_terminal = std::io::stdout().is_terminal();
                 let cell = |value: &Value<'_>| match value {
                     Value::Count(count) if is_on_terminal => escape::grouped(*count),
                     other => escape::for_terminal(&other.text()).into_owned(),
