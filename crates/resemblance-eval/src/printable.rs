@@ -55,8 +55,8 @@ pub fn byte_size(bytes: u64) -> String {
     let scaled = |unit: f64| bytes as f64 / unit;
     match bytes {
         ..1_000 => format!("{bytes} bytes"),
-        ..100_000 => format!("{:.1} kB", scaled(1e3)),
-        ..100_000_000 => format!("{:.1} MB", scaled(1e6)),
+        1_000..100_000 => format!("{:.1} kB", scaled(1e3)),
+        100_000..100_000_000 => format!("{:.1} MB", scaled(1e6)),
         _ => format!("{:.1} GB", scaled(1e9)),
     }
 }
