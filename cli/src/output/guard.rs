@@ -14,7 +14,7 @@ use resemblance_corpus::{is_remote, is_store};
 use super::destination::{PREFIX, canonical_path, is_special};
 use crate::failure::{Failure, Result};
 
-/// What tells a file from every other one, whatever it is called.
+/// The identity of a file, whatever its name.
 #[cfg(unix)]
 type FileIdentity = (u64, u64);
 #[cfg(not(unix))]

@@ -90,7 +90,7 @@ impl FeatureSets {
     }
 
     /// Sets the memory that the features may take, in bytes, before they are written to a file.
-    /// Those in memory remain there.
+    /// Features in memory remain there.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
