@@ -57,7 +57,8 @@ path in front, path:id. A number is its text: 1.0 and 1 are different keys.
 Documents count in this order: arguments as given, paths in a folder in byte order.
 
 Keys are printed with \\\\ \\t \\n \\r for backslash, tab, newline and return, and \\xHH for bytes
-outside UTF-8; a document without a key is printed as \\#ID. In jsonl a key is a JSON string; a key
+outside UTF-8; a document without a key is printed as \\#ID. In csv, and in fields that --annotate and
+--verdicts write, a key in UTF-8 is as it is. In jsonl a key is a JSON string; a key
 outside UTF-8 is null, and a further field whose name ends in _hex has it in hexadecimal.";
 
 const KILLED_HELP: &str = "\

@@ -83,6 +83,11 @@ impl Survivor {
         }
     }
 
+    /// Its key as a field of a record: as it is, unless it is outside UTF-8 or there is none.
+    pub(crate) fn field(&self) -> String {
+        self.value().unescaped().into_owned()
+    }
+
     /// Its key as it is printed.
     pub(crate) fn label(&self) -> String {
         self.value().text().into_owned()

@@ -358,9 +358,11 @@ impl Results {
         self.line.clear();
         for (column, value) in self.columns.iter().zip(values) {
             if column.is_shown {
-                let text = value.text();
-                // Escapes leave no tabs and no line ends.
-                if text.contains([separator, '"']) && separator == ',' {
+                let text = match separator {
+                    ',' => value.unescaped(),
+                    _ => value.text(),
+                };
+                if separator == ',' && text.contains([',', '"', '\n', '\r']) {
                     let _ = write!(self.line, "\"{}\"", text.replace('"', "\"\""));
                 } else {
                     self.line.push_str(&text);
@@ -423,7 +425,7 @@ mod tests {
     fn comma_separated() {
         let mut results = results(Format::Csv, pair_columns(false));
         results.separated_line(&PAIR, ',');
-        assert_eq!(results.line, "\"a\\tb\"\"\u{e9}\",\\#9,0.953125\n");
+        assert_eq!(results.line, "\"a\tb\"\"\u{e9}\",\\#9,0.953125\n");
         results.separated_line(&[Value::Key(b"a,b"), Value::Text("c")], ',');
         assert_eq!(results.line, "\"a,b\",c\n");
     }

@@ -187,6 +187,19 @@ impl Value<'_> {
     }
 }
 
+impl Value<'_> {
+    /// Returns the form in csv and in fields of records, which have rules of their own for odd characters: a text is as
+    /// it is, and so is a key in UTF-8.
+    pub(crate) fn unescaped(&self) -> Cow<'_, str> {
+        let key = match self {
+            Self::Document { key: Some(key), .. } | Self::Key(key) => std::str::from_utf8(key).ok(),
+            Self::Text(text) => Some(*text),
+            _ => None,
+        };
+        key.map_or_else(|| self.text(), Cow::Borrowed)
+    }
+}
+
 /// Four significant digits, with an exponent where zeros would be many.
 fn significant(value: f64) -> String {
     let size = value.abs();

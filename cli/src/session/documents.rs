@@ -490,9 +490,7 @@ pub(crate) fn resolve_corpus_to_store(
     }
     context.tell_memory(corpus.size_bytes());
     corpus.notes.iter().for_each(|note| context.note(note));
-    if corpus.sources.is_empty() {
-        context.note("no file was found in the corpus");
-    } else if let Some(note) = unused_table(&corpus, inputs) {
+    if let Some(note) = unused_table(&corpus, inputs) {
         context.note(note);
     }
     Ok(corpus)
@@ -534,6 +532,18 @@ pub(crate) fn resolve(
     } else {
         Corpus::resolve(inputs, settings)?
     };
+    if corpus.sources.is_empty() {
+        let names: Vec<_> = inputs
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        corpus.notes.iter().for_each(|note| context.note(note));
+        return Err(Failure::refused(format!(
+            "no file was found in {}; a folder must hold files that --include selects, and whose names do not begin \
+             with a dot unless --hidden is given",
+            names.join(", ")
+        )));
+    }
     let files = corpus.sources.iter().filter_map(CorpusSource::path);
     guard::protect_sources(files.map(Cow::into_owned))?;
     Ok(corpus)

@@ -71,7 +71,7 @@ impl AdditionVerdicts {
                 let found =
                     Survivor::from_match(found, place, found.key().map(<[u8]>::to_vec), false);
                 Verdict {
-                    survivor: Some(found.label()),
+                    survivor: Some(found.field()),
                     similarity: found.similarity,
                     distance: found.distance,
                     evidence: Some(found.evidence.name()),
@@ -85,7 +85,7 @@ impl AdditionVerdicts {
                 let found = Survivor::from_match(found, place, Some(key.to_vec()), false);
                 Verdict {
                     is_kept: !is_of_other,
-                    survivor: is_of_other.then(|| found.label()),
+                    survivor: is_of_other.then(|| found.field()),
                     evidence: Some(BY_KEY),
                     ..verdict
                 }

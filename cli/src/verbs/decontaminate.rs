@@ -116,6 +116,11 @@ pub(crate) fn decontaminate(
         }
     };
     // An impossible question is reported before the corpus is read.
+    if store.snapshot()?.is_empty() {
+        return Err(Failure::refused(
+            "the test sets have no documents, so nothing can be compared with them",
+        ));
+    }
     arguments.ask()(&store.snapshot()?, &[])?;
     let content = ContentRule::new(store.schema(), false);
     let (inputs, force) = (&arguments.corpus, arguments.force);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use resemblance::Schema;
+use resemblance_corpus::{SourceKind, named_kind};
 use resemblance_eval::report::{ExplainedPair, explained_page};
 
 use crate::failure::{Failure, Outcome, Result};
@@ -49,8 +50,8 @@ pub(crate) struct ExplainArguments {
     /// The corpora that the documents are in (see resemblance --help)
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     corpus: Vec<PathBuf>,
-    /// A tab-separated file whose first two columns are keys, as pairs, clusters, contain, and dedup --report
-    /// write it; - for standard input
+    /// A report whose first two columns are keys, as pairs, clusters, contain, and dedup --report write it: tsv, csv,
+    /// jsonl or json; - for standard input
     #[arg(long, value_name = "FILE", requires = "corpus")]
     pairs: Option<PathBuf>,
     /// At most the first N of these pairs; the others are counted
@@ -178,8 +179,131 @@ fn document_key(key: PrintedKey) -> Result<Vec<u8>> {
     }
 }
 
-/// First columns of reports that are names, and no keys.
-const HEADERS: [&str; 4] = ["key_a\t", "cluster_key\t", "query\t", "dropped\t"];
+/// The names of the first two columns of reports.
+const NAMES: [[&str; 2]; 5] = [
+    ["key_a", "key_b"],
+    ["cluster_key", "key"],
+    ["query", "key"],
+    ["dropped", "survivor"],
+    ["dropped", "test"],
+];
+
+/// The form of a report, which its first line shows.
+#[derive(Clone, Copy, PartialEq)]
+enum ReportForm {
+    /// Keys are escaped.
+    Tsv,
+    Csv,
+    /// An object on each line, between brackets and with commas in an array.
+    Json,
+}
+
+impl ReportForm {
+    fn of(path: &Path, start: &[u8]) -> Result<Self> {
+        if start.starts_with(b"PAR1") {
+            return Err(Failure::usage(format!(
+                "{} is Parquet, and explain reads reports as tsv, csv, jsonl or json; write the report in another form",
+                path.display()
+            )));
+        }
+        let line = start.split(|byte| *byte == b'\n').next().unwrap_or(start);
+        let is_json = line.starts_with(b"{") || line.trim_ascii().starts_with(b"[");
+        let is_csv_header = NAMES.iter().any(|[first, _]| {
+            let rest = line.strip_prefix(first.as_bytes());
+            rest.is_some_and(|rest| rest.starts_with(b","))
+        });
+        Ok(match line.contains(&b'\t') {
+            true => Self::Tsv,
+            false if is_json => Self::Json,
+            false if is_csv_header || named_kind(path) == Some(SourceKind::Csv) => Self::Csv,
+            false => Self::Tsv,
+        })
+    }
+
+    /// Returns the two keys of a line, or `None` if it has none.
+    fn keys(self, line: &str) -> Result<Option<[PrintedKey; 2]>> {
+        let columns: Vec<String> = match self {
+            Self::Json => return json_keys(line),
+            Self::Tsv => line.split('\t').take(2).map(str::to_owned).collect(),
+            Self::Csv => csv_cells(line),
+        };
+        let [a, b, ..] = &columns[..] else {
+            return Err(Failure::bad_input("expected two keys in a row"));
+        };
+        let key = |column: &String| match self {
+            Self::Csv => Ok(PrintedKey::Key(column.as_bytes().to_vec())),
+            _ => escape::parse(column.as_bytes()).map_err(Failure::bad_input),
+        };
+        Ok(Some([key(a)?, key(b)?]))
+    }
+
+    /// True if a row goes on in the next line: a quote is open.
+    fn is_open(self, line: &str) -> bool {
+        self == Self::Csv && line.matches('"').count() % 2 == 1
+    }
+
+    fn is_header(self, line: &str) -> bool {
+        let separator = match self {
+            Self::Tsv => '\t',
+            Self::Csv => ',',
+            Self::Json => return false,
+        };
+        let first = line.split(separator).next();
+        NAMES.iter().any(|[name, _]| first == Some(*name))
+    }
+}
+
+/// Returns the cells of a row of CSV.
+fn csv_cells(row: &str) -> Vec<String> {
+    let (mut cells, mut is_quoted) = (vec![String::new()], false);
+    let mut characters = row.chars().peekable();
+    while let Some(character) = characters.next() {
+        let Some(cell) = cells.last_mut() else {
+            break;
+        };
+        match character {
+            '"' if is_quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                cell.push('"');
+            }
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(String::new()),
+            other => cell.push(other),
+        }
+    }
+    cells
+}
+
+/// Returns the two keys of an object, `None` on a line of brackets alone.
+fn json_keys(line: &str) -> Result<Option<[PrintedKey; 2]>> {
+    let object = line.trim().trim_end_matches(',');
+    if ["[", "]", "[]"].contains(&object) {
+        return Ok(None);
+    }
+    let parsed: serde_json::Value = serde_json::from_str(object).map_err(|error| {
+        let column = error.column();
+        Failure::bad_input(format!(
+            "expected a JSON object on a line of its own, found another character at {column}"
+        ))
+    })?;
+    let key = |name: &str| -> Option<PrintedKey> {
+        match parsed.get(name)? {
+            serde_json::Value::String(key) => Some(PrintedKey::Key(key.clone().into_bytes())),
+            _ => {
+                let digits = parsed.get(format!("{name}_hex"))?.as_str()?;
+                let escaped: String = digits
+                    .as_bytes()
+                    .chunks(2)
+                    .map(|pair| format!("\\x{}", String::from_utf8_lossy(pair)))
+                    .collect();
+                escape::parse(escaped.as_bytes()).ok()
+            }
+        }
+    };
+    let pairs = NAMES.iter().find_map(|[a, b]| Some([key(a)?, key(b)?]));
+    let advice = "expected two keys, as fields such as key_a and key_b, or dropped and survivor";
+    pairs.map(Some).ok_or_else(|| Failure::bad_input(advice))
+}
 
 /// Returns the pairs of different keys in a report, at most as many as are wanted.
 fn reported_pairs(
@@ -188,23 +312,26 @@ fn reported_pairs(
     path: &Path,
 ) -> Result<Vec<[Vec<u8>; 2]>> {
     let cannot_read = |e| Failure::io(format!("cannot read {}", path.display()), &e);
-    let report: Box<dyn BufRead> = match path.as_os_str() == "-" {
+    let mut report: Box<dyn BufRead> = match path.as_os_str() == "-" {
         true => Box::new(std::io::stdin().lock()),
         false => Box::new(BufReader::new(File::open(path).map_err(cannot_read)?)),
     };
-    let has_header = |line: &str| HEADERS.iter().any(|header| line.starts_with(header));
-    let (mut pairs, mut others) = (Vec::new(), 0_u64);
+    let form = ReportForm::of(path, report.fill_buf().map_err(cannot_read)?)?;
+    let (mut pairs, mut others, mut row) = (Vec::new(), 0_u64, String::new());
     for (number, read) in (1_u64..).zip(report.lines()) {
         context.interrupt.check()?;
-        let line = read.map_err(cannot_read)?;
-        if line.is_empty() || number == 1 && has_header(&line) {
+        row.push_str(&read.map_err(cannot_read)?);
+        if form.is_open(&row) {
+            row.push('\n');
+            continue;
+        }
+        let line = std::mem::take(&mut row);
+        if line.is_empty() || number == 1 && form.is_header(&line) {
             continue;
         }
         let place = || format!("{}:{number}", path.display());
-        let mut columns = line.split('\t');
-        let (Some(a), Some(b)) = (columns.next(), columns.next()) else {
-            let failure = Failure::bad_input("expected two keys with a tab between them");
-            return Err(failure.at(place()));
+        let Some([a, b]) = form.keys(&line).map_err(|failure| failure.at(place()))? else {
+            continue;
         };
         if a == b {
             // clusters lists its first member as a member, too.
@@ -214,11 +341,7 @@ fn reported_pairs(
             others += 1;
             continue;
         }
-        let key = |column: &str| {
-            let key = escape::parse(column.as_bytes());
-            document_key(key.map_err(|reason| Failure::bad_input(reason).at(place()))?)
-        };
-        pairs.push([key(a)?, key(b)?]);
+        pairs.push([document_key(a)?, document_key(b)?]);
     }
     if others > 0 {
         context.note(format!(

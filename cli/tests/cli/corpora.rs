@@ -157,9 +157,9 @@ fn a_folder_of_texts() {
         .says(&["--include"]);
     let ran = folder
         .run(&["build", "y.rsm", "t", "--include", "*.nothing"])
-        .expect(0);
+        .expect(4);
     assert!(
-        ran.stderr.contains("no file was found in the corpus"),
+        ran.stderr.contains("no file was found in t"),
         "{}",
         ran.stderr
     );

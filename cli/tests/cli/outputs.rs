@@ -7,7 +7,7 @@ use std::fs::File;
 use crate::dedup::survivors;
 #[cfg(target_os = "linux")]
 use crate::support::ran;
-use crate::support::{Folder, gunzip, gzip, line, mixed, text, unzstd, zstd};
+use crate::support::{Folder, distinct, edited, gunzip, gzip, line, mixed, text, unzstd, zstd};
 
 #[test]
 fn compression_follows_the_names() {
@@ -562,4 +562,184 @@ fn manual_pages_make_their_folders() {
     let folder = Folder::new();
     folder.run(&["man", "share/man/man1"]).expect(0);
     assert!(folder.path("share/man/man1/resemblance-dedup.1").exists());
+}
+
+/// Keys with everything that some form writes differently.
+const ODD_KEYS: [&str; 8] = [
+    "C:\\new\\table",
+    "a,b",
+    "a \"quoted\" one",
+    "two\nlines",
+    "a\ttab",
+    "\\#7",
+    "é\u{202e}",
+    " spaces ",
+];
+
+#[test]
+fn keys_come_back_from_every_form_of_a_report() {
+    let folder = Folder::new();
+    let twice = |key: &&str| {
+        let text = text(key.len() as u64 * 31 + u64::from(key.as_bytes()[0]));
+        line(key, &text) + &line(&format!("{key} again"), &text)
+    };
+    folder.write("c.jsonl", ODD_KEYS.iter().map(twice).collect::<String>());
+    let forms = ["tsv", "csv", "jsonl", "json"];
+    let mut explained = Vec::new();
+    for form in forms {
+        let report = format!("r.{form}");
+        let dedup = ["dedup", "c.jsonl", "--dry-run", "--report", &report];
+        folder.run(&dedup).expect(0);
+        let explain = [
+            "explain", "--pairs", &report, "--corpus", "c.jsonl", "--format", "json",
+        ];
+        explained.push(folder.run(&explain).expect(0).stdout);
+    }
+    let pairs: serde_json::Value = serde_json::from_str(&explained[0]).unwrap();
+    assert_eq!(pairs.as_array().unwrap().len(), ODD_KEYS.len());
+    assert!(explained.iter().all(|other| *other == explained[0]));
+    let csv = folder.read_text("r.csv");
+    for raw in [
+        "C:\\new\\table,",
+        "\"a,b\"",
+        "\"two\nlines\"",
+        "a\ttab,",
+        ",\\#7,",
+    ] {
+        assert!(csv.contains(raw), "{raw:?} is not in {csv}");
+    }
+    folder
+        .run(&["dedup", "c.jsonl", "--annotate", "a.jsonl"])
+        .expect(0);
+    for annotated in folder.read_text("a.jsonl").lines() {
+        let fields: serde_json::Value = serde_json::from_str(annotated).unwrap();
+        let (id, survivor) = (&fields["id"], &fields["dedup_survivor"]);
+        if let Some(key) = id.as_str().unwrap().strip_suffix(" again") {
+            assert_eq!(survivor, key);
+        }
+    }
+    // The printed form leads back into a store.
+    folder.run(&["build", "s.rsm", "c.jsonl"]).expect(0);
+    let tsv = folder.report("r.tsv");
+    for row in tsv.lines() {
+        let dropped = row.split('\t').next().unwrap();
+        folder
+            .run(&["get", "s.rsm", "--escaped", dropped])
+            .expect(0);
+        folder
+            .run(&["remove", "s.rsm", "--escaped", dropped])
+            .expect(0);
+    }
+    assert_eq!(folder.count("s.rsm"), ODD_KEYS.len() as u64);
+}
+
+#[test]
+fn nothing_that_is_selected_is_a_mistake() {
+    let folder = crowded();
+    for command in [
+        "dedup empty -o good.jsonl",
+        "dedup in --include *.nope -o good.jsonl",
+        "pairs empty",
+        "clusters empty",
+        "report empty -o page.html",
+        "eval empty",
+        "build b.rsm empty",
+        "add s.rsm empty",
+        "query s.rsm --corpus empty",
+        "decontaminate empty --against t.jsonl -o good.jsonl",
+        "decontaminate c.jsonl --against empty -o good.jsonl",
+        "explain a b --corpus empty",
+    ] {
+        let before = folder.names();
+        let words: Vec<&str> = command.split(' ').collect();
+        folder.run(&words).expect(4).says(&["no file was found in"]);
+        assert_eq!(folder.names(), before, "{command}");
+    }
+    folder.write("none.jsonl", "");
+    folder
+        .run(&[
+            "decontaminate",
+            "c.jsonl",
+            "--against",
+            "none.jsonl",
+            "-o",
+            "good.jsonl",
+        ])
+        .expect(4)
+        .says(&["the test sets have no documents"]);
+    // A file without documents was asked for, and has an answer.
+    folder
+        .run(&["dedup", "none.jsonl", "-o", "good.jsonl"])
+        .expect(0);
+}
+
+#[test]
+fn what_is_kept_and_what_is_dropped_is_what_was_read() {
+    let sorted = |texts: &[String]| {
+        let mut lines: Vec<String> = texts
+            .iter()
+            .flat_map(|t| t.lines().map(str::to_owned))
+            .collect();
+        lines.sort();
+        lines
+    };
+    for seed in 0..6_u64 {
+        let folder = Folder::new();
+        let numbers = (0..30 + seed).map(|n| n.wrapping_mul(seed * 2 + 7) % 19);
+        let corpus: String = numbers
+            .enumerate()
+            .map(|(id, number)| line(&id.to_string(), &edited(number, id as u64 % 2)))
+            .collect();
+        folder.write("c.jsonl", &corpus);
+        folder.write("t.jsonl", distinct(0..4));
+        for policy in ["first", "cluster", "representative"] {
+            let dedup = [
+                "dedup",
+                "c.jsonl",
+                "-o",
+                "k.jsonl",
+                "--dropped",
+                "d.jsonl",
+                "--force",
+            ];
+            let options = ["--policy", policy, "--report", "r.tsv"];
+            folder.run(&[&dedup[..], &options].concat()).expect(0);
+            let parts = ["k.jsonl", "d.jsonl"].map(|name| folder.read_text(name));
+            assert_eq!(sorted(&parts), sorted(&[corpus.clone()]), "{seed} {policy}");
+            assert_eq!(
+                folder.report("r.tsv").lines().count(),
+                parts[1].lines().count()
+            );
+        }
+        let test = [
+            "decontaminate",
+            "c.jsonl",
+            "--against",
+            "t.jsonl",
+            "-o",
+            "k.jsonl",
+            "--force",
+        ];
+        folder
+            .run(&[&test[..], &["--report", "r.tsv"]].concat())
+            .expect(0);
+        let kept = folder.read_text("k.jsonl").lines().count();
+        let dropped = folder.read_text("r.tsv").lines().count() - 1;
+        assert_eq!(kept + dropped, corpus.lines().count(), "{seed}");
+        folder.run(&["create", "s.rsm"]).expect(0);
+        let added = folder
+            .run(&["add", "s.rsm", "c.jsonl", "--if-new"])
+            .expect(0);
+        let count = |name: &str| -> u64 {
+            let rest = added
+                .stderr
+                .rsplit_once(&format!("{name} "))
+                .map(|(_, rest)| rest);
+            let digits = rest.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap());
+            digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+        };
+        let read = corpus.lines().count() as u64;
+        assert_eq!(count("added") + count("dropped"), read, "{}", added.stderr);
+        assert_eq!(folder.count("s.rsm"), count("added"));
+    }
 }

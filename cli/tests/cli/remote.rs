@@ -206,7 +206,7 @@ fn what_cannot_be_read_is_told() {
             .expect(4)
             .says(parts);
     }
-    let empty = run(&folder, &server, &["pairs", "s3://b/other/"]).expect(1);
+    let empty = run(&folder, &server, &["pairs", "s3://b/other/"]).expect(4);
     assert!(
         empty.stderr.contains("no file was found"),
         "{}",

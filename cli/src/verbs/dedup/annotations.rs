@@ -128,7 +128,7 @@ impl Annotations {
         let index = *self.by_survivor.entry(place).or_insert_with(|| {
             self.clusters.push(AnnotatedCluster {
                 place,
-                label: survivor.label(),
+                label: survivor.field(),
                 size: 1,
             });
             self.clusters.len() - 1
