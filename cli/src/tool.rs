@@ -419,4 +419,30 @@ mod tests {
         assert!(tried > 500, "{tried}");
         assert!(idle.is_empty(), "{idle:#?}");
     }
+
+    /// A new path is read unless the name of its value says that it is written: this list makes one think of it.
+    #[test]
+    fn every_path_is_known_to_be_read_or_written() {
+        let read = [
+            "STORE",
+            "CORPUS",
+            "CORPUS|STORE",
+            "F",
+            "FILE",
+            "STREAM",
+            "INPUTS",
+            "TEXTS",
+        ];
+        let command = command();
+        for verb in command.get_subcommands() {
+            for (argument, value) in path_arguments(verb) {
+                let is_known = WRITTEN.contains(&&*value) || value == WORKED_IN;
+                let (verb, name) = (verb.get_name(), argument.get_id());
+                assert!(
+                    is_known || read.contains(&&*value),
+                    "{verb} {name}: {value}"
+                );
+            }
+        }
+    }
 }
