@@ -430,8 +430,7 @@ mod tests {
             "F",
             "FILE",
             "STREAM",
-            "INPUTS",
-            "TEXTS",
+            "STORE|CORPUS",
         ];
         let command = command();
         for verb in command.get_subcommands() {
