@@ -19,7 +19,7 @@ const USUAL_PLACE: &str = "resemblance/config.toml";
 
 /// Options that concern near-duplicate documents. Their defaults are not applied where `dedup`
 /// removes only paragraphs or lines.
-const DOCUMENT_OPTIONS: [&str; 7] = [
+const DOCUMENT_OPTIONS: [&str; 26] = [
     "threshold",
     "distance",
     "by",
@@ -27,6 +27,25 @@ const DOCUMENT_OPTIONS: [&str; 7] = [
     "keep",
     "budget",
     "max-bucket",
+    "verify",
+    "words",
+    "unordered",
+    "minhash",
+    "minhash-kind",
+    "permutations",
+    "value-bits",
+    "recall",
+    "bands",
+    "rows",
+    "simhash",
+    "fingerprints",
+    "tables",
+    "containment",
+    "expected",
+    "seed",
+    "tf-idf",
+    "near",
+    "empty",
 ];
 
 /// The part of `--help` about the file of defaults.

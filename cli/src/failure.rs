@@ -246,7 +246,12 @@ fn advice(error: &io::Error) -> &'static str {
 }
 
 /// The library's names of what options set.
-const OPTIONS: [(&str, &str); 12] = [
+const OPTIONS: [(&str, &str); 17] = [
+    ("text", "--words, --chars or --code"),
+    ("minhash values", "--minhash"),
+    ("banding", "--bands and --rows"),
+    ("bits", "--fingerprints"),
+    ("weights", "--tf-idf"),
     ("min_similarity", "--threshold"),
     ("max_distance", "--distance"),
     ("threshold", "--threshold"),

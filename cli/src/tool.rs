@@ -352,6 +352,7 @@ mod tests {
             "dedup" => &["--dry-run"],
             "evict" => &["--keep-newest=1"],
             "explain" => &["a", "b"],
+            "remove" => &["1"],
             _ => &[],
         };
         line.extend(more.iter().map(|word| (*word).to_owned()));

@@ -187,6 +187,30 @@ pub(crate) fn explained(
             let given = context(error, ContextKind::InvalidSubcommand)?;
             Some(unknown_verb(command, &given))
         }
+        ErrorKind::MissingRequiredArgument => {
+            let ContextValue::Strings(missing) = error.get(ContextKind::InvalidArg)? else {
+                return None;
+            };
+            let verb = used_verb(command, arguments)?.get_name();
+            let missing = missing.join(" and ");
+            Some(format!(
+                "{verb} needs {missing} (see resemblance {verb} --help)"
+            ))
+        }
+        ErrorKind::ArgumentConflict => {
+            let verb = used_verb(command, arguments)?.get_name();
+            let one = context(error, ContextKind::InvalidArg)?;
+            let others = match error.get(ContextKind::PriorArg)? {
+                ContextValue::String(other) => other.clone(),
+                ContextValue::Strings(others) => others.join(" or "),
+                _ => return None,
+            };
+            let message = match one == others {
+                true => format!("{one} is given twice"),
+                false => format!("{one} does not go with {others}; leave one of them out"),
+            };
+            Some(format!("{message} (see resemblance {verb} --help)"))
+        }
         ErrorKind::ValueValidation => {
             let argument = context(error, ContextKind::InvalidArg)?;
             let value = context(error, ContextKind::InvalidValue)?;
@@ -230,8 +254,21 @@ fn used_verb<'c>(command: &'c Command, arguments: &[OsString]) -> Option<&'c Com
 fn unknown_option(verb: &Command, given: &str) -> Option<String> {
     let name = verb.get_name();
     let help = format!("see resemblance {name} --help");
-    // Several short options in one argument, or a value that begins with a hyphen.
     let given = given.split('=').next()?;
+    if !given.starts_with('-') {
+        return Some(format!(
+            "{name} takes no further argument: found {given:?} ({help})"
+        ));
+    }
+    if given
+        .trim_start_matches('-')
+        .starts_with(|first: char| first.is_ascii_digit())
+    {
+        return Some(format!(
+            "{name} has no option {given}; a value that begins with - is given behind =, and a text or key behind -- \
+             ({help})"
+        ));
+    }
     let has = |long: &str| verb.get_arguments().any(|a| a.get_long() == Some(long));
     let is_known = |names: &&[&str]| names.contains(&given);
     let same = OPTIONS.iter().filter(|(names, _)| is_known(names));
@@ -339,7 +376,10 @@ fn expected(reason: &str) -> String {
         "number too large to fit in target type" => format!("{number} that is smaller"),
         "number too small to fit in target type" => format!("{number} from 0 on"),
         reason if reason.starts_with("expected ") => reason.to_owned(),
-        reason => format!("which is wrong: {reason}"),
+        reason => match reason.split_once(", expected ") {
+            Some((_, expected)) => format!("expected {expected}"),
+            None => format!("which is wrong: {reason}"),
+        },
     }
 }
 

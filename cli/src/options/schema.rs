@@ -180,6 +180,20 @@ pub(crate) struct SchemaOptions {
     empty: Option<EmptyOption>,
 }
 
+/// The options by which the parts of texts are compared.
+const PART_OPTIONS: [&str; 10] = [
+    "--html",
+    "--features",
+    "--chars",
+    "--code",
+    "--nfkc",
+    "--keep-case",
+    "--remove-spaces",
+    "--strip-accents",
+    "--stop-words",
+    "--stem",
+];
+
 impl SchemaOptions {
     fn is_external(&self) -> bool {
         self.minhash_kind == Some(KindOption::External)
@@ -413,6 +427,14 @@ impl SchemaOptions {
                 schema.map(|m| m.value_bits()),
             ),
         ]
+    }
+
+    /// The first option that was given and says nothing of how texts are compared part by part: that goes by words,
+    /// characters or tokens, one by one.
+    pub(crate) fn first_of_signatures(&self) -> Option<&'static str> {
+        let is_of_parts = |name: &str| PART_OPTIONS.contains(&name);
+        let mut given = self.given(None).into_iter().map(|(name, _)| name);
+        given.find(|name| !is_of_parts(name))
     }
 
     /// Fails if any option contradicts an existing store's schema.

@@ -27,6 +27,11 @@ pub(crate) struct VerifyOptions {
 }
 
 impl VerifyOptions {
+    /// True if a way was given.
+    pub(crate) fn is_given(self) -> bool {
+        self.verify.is_some()
+    }
+
     /// Returns true if exact similarities are requested explicitly.
     pub(crate) fn asks_for_exact(self) -> bool {
         self.verify == Some(VerifyOption::Exact)

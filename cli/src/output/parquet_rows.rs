@@ -85,6 +85,12 @@ impl ParquetRows {
                 (PendingValues::Texts(texts), Value::Key(key)) => texts.append_value(text(key)?),
                 (PendingValues::Texts(texts), Value::NoKey(_)) => texts.append_null(),
                 (PendingValues::Texts(texts), Value::Text(value)) => texts.append_value(value),
+                (PendingValues::Texts(texts), value @ Value::Bytes(_)) => {
+                    texts.append_value(value.text());
+                }
+                (PendingValues::Texts(texts), Value::OptionalText(value)) => {
+                    texts.append_option(value);
+                }
                 (PendingValues::Counts(counts), Value::Count(count) | Value::Stamp(count)) => {
                     counts.append_value(count)
                 }

@@ -78,6 +78,8 @@ pub(crate) enum Value<'a> {
     /// A document without a key, by its number; nothing where forms have types.
     NoKey(u64),
     Text(&'a str),
+    /// A text; nothing where there is none.
+    OptionalText(Option<&'a str>),
     Count(u64),
     /// The stamp of a document, whose digits are never grouped.
     Stamp(u64),
@@ -132,6 +134,7 @@ impl Value<'_> {
                 std::str::from_utf8(key).ok().into()
             }
             Self::Text(text) => text.into(),
+            Self::OptionalText(text) => text.into(),
             Self::Count(count) | Self::Stamp(count) => count.into(),
             Self::Position(position) => position.into(),
             Self::Number(value) | Self::Significant(value) => value.into(),
@@ -170,6 +173,7 @@ impl Value<'_> {
             Self::Document { id, key: None } | Self::NoKey(id) => escape::without_key(*id).into(),
             Self::Document { key: Some(key), .. } | Self::Key(key) => escape::key(key),
             Self::Text(text) => escape::key(text.as_bytes()),
+            Self::OptionalText(text) => text.map_or("".into(), |text| escape::key(text.as_bytes())),
             Self::Count(count) | Self::Stamp(count) => count.to_string().into(),
             Self::Position(position) => shown(*position).into(),
             Self::Number(value) => format!("{value:.2}").into(),

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::vec;
 
-use resemblance::{Signature, Sketcher};
+use resemblance::schema::ShingleUnit;
+use resemblance::{Signature, Sketcher, Text};
 use resemblance_corpus::{
     ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, CorpusSettings, CorpusSource,
     ReadTotals, SourceKind, SourceTotals, is_remote,
@@ -67,12 +68,63 @@ struct IdCounts {
     with_path: u64,
 }
 
+/// Counts texts, and those of them whose shingles can have nothing in common with those of a near-copy: one or none.
+struct ShingleCounts {
+    recipe: Option<Text>,
+    texts: AtomicU64,
+    short: AtomicU64,
+}
+
+/// Fewer texts are no sample of a corpus.
+const MIN_COUNTED_TEXTS: u64 = 20;
+
+/// Texts are looked at as far as this. Of a language with spaces there are more shingles than two, and one without
+/// has none after a longer part.
+const LOOKED_AT_BYTES: [usize; 2] = [256, 4096];
+
+impl ShingleCounts {
+    fn add(&self, document: &CorpusDocument<'_>) {
+        let Some((recipe, text)) = self.recipe.as_ref().zip(document.content.text()) else {
+            return;
+        };
+        self.texts.fetch_add(1, Ordering::Relaxed);
+        let is_short = LOOKED_AT_BYTES.iter().all(|length| {
+            let end = text.floor_char_boundary(*length);
+            let mut shingles = 0;
+            if let Some(part) = text.get(..end) {
+                recipe.for_each_shingle(part, |_| shingles += 1);
+            }
+            shingles < 2
+        });
+        self.short.fetch_add(u64::from(is_short), Ordering::Relaxed);
+    }
+
+    /// Says so where most texts are like that.
+    fn note(&self) -> Option<String> {
+        let [texts, short] = [&self.texts, &self.short].map(|count| count.load(Ordering::Relaxed));
+        if texts < MIN_COUNTED_TEXTS || short <= texts / 2 {
+            return None;
+        }
+        let advice = match self.recipe?.unit() {
+            ShingleUnit::Characters => "shorter shingles (--chars with a smaller number)",
+            _ => {
+                "shingles of characters (--chars 5), as for languages without spaces between words,"
+            }
+        };
+        Some(format!(
+            "warning: {short} of {texts} texts have at most one shingle, so that only equal ones are found; {advice} \
+             find near-copies of them"
+        ))
+    }
+}
+
 /// The documents of a corpus in its order.
 pub(crate) struct CorpusDocuments<T> {
     corpus: Arc<Corpus>,
     /// The ledger of ids where ids of several files may collide.
     ledger: Option<Arc<Mutex<KeyLedger>>>,
     ids: IdCounts,
+    shingles: Arc<ShingleCounts>,
     pipeline: Pipeline<ReadDocument<T>>,
     interrupt: Interrupt,
     progress: ProgressDisplay,
@@ -162,13 +214,19 @@ impl<T: Send + 'static> CorpusDocuments<T> {
             large_bytes: limits.bytes,
         };
         let worked_corpus = Arc::clone(corpus);
+        let shingles = Arc::new(ShingleCounts {
+            recipe: corpus.settings.content.recipe(),
+            texts: AtomicU64::new(0),
+            short: AtomicU64::new(0),
+        });
+        let counts = Arc::clone(&shingles);
         Self {
             pipeline: Pipeline::start(
                 records,
                 |numbered| numbered.record.bytes.len(),
                 context.threads,
                 limits,
-                move |records| work_on(&records, &worked_corpus, &work),
+                move |records| work_on(&records, &worked_corpus, &counts, &work),
             ),
             interrupt: context.interrupt.clone(),
             progress: ProgressDisplay::with_total_bytes(task, context.messages.quiet, || {
@@ -180,6 +238,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
             corpus: Arc::clone(corpus),
             ledger,
             ids: IdCounts::default(),
+            shingles,
             job: None,
         }
     }
@@ -289,6 +348,9 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         tally.must_be_mostly_good()?;
         let totals = self.totals();
         context.note(totals);
+        if let Some(note) = self.shingles.note() {
+            context.note(note);
+        }
         if let (1.., Some(field)) = (self.ids.made, self.corpus.settings.id.field()) {
             context.note(format!(
                 "documents without the field {:?}: {}; their keys are path:line",
@@ -400,6 +462,7 @@ impl Iterator for NumberedRecords {
 fn work_on<T>(
     records: &[NumberedRecord],
     corpus: &Corpus,
+    counts: &ShingleCounts,
     work: &dyn Fn(&[CorpusDocument<'_>]) -> Result<Vec<T>>,
 ) -> Result<Vec<ReadDocument<T>>> {
     let mut good = Vec::new();
@@ -408,6 +471,7 @@ fn work_on<T>(
         match corpus.parse(&numbered.record) {
             Ok(document) if !corpus.settings.is_sampled(&document.key) => {}
             Ok(document) => {
+                counts.add(&document);
                 good.push(document);
                 outcomes.push((numbered, None));
             }

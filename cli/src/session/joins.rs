@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use resemblance::report::JoinEstimate;
 use resemblance::search::{LeftOut, SuspiciousCluster};
 use resemblance::{Bounds, Clusters, Join};
 
@@ -106,11 +107,12 @@ fn announce_join<A>(
     context: &Context,
     join: &Join<'_, A>,
     product: JoinProduct,
+    limits: JoinLimits,
 ) -> Result<JoinProgress> {
     if context.messages.quiet {
         return Ok(JoinProgress::default());
     }
-    let expected = join.estimate()?;
+    let expected = bounded(join.estimate()?, limits);
     let rows = match product {
         JoinProduct::Pairs => expected.pairs,
         // A document that is in a cluster is in one pair at least.
@@ -144,6 +146,22 @@ fn announce_join<A>(
         expected: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO),
         ..JoinProgress::default()
     })
+}
+
+/// The estimate, which knows no limits, within what a limit on buckets lets through: each posting is compared with
+/// the first documents of its bucket at most.
+fn bounded(mut expected: JoinEstimate, limits: JoinLimits) -> JoinEstimate {
+    let Some(first) = limits.max_bucket else {
+        return expected;
+    };
+    let most = expected.postings.saturating_mul(first.get().into());
+    if expected.comparisons > most {
+        let share = most as f64 / expected.comparisons as f64;
+        expected.seconds *= share;
+        expected.comparisons = most;
+    }
+    expected.pairs = expected.pairs.min(most);
+    expected
 }
 
 /// The sentence, if there is reason for one.
@@ -235,7 +253,7 @@ pub(crate) fn prepare_join<'j, A>(
     product: JoinProduct,
 ) -> Result<(Join<'j, A>, JoinProgress)> {
     let prepared = limited(context, join, bounds, limits);
-    let joining = announce_join(context, &prepared, product)?;
+    let joining = announce_join(context, &prepared, product, limits)?;
     Ok((prepared, joining))
 }
 
@@ -277,6 +295,21 @@ mod tests {
         assert_eq!(join.run().unwrap().count(), 0);
         let text = progress.text(Duration::from_secs(2));
         assert_eq!(text, "13 of 13 lanes, 2 s, about 0 seconds left");
+    }
+
+    #[test]
+    fn a_limit_on_buckets_bounds_what_is_expected() {
+        let mut expected = JoinEstimate::default();
+        expected.documents = 500_000;
+        expected.postings = 6_500_000;
+        expected.comparisons = 1_600_000_000_000;
+        expected.pairs = 2_000_000_000_000;
+        expected.seconds = 1e6;
+        let limited = |max_bucket| bounded(expected, JoinLimits { max_bucket });
+        assert_eq!(limited(None), expected);
+        let ten = limited(std::num::NonZeroU32::new(10));
+        assert_eq!((ten.pairs, ten.comparisons), (65_000_000, 65_000_000));
+        assert!(ten.seconds < 100.0, "{ten:?}");
     }
 
     #[test]

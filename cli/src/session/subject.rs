@@ -176,7 +176,7 @@ impl Subject {
                  both are among them"
             ));
         }
-        context.counts(filled.tally.summary("kept", filled.totals));
+        context.counts(filled.tally.reading(filled.totals));
         Ok((filled.made, features.map(Arc::new)))
     }
 }

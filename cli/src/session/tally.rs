@@ -121,13 +121,18 @@ impl DocumentTally {
 
     /// Returns the line for standard error; `kept` is the verb's word for kept documents.
     pub(crate) fn summary(&self, kept: &str, totals: ReadTotals) -> String {
-        let always = [
-            ("read", self.read),
-            (kept, self.kept),
-            ("dropped", self.dropped),
-            ("skipped", self.skipped),
-            ("empty", self.empty),
-        ];
+        let decided = [(kept, self.kept), ("dropped", self.dropped)];
+        self.listed(&decided, totals)
+    }
+
+    /// The same where nothing is decided about documents.
+    pub(crate) fn reading(&self, totals: ReadTotals) -> String {
+        self.listed(&[], totals)
+    }
+
+    fn listed(&self, decided: &[(&str, u64)], totals: ReadTotals) -> String {
+        let read = [("read", self.read)];
+        let left_out = [("skipped", self.skipped), ("empty", self.empty)];
         let others = [
             ("dropped as equal", self.equal),
             ("dropped by estimate", self.estimated),
@@ -140,7 +145,11 @@ impl DocumentTally {
             ("blank lines", totals.blank),
         ];
         let told = others.into_iter().filter(|(_, count)| *count > 0);
-        let counts = always.into_iter().chain(told);
+        let always = read
+            .into_iter()
+            .chain(decided.iter().copied())
+            .chain(left_out);
+        let counts = always.chain(told);
         counts
             .map(|(name, count)| format!("{name} {}", Counted(count)))
             .join(", ")

@@ -208,9 +208,13 @@ pub(crate) fn read_stored_features(
     let documents = snapshot.len();
     let unknown = documents.saturating_sub(known);
     if unknown > 0 {
+        let which = match known {
+            0 => format!("the {documents} documents"),
+            _ => format!("{unknown} of the {documents} documents"),
+        };
         context.note(format!(
-            "the texts of {unknown} of the {documents} documents in {name} are not at hand: \
-             similarities to them are estimates"
+            "{name} has no texts: similarities to {which} in it are estimates; --texts CORPUS reads the texts \
+             and makes them exact"
         ));
     }
     Ok(known)

@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions};
 use crate::output::must_be_new;
-use crate::session::{Context, with_tf_idf};
+use crate::session::{Context, open_to_read, with_tf_idf};
 
 /// Make an empty store
 ///
@@ -21,12 +21,16 @@ Examples:
   resemblance create seen.rsm
   resemblance create seen.rsm --chars 9 --minhash 256 --threshold 0.7 --recall 0.99
   resemblance create pages.rsm --simhash 64 --distance 3 --expected 100000000
+  resemblance create next.rsm --like seen.rsm
   resemblance create small.rsm --minhash 512 --minhash-kind one-pass --value-bits 1
   resemblance create others.rsm --minhash-kind external --value-bits 16")]
 pub(crate) struct CreateArguments {
     /// The file to make; it must not exist
     #[arg(value_name = "NEW_STORE")]
     store: PathBuf,
+    /// Take the schema of this store. Options of the schema must not say otherwise
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["threshold", "distance", "tf_idf_of", "tf_idf"])]
+    like: Option<PathBuf>,
     #[command(flatten)]
     schema: SchemaOptions,
     #[command(flatten)]
@@ -39,7 +43,14 @@ pub(crate) struct CreateArguments {
 }
 
 pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<Outcome> {
-    let mut schema = arguments.schema.build(&arguments.bounds)?;
+    let mut schema = match &arguments.like {
+        Some(other) => {
+            let other = open_to_read(context, other)?;
+            arguments.schema.must_agree(other.schema())?;
+            other.schema().clone()
+        }
+        None => arguments.schema.build(&arguments.bounds)?,
+    };
     must_be_new(&arguments.store, "create makes a new store")?;
     if arguments.schema.weighs_by_rarity() {
         return Err(Failure::usage(

@@ -7,6 +7,7 @@ use clap::Args;
 use resemblance::exact::SharedPassage;
 use resemblance::{Containment, Overlaps, Schema, Snapshot, Store, Text};
 
+use super::contain::must_have_passages;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, PassageOptions};
 use crate::output::{
@@ -105,6 +106,7 @@ pub(crate) fn decontaminate(
         [path] if is_store(path) => {
             must_leave_schema(arguments)?;
             opened = open_to_read(context, path)?;
+            must_have_passages(path, opened.schema())?;
             &opened
         }
         corpora => {

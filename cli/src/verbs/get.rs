@@ -14,7 +14,7 @@ use crate::session::{Context, find_document, open_to_read};
 ///
 /// Columns: key, stamp, minhash (values separated by commas, of fewer bits where the store cuts them;
 /// of bottom-k the hashes, 16 hexadecimal digits each), simhash (hexadecimal, 8 to 64 digits),
-/// payload_hex; jsonl also has id.
+/// payload_hex, and payload where that is text in UTF-8; jsonl also has id.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -47,6 +47,7 @@ pub(crate) fn get(context: &Context, arguments: &GetArguments) -> Result<Outcome
         Column::new("minhash").shown_if(schema.minhash().is_some()),
         Column::new("simhash").shown_if(schema.simhash().is_some()),
         Column::new("payload_hex"),
+        Column::new("payload"),
     ];
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let signature = record.signature();
@@ -62,6 +63,7 @@ pub(crate) fn get(context: &Context, arguments: &GetArguments) -> Result<Outcome
         },
         Value::Fingerprint(signature.fingerprint()),
         Value::Bytes(record.payload()),
+        Value::OptionalText(std::str::from_utf8(record.payload()).ok()),
     ])?;
     results.finish()?;
     Ok(Outcome::Done)

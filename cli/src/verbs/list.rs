@@ -14,7 +14,7 @@ use crate::session::{Context, open_to_read};
 
 /// List what a store holds, in the order of insertion
 ///
-/// Columns: key, stamp, and with --payloads payload_hex; jsonl and json also have id.
+/// Columns: key, stamp, and with --payloads payload_hex and payload (where that is text in UTF-8); jsonl and json also have id.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +42,7 @@ pub(crate) struct ListArguments {
     /// At most N documents
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Show payloads, in hexadecimal
+    /// Show payloads too: in hexadecimal, and as text where they are UTF-8
     #[arg(long)]
     payloads: bool,
     #[command(flatten)]
@@ -74,7 +74,10 @@ pub(crate) fn list(context: &Context, arguments: &ListArguments) -> Result<Outco
     let prefix = arguments.prefix()?;
     let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
     let mut columns = vec![Column::new("key"), Column::new("stamp")];
-    columns.extend(arguments.payloads.then(|| Column::new("payload_hex")));
+    let payloads = arguments
+        .payloads
+        .then(|| Column::list("payload_hex payload"));
+    columns.extend(payloads.into_iter().flatten());
     let mut results = Results::new(arguments.format.layout(), columns)?;
     // Ids begin at 0.
     let first_id = DocumentId::new(arguments.from_id.unwrap_or(0));
@@ -88,7 +91,7 @@ pub(crate) fn list(context: &Context, arguments: &ListArguments) -> Result<Outco
         }
         if arguments.wants(&record) {
             listed += 1;
-            // The last of them has a column only if it was asked for.
+            // The last two have columns only if they were asked for.
             results.row(&[
                 Value::Document {
                     id: record.id().get(),
@@ -96,6 +99,7 @@ pub(crate) fn list(context: &Context, arguments: &ListArguments) -> Result<Outco
                 },
                 Value::Stamp(record.stamp()),
                 Value::Bytes(record.payload()),
+                Value::OptionalText(std::str::from_utf8(record.payload()).ok()),
             ])?;
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ pub(crate) struct QueryArguments {
     /// The N nearest documents, however far they are: not only those within the bounds, as --limit has
     /// them. Where buckets do not find them with the probability --min-recall, all signatures are read
     #[arg(long, value_name = "N", group = "nearness", conflicts_with_all = BOUNDED)]
-    nearest: Option<usize>,
+    nearest: Option<NonZeroUsize>,
     /// One document within C times the distance R, where --factor sets C; or none if there is none within R,
     /// told with its probability. The distance is 1 - similarity, or differing bits for SimHash
     #[arg(long, value_name = "R", group = "nearness", conflicts_with_all = BOUNDED)]
@@ -97,6 +97,9 @@ pub(crate) struct QueryArguments {
     /// are there are exact, and decide
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     texts: Vec<PathBuf>,
+    /// Show the payload of each match too: in hexadecimal, and as text where it is UTF-8
+    #[arg(long)]
+    payloads: bool,
     /// Do not read all signatures: the answer may have fewer documents, or miss some
     #[arg(long, requires = "nearness")]
     no_scan: bool,
@@ -158,7 +161,7 @@ impl Question {
                     radius,
                     factor: arguments.factor.unwrap_or(1.0),
                 },
-                (None, Some(n)) => QueryGoal::Nearest(n),
+                (None, Some(n)) => QueryGoal::Nearest(n.get()),
                 (None, None) => QueryGoal::Matches,
             },
             options: SearchOptions {
@@ -171,6 +174,7 @@ impl Question {
                     (false, false) => None,
                 },
                 min_recall: arguments.min_recall,
+                with_payloads: arguments.payloads,
                 ..SearchOptions::default()
             },
         }
@@ -251,7 +255,7 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
         }
         None => matches_of_text(context, arguments, &snapshot, question, known.as_ref())?,
     };
-    let columns = columns(&snapshot, false, known.is_some());
+    let columns = columns(arguments, &snapshot, known.is_some());
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let found = !matches.is_empty();
     for found in matches {
@@ -316,14 +320,18 @@ fn matches_of_text(
     Ok(matches.into_iter().collect())
 }
 
-fn columns(snapshot: &Snapshot, with_query: bool, is_exact: bool) -> Vec<Column> {
-    let query = with_query.then(|| Column::new("query"));
+fn columns(arguments: &QueryArguments, snapshot: &Snapshot, is_exact: bool) -> Vec<Column> {
+    let query = (!arguments.corpus.is_empty()).then(|| Column::new("query"));
     let nearness = nearness_columns(snapshot.schema(), similarity_name(is_exact));
     let columns = query
         .into_iter()
         .chain([Column::of("key", ColumnKind::Document)]);
     let how = is_exact.then(|| Column::new("similarity_is"));
-    columns.chain(nearness).chain(how).collect()
+    let payloads = arguments
+        .payloads
+        .then(|| Column::list("payload_hex payload"));
+    let named = columns.chain(nearness).chain(how);
+    named.chain(payloads.into_iter().flatten()).collect()
 }
 
 /// A row; the key of the document that asks is in front if there are several.
@@ -343,6 +351,10 @@ fn match_values<'a>(query: Option<&'a [u8]>, found: &'a Match, is_exact: bool) -
             true => "exact",
             false => "estimate",
         }));
+    }
+    if let Some(payload) = found.payload() {
+        values.push(Value::Bytes(payload));
+        values.push(Value::OptionalText(std::str::from_utf8(payload).ok()));
     }
     values
 }
@@ -494,7 +506,7 @@ fn query_corpus(
         CorpusDocuments::start_together(context, "querying", &corpus, move |documents| {
             query_together(&searched, documents, question, known.as_ref())
         });
-    let columns = columns(snapshot, true, is_exact);
+    let columns = columns(arguments, snapshot, is_exact);
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let mut tally = DocumentTally::default();
     let skip_bad = arguments.options.skip_bad;

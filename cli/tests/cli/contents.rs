@@ -104,7 +104,7 @@ fn a_store_is_listed_by_prefix_stamp_and_number() {
         ),
         (
             &["--from-id", "2", "--payloads"],
-            "key\tstamp\tpayload_hex\na/3\t30\t7468726565\n",
+            "key\tstamp\tpayload_hex\tpayload\na/3\t30\t7468726565\tthree\n",
         ),
         (
             &["--prefix", "a/", "--format", "json"],

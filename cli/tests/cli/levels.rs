@@ -125,9 +125,9 @@ fn near_duplicates_are_those_of_what_is_left() {
     for policy in ["first", "cluster", "representative"] {
         let run = |input: &str, output: &str, level: &str| {
             let mut arguments = vec!["dedup", input, "-o", output, "--level", level];
-            arguments.extend(["--words", "2", "--force"]);
+            arguments.push("--force");
             if level != "line" {
-                arguments.extend(["--policy", policy, "--threshold", "0.6"]);
+                arguments.extend(["--words", "2", "--policy", policy, "--threshold", "0.6"]);
             }
             folder.run(&arguments).expect(0)
         };
@@ -170,7 +170,10 @@ fn what_cannot_be_trimmed_is_refused() {
             "one --text-field",
         ),
         (&["--level", "line", "--features"], "no rule for"),
-        (&["--level", "word"], "invalid value"),
+        (
+            &["--level", "word"],
+            "--level: found \"word\", expected document",
+        ),
         (
             &["--level", "line", "--keep", "longest"],
             "--keep is for near-duplicate",
@@ -204,4 +207,33 @@ fn what_cannot_be_trimmed_is_refused() {
         .run(&small)
         .expect(2)
         .says(&["--memory has no room for"]);
+}
+
+#[test]
+fn options_for_signatures_are_refused_where_only_parts_of_texts_go() {
+    let folder = Folder::new();
+    for option in [
+        "--words=3",
+        "--minhash=64",
+        "--simhash=64",
+        "--seed=7",
+        "--empty=alike",
+        "--verify=estimate",
+        "--unordered",
+        "--expected=5",
+    ] {
+        for level in ["line", "paragraph"] {
+            // The corpus is not there: nothing is read.
+            folder
+                .run(&["dedup", "missing", "-o", "o", "--level", level, option])
+                .expect(2)
+                .says(&["is for near-duplicate documents", "add document to --level"]);
+        }
+    }
+    folder.write("c.jsonl", line("a", "one two"));
+    for option in ["--chars=3", "--nfkc", "--keep-case"] {
+        folder
+            .run(&["dedup", "c.jsonl", "--dry-run", "--level", "line", option])
+            .expect(0);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{Folder, edited, line, mixed, ran, text};
+use crate::support::{Folder, distinct, edited, gzip, line, mixed, ran, text};
 
 #[test]
 fn tsv_has_a_header_unless_it_is_not_wanted() {
@@ -139,4 +139,147 @@ fn additions_can_ask_for_nearer_duplicates() {
     folder
         .run(&["add", "a.rsm", "d.jsonl", "--threshold", "0.9"])
         .expect(2);
+}
+
+/// Files and stores to make mistakes with.
+fn folder_for_mistakes() -> Folder {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.write("d.jsonl", distinct(10..12));
+    folder.write("dup.jsonl", distinct(0..2) + &distinct(0..1));
+    folder.write("bad.jsonl", distinct(20..22) + "{\"id\": \"x\"\n");
+    folder.write("latin.jsonl", b"{\"text\": \"caf\xe9\"}\n");
+    folder.write("array.jsonl", "[1, 2]\n");
+    folder.write("notext.jsonl", "{\"body\": \"a b c\", \"url\": \"x\"}\n");
+    folder.write("numbers.jsonl", "{\"text\": 7}\n");
+    folder.write("semi.csv", "id;text\n1;a b c\n");
+    folder.write("t.csv", "id,text\n1,a b c\n");
+    folder.write("text.txt", text(1));
+    folder.write("texts/a.txt", text(1));
+    folder.write("not.rsm", "x".repeat(10_000));
+    let compressed = gzip(distinct(0..50).as_bytes());
+    folder.write("cut.jsonl.gz", &compressed[..compressed.len() / 2]);
+    folder.write("bad.toml", "[pairs\n");
+    folder.write("typo.toml", "[pairs]\nthreshhold = 0.9\n");
+    folder.write("words.toml", "[pairs]\nthreshold = 'high'\n");
+    std::fs::create_dir(folder.path("empty")).unwrap();
+    for (store, schema) in [
+        ("m.rsm", &[][..]),
+        ("s.rsm", &["--simhash", "64"]),
+        ("p.rsm", &["--containment", "5"]),
+    ] {
+        let build = ["build", store, "c.jsonl"];
+        folder.run(&[&build, schema].concat()).expect(0);
+    }
+    folder.run(&["create", "e.rsm"]).expect(0);
+    folder.run(&["create", "f.rsm", "--features"]).expect(0);
+    folder
+}
+
+/// Words of a command, of which those in single quotes are one.
+fn words(command: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    for (number, part) in command.split('\'').enumerate() {
+        match number % 2 {
+            0 => words.extend(part.split_whitespace()),
+            _ => words.push(part),
+        }
+    }
+    words
+}
+
+/// All messages in one file, which is read as a document. `RESEMBLANCE_WRITE=1` writes it.
+#[cfg(target_os = "linux")]
+#[test]
+fn messages_are_those_that_were_collected() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mistakes.txt");
+    let collected = std::fs::read_to_string(path).unwrap();
+    let folder = folder_for_mistakes();
+    let (mut found, mut mistakes, mut wrong) = (String::new(), 0, Vec::new());
+    let is_kept = |line: &&str| {
+        ["#", "$", "This", "names"]
+            .iter()
+            .any(|start| line.starts_with(start))
+    };
+    for line in collected.lines().filter(is_kept) {
+        found += line;
+        found.push('\n');
+        let Some(command) = line.strip_prefix("$ ") else {
+            if !line.starts_with("This") {
+                found.push('\n');
+            }
+            continue;
+        };
+        mistakes += 1;
+        let mut arguments = words(command);
+        let variable = arguments[0].split_once('=');
+        if variable.is_some() {
+            arguments.remove(0);
+        }
+        let mut tool = folder.command(&arguments);
+        let ran = ran(tool.envs(variable).output().unwrap());
+        let code = ran.code.unwrap();
+        let is_said = |word: &&str| ran.stderr.contains(*word);
+        let of_rust = [
+            "panicked", "literal", "non-zero", "EOF", "Os {", "Error(", "\\x0A",
+        ];
+        if of_rust.iter().any(is_said) || !ran.stderr.starts_with("resemblance: ") {
+            wrong.push(command);
+        }
+        found += &format!("{}exit {code}\n\n", ran.stderr.replace("\n\n", "\n"));
+    }
+    assert!(mistakes >= 200, "{mistakes}");
+    if std::env::var_os("RESEMBLANCE_WRITE").is_some() {
+        std::fs::write(path, found).unwrap();
+        return;
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let differing = found
+        .lines()
+        .zip(collected.lines())
+        .find(|(found, collected)| found != collected);
+    assert_eq!(differing, None, "RESEMBLANCE_WRITE=1 writes {path}");
+    assert_eq!(found.lines().count(), collected.lines().count());
+}
+
+/// Words of languages without spaces are whole sentences: near-copies share no five of them.
+#[test]
+fn texts_of_one_shingle_are_pointed_out_with_what_finds_them() {
+    let folder = Folder::new();
+    let sentence = |number: u32| -> String {
+        let letters =
+            (0..60).map(|at| char::from_u32(0x4e00 + (number * 7919 + at * 131) % 20_000));
+        letters.map(Option::unwrap).collect()
+    };
+    let documents = |length: u32| -> String {
+        let texts =
+            (0..length).flat_map(|number| [sentence(number), sentence(number) + "\u{4e00}"]);
+        texts
+            .enumerate()
+            .map(|(id, text)| line(&id.to_string(), &text))
+            .collect()
+    };
+    folder.write("c.jsonl", documents(50));
+    for verb in [
+        &["pairs", "c.jsonl"][..],
+        &["build", "a.rsm", "c.jsonl"],
+        &["dedup", "c.jsonl", "--dry-run"],
+    ] {
+        let ran = folder.run(verb);
+        let warned = "100 of 100 texts have at most one shingle";
+        assert!(
+            ran.stderr.contains(warned) && ran.stderr.contains("--chars 5"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let ran = folder.run(&["pairs", "c.jsonl", "--chars", "5"]).expect(0);
+    assert!(
+        !ran.stderr.contains("one shingle") && ran.lines().len() == 50,
+        "{}",
+        ran.stderr
+    );
+    folder.write("d.jsonl", distinct(0..30));
+    let ran = folder.run(&["pairs", "d.jsonl"]);
+    assert!(!ran.stderr.contains("one shingle"), "{}", ran.stderr);
 }

@@ -304,7 +304,10 @@ fn bad_lines_name_file_and_line() {
     let cases: [(&[u8], &str); 7] = [
         (b"not json", "not a JSON object"),
         (b"[{}]", "a JSON array, expected one object a line"),
-        (b"{\"id\":\"a\",\"text\":\"b\"", "EOF"),
+        (
+            b"{\"id\":\"a\",\"text\":\"b\"",
+            "the line ends inside a JSON object",
+        ),
         (b"{\"id\":\"a\"}", "field \"text\" is missing"),
         (
             b"{\"id\":\"a\",\"text\":\"\xff\"}",

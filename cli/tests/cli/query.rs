@@ -321,7 +321,7 @@ fn texts_at_hand_make_similarities_exact() {
         "0.1",
     ];
     let found = folder.run(&[&within[..], &[&asked]].concat()).expect(0);
-    let found = found.says(&["the texts of 29 of the 30 documents in a.rsm are not at hand"]);
+    let found = found.says(&["similarities to 29 of the 30 documents in it are estimates"]);
     let lines = found.lines();
     let is_exact = lines.iter().map(|line| line.ends_with("\texact"));
     assert_eq!(is_exact.filter(|is_exact| *is_exact).count(), 1);

@@ -181,7 +181,10 @@ fn get_shows_a_document() {
     folder.run(&build).expect(0);
     let ran = folder.run(&["get", "a.rsm", "a\tb", "--header"]).expect(0);
     let lines = ran.lines();
-    assert_eq!(lines[0], "key\tstamp\tminhash\tsimhash\tpayload_hex");
+    assert_eq!(
+        lines[0],
+        "key\tstamp\tminhash\tsimhash\tpayload_hex\tpayload"
+    );
     let fields: Vec<_> = lines[1].split('\t').collect();
     assert_eq!(fields[0], "a\\tb");
     assert_eq!(fields[2].split(',').count(), 16);
@@ -402,4 +405,87 @@ fn no_change_leaves_a_file_that_was_hardly_written() {
             change[0]
         );
     }
+}
+
+#[test]
+fn a_prefix_removes_documents_unless_they_are_nearly_all() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", distinct(0..20));
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let dry = folder.run(&["remove", "a.rsm", "--prefix", "1", "--dry-run"]);
+    dry.expect(0).says(&["11 documents would be removed"]);
+    assert_eq!(folder.count("a.rsm"), 20);
+    folder
+        .run(&["remove", "a.rsm", "--prefix", "1"])
+        .expect(0)
+        .says(&["removed 11"]);
+    assert_eq!(folder.count("a.rsm"), 9);
+    folder.run(&["remove", "a.rsm", "--prefix", "1"]).expect(1);
+    for wrong in [
+        &["--prefix", ""][..],
+        &["--prefix", "2", "3"],
+        &["--prefix", "\\#2", "--escaped"],
+        &["2", "--force"],
+        &[],
+    ] {
+        folder
+            .run(&[&["remove", "a.rsm"], wrong].concat())
+            .expect(2);
+    }
+    folder
+        .run(&["remove", "a.rsm", "0", "3", "4", "5", "6", "7", "8", "9"])
+        .expect(0);
+    folder
+        .run(&["remove", "a.rsm", "--prefix", "2"])
+        .expect(2)
+        .says(&["1 of 1 documents", "--force"]);
+    folder
+        .run(&["remove", "a.rsm", "--prefix", "2", "--force"])
+        .expect(0);
+    assert_eq!(folder.count("a.rsm"), 0);
+}
+
+#[test]
+fn a_store_can_take_the_schema_of_another_one() {
+    let folder = Folder::new();
+    folder
+        .run(&["create", "a.rsm", "--chars", "9", "--simhash", "64"])
+        .expect(0);
+    folder
+        .run(&["create", "b.rsm", "--like", "a.rsm", "--chars", "9"])
+        .expect(0);
+    let schema = |store| {
+        let stats = folder
+            .run(&["stats", store, "--format", "json"])
+            .expect(0)
+            .stdout;
+        let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+        stats["schema"].clone()
+    };
+    assert_eq!(schema("a.rsm"), schema("b.rsm"));
+    for wrong in [&["--words", "3"][..], &["--distance", "2"]] {
+        folder
+            .run(&[&["create", "c.rsm", "--like", "a.rsm"], wrong].concat())
+            .expect(2);
+    }
+    folder
+        .run(&["create", "c.rsm", "--like", "missing"])
+        .expect(4);
+    assert_eq!(folder.names(), ["a.rsm", "b.rsm"]);
+}
+
+#[test]
+fn payloads_are_shown_as_text_where_they_are() {
+    let folder = Folder::new();
+    let document = serde_json::json!({"id": "k", "text": text(1), "payload": "a title"});
+    folder.write("c.jsonl", document.to_string() + "\n");
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let get = folder.run(&["get", "a.rsm", "k"]).expect(0).stdout;
+    assert!(get.ends_with("\t61207469746c65\ta title\n"), "{get}");
+    let found = folder
+        .run(&["query", "a.rsm", &text(1), "--payloads"])
+        .expect(0);
+    assert_eq!(found.stdout, "k\t1.000000\t61207469746c65\ta title\n");
+    let plain = folder.run(&["query", "a.rsm", &text(1)]).expect(0);
+    assert_eq!(plain.stdout, "k\t1.000000\n");
 }

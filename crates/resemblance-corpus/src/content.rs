@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::verification::SketchedText;
 use resemblance::schema::{MinHashKind, feature_hash};
-use resemblance::{Fingerprint, Schema, Signature, Sketcher};
+use resemblance::{Fingerprint, Schema, Signature, Sketcher, Text};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -164,6 +164,11 @@ impl ContentRule {
             html: HtmlExtractor::of(schema),
             schema: Some(schema.clone()),
         }
+    }
+
+    /// Returns how texts become shingles, if documents have texts.
+    pub fn recipe(&self) -> Option<Text> {
+        self.schema.as_ref().and_then(Schema::text)
     }
 
     /// Returns the same rule for texts that are HTML.

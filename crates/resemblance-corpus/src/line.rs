@@ -91,11 +91,16 @@ fn parse_score(path: &FieldPath, value: &RawValue) -> Result<Option<[f64; 2]>, B
 /// The parser's sentence without its own line number, which is always 1.
 fn describe(error: &serde_json::Error) -> BadDocument {
     let text = error.to_string();
-    let reason = match text.rsplit_once(" at line ") {
-        Some((sentence, _)) => format!("{sentence} (column {})", error.column()),
-        None => text,
+    let sentence = text
+        .rsplit_once(" at line ")
+        .map_or(&*text, |(sentence, _)| sentence);
+    let reason = match sentence {
+        _ if error.is_eof() => "the line ends inside a JSON object".to_owned(),
+        "trailing characters" => "something follows the JSON object on its line".to_owned(),
+        sentence => format!("not JSON: {sentence}"),
     };
-    BadDocument::new(reason)
+    // The parser counts from 1, and gives 0 where it has read nothing.
+    BadDocument::new(format!("{reason} (column {})", error.column().max(1)))
 }
 
 fn missing(path: &FieldPath, json: &str, option: &str) -> BadDocument {

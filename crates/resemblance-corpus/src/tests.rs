@@ -94,10 +94,13 @@ fn what_is_wrong_with_a_line_is_said() {
     let cases: [(&[u8], &str); 14] = [
         (b"nonsense", "not a JSON object"),
         (b"[1]", "a JSON array, expected one object a line"),
-        (b"{\"id\":\"a\"", "EOF while parsing an object (column 9)"),
+        (
+            b"{\"id\":\"a\"",
+            "the line ends inside a JSON object (column 9)",
+        ),
         (
             b"{\"id\":\"a\",\"text\":\"b\"} x",
-            "trailing characters (column 23)",
+            "something follows the JSON object on its line (column 23)",
         ),
         (b"{\"id\":\"a\"}", "field \"text\" is missing"),
         (

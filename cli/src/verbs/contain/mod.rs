@@ -2,7 +2,7 @@
 
 mod boilerplate;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
@@ -11,7 +11,7 @@ use resemblance::exact::span_of_shingles;
 use resemblance::{ContainmentQuery, Overlap, Overlaps, Schema, Signature, Snapshot};
 
 use self::boilerplate::list_boilerplate;
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, FormatOptions, PassageOptions};
 use crate::output::{Column, Results, Value, longest_run, passage_positions};
 use crate::session::{
@@ -111,6 +111,17 @@ impl PassageQuestion {
     }
 }
 
+/// An error if a store has not what shared passages are found by.
+pub(super) fn must_have_passages(path: &Path, schema: &Schema) -> Result<()> {
+    match schema.containment() {
+        Some(_) => Ok(()),
+        None => Err(Failure::usage(format!(
+            "{} keeps no hashes of passages, by which shared ones are found; build it with --containment K",
+            path.display()
+        ))),
+    }
+}
+
 pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result<Outcome> {
     let store = open_to_read(context, &arguments.store)?;
     let snapshot = store.snapshot()?;
@@ -120,6 +131,7 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
         limit: arguments.limit,
         passages: arguments.passages,
     };
+    must_have_passages(&arguments.store, store.schema())?;
     // An impossible question is reported before the corpus is read.
     question.run(&snapshot, &[])?;
     let known = match arguments.texts.is_empty() {

@@ -156,8 +156,11 @@ fn check_levels(arguments: &DedupArguments) -> Result<()> {
                 arguments.join.bounds.is_given(),
             ),
             ("--by", arguments.join.by.is_given()),
+            ("--verify", arguments.join.verify.is_given()),
         ];
-        if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        let first = given.into_iter().find(|(_, is_given)| *is_given);
+        let named = first.map(|(option, _)| option);
+        if let Some(option) = named.or_else(|| arguments.join.schema.first_of_signatures()) {
             return Err(Failure::usage(format!(
                 "{option} is for near-duplicate documents; add document to --level"
             )));
