@@ -185,7 +185,7 @@ fn clusters_and_what_dedup_drops_follow_exact_pairs() {
     }
 }
 
-const NOT_AT_HAND: &str = "the texts of 1 of the 1 documents in a.rsm are not at hand";
+const NOT_AT_HAND: &str = "a.rsm has no texts: similarities to the 1 documents in it are estimates";
 
 #[test]
 fn what_a_store_holds_is_compared_by_estimate() {
