@@ -1,7 +1,7 @@
 //! An embedded, transactional, on-disk store for near-duplicate search.
 //!
 //! *Have I already got something like this?* A store answers it for texts, sets, weighted features
-//! and ready-made signatures, from one file, durably, while documents come and go: with MinHash
+//! and ready-made signatures, from one file, durably, while documents are added and removed: with MinHash
 //! (estimated Jaccard similarity), SimHash (Hamming distance), or both at once.
 //!
 //! ```
@@ -82,7 +82,7 @@
 //!   capped, skipped or estimated.
 //! - Hashes and bytes on disk are frozen by `format-spec.md`, and a self-test in the file is
 //!   repeated whenever it is opened.
-//! - All bounds are inclusive. Matches come best first, ties in order of insertion.
+//! - All bounds are inclusive. Matches are returned best first, ties in order of insertion.
 //! - No input and no file makes the library panic. Every page is verified when it is read from the
 //!   file: damage is [`Error::Corrupt`], never a wrong or a shorter answer. (Should the storage engine
 //!   panic all the same, that is caught and is an error too, unless a program is built with

@@ -149,7 +149,7 @@ impl State {
     /// Returns the number of the next commit.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if there is none.
+    /// [`Error::InvalidParameter`] if no number is left.
     pub(crate) fn next_commit(&self) -> Result<u64> {
         let next = self.commit.checked_add(1);
         next.ok_or_else(|| used_up("commits", self.commit, u64::BITS))
@@ -169,7 +169,7 @@ impl State {
     /// Takes the number of the next run, and advances it.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if there is none.
+    /// [`Error::InvalidParameter`] if no number is left.
     pub(crate) fn take_run_number(&mut self) -> Result<u32> {
         let run = self.next_run;
         let next = run.checked_add(1);

@@ -291,7 +291,7 @@ impl<C, A> CommitQueue<C, A> {
         // They came during the commit that has ended, and so at about the same time as its threads.
         let waiting_threads = threads().count();
         state.expected_threads += waiting_threads;
-        // `is_led` stays set while the lead is handed on: nobody can take it in between, and a
+        // `is_led` remains set while the lead is handed on: nobody can take it in between, and a
         // request that is queued now finds a leader that has not gathered yet.
         if let Some(slot) = next {
             drop(state);
@@ -299,7 +299,7 @@ impl<C, A> CommitQueue<C, A> {
             return HandedOver::Done;
         }
         if !state.waiting.is_empty() {
-            // `is_led` stays set for the thread that the caller starts.
+            // `is_led` remains set for the thread that the caller starts.
             return HandedOver::NeedsThread;
         }
         state.is_led = false;

@@ -17,7 +17,7 @@
 //! # };
 //! # let store = Store::create(file("seen.rsm"), schema(0.8)?)?;
 //! # store.insert("a", &store.sketch_text("to be or not to be, that is the question")?)?;
-//! let report = store.snapshot()?.backup(file("monday.rsm")).run()?; // and the store goes on
+//! let report = store.snapshot()?.backup(file("monday.rsm")).run()?; // while the store is in use
 //! assert_eq!(report.documents, 1);
 //!
 //! let stream = std::fs::File::create(file("seen.stream"))?;

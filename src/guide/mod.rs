@@ -10,14 +10,14 @@
 //! | renew, replace and evict documents over years | [`life_cycle`] |
 //! | bound the cost of templates and error pages | [`hot_buckets`] |
 //! | choose among the kinds of signatures | [`kinds`] |
-//! | find what is nearly identical, by Hamming distance | [`simhash`] |
+//! | find nearly identical documents, by Hamming distance | [`simhash`] |
 //! | find the nearest documents, however far they are | [`nearest`] |
 //! | bring signatures that were made elsewhere | [`external`] |
 //! | make the signature of a union | [`unions`] |
 //! | cut texts into features, read long ones, weigh rare words | [`texts`] |
 //! | replace estimates by exact similarities | [`exact`] |
 //! | choose another threshold later | [`reband`] |
-//! | copy a store, move documents, read what a damaged one holds | [`copies`] |
+//! | copy a store, move documents, read the documents of a damaged one | [`copies`] |
 //! | watch a store at work | [`metrics`] |
 
 pub mod bulk;

@@ -36,7 +36,7 @@ impl<V> LaneIndex<V> {
         self.search(target)?.first()
     }
 
-    /// Begins to search for the first block that ends at or after a posting; `None` if there is none.
+    /// Begins to search for the first block that ends at or after a posting; `None` behind the last.
     #[inline]
     pub(super) fn search(&self, target: Posting) -> Option<RowSearch<'_, V>> {
         let index = self.chunk_of(target);

@@ -68,7 +68,7 @@ pub(super) struct LanePacker {
     pending: Vec<Posting>,
     /// The number of these that are known to be in order, and are in the filter.
     settled: usize,
-    /// The last posting that is settled.
+    /// The last posting that is known to be in order.
     newest: Option<Posting>,
     /// Summary of the postings packed so far.
     summary: LaneSummary,
@@ -254,7 +254,7 @@ impl LanePacker {
             self.summary.last = Some(encoded.last);
             packed.blocks.push(encoded.key, value);
         }
-        // Nothing is packed that is not settled, and everything is settled before it is packed.
+        // Every posting is known to be in order before it is packed.
         debug_assert_eq!(self.settled, self.pending.len());
         self.pending.drain(..start);
         self.settled = self.pending.len();

@@ -89,7 +89,7 @@ impl Segment {
     /// Merges segments, the oldest first. No posting is in two of them.
     ///
     /// # Errors
-    /// [`Error::Bug`](crate::Error::Bug) if there is none, and those of [`lane`](Self::lane).
+    /// [`Error::Bug`](crate::Error::Bug) without any segment, and those of [`lane`](Self::lane).
     pub(super) fn merge(segments: &[&Segment]) -> Result<Segment> {
         let documents = segments.iter().map(|segment| segment.documents).sum();
         let max_ids = segments.iter().map(|segment| segment.max_id);

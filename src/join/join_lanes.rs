@@ -94,12 +94,12 @@ struct OwnTable {
     lanes: Arc<JoinLanes>,
     lane: u16,
     share: std::vec::IntoIter<Posting>,
-    /// The least posting that may follow the share; `None` if there is none.
+    /// The least posting that may follow the share; `None` behind the last.
     next: Option<Posting>,
 }
 
 impl OwnTable {
-    /// Reads the next share. Returns false if there is none.
+    /// Reads the next share. Returns false behind the last.
     fn fill(&mut self) -> Result<bool> {
         let Some(start) = self.next else {
             return Ok(false);

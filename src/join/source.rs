@@ -18,7 +18,7 @@ pub(crate) type LanePostings = Box<dyn Iterator<Item = Result<Posting>> + Send>;
 /// Called with the id and the fingerprint of a document.
 pub(crate) type VisitFingerprints<'v> = dyn FnMut(u64, &Fingerprint) -> Result<()> + 'v;
 
-/// Called with the notes of a chunk of ids, `None` if there are none.
+/// A callback with the notes of a chunk of ids, or `None`.
 pub(crate) type VisitNotes<'v> = dyn FnMut(Option<&EqualChunk>) -> Result<()> + 'v;
 
 /// Documents that can be joined.

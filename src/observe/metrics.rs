@@ -24,7 +24,7 @@ macro_rules! metrics {
             $($(#[$file_number_doc])+ pub $file_number: u64,)+
             $($(#[$latency_doc])+ pub $latency: Latencies,)+
             $($(#[$file_latency_doc])+ pub $file_latency: Latencies,)+
-            /// Age of the oldest snapshot that is alive; `None` if there is none.
+            /// Age of the oldest snapshot that is alive; `None` without any.
             pub oldest_snapshot: Option<Duration>,
         }
 

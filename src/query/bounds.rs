@@ -329,7 +329,7 @@ pub(crate) struct ResolvedBounds {
 }
 
 impl ResolvedBounds {
-    /// Returns the least similarity that a match can have, whatever its distance; 0 if there is none.
+    /// Returns the least similarity that a match can have, whatever its distance; 0 without a bound.
     pub(crate) fn similarity_floor(&self) -> f64 {
         let decides = self.both || self.max_distance.is_none();
         self.min_similarity.filter(|_| decides).unwrap_or(0.0)

@@ -45,7 +45,7 @@ pub(super) type Verify<'v> = dyn Fn(usize, DocumentId) -> ExactSimilarity + 'v;
 /// let texts = ["one text", "another text", "one text"]; // those of a batch
 /// let similarity = |index: usize, earlier| match earlier {
 ///     Earlier::OfBatch(other) => Some(f64::from(texts[index] == texts[other])),
-///     Earlier::Stored(_) => None, // the estimate stands
+///     Earlier::Stored(_) => None, // the estimate decides
 /// };
 /// assert_eq!(similarity(2, Earlier::OfBatch(0)), Some(1.0));
 /// ```

@@ -44,10 +44,10 @@ impl PostingTable {
 /// Called with the index of a range and a posting found in it.
 pub(crate) type Visit<'v> = dyn FnMut(usize, Posting) -> Result<ProbeControl> + 'v;
 
-/// Called with the row, `None` if there is none.
+/// A callback with the row, or `None`.
 pub(crate) type VisitRow<'v> = dyn FnMut(Option<&[u8]>) -> Result<()> + 'v;
 
-/// Called with an id and its row, `None` if there is none.
+/// A callback with an id and its row, or `None`.
 pub(crate) type VisitRows<'v> = dyn FnMut(u64, Option<&[u8]>) -> Result<()> + 'v;
 
 /// Called with the id and the row of each document of a share.
@@ -99,7 +99,7 @@ pub(crate) trait ReadView {
     /// Shows the rows of documents in the order given, `None` where one does not live.
     fn document_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()>;
 
-    /// Shows the row of a live document's payload, `None` if there is none.
+    /// Shows the row of a live document's payload, or `None`.
     fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()>;
 
     /// True if the rows never left this process's memory: their checksums are not looked at.

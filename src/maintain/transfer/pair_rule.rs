@@ -29,7 +29,7 @@ use resemblance_sketch::sketch::Signature;
 /// assert!(shares_band);
 /// let score = rule.compare(&a, &b, None, shares_band);
 /// assert_eq!((score.is_pair, score.similarity, score.distance), (true, Some(1.0), None));
-/// // The texts themselves may tell that two are less alike than they seem.
+/// // The texts themselves may show that two are less alike than they seem.
 /// assert!(!rule.compare(&a, &b, Some(0.5), shares_band).is_pair);
 /// # Ok::<(), resemblance::Error>(())
 /// ```

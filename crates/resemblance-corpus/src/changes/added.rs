@@ -67,7 +67,7 @@ impl AddedColumn {
 ///
 /// # Errors
 ///
-/// A field or column has the name of one of these, or the record is no row.
+/// Fails if a field or column has the name of one of these, or the record is not a row.
 pub fn record_with(
     columns: &[AddedColumn],
     record: &CorpusRecord,

@@ -11,7 +11,7 @@ const BLOCK_BYTES: usize = 64 << 10;
 #[derive(Default)]
 pub(crate) struct Lines {
     /// The buffer that the next lines are read into: a line is a part of it, so that few of them
-    /// need memory of their own.
+    /// need separate memory.
     block: BytesMut,
 }
 

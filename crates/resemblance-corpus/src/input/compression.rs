@@ -116,7 +116,7 @@ impl<R: BufRead> GzipMembers<R> {
         }
     }
 
-    /// Goes to the next member, if there is one.
+    /// Advances to the next member, if there is one.
     fn next_member(&mut self) -> io::Result<()> {
         let Some(member) = &mut self.member else {
             return Ok(());

@@ -20,7 +20,7 @@ use crate::verification::features::FeatureSets;
 /// let sketched = SketchedText::new(&schema.sketcher(), true, "the quick brown fox")?;
 /// assert_eq!((sketched.features.len(), sketched.feature_bytes()), (3, 24));
 ///
-/// // Documents that are no texts.
+/// // Documents other than texts.
 /// let sketched = SketchedText::from_hashes(&schema.sketcher(), true, &[3, 1, 3])?;
 /// assert_eq!(*sketched.features, [1, 3]);
 /// let schema = Schema::builder().minhash(MinHash::weighted(64)).build()?;

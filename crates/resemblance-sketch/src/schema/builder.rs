@@ -127,7 +127,7 @@ impl MinHash {
     /// let schema = Schema::builder().minhash(MinHash::external(64)).build()?;
     /// let page = Signature::from_minhash((0..64).collect()); // from another program
     /// assert_eq!(page.jaccard(&page)?, 1.0);
-    /// assert!(schema.sketcher().features(["x"]).is_err()); // nothing says how to sketch it
+    /// assert!(schema.sketcher().features(["x"]).is_err()); // the schema cannot compute such values
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     pub fn external(values: u16) -> Self {

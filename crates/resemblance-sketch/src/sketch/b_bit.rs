@@ -6,7 +6,7 @@
 //! of J, with variance P (1 - P) / (k (1 - C)²). In general C is two numbers that depend on
 //! r = |A| / D and |B| / D, for a universe of D: with A(r) = r (1 - r)^(2^b - 1) / (1 - (1 - r)^(2^b)),
 //! they are the means of A(r₁) and A(r₂), weighted by r₂ : r₁ for the addend and r₁ : r₂ for the
-//! factor. As r falls to 0 all of it becomes 2^-b. That limit is what is used: features are hashed
+//! factor. As r falls to 0 all of it becomes 2^-b. That limit is used: features are hashed
 //! to 64 bits, so that r is below 2^-30 even for a billion of them, sizes need not be stored, and
 //! values are mixed before they are cut, so that what they were drawn from does not matter.
 //!

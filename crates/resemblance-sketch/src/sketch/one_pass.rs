@@ -106,7 +106,7 @@ impl OnePass {
         }
     }
 
-    /// The values of the features so far; `u32::MAX` each if there are none.
+    /// Returns the values of the features so far; `u32::MAX` each without features.
     pub(crate) fn values(&self, mut state: OnePassState) -> Vec<u32> {
         self.play(&mut state);
         state

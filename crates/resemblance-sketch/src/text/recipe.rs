@@ -56,7 +56,7 @@ pub enum ShingleUnit {
 ///   has one space between two words. A language without spaces between words, such as Chinese,
 ///   Japanese or Thai, makes few and long words: use characters there.
 /// - [`characters(n)`](Self::characters): each maximal run of Unicode White_Space becomes one space
-///   and is removed at both ends; punctuation stays. The units are the scalar values, in lower case.
+///   and is removed at both ends; punctuation is kept. The units are the scalar values, in lower case.
 /// - [`code(n)`](Self::code): tokens of source code in any language, whose case is kept: a maximal
 ///   run of alphanumeric scalar values and `_` (a name, a keyword, a number), or any other scalar
 ///   value alone (`+=` are two tokens). White_Space separates. Comments and strings are tokens as

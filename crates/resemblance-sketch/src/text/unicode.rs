@@ -77,7 +77,7 @@ pub(super) fn is_alphanumeric(c: char) -> bool {
     in_plane(&PLANE_ALPHANUMERIC, c).unwrap_or_else(|| is_in(&ALPHANUMERIC, c))
 }
 
-/// Returns true only if `c` is alphanumeric, its own lower case, and [settled](is_settled).
+/// Returns true only if `c` is alphanumeric, its own lower case, and [final](is_settled).
 #[inline]
 pub(super) fn is_plain(c: char) -> bool {
     in_plane(&PLANE_PLAIN, c) == Some(true)
