@@ -71,7 +71,7 @@ fn assert_told(path: &Path, expected: (Level, &str), text: &str, times: usize) {
 }
 
 #[test]
-fn opening_and_closing_are_told() {
+fn opening_and_closing_are_logged() {
     let place = begin();
     let path = place.store();
     let store = Store::create(&path, schema()).unwrap();
@@ -99,7 +99,7 @@ fn opening_and_closing_are_told() {
 }
 
 #[test]
-fn a_store_that_was_not_closed_is_told() {
+fn an_unclosed_store_is_logged() {
     let place = begin();
     let (path, copy) = (place.store(), place.file("copy.rsm"));
     let store = Store::create(&path, schema()).unwrap();
@@ -115,7 +115,7 @@ fn a_store_that_was_not_closed_is_told() {
 }
 
 #[test]
-fn seals_and_merges_are_told() {
+fn flushes_and_merges_are_logged() {
     let place = begin();
     let path = place.store();
     let store = sealing_after(8).create(&path, schema()).unwrap();
@@ -133,7 +133,7 @@ fn seals_and_merges_are_told() {
 }
 
 #[test]
-fn a_store_that_outgrows_its_design_is_told_once() {
+fn a_store_that_outgrows_its_design_is_logged_once() {
     let place = begin();
     let path = place.store();
     let schema = Schema::builder()
@@ -157,7 +157,7 @@ fn a_store_that_outgrows_its_design_is_told_once() {
 }
 
 #[test]
-fn damage_is_told_and_ends_the_use() {
+fn damage_is_reported_and_ends_the_use() {
     let place = begin();
     let path = place.store();
     filled(&path, 500);
@@ -190,7 +190,7 @@ fn damage_is_told_and_ends_the_use() {
 }
 
 #[test]
-fn nothing_of_documents_is_told_above_debug() {
+fn documents_are_not_logged_above_debug() {
     let place = begin();
     let path = place.store();
     let store = sealing_after(4).create(&path, schema()).unwrap();
@@ -212,7 +212,7 @@ fn nothing_of_documents_is_told_above_debug() {
 }
 
 #[test]
-fn the_first_probe_beyond_its_budget_is_told() {
+fn the_first_probe_beyond_its_budget_is_logged() {
     let place = begin();
     let path = place.store();
     let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8));

@@ -255,7 +255,7 @@ fn functions_can_be_read_in_one_go() {
 }
 
 #[test]
-fn type_names_stand_once() {
+fn type_names_are_unique() {
     for tree in [&LIBRARY, &TOOL, &READERS, &VERIFIED, &SKETCH] {
         let twice: Vec<String> = tree
             .types

@@ -211,7 +211,7 @@ mod tests {
 
     /// Estimates for absurd numbers wrapped to small ones.
     #[test]
-    fn what_has_no_room_in_a_number_is_the_greatest() {
+    fn numbers_saturate() {
         use crate::options::StoreOptions;
         let schema = Schema::builder()
             .minhash(MinHash::new(128))

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_all_widths_come_back() {
+    fn fields_of_all_widths_round_trip() {
         for width in 0..=64 {
             let value = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask(width);
             let mut bytes = Vec::new();

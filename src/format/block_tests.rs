@@ -107,7 +107,7 @@ fn the_longest_value_takes_one_page_and_one_byte_more_takes_two() {
 }
 
 #[test]
-fn what_is_packed_comes_back_and_packs_to_the_same_bytes() {
+fn packing_round_trips_to_the_same_bytes() {
     for postings in shapes() {
         let mut rest = postings.as_slice();
         let mut previous = None;

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_drops_what_was_dead_when_it_began() {
+    fn a_merge_drops_documents_deleted_before_it_began() {
         let mut chunk = DeadChunk::new();
         for id in [32_000, 32_001, 32_010, 47_999] {
             chunk.set(id);

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_come_back() {
+    fn heads_round_trip() {
         for key in [
             None,
             Some(&b""[..]),
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_come_back() {
+    fn payloads_round_trip() {
         let row = encode_payload(7, b"payload").unwrap();
         assert_eq!(decode_payload(7, &row).unwrap(), b"payload");
         assert!(
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_back() {
+    fn rows_round_trip() {
         let values: Vec<u32> = (0..16).map(|i: u32| i.wrapping_mul(0x9e37_79b9)).collect();
         let documents = [
             Document::without_key(),

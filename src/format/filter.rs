@@ -356,7 +356,7 @@ mod tests {
     /// leaves a word of w bits without a certain one with 1 - 1/w. 20,000 tests of a rate p have a standard deviation
     /// of sqrt(20,000 p (1 - p)), and the load of the few blocks of a piece adds up to 1.7 times as much.
     #[test]
-    fn what_is_in_is_found_and_little_else() {
+    fn filters_find_their_codes_and_few_others() {
         for (bits, rate) in [
             (16, 0.0013),
             (10, 0.0126_f64),
@@ -387,7 +387,7 @@ mod tests {
 
     /// In filters of which about half of the questions find nothing.
     #[test]
-    fn asked_all_at_once_they_tell_what_each_tells() {
+    fn asking_many_filters_at_once_agrees_with_asking_each() {
         for bits in [4, 10] {
             let mut piece = FilterPiece::new(FilterShape::new(2_000, bits));
             piece.insert_all((0..2_000).map(mix64)).unwrap();

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_comes_back() {
+    fn the_state_round_trips() {
         let state = State {
             commit: 1,
             next_id: 2,

@@ -109,7 +109,7 @@ fn probes_with_any_cache_find_what_a_set_holds() {
 }
 
 #[test]
-fn what_is_held_is_found_without_the_table() {
+fn cached_blocks_are_found_without_the_table() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let [uniform, crowded] = lanes();
@@ -180,7 +180,7 @@ fn many_are_found_as_one_by_one() {
 
 /// Of codes that are not near, one block at most is read for each beside those that they share with others.
 #[test]
-fn what_is_not_near_is_passed_over() {
+fn dissimilar_documents_are_skipped() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let cache = BlockCache::new(1 << 20);

@@ -226,7 +226,7 @@ mod tests {
 
     /// Missing postings, and a table without the share, are never treated as an empty range.
     #[test]
-    fn what_is_missing_is_a_bug() {
+    fn missing_postings_are_a_bug() {
         let postings: Vec<Posting> = (0..100).map(|id| posting(id << 40, id)).collect();
         let lazy = LazyTable::default();
         let cut = RadixTable {

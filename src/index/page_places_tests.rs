@@ -146,7 +146,7 @@ fn pages_that_have_moved_are_found_again() {
 /// A transaction probes what it has written itself: the pages of the last commit do not have it, and are searched
 /// once.
 #[test]
-fn what_is_not_committed_is_not_looked_for_again_and_again() {
+fn uncommitted_rows_are_not_looked_for_repeatedly() {
     let file = File::new(0);
     file.commit(0..3);
     let transaction = file.engine.begin_write().unwrap();

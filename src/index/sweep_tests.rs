@@ -167,7 +167,7 @@ fn a_few_far_codes_cost_a_block_each() {
 }
 
 #[test]
-fn a_sweep_ends_when_it_is_told_to() {
+fn a_sweep_ends_when_its_visitor_stops() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let postings = &lanes()[1];

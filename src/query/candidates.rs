@@ -231,7 +231,7 @@ mod tests {
 
     /// A query in a store of equal documents held every id once for each lane.
     #[test]
-    fn what_comes_again_and_again_is_held_once() {
+    fn repeated_items_are_held_once() {
         for different in [1, 40, 99, 100, 5_000] {
             let mut found = Gathered::new();
             for id in (0..30).flat_map(|_| (0..different).rev()) {

@@ -141,7 +141,7 @@ fn similarities(matches: &Matches) -> Vec<(u64, f64, bool)> {
 
 /// Of one question in five, of each with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn what_the_caller_says_decides_which_are_the_nearest() {
+fn the_callers_similarity_decides_which_are_nearest() {
     let mut random = Random::new(8);
     for schema in kinds() {
         if schema.minhash().is_none() {
@@ -273,7 +273,7 @@ fn neighbour(of: &[u32], similarity: f64, random: &mut Random) -> Vec<u32> {
 
 /// What short buckets find is what the S-curve says: of 2,000 pairs no more than four deviations off.
 #[test]
-fn the_probability_that_is_told_is_that_of_finding() {
+fn the_reported_recall_is_that_of_finding() {
     let mut random = Random::new(23);
     for (bits, similarity) in [(16, 0.3), (16, 0.5), (32, 0.4), (8, 0.4)] {
         let minhash = MinHash::new(128).value_bits(bits);
@@ -379,7 +379,7 @@ fn a_document_within_the_radius_is_found_without_a_bucket_in_common() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused() {
+fn impossible_questions_are_refused() {
     let schema = Schema::builder().minhash(MinHash::new(64)).build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create(folder.path().join("s"), schema).unwrap();
@@ -408,7 +408,7 @@ fn what_cannot_be_asked_is_refused() {
 
 /// Without a scan the answer says what it may miss.
 #[test]
-fn without_a_scan_less_is_found_and_told() {
+fn a_search_without_a_scan_reports_that_it_found_less() {
     let schema = Schema::builder()
         .simhash(SimHash::bits64())
         .build()

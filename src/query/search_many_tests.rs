@@ -282,7 +282,7 @@ fn a_bucket_of_many_blocks_is_found_whole() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused() {
+fn impossible_questions_are_refused() {
     let schema = &schemas()[0];
     let folder = tempfile::tempdir().unwrap();
     let store = create(&folder, "s", schema, 10);

@@ -107,7 +107,7 @@ fn is_ranked(matches: &Matches) -> bool {
 }
 
 #[test]
-fn what_the_closure_says_decides_for_every_candidate() {
+fn the_closure_decides_about_every_candidate() {
     let rules = [
         (Family::MinHash, (Some(0.75), None)),
         (Family::SimHash, (None, Some(3))),

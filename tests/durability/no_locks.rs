@@ -118,7 +118,7 @@ fn unsupported<T>(result: std::result::Result<T, Error>) {
 }
 
 #[test]
-fn a_store_that_cannot_be_locked_is_refused_unless_told_otherwise() {
+fn an_unlockable_store_is_refused_by_default() {
     for answer in [libc::EOPNOTSUPP, libc::ENOSYS, libc::ENOLCK, libc::EBADF] {
         let files = MemoryFiles::default();
         let lockless = Lockless {

@@ -128,7 +128,7 @@ fn half_a_build() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_a_killed_run_left_behind_goes_with_the_next_run() {
+fn leftovers_of_a_killed_run_are_removed_by_the_next() {
     let place = Place::new();
     let path = place.store();
     let folder = path.parent().unwrap();

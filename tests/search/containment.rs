@@ -150,7 +150,7 @@ fn boilerplate_is_capped_and_the_answer_says_so() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_refused() {
+fn unanswerable_queries_are_refused() {
     let place = Place::new();
     let alone = Store::create(place.file("alone"), schema(Containment::new(2))).unwrap();
     let page = alone.sketch_text("one two three four five six").unwrap();

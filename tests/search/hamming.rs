@@ -240,7 +240,7 @@ fn every_distance_is_answered_as_brute_force_does() {
 /// A budget is kept beyond whole buckets, where a scan would compare with all; and where only a scan could answer,
 /// that is told. A signature that is indexed nowhere is compared with nothing.
 #[test]
-fn a_budget_is_no_reason_to_scan() {
+fn a_budget_does_not_trigger_a_scan() {
     let case = case(64, 10, &[(1, 1); 4]);
     let place = Place::new();
     let mut random = Random(5);

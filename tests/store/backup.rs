@@ -289,7 +289,7 @@ fn names(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn what_has_the_name_stays() {
+fn existing_files_are_not_replaced() {
     let place = Place::new();
     merging_store(&place.store());
     let store = Store::open(place.store()).unwrap();

@@ -209,7 +209,7 @@ fn with_repetitions(schema: &Schema, documents: u64) -> Vec<Entry> {
 }
 
 #[test]
-fn of_a_key_that_comes_twice_the_first_document_stays() {
+fn the_first_document_of_a_repeated_key_is_kept() {
     for (schema, documents) in [(&schemas()[3], 700), (&schemas()[1], 9_000)] {
         let place = Place::new();
         let inputs = with_repetitions(schema, documents);
@@ -307,7 +307,7 @@ fn nothing_is_left_of_a_build_that_does_not_finish() {
 }
 
 #[test]
-fn what_has_the_name_stays() {
+fn existing_files_are_not_replaced() {
     let schema = &schemas()[0];
     let place = Place::new();
     std::fs::write(place.store(), "precious").unwrap();

@@ -102,7 +102,7 @@ fn disturb(store: &Store, ids: &[u64]) {
 
 /// Documents that were chosen and are disturbed before their slice are looked at again within it.
 #[test]
-fn what_changes_before_its_turn_is_spared_and_counted() {
+fn documents_changed_during_eviction_are_spared_and_counted() {
     let place = Place::new();
     let store = sealing_after(30).create(place.store(), schema()).unwrap();
     let mut model = Stamps::new();

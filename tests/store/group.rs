@@ -277,7 +277,7 @@ fn a_thread_does_not_wait_for_itself() {
 }
 
 #[test]
-fn what_waits_is_bounded_and_nothing_of_it_is_lost() {
+fn the_queue_is_bounded_and_loses_nothing() {
     let place = Place::new();
     let store = store(&place, 1_024, Duration::ZERO);
     let payload = vec![7; 1 << 20];
@@ -340,7 +340,7 @@ fn the_last_handle_waits_for_what_is_queued() {
 
 /// A document that is known is answered while somebody else's transaction is open.
 #[test]
-fn what_is_known_waits_for_nobody() {
+fn known_duplicates_are_answered_without_waiting() {
     let place = Place::new();
     let store = store(&place, 1_024, Duration::from_millis(1));
     // A ticket that has its reply holds nobody up.

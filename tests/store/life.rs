@@ -45,7 +45,7 @@ fn written(files: &MemoryFiles, path: &Path, call: impl FnOnce()) -> bool {
 }
 
 #[test]
-fn what_is_as_it_was_is_not_written() {
+fn unchanged_documents_are_not_written() {
     let files = MemoryFiles::default();
     let path = Path::new("store.rsm");
     let options = files.options(&sealing_after(3));

@@ -22,7 +22,7 @@ use resemblance::{
 };
 
 #[test]
-fn what_does_not_fit_is_refused_and_changes_nothing() {
+fn mismatched_input_is_refused_and_changes_nothing() {
     let place = Place::new();
     let store = Store::create(place.store(), schema()).unwrap();
     store.insert("present", &signature(1)).unwrap();
@@ -136,7 +136,7 @@ fn note(what: &str, begun: Instant) {
 }
 
 #[test]
-fn what_a_long_transaction_has_written_can_be_removed_by_it() {
+fn a_long_transaction_can_remove_its_own_documents() {
     let place = Place::new();
     let store = Store::create(place.store(), schema()).unwrap();
     let payload = vec![1; 1 << 20];

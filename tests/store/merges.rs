@@ -132,7 +132,7 @@ fn large_commits_leave_few_runs() {
 }
 
 #[test]
-fn what_is_under_way_goes_on_when_the_store_is_opened_again() {
+fn merges_continue_after_reopening() {
     let place = Place::new();
     drop(options().create(place.store(), schema()).unwrap());
     let (mut left, mut shrunk) = (None, 0);
@@ -379,7 +379,7 @@ fn rows_of_removed_documents_stay_until_a_merge_drops_them() {
 
 /// What dies while its run is being merged keeps its rows until the next merge, or a compaction.
 #[test]
-fn what_dies_during_a_merge_is_dropped_by_the_next() {
+fn documents_deleted_during_a_merge_are_dropped_by_the_next() {
     let place = Place::new();
     let store = options().create(place.store(), schema()).unwrap();
     insert(&store, 0..4 * seal_after());
@@ -401,7 +401,7 @@ fn what_dies_during_a_merge_is_dropped_by_the_next() {
 
 /// A merge that has to drop rows which are not there meets damage.
 #[test]
-fn a_dead_document_without_rows_is_damage() {
+fn a_deleted_document_without_rows_is_damage() {
     let place = Place::new();
     let store = options().create(place.store(), schema()).unwrap();
     insert(&store, 0..4 * seal_after() - 1);

@@ -109,7 +109,7 @@ fn a_history_is_counted_call_by_call() {
 }
 
 #[test]
-fn what_stays_goes_by_age_or_waits_in_the_queue_is_counted() {
+fn evicted_kept_and_queued_documents_are_counted() {
     let place = Place::new();
     let store = Store::create(place.store(), schema()).unwrap();
     for _ in 0..3 {
@@ -371,7 +371,7 @@ fn a_commit_that_fails_is_counted_as_such() {
 }
 
 #[test]
-fn each_call_of_a_group_is_told_why_its_commit_failed() {
+fn each_call_of_a_group_gets_the_cause_of_a_failed_commit() {
     let files = watched();
     let options = files.options(&sealing_after(8));
     let store = options.create("a", schema()).unwrap();
@@ -395,7 +395,7 @@ fn each_call_of_a_group_is_told_why_its_commit_failed() {
 }
 
 #[test]
-fn what_threads_do_adds_up() {
+fn counters_add_up_over_threads() {
     const THREADS: u64 = 6;
     const CALLS: u64 = 60;
     let place = Place::new();

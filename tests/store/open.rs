@@ -84,7 +84,7 @@ fn create_refuses_an_existing_file_and_leaves_it() {
 }
 
 #[test]
-fn what_is_no_store_is_told_apart() {
+fn other_files_are_not_stores() {
     let place = Place::new();
     let is_missing = |error: &Error| matches!(error, Error::NotFound { .. });
     refused(&place.file("nothing.rsm"), is_missing);
@@ -217,7 +217,7 @@ fn damaged_rows_of_meta_are_seen() {
 
 /// Without its bit a removed document would come back.
 #[test]
-fn a_lost_mark_of_a_dead_document_is_seen() {
+fn a_lost_tombstone_is_damage() {
     const DEAD: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("dead");
     let place = Place::new();
     let store = sealing_after(10).create(place.store(), schema()).unwrap();

@@ -33,7 +33,7 @@ fn table_bytes(stats: &Stats) -> (u64, u64) {
 /// Runs more than a fifth dead are rewritten, one after the other, four documents for each one that is
 /// replaced: a rewrite drops at least a fifth of what it reads, so the dead do not grow beyond a quarter
 /// of the documents and, in the run that is being rewritten, another quarter.
-fn the_dead_are_few(stats: &Stats) {
+fn deleted_documents_are_few(stats: &Stats) {
     let dead: u64 = stats.runs.iter().map(|run| run.dead).sum();
     let documents = |run: &resemblance::stats::RunStats| run.last_id - run.first_id + 1;
     let documents: u64 = stats.runs.iter().map(documents).sum();
@@ -85,7 +85,7 @@ fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
                     assert_eq!(upserted.unwrap().replaced.is_some(), version > 0);
                 }
                 transaction.commit().unwrap();
-                the_dead_are_few(&stats(&store));
+                deleted_documents_are_few(&stats(&store));
             }
             holds(&store, version);
             let now = table_bytes(&stats(&store));
@@ -101,7 +101,7 @@ fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
             if version == 5 {
                 drop(store);
                 store = options.open(place.store()).unwrap();
-                the_dead_are_few(&stats(&store));
+                deleted_documents_are_few(&stats(&store));
                 holds(&store, version);
             }
         }

@@ -122,7 +122,7 @@ fn the_union_of_parts_has_the_signature_of_the_whole() {
 }
 
 #[test]
-fn what_cannot_be_merged_is_refused() {
+fn unmergeable_signatures_are_refused() {
     let make = |builder: resemblance::SchemaBuilder| {
         let sketcher = builder.build().unwrap().sketcher();
         sketcher.hashes(hashes(0..30)).unwrap()

@@ -159,7 +159,7 @@ fn copies_keep_the_weights() {
 }
 
 #[test]
-fn what_cannot_use_weights_takes_none() {
+fn unweighted_signatures_refuse_weights() {
     let minhash = |minhash| Schema::builder().minhash(minhash).build().unwrap();
     for schema in [minhash(MinHash::new(64)), minhash(MinHash::external(64))] {
         let refused = schema.with_weights(frequencies(&CORPUS));

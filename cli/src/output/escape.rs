@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_pair_comes_back() {
+    fn every_byte_pair_round_trips() {
         for a in 0..=255_u8 {
             for b in 0..=255_u8 {
                 let raw = [a, b, b'x'];

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_fails_or_panics_is_told_in_its_turn() {
+    fn failures_and_panics_of_workers_are_reported_in_order() {
         let failing = |batch: Vec<u64>| {
             if batch.contains(&10) {
                 Err(Failure::usage("not worked"))

@@ -26,7 +26,7 @@ fn add_takes_corpora_in_their_order() {
 }
 
 #[test]
-fn a_known_key_is_bad_input_unless_told_otherwise() {
+fn a_known_key_is_bad_input_by_default() {
     let folder = created();
     folder.write("c.jsonl", line("k", &text(1)));
     folder.write("d.jsonl", line("new", &text(2)) + &line("k", &text(3)));

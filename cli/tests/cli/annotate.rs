@@ -61,7 +61,7 @@ fn lines_and_rows_stay_as_they_are_and_get_more_behind() {
 }
 
 #[test]
-fn survivors_of_a_store_and_texts_of_which_nothing_is_left_are_told() {
+fn survivors_of_a_store_and_emptied_texts_are_reported() {
     let folder = Folder::new();
     folder.write("seen.jsonl", line("x", &text(8)) + &line("seen", &text(1)));
     folder.run(&["build", "seen.rsm", "seen.jsonl"]).expect(0);

@@ -138,7 +138,7 @@ fn paragraphs_are_found_in_pages() {
 /// A store with positions tells where passages stand without the texts: in the query to the byte, in the document
 /// to the word.
 #[test]
-fn positions_of_a_store_tell_where_passages_stand() {
+fn stored_positions_locate_passages() {
     let folder = pages();
     let options = ["--containment", "5", "--window", "4", "--positions"];
     folder
@@ -300,7 +300,7 @@ fn passages_that_many_documents_have_are_listed_once() {
 }
 
 #[test]
-fn stores_without_kept_hashes_are_told() {
+fn stores_without_kept_hashes_are_reported() {
     let folder = pages();
     folder.run(&["build", "near.rsm", "pages.jsonl"]).expect(0);
     let contain = ["contain", "--in", "near.rsm", "--query", "pages.jsonl"];

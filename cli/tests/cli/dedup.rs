@@ -45,7 +45,7 @@ fn the_first_of_near_duplicates_survives_byte_for_byte() {
 }
 
 #[test]
-fn the_name_of_a_report_tells_its_form() {
+fn the_name_of_a_report_determines_its_form() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + &line("x,\\", &text(1)));
     let report = |name: &str, more: &[&str]| {
@@ -221,7 +221,7 @@ fn the_survivor_is_the_most_similar_earlier_one() {
 }
 
 #[test]
-fn what_another_store_has_is_dropped_too() {
+fn documents_of_another_store_are_dropped_too() {
     let folder = Folder::new();
     folder.write(
         "old.jsonl",
@@ -432,7 +432,7 @@ fn dedup_and_clusters_agree_with_pairs() {
 
 /// A share of the documents tells how many of all of them go, although it has few of the pairs.
 #[test]
-fn a_sample_tells_how_many_documents_are_expected_to_go() {
+fn a_sample_estimates_how_many_documents_are_removed() {
     let folder = Folder::new();
     let short = |number: u64| text(number).split_off(1_100);
     // 1,500 documents alone, 1,000 pairs and one text 500 times: 1,000 + 499 of 4,000 go.

@@ -15,7 +15,7 @@ fn folder(config: &str) -> Folder {
 }
 
 #[test]
-fn what_is_given_wins_over_the_environment_and_that_over_the_file() {
+fn arguments_override_the_environment_and_that_the_file() {
     let folder =
         folder("memory = '17M'\nthreads = 1\n[pairs]\nthreshold = 1.0\nno-header = true\n");
     let run = |options: &[&str], variables: &[(&str, &str)]| {
@@ -104,7 +104,7 @@ fn a_default_stands_back_for_what_excludes_it() {
 }
 
 #[test]
-fn mistakes_in_the_file_are_told() {
+fn mistakes_in_the_file_are_reported() {
     let wrong: [(&str, &[&str]); 9] = [
         (
             "[pairs]\nthreshhold = 0.9",

@@ -117,7 +117,7 @@ fn exact_similarities_against_what_is_returned() {
 }
 
 #[test]
-fn what_is_missed_is_listed_up_to_a_bound() {
+fn missed_pairs_are_listed_up_to_a_bound() {
     let folder = Folder::new();
     folder.write("c.jsonl", pairs(30, 12));
     // One band of all rows finds next to none of them: 0.7857^16 = 0.02.

@@ -19,7 +19,7 @@ fn pair() -> Folder {
 }
 
 #[test]
-fn what_two_texts_share_is_marked() {
+fn shared_parts_of_two_texts_are_marked() {
     let folder = pair();
     let explain = [
         "explain",
@@ -158,7 +158,7 @@ fn counted_shingles_have_their_own_similarities() {
 }
 
 #[test]
-fn what_cannot_be_explained_is_told() {
+fn unexplainable_pairs_are_reported() {
     let folder = pair();
     let missing = ["explain", "a", "nowhere", "--corpus", "corpus.jsonl"];
     folder.run(&missing).expect(1).says(&["nowhere"]);
@@ -213,7 +213,7 @@ fn corpus(folder: &Folder) {
 const REPORT: [&str; 4] = ["report", "corpus.jsonl", "--words", "2"];
 
 #[test]
-fn a_report_is_one_page_that_tells_what_the_other_verbs_tell() {
+fn a_report_agrees_with_the_other_verbs() {
     let folder = Folder::new();
     corpus(&folder);
     folder

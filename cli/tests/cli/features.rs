@@ -285,7 +285,7 @@ fn signatures_of_another_program_are_compared() {
 }
 
 #[test]
-fn what_does_not_fit_the_schema_is_told_with_its_line() {
+fn schema_mismatches_are_reported_with_their_line() {
     let folder = Folder::new();
     let sets = &["--features"][..];
     let fingerprints = &["--features", "--simhash", "64"][..];

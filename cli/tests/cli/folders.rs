@@ -105,7 +105,7 @@ fn the_form_can_be_forced() {
 }
 
 #[test]
-fn what_is_no_text_is_refused_with_what_to_do() {
+fn non_text_files_are_refused_with_advice() {
     let utf16: Vec<u8> = [0xff, 0xfe]
         .into_iter()
         .chain("{\"text\": 1}".encode_utf16().flat_map(u16::to_le_bytes))
@@ -158,7 +158,7 @@ fn what_is_no_text_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_wrong_text_field_is_told_and_not_skipped() {
+fn a_wrong_text_field_is_reported_and_not_skipped() {
     let folder = Folder::new();
     let lines = |numbers: std::ops::Range<u64>| -> String {
         let line = |n| serde_json::json!({"id": n, "body": text(n), "meta": {"title": "t"}});
@@ -265,7 +265,7 @@ fn nothing_is_written_through_a_link_in_the_output() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_at_the_end() {
+fn unreadable_files_are_named_at_the_end() {
     let folder = Folder::new();
     folder.write("t/a.jsonl", mixed());
     folder.write("t/b.jsonl.gz", "no gzip");

@@ -216,7 +216,7 @@ mod with_it {
     }
 
     #[test]
-    fn what_is_no_html_or_too_deep_is_read_or_told() {
+    fn malformed_or_deep_html_is_read_or_reported() {
         let folder = Folder::new();
         let depth = 300_000;
         let deep = "<div><b>".repeat(depth) + &text(1) + &"</div>".repeat(depth);

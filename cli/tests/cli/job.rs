@@ -143,7 +143,7 @@ fn alter(folder: &Folder, name: &str) {
 
 /// In one way of two, in each with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn what_is_done_is_not_done_again_in_any_way_to_read() {
+fn a_job_repeats_no_work_for_any_reader() {
     let before = shards();
     let ways: [&[&str]; 6] = [
         &["dedup", "in", "-o", "out/", "--skip-bad"],

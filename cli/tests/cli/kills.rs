@@ -329,7 +329,7 @@ fn has_a_result(ran: &Ran) -> usize {
 }
 
 #[test]
-fn what_is_one_commit_is_done_or_not() {
+fn a_commit_is_atomic() {
     let lines: Vec<String> = distinct(2_000..3_500)
         .split_inclusive('\n')
         .map(String::from)
@@ -408,7 +408,7 @@ fn a_new_store_is_there_whole_or_not_at_all() {
 }
 
 #[test]
-fn what_dedup_writes_is_there_whole_or_not_at_all() {
+fn dedup_output_is_complete_or_absent() {
     let before = Folder::new();
     before.write("c.jsonl", corpus().concat());
     before.write("d.jsonl", distinct(5_000..5_400));

@@ -219,7 +219,7 @@ fn a_store_of_external_values_takes_signatures_alone() {
 }
 
 #[test]
-fn what_does_not_go_together_is_named() {
+fn conflicting_settings_are_named() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     for (options, parts) in [

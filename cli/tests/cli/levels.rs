@@ -153,7 +153,7 @@ fn near_duplicates_are_those_of_what_is_left() {
 }
 
 #[test]
-fn what_cannot_be_trimmed_is_refused() {
+fn untrimmable_records_are_refused() {
     let folder = Folder::new();
     folder.write(
         "c.jsonl",

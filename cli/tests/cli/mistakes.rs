@@ -107,7 +107,7 @@ fn missing_files_are_io() {
 }
 
 #[test]
-fn what_is_no_store_is_said_to_be_none() {
+fn other_files_are_reported_as_not_a_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.write("empty", "");
@@ -171,7 +171,7 @@ fn damage_is_found() {
 
 /// With one damaged page in three, with each of 48 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn damage_is_told_in_one_sentence_that_names_the_store() {
+fn damage_is_reported_in_one_sentence_that_names_the_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..400));
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -354,7 +354,7 @@ fn bad_lines_name_file_and_line() {
 
 #[cfg(unix)]
 #[test]
-fn what_cannot_be_read_is_io() {
+fn unreadable_files_are_io_errors() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());

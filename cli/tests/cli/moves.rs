@@ -72,7 +72,7 @@ fn gunzip_bytes(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_cannot_be_taken_is_said() {
+fn unusable_objects_are_reported() {
     let folder = two_stores();
     folder.run(&["export", "a.rsm", "-o", "a.stream"]).expect(0);
     let stream = folder.read("a.stream");

@@ -103,7 +103,7 @@ fn pairs_of_a_store_and_of_its_corpus_are_the_same() {
 }
 
 #[test]
-fn a_store_is_told_by_content() {
+fn a_store_is_recognized_by_content() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder
@@ -213,7 +213,7 @@ fn sorting_beyond_memory_changes_nothing() {
 }
 
 #[test]
-fn a_key_that_comes_twice_is_bad_input() {
+fn a_repeated_key_is_bad_input() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("k", &text(1)));
     folder.write("d.jsonl", line("k", &text(1)).repeat(2));

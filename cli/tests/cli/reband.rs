@@ -3,7 +3,7 @@
 use crate::support::{Folder, distinct, edited, line, mixed, text};
 
 #[test]
-fn a_store_is_laid_out_anew() {
+fn a_store_is_rewritten() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + &line("a-far", &edited(1, 4)));
     folder
@@ -75,7 +75,7 @@ fn every_change_reaches_the_store() {
 }
 
 #[test]
-fn what_cannot_be_changed_is_refused() {
+fn reband_refuses_changes_of_signatures() {
     let folder = Folder::new();
     folder.run(&["create", "a.rsm"]).expect(0);
     let before = folder.read("a.rsm");
@@ -106,7 +106,7 @@ fn what_cannot_be_changed_is_refused() {
 }
 
 #[test]
-fn an_outgrown_design_is_told_once_and_mended() {
+fn an_outgrown_design_is_reported_once_and_fixed() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..30));
     folder.write("d.jsonl", distinct(30..40));

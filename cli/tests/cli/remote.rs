@@ -181,7 +181,7 @@ fn a_file_of_a_web_server_is_read() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn unreadable_sources_are_reported() {
     let (folder, server) = (Folder::new(), ObjectServer::start());
     server.put("/b/crawl/a.jsonl", distinct(0..3));
     for (input, parts) in [
@@ -416,7 +416,7 @@ fn columns_that_are_not_asked_for_are_not_sent() {
 
 #[cfg(feature = "tables")]
 #[test]
-fn a_table_that_cannot_be_read_in_ranges_or_changes_is_told() {
+fn unrangeable_or_changing_tables_are_reported() {
     let (folder, server) = (Folder::new(), ObjectServer::start());
     crate::tables::write_all(&folder);
     let bytes = folder.read("c.parquet");

@@ -109,7 +109,7 @@ fn several_files_have_one_header_in_one_output() {
 }
 
 #[test]
-fn what_is_wrong_with_a_table_is_said() {
+fn faults_of_a_table_are_reported() {
     let folder = Folder::new();
     let cases: [(&str, &str, &[&str]); 7] = [
         (

@@ -381,7 +381,7 @@ fn columns_are_named_by_the_options_for_fields() {
 }
 
 #[test]
-fn a_database_is_told_by_its_content_and_read_from_a_file() {
+fn a_database_is_recognized_by_content_and_read_from_a_file() {
     let folder = Folder::new();
     write_database(&folder, "c.any", &mixed());
     let expected = folder.run(&["pairs", "c.any"]).expect(0);
@@ -448,7 +448,7 @@ fn a_database_is_told_by_its_content_and_read_from_a_file() {
 }
 
 #[test]
-fn a_damaged_database_is_told_as_such() {
+fn a_damaged_database_is_reported_as_such() {
     let folder = Folder::new();
     drop(write_database(&folder, "c.db", &distinct(0..40)));
     let bytes = folder.read("c.db");
@@ -483,7 +483,7 @@ fn a_damaged_database_is_told_as_such() {
 }
 
 #[test]
-fn a_lock_is_waited_for_and_told() {
+fn a_lock_is_waited_for_and_reported() {
     let folder = Folder::new();
     let database = write_database(&folder, "c.db", &mixed());
     database.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -499,7 +499,7 @@ fn a_lock_is_waited_for_and_told() {
 }
 
 #[test]
-fn a_change_that_was_not_ended_is_told() {
+fn an_unfinished_change_is_reported() {
     let folder = Folder::new();
     let database = write_database(&folder, "c.db", &distinct(0..200));
     database

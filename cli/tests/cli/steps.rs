@@ -94,7 +94,7 @@ fn code_is_cut_into_tokens() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let folder = folder();
     for (options, said) in [
         (["--stop-words", "xx"], "expected one of ar, da"),

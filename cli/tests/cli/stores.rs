@@ -95,7 +95,7 @@ fn a_failed_build_leaves_nothing() {
 }
 
 #[test]
-fn build_refuses_a_key_that_comes_twice() {
+fn build_refuses_a_repeated_key() {
     let folder = Folder::new();
     folder.write(
         "c.jsonl",

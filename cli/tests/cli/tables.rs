@@ -548,7 +548,7 @@ fn columns_are_named_as_fields_are() {
 }
 
 #[test]
-fn mistakes_with_tables_are_told() {
+fn mistakes_with_tables_are_reported() {
     let folder = Folder::new();
     let batch = write_all(&folder);
     for form in ["c.parquet", "c.arrow", "c.arrows"] {

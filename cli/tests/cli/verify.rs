@@ -188,7 +188,7 @@ fn clusters_and_what_dedup_drops_follow_exact_pairs() {
 const NOT_AT_HAND: &str = "a.rsm has no texts: similarities to the 1 documents in it are estimates";
 
 #[test]
-fn what_a_store_holds_is_compared_by_estimate() {
+fn stored_documents_are_compared_by_estimate() {
     let folder = Folder::new();
     folder.write("old.jsonl", line("old", &text(1)));
     let corpus = [

@@ -501,7 +501,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_the_name_stays() {
+    fn existing_files_are_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let (from, target) = (folder.path().join("from"), folder.path().join("target"));
         fs::write(&target, "precious").unwrap();

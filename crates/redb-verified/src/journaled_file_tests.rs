@@ -114,7 +114,7 @@ fn pages_of_zeros_come_to_their_places() {
 }
 
 #[test]
-fn what_the_journal_has_finds_room_at_its_place() {
+fn journaled_pages_have_room_at_their_places() {
     // Head, four pages, and the journal of 16; then three more.
     let disk = SmallDisk::new(5 + 16 + 3);
     let file = begun(&disk);

@@ -27,7 +27,7 @@ fn with_checksums(mut head: [u8; HEAD_BYTES]) -> [u8; HEAD_BYTES] {
 }
 
 #[test]
-fn what_the_engine_writes_is_known() {
+fn the_layout_of_the_engine_is_known() {
     assert_eq!(unknown_layout(&seal_head(&known())), None);
     for flags in 0..=KNOWN_FLAGS {
         let mut head = known();
@@ -39,7 +39,7 @@ fn what_the_engine_writes_is_known() {
 /// Every byte of the head, set to something else by whoever wrote the seal, too, is known, or is
 /// refused by name; and none of it is damage.
 #[test]
-fn what_is_new_in_a_sealed_head_is_named() {
+fn unknown_fields_of_a_sealed_head_are_named() {
     let unknown = |at: usize, value: u8| {
         let mut head = known();
         head[at] = value;
@@ -97,7 +97,7 @@ fn no_flipped_bit_makes_another_layout() {
 }
 
 #[test]
-fn seals_of_other_releases_are_told_apart() {
+fn seals_of_other_releases_are_distinguished() {
     let seal = |layout: u8| {
         let mut sealed = seal_head(&known());
         // The head may be quite another.

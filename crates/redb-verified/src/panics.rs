@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_panic_is_passed_on() {
+    fn results_without_a_panic_are_passed_on() {
         let counters = FileCounters::default();
         assert_eq!(
             catch_panic::<_, EngineError>(&counters, || Ok(5)).unwrap(),

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_its_name_or_goes() {
+    fn a_file_gets_its_name_or_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("target");
         drop(scratch(folder.path()));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_the_name_stays() {
+    fn existing_files_are_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("target");
         fs::write(&target, "precious").unwrap();

@@ -123,7 +123,7 @@ fn pages_behind_the_end_of_the_file_take_no_memory() {
 
 /// A file that was cut, and has grown again, is damaged.
 #[test]
-fn what_was_cut_off_and_grew_again_is_damage() {
+fn a_truncated_and_regrown_file_is_damaged() {
     let (file, verification, _) = file(100);
     let geometry = Geometry::USUAL;
     let child = |number| Child {
@@ -189,7 +189,7 @@ fn a_longer_page_takes_the_place_of_what_was_there() {
 }
 
 #[test]
-fn what_is_cut_off_is_forgotten() {
+fn truncated_pages_are_forgotten() {
     let (file, verification, _) = file(4_000);
     for page in 1..3_000 {
         file.write(page * PAGE, &[3; PAGE_BYTES]).unwrap();

@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn content_tells_json_lines() {
+    fn content_identifies_json_lines() {
         let two = b"\xef\xbb\xbf\n {\"text\": \"a\", \"url\": 1}\n\n{\"text\": \"b\"}\n";
         for name in ["a", "a.json", "a.ndjson", "a.txt", "a.json.gz"] {
             assert_eq!(kind(name, two), Ok(SourceKind::Lines), "{name}");
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_refused_by_its_name() {
+    fn non_text_files_are_refused_by_name() {
         let utf16: Vec<u8> = "{\"id\": 1}"
             .encode_utf16()
             .flat_map(u16::to_le_bytes)

@@ -90,7 +90,7 @@ fn a_line_is_a_key_and_a_text() {
 }
 
 #[test]
-fn what_is_wrong_with_a_line_is_said() {
+fn faults_of_a_line_are_reported() {
     let cases: [(&[u8], &str); 14] = [
         (b"nonsense", "not a JSON object"),
         (b"[1]", "a JSON array, expected one object a line"),
@@ -335,7 +335,7 @@ fn arguments_keep_their_order() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error() {
+fn unreadable_input_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let missing = dir.path().join("missing.jsonl");
     let error = Corpus::resolve(&[missing], settings()).unwrap_err();
@@ -496,7 +496,7 @@ fn refusal(dir: &Path, name: &str, bytes: &[u8], settings: &CorpusSettings) -> O
 }
 
 #[test]
-fn a_quote_that_does_not_end_is_no_bad_row() {
+fn an_unclosed_quote_is_not_a_bad_row() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |name: &str, bytes: &[u8]| refusal(dir.path(), name, bytes, &settings()).unwrap();
     let found = refused("a.csv", b"id,text\n1,a\n2,\"b\n3,c\n4,d\n");
@@ -658,7 +658,7 @@ fn tables_of_text_have_any_separator_and_names_from_outside() {
 }
 
 #[test]
-fn what_cannot_be_read_is_passed_over_if_asked_for() {
+fn skip_unreadable_skips_unreadable_files() {
     let dir = tempfile::tempdir().unwrap();
     let lines: String = (0..2000)
         .map(|n| format!("{{\"id\":{n},\"text\":\"{}\"}}\n", n * n))
@@ -890,7 +890,7 @@ mod hostile_tables {
     }
 
     #[test]
-    fn what_is_decoded_at_once_fits_into_memory() {
+    fn rows_decoded_together_fit_into_memory() {
         let dir = tempfile::tempdir().unwrap();
         let small = CorpusSettings {
             window_bytes: 500,

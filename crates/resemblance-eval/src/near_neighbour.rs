@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planned_finds_and_keeps_away_what_it_says() {
+    fn planned_bands_find_and_exclude_as_promised() {
         for (near, far) in [(0.8, 0.05), (0.5, 0.1), (0.3, 0.02)] {
             for documents in [1_000, 1_000_000, 1_000_000_000] {
                 let plan = near_neighbour_plan(near, far, documents).unwrap();

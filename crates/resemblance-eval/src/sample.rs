@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_keys_and_too_much_memory_are_told() {
+    fn repeated_keys_and_excess_memory_are_reported() {
         let mut sampler = Sampler::new().memory_bytes(DOCUMENT_BYTES);
         let mut add = |number| sampler.add(number, b"k".to_vec(), vec![1, 2, 3], None);
         match add(0).unwrap_err() {

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_tells_of_the_whole() {
+    fn a_sample_estimates_the_whole() {
         let near = |found: f64, expected: f64| {
             assert!((found - expected).abs() < 1e-9, "{found} {expected}");
         };

@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_missed_and_wrong_is_counted() {
+    fn found_missed_and_wrong_pairs_are_counted() {
         let minhash = MinHash::new(100).value_bits(32);
         let minhash = minhash.threshold(0.8).banding(20, 5);
         let schema = Schema::builder().minhash(minhash).build().unwrap();

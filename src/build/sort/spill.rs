@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_comes_back() {
+    fn written_documents_round_trip() {
         let folder = tempfile::tempdir().unwrap();
         for (documents, chunk) in [(0, 5), (1, 5), (100, 7), (100, 100), (100, 1000)] {
             let spill = Spill::new(folder.path(), chunk);

@@ -313,7 +313,7 @@ fn probes_find_everything_while_runs_are_merged() {
 }
 
 #[test]
-fn what_is_held_is_bounded_and_passed_blocks_are_freed() {
+fn pipeline_memory_is_bounded_and_passed_blocks_are_freed() {
     for blocks in [0, 1, 2, 5] {
         let database = database();
         let transaction = database.begin_write().unwrap();

@@ -190,7 +190,7 @@ fn a_load_merges_each_posting_so_often_and_leaves_so_many_runs() {
 }
 
 #[test]
-fn a_lone_run_is_rewritten_before_half_of_it_is_dead() {
+fn a_lone_run_is_rewritten_before_half_of_it_is_deleted() {
     for documents in [1, 1_000, 1 << 30] {
         let removed = Pace::ALONE.moved(documents);
         assert!(removed <= documents / 4);
@@ -274,7 +274,7 @@ fn a_larger_run_stands_between_and_a_smaller_one_does_not() {
 }
 
 #[test]
-fn runs_stay_few_whatever_their_sizes() {
+fn runs_remain_few_whatever_their_sizes() {
     // Seals with large runs written between them.
     let mut runs: Vec<RunShape> = Vec::new();
     let mut first = 0;
@@ -299,7 +299,7 @@ fn runs_stay_few_whatever_their_sizes() {
 }
 
 #[test]
-fn a_run_more_than_a_fifth_dead_is_rewritten_alone() {
+fn a_run_more_than_a_fifth_deleted_is_rewritten_alone() {
     let mut runs = vec![
         shape(0, 2, 0, 999),
         shape(1, 1, 1000, 1099),

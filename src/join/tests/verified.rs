@@ -156,7 +156,7 @@ fn copies_are_linked_by_one_call_each() {
 }
 
 #[test]
-fn what_cannot_be_verified_ends_the_join_after_what_came_before() {
+fn a_failed_verification_ends_the_join_after_earlier_pairs() {
     let (_folder, snapshot) = alike(200);
     // In the order of the later document: those before 150 are whole.
     for wrong in [f64::NAN, -0.1, 1.1] {

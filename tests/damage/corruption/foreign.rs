@@ -35,7 +35,7 @@ fn refused(name: &str, bytes: &[u8]) -> Vec<Error> {
 }
 
 #[test]
-fn files_of_other_kinds_are_no_stores() {
+fn files_of_other_kinds_are_not_stores() {
     let mut sqlite = b"SQLite format 3\0".to_vec();
     sqlite.resize(1 << 20, 0);
     let plain = {

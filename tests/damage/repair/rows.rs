@@ -164,7 +164,7 @@ fn an_older_row_without_its_payload_costs_no_document() {
 
 /// One document goes with each damaged row, in ranges where they are neighbours.
 #[test]
-fn documents_go_with_their_rows() {
+fn documents_are_dropped_with_their_rows() {
     let place = Place::new();
     filled(&place);
     let chosen = |id: &u64| (20..25).contains(id);

@@ -40,7 +40,7 @@ fn insert_all(store: &Store) -> Vec<(u32, Result<()>)> {
 }
 
 #[test]
-fn what_a_group_was_told_is_so_on_a_disk_that_fails() {
+fn group_commit_replies_hold_on_a_failing_disk() {
     let path = Path::new("group.rsm");
     let mut failed = 0;
     for (kind, nth, for_ever) in [

@@ -71,7 +71,7 @@ fn run_and_kill(path: &Path, delay: Duration) -> BTreeMap<(u32, u32), bool> {
 }
 
 #[test]
-fn killed_threads_were_told_the_truth() {
+fn acknowledged_writes_survive_kills() {
     let (place, kills) = (Place::new(), kills(trials(4, 10)));
     let path = place.store();
     drop(Store::create(&path, schema()).unwrap());

@@ -218,7 +218,7 @@ mod with_languages {
     }
 
     #[test]
-    fn stores_tell_their_steps() {
+    fn stores_show_their_steps() {
         for input in code_block("recipes-with-steps") {
             let recipe = of_steps(input);
             let store = created(&recipe, recipe.text.map(text));
@@ -228,7 +228,7 @@ mod with_languages {
     }
 
     #[test]
-    fn stores_tell_their_languages() {
+    fn stores_show_their_languages() {
         let languages = languages();
         assert_eq!(languages.len(), Language::ALL.len());
         for (letters, stop_words, stem) in languages {

@@ -156,7 +156,7 @@ type Change = fn(&mut Vec<u8>);
 /// Documents of a stream that is put together by the specification are taken in; what is not as a
 /// writer writes it is refused, whatever its checksums say.
 #[test]
-fn what_is_written_by_the_specification_is_taken_in() {
+fn streams_written_by_the_specification_are_imported() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     dump::make(&file("two.rsm"));

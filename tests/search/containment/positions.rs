@@ -104,7 +104,7 @@ fn assert_all_placed(schema: &Schema, snapshot: &Snapshot) -> usize {
 }
 
 #[test]
-fn passages_stand_where_the_texts_have_them() {
+fn passages_are_located_in_the_texts() {
     for schema in schemas() {
         let place = Place::new();
         let (store, _) = store_of(&place, &schema, 60);

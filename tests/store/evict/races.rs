@@ -63,7 +63,7 @@ fn evict(store: &Store, known: &Known, clock: &AtomicU64) -> u64 {
 
 /// Each of four visits 80 pages, 150 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn what_was_touched_in_time_is_never_evicted() {
+fn documents_touched_in_time_are_never_evicted() {
     for flush_after in [10, 1_000] {
         let place = Place::new();
         let store = sealing_after(flush_after)

@@ -231,7 +231,7 @@ fn bands_change_between_their_bounds() {
 }
 
 #[test]
-fn what_is_beyond_the_bounds_is_refused_by_name() {
+fn values_out_of_bounds_are_refused_by_name() {
     let refused = |builder: SchemaBuilder, name: &str| match builder.build() {
         Err(error @ SketchError::InvalidParameter { parameter, .. }) => {
             assert!(parameter.contains(name), "{error}, expected {name}");

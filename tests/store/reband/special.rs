@@ -83,7 +83,7 @@ fn stores_without_documents_or_postings_can_be_rebanded() {
 
 /// A writer may leave the rows of a removed document until its postings go.
 #[test]
-fn rows_of_dead_documents_go_with_their_postings() {
+fn rows_of_deleted_documents_are_dropped_with_their_postings() {
     const ROWS: [redb::TableDefinition<'_, u64, &[u8]>; 2] = [
         redb::TableDefinition::new("documents"),
         redb::TableDefinition::new("payloads"),

@@ -156,7 +156,7 @@ impl Read for Failing<'_> {
 }
 
 #[test]
-fn a_reader_that_fails_is_told_of() {
+fn a_failing_reader_is_reported() {
     let place = Place::new();
     let (_, stream) = small(&place);
     let store = create(&place, "new.rsm", schema());

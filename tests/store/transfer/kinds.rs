@@ -176,7 +176,7 @@ fn imported_documents_are_found_as_inserted_ones_are() {
 }
 
 #[test]
-fn a_stream_comes_back_byte_by_byte() {
+fn streams_round_trip_byte_by_byte() {
     for (name, from, _) in kinds() {
         let place = Place::new();
         let mut random = Random(5);

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stood_before_is_dropped_and_nothing_else() {
+    fn only_repeated_parts_are_dropped() {
         for part in [TextPart::Paragraph, TextPart::Line] {
             let (mut state, mut seen) = (7, HashSet::new());
             let (mut repeated, mut dropped) = (RepeatedParts::new(), 0);

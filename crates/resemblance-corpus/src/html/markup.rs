@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_reader_sees_is_the_text() {
+    fn html_text_is_what_a_reader_sees() {
         for (html, text) in [
             ("plain words", "plain words"),
             ("", ""),

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_and_keys_are_told_apart() {
+    fn buckets_and_keys_are_distinguished() {
         for (argument, bucket, key) in [
             ("s3://b", "b", ""),
             ("s3://b/", "b", ""),

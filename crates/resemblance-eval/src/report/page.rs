@@ -432,7 +432,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_tell_all_pairs() {
+    fn partner_rows_list_all_pairs() {
         let mut counts = vec![0; 101];
         for part in [30, 31, 59, 99] {
             counts[part] = part as u64;

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_by_its_name() {
+    fn impossible_values_are_refused_by_name() {
         let minhash = Schema::builder().minhash(MinHash::new(64)).build().unwrap();
         let simhash = Schema::builder().simhash(SimHash::bits64());
         let simhash = simhash.build().unwrap();

@@ -349,7 +349,7 @@ fn texts_without_steps_are_recorded_as_ever() {
 }
 
 #[test]
-fn texts_with_steps_come_back() {
+fn texts_with_steps_round_trip() {
     let all = every_step();
     let recorded = encoded(all);
     assert_eq!(recorded.len(), 4 + 1 + 2 + 3 + 2 * (2 + 8));

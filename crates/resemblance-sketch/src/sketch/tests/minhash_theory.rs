@@ -196,7 +196,7 @@ fn over_documents_no_two_functions_are_correlated() {
 /// A family that shares too much fails: functions that only add a number of their own to the hash
 /// order features by one circle.
 #[test]
-fn what_is_correlated_is_noticed() {
+fn correlations_are_detected() {
     let (common, each) = (8, 2);
     let j = similarity((common, each));
     let addends: Vec<u32> = (0..128).map(|i: u64| mix64(!i) as u32).collect();
