@@ -61,7 +61,7 @@ fn events(path: &Path) -> Vec<(Level, String, String)> {
 }
 
 /// Asserts that there is such an event, and how many.
-fn assert_told(path: &Path, expected: (Level, &str), text: &str, times: usize) {
+fn assert_reported(path: &Path, expected: (Level, &str), text: &str, times: usize) {
     let events = events(path);
     let fits = |(level, topic, message): &&(Level, String, String)| {
         (*level, topic.as_str()) == expected && message.contains(text)
@@ -75,27 +75,27 @@ fn opening_and_closing_are_logged() {
     let place = begin();
     let path = place.store();
     let store = Store::create(&path, schema()).unwrap();
-    assert_told(&path, (Level::Info, "store"), "created in ", 1);
+    assert_reported(&path, (Level::Info, "store"), "created in ", 1);
     store.insert("secret key", &signature(1)).unwrap();
     let snapshot = store.snapshot().unwrap();
     drop(store);
-    assert_told(&path, (Level::Info, "store"), "closed", 0);
+    assert_reported(&path, (Level::Info, "store"), "closed", 0);
     drop(snapshot);
-    assert_told(&path, (Level::Info, "store"), "closed after ", 1);
+    assert_reported(&path, (Level::Info, "store"), "closed after ", 1);
     drop(Store::open(&path).unwrap());
-    assert_told(&path, (Level::Info, "store"), "opened in ", 1);
+    assert_reported(&path, (Level::Info, "store"), "opened in ", 1);
     drop(Store::open_read_only(&path).unwrap());
     let reading = "opened for reading in ";
-    assert_told(&path, (Level::Info, "store"), reading, 1);
-    let told = events(&path);
-    let counts: Vec<&str> = told
+    assert_reported(&path, (Level::Info, "store"), reading, 1);
+    let reported = events(&path);
+    let counts: Vec<&str> = reported
         .iter()
         .filter_map(|event| event.2.split("; ").nth(1))
         .collect();
     let (none, one) = ("documents: 0", "documents: 1");
     assert_eq!(counts, [none, one, one, one, one, one]);
     Store::compact(&path).run().unwrap();
-    assert_told(&path, (Level::Debug, "upkeep"), "compacted: ", 1);
+    assert_reported(&path, (Level::Debug, "upkeep"), "compacted: ", 1);
 }
 
 #[test]
@@ -109,9 +109,9 @@ fn an_unclosed_store_is_logged() {
     drop(store);
     let recovered = "recovered after a crash, and opened in ";
     drop(Store::open(&copy).unwrap());
-    assert_told(&copy, (Level::Info, "store"), recovered, 1);
+    assert_reported(&copy, (Level::Info, "store"), recovered, 1);
     drop(Store::open(&copy).unwrap());
-    assert_told(&copy, (Level::Info, "store"), recovered, 1);
+    assert_reported(&copy, (Level::Info, "store"), recovered, 1);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn flushes_and_merges_are_logged() {
     let counts = [metrics.flushes, metrics.merges_begun, metrics.merges_ended];
     assert!(counts.iter().all(|count| *count > 0));
     for (text, count) in ["flushed:", "begun", "merged:"].into_iter().zip(counts) {
-        assert_told(&path, (Level::Debug, "merge"), text, count as usize);
+        assert_reported(&path, (Level::Debug, "merge"), text, count as usize);
     }
 }
 
@@ -142,7 +142,7 @@ fn a_store_that_outgrows_its_design_is_logged_once() {
     let store = Store::create(&path, schema.build().unwrap()).unwrap();
     let text = "outgrown: 3 documents, designed for 2";
     for number in 0..5 {
-        assert_told(&path, (Level::Warn, "store"), text, usize::from(number > 2));
+        assert_reported(&path, (Level::Warn, "store"), text, usize::from(number > 2));
         store
             .insert(
                 Document::without_key(),
@@ -152,8 +152,8 @@ fn a_store_that_outgrows_its_design_is_logged_once() {
     }
     drop(store);
     drop(Store::open(&path).unwrap());
-    assert_told(&path, (Level::Warn, "store"), "outgrown: 5 documents", 1);
-    assert_told(&path, (Level::Warn, "store"), "", 2);
+    assert_reported(&path, (Level::Warn, "store"), "outgrown: 5 documents", 1);
+    assert_reported(&path, (Level::Warn, "store"), "", 2);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn damage_is_reported_and_ends_the_use() {
     filled(&path, 500);
     // One page after the other. Opening reads some of them already.
     let whole = std::fs::read(&path).unwrap();
-    let mut told = 0;
+    let mut reported = 0;
     for page in 1..whole.len() / 4_096 {
         let mut damaged = whole.clone();
         damaged[page * 4_096 + 100] ^= 1;
@@ -176,16 +176,16 @@ fn damage_is_reported_and_ends_the_use() {
         if read.is_err() {
             let closed = store.snapshot().map(drop);
             assert!(matches!(closed, Err(Error::Closed { .. })), "{closed:?}");
-            told += 1;
+            reported += 1;
         }
     }
     // Rows of 500 documents are in many pages.
-    assert!(told >= 5, "{told}");
-    assert_told(
+    assert!(reported >= 5, "{reported}");
+    assert_reported(
         &path,
         (Level::Error, "damage"),
         "this handle is not used any more",
-        told,
+        reported,
     );
 }
 
@@ -221,12 +221,12 @@ fn the_first_probe_beyond_its_budget_is_logged() {
     let expected = (Level::Warn, "store");
     let text = "a probe met its budget";
     // All share the first bucket, and none is near another.
-    for (number, told) in (0..4_u32).zip([0, 0, 1, 1]) {
+    for (number, reported) in (0..4_u32).zip([0, 0, 1, 1]) {
         let page = Signature::from_minhash([vec![7; 8], vec![number; 8]].concat());
         let mut transaction = store.begin_write().unwrap();
         let novelty = transaction.insert_if_new(Document::without_key(), &page);
         assert!(matches!(novelty, Ok(Novelty::New { .. })), "{number}");
         transaction.commit().unwrap();
-        assert_told(&path, expected, text, told);
+        assert_reported(&path, expected, text, reported);
     }
 }

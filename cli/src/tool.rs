@@ -15,7 +15,7 @@ use crate::failure::{
 };
 use crate::help::shaped;
 use crate::options::CommonOptions;
-use crate::output::{guard, tell_failure, tell_help, tell_usage};
+use crate::output::{guard, print_failure, print_help, print_usage};
 use crate::session::{Context, Interrupt};
 use crate::usage::explained;
 use crate::verbs;
@@ -174,7 +174,7 @@ pub fn run() -> ExitCode {
     let (arguments, config) = match with_defaults(&command, std::env::args_os().collect()) {
         Ok(with) => with,
         Err(failure) => {
-            tell_failure(&failure);
+            print_failure(&failure);
             return ExitCode::from(failure.exit_code());
         }
     };
@@ -200,8 +200,8 @@ pub fn run() -> ExitCode {
             context.detail(format_args!("defaults of options are in {file}"));
         }
         let outcome = parsed.verb.run(&context);
-        tell_time(&context, started.elapsed());
-        match (outcome, context.tell_unreadable()) {
+        print_time(&context, started.elapsed());
+        match (outcome, context.print_unreadable()) {
             (Ok(_), true) => Ok(Outcome::Partial),
             (outcome, _) => outcome,
         }
@@ -216,7 +216,7 @@ pub fn run() -> ExitCode {
         Ok(Outcome::Partial) => ExitCode::from(2),
         Err(failure) => {
             if failure.kind != FailureKind::ClosedPipe {
-                tell_failure(&failure);
+                print_failure(&failure);
             }
             ExitCode::from(failure.exit_code())
         }
@@ -255,7 +255,7 @@ fn protect_inputs(command: &Command, matches: &ArgMatches) {
 }
 
 /// Prints how long a run took: without `-v` only after a long one.
-fn tell_time(context: &Context, took: Duration) {
+fn print_time(context: &Context, took: Duration) {
     let (seconds, threads) = (took.as_secs_f64(), context.threads);
     let text = format!("took {seconds:.1} s with up to {threads} threads");
     if took >= LONG_RUN {
@@ -281,7 +281,7 @@ fn explain_usage(
     ) {
         return match error.print().map_err(|e| Failure::output(&e)) {
             Err(failure) if failure.kind == FailureKind::Io => {
-                tell_failure(&failure);
+                print_failure(&failure);
                 ExitCode::from(failure.exit_code())
             }
             // a closed pipe is not worth a word
@@ -290,17 +290,17 @@ fn explain_usage(
     }
     let text = error.render().to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        tell_help(text.trim_end());
+        print_help(text.trim_end());
         return ExitCode::from(2);
     }
     let own = explained.unwrap_or_else(|| without_guesses(&text));
     let usage = own.as_str();
     match config {
-        Some(path) => tell_usage(&format!(
+        Some(path) => print_usage(&format!(
             "{usage}\n\nDefaults of options are in {}.",
             path.display()
         )),
-        None => tell_usage(usage),
+        None => print_usage(usage),
     }
     ExitCode::from(2)
 }

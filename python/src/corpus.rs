@@ -26,7 +26,7 @@ use crate::python::{Report, choice, class, given, object};
 use crate::schema::{Schema, name_of};
 use crate::snapshot::Snapshot;
 use crate::transaction::Many;
-use crate::waiting::{Home, Passage, closed, in_background, lock, released, settle};
+use crate::waiting::{Home, Passage, await_stopped, closed, in_background, lock, released};
 
 const DUPLICATE_KEYS: [(&str, DuplicateKeys); 3] = [
     ("refuse", DuplicateKeys::Refuse),
@@ -62,8 +62,8 @@ fn finish_build(
     build: Build,
     progress: Callback,
 ) -> PyResult<resemblance::report::BulkReport> {
-    in_background(py, progress, move |told| {
-        build.on_progress(told.callback()).finish()
+    in_background(py, progress, move |link| {
+        build.on_progress(link.callback()).finish()
     })
 }
 
@@ -152,10 +152,10 @@ pub(crate) fn merge<'py>(
     let paths = shards.try_iter()?.map(|path| path?.extract());
     let shards = paths.collect::<PyResult<Vec<PathBuf>>>()?;
     let options = bulk_options(py, memory_bytes, temp_dir, threads, duplicate_keys)?;
-    settle(py)?;
-    let report = in_background(py, progress, move |told| {
+    await_stopped(py)?;
+    let report = in_background(py, progress, move |link| {
         let merge = resemblance::Store::merge(target, shards).bulk(options);
-        merge.on_progress(told.callback()).run()
+        merge.on_progress(link.callback()).run()
     })?;
     bulk_report(py, &report)
 }
@@ -440,13 +440,13 @@ impl TemporaryCorpus {
         };
         let policy = self.policy(py, policy, threads)?;
         let preference = preference(py, keep)?;
-        in_background(py, progress, move |told| {
+        in_background(py, progress, move |link| {
             let join = given!(snapshot.clusters(), threads, max_bucket);
-            let reporting = join.on_progress(told.callback());
+            let reporting = join.on_progress(link.callback());
             let found =
                 resemblance_corpus::dedup::duplicates(reporting, policy, &preference, features)?;
             let duplicates = found.map(|duplicate| {
-                if told.stop.is_set() {
+                if link.stop.is_set() {
                     return Err(Error::Stopped {
                         work: "the search for duplicates",
                     });
@@ -614,7 +614,7 @@ pub(crate) fn evaluate_sample<'py>(
             Ok((sampler, read))
         })?;
     }
-    let evaluation = in_background(py, progress, move |told| {
+    let evaluation = in_background(py, progress, move |link| {
         let sample = sampler.finish(read);
         let path = folder.join("sample.rsm");
         let options = BulkOptions::new().temp_dir(folder);
@@ -625,7 +625,7 @@ pub(crate) fn evaluate_sample<'py>(
         build.finish()?;
         let snapshot = resemblance::Store::open(&path)?.snapshot()?;
         let mut evaluation = Evaluation::new(&snapshot, sample, max_missed)?;
-        evaluation.run(floor, |_| match told.stop.is_set() {
+        evaluation.run(floor, |_| match link.stop.is_set() {
             true => Err(Error::Stopped {
                 work: "the evaluation",
             }),

@@ -89,7 +89,7 @@ impl CorpusFiles {
         self.home.check(py)?;
         let reading = Arc::clone(&self.reading);
         // A pipe may keep the reader waiting.
-        let read = in_background(py, None, move |told| Ok(lock(&reading).batch(&told.stop)))?;
+        let read = in_background(py, None, move |link| Ok(lock(&reading).batch(&link.stop)))?;
         match read {
             Ok(batch) => Ok(batch),
             Err(ReadFailure::Reader(error)) => Err(corpus_error(py, &error)),

@@ -15,7 +15,7 @@ use crate::answers::measures;
 use crate::errors::OrRaise;
 use crate::keys::Key;
 use crate::lease::{Held, Lease, OpenFile};
-use crate::progress::{Callback, Reporter, Told};
+use crate::progress::{Callback, CallerLink, Reporter};
 use crate::python::{Report, at, choice, given, object};
 use crate::waiting::{Home, PATIENCE, abandon, closed, lock, receive, released, spawn};
 
@@ -113,7 +113,7 @@ pub(crate) struct Pairs {
     receiver: Mutex<Receiver<Found>>,
     ready: Mutex<VecDeque<Pair>>,
     left_out: Mutex<Option<LeftOut>>,
-    told: Told,
+    link: CallerLink,
     reporter: Mutex<Reporter>,
     search: Arc<Lease<PairSearch>>,
     /// Whether the pairs of the schema have similarities, and distances.
@@ -124,7 +124,7 @@ pub(crate) struct Pairs {
 
 /// The thread that finds pairs.
 struct PairSearch {
-    told: Told,
+    link: CallerLink,
     thread: JoinHandle<()>,
 }
 
@@ -132,7 +132,7 @@ impl Held for PairSearch {
     const NAME: &'static str = "Pairs";
 
     fn end(self) {
-        self.told.stop.set();
+        self.link.stop.set();
         // A panic of it is nobody's any more.
         let _ = self.thread.join();
     }
@@ -148,21 +148,21 @@ impl Pairs {
         progress: Callback,
     ) -> PyResult<Self> {
         let (sender, receiver) = sync_channel(4);
-        let told = Told::default();
-        let own = told.clone();
+        let link = CallerLink::default();
+        let own = link.clone();
         let thread = spawn(move || {
             let last = send_pairs(pairs, keys.as_ref(), &sender, &own);
             send(&sender, last, &own);
         })?;
         let search = PairSearch {
-            told: told.clone(),
+            link: link.clone(),
             thread,
         };
         Ok(Self {
             receiver: Mutex::new(receiver),
             ready: Mutex::default(),
             left_out: Mutex::default(),
-            told,
+            link,
             reporter: Mutex::new(Reporter::new(progress)),
             search: Lease::new(file, search),
             has_similarity: schema.minhash().is_some(),
@@ -174,7 +174,7 @@ impl Pairs {
     fn report(&self, py: Python<'_>) -> PyResult<()> {
         // A callable that lets other threads run must not keep them from their pairs.
         match self.reporter.try_lock() {
-            Ok(mut reporter) => reporter.report(py, &self.told),
+            Ok(mut reporter) => reporter.report(py, &self.link),
             Err(_) => Ok(()),
         }
     }
@@ -208,36 +208,36 @@ fn send_pairs(
     mut pairs: resemblance::Pairs,
     keys: Option<&Snapshot>,
     sender: &SyncSender<Found>,
-    told: &Told,
+    link: &CallerLink,
 ) -> Found {
     let mut batch = Vec::new();
-    let tell = |pairs: &resemblance::Pairs| {
+    let notify = |pairs: &resemblance::Pairs| {
         let (done, total) = pairs.lanes_read();
-        told.tell(Phase::JoiningLanes, done as u64, Some(total as u64));
+        link.report(Phase::JoiningLanes, done as u64, Some(total as u64));
     };
     while let Some(pair) = pairs.next() {
-        tell(&pairs);
+        notify(&pairs);
         match pair.and_then(|pair| Pair::new(pair, keys)) {
             Ok(pair) => batch.push(pair),
             Err(error) => return Found::Failed(error),
         }
         if batch.len() == PAIRS_TOGETHER {
-            send(sender, Found::Pairs(std::mem::take(&mut batch)), told);
+            send(sender, Found::Pairs(std::mem::take(&mut batch)), link);
         }
-        if told.stop.is_set() {
+        if link.stop.is_set() {
             break;
         }
     }
-    tell(&pairs);
-    send(sender, Found::Pairs(batch), told);
+    notify(&pairs);
+    send(sender, Found::Pairs(batch), link);
     Found::End(pairs.left_out())
 }
 
 /// Sends unless nobody is there any more, or the thread is told to stop.
-fn send(sender: &SyncSender<Found>, found: Found, told: &Told) {
+fn send(sender: &SyncSender<Found>, found: Found, link: &CallerLink) {
     let mut unsent = found;
     while let Err(TrySendError::Full(back)) = sender.try_send(unsent) {
-        if told.stop.is_set() {
+        if link.stop.is_set() {
             return;
         }
         unsent = back;
@@ -247,7 +247,7 @@ fn send(sender: &SyncSender<Found>, found: Found, told: &Told) {
 
 impl Drop for Pairs {
     fn drop(&mut self) {
-        self.told.stop.set();
+        self.link.stop.set();
         if let Ok(search) = self.search.take() {
             abandon(self.home, search.thread);
         }

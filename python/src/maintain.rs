@@ -12,16 +12,16 @@ use crate::errors::invalid;
 use crate::progress::Callback;
 use crate::python::{Report, class, given, object};
 use crate::schema::Schema;
-use crate::waiting::{in_background, settle};
+use crate::waiting::{await_stopped, in_background};
 
 /// Checks a closed store: its pages, rows and postings.
 #[pyfunction]
 #[pyo3(signature = (path, *, progress=None))]
 pub(crate) fn check(py: Python<'_>, path: PathBuf, progress: Callback) -> Report<'_> {
-    settle(py)?;
-    let report = in_background(py, progress, move |told| {
+    await_stopped(py)?;
+    let report = in_background(py, progress, move |link| {
         let check = StoreOptions::new().check(path);
-        check.on_progress(told.callback()).run()
+        check.on_progress(link.callback()).run()
     })?;
     check_report(py, &report)
 }
@@ -30,10 +30,10 @@ pub(crate) fn check(py: Python<'_>, path: PathBuf, progress: Callback) -> Report
 #[pyfunction]
 #[pyo3(signature = (path, *, progress=None))]
 pub(crate) fn compact(py: Python<'_>, path: PathBuf, progress: Callback) -> Report<'_> {
-    settle(py)?;
-    let report = in_background(py, progress, move |told| {
+    await_stopped(py)?;
+    let report = in_background(py, progress, move |link| {
         let compact = StoreOptions::new().compact(path);
-        compact.on_progress(told.callback()).run()
+        compact.on_progress(link.callback()).run()
     })?;
     object!(
         py,
@@ -80,10 +80,10 @@ pub(crate) fn reband(
             ));
         }
     };
-    settle(py)?;
-    let report = in_background(py, progress, move |told| {
+    await_stopped(py)?;
+    let report = in_background(py, progress, move |link| {
         let reband = resemblance::Store::reband(path, &rebanding);
-        reband.on_progress(told.callback()).run()
+        reband.on_progress(link.callback()).run()
     })?;
     object!(py, reports.RebandReport,
         report { documents, is_rewritten, size_before_bytes, size_after_bytes },
@@ -100,10 +100,10 @@ pub(crate) fn repair(
     target: PathBuf,
     progress: Callback,
 ) -> Report<'_> {
-    settle(py)?;
-    let report = in_background(py, progress, move |told| {
+    await_stopped(py)?;
+    let report = in_background(py, progress, move |link| {
         let repair = resemblance::Store::repair(path, target);
-        repair.on_progress(told.callback()).run()
+        repair.on_progress(link.callback()).run()
     })?;
     object!(py, reports.RepairReport,
         report { documents, documents_before, documents_lost },

@@ -16,24 +16,24 @@ pub(crate) type Callback = Option<Py<PyAny>>;
 /// The progress of a phase: done, and total.
 type Step = (Phase, u64, Option<u64>);
 
-/// A report from a thread to its caller.
+/// The link between a thread and its caller: progress one way, the order to stop the other.
 #[derive(Clone, Default)]
-pub(crate) struct Told {
+pub(crate) struct CallerLink {
     pub(crate) stop: Stop,
     newest: Arc<Mutex<Option<Step>>>,
 }
 
-impl Told {
-    pub(crate) fn tell(&self, phase: Phase, done: u64, total: Option<u64>) {
+impl CallerLink {
+    pub(crate) fn report(&self, phase: Phase, done: u64, total: Option<u64>) {
         *lock(&self.newest) = Some((phase, done, total));
     }
 
     /// The callback of a long operation of the library.
     pub(crate) fn callback(&self) -> impl FnMut(Progress) -> ControlFlow<()> + Send + use<> {
-        let told = self.clone();
+        let link = self.clone();
         move |progress| {
-            told.tell(progress.phase, progress.done, progress.total);
-            if told.stop.is_set() {
+            link.report(progress.phase, progress.done, progress.total);
+            if link.stop.is_set() {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
@@ -58,8 +58,8 @@ impl Reporter {
 
     /// # Errors
     /// Raises what the callable raises, and `StoppedError` if it returns `False`.
-    pub(crate) fn report(&mut self, py: Python<'_>, told: &Told) -> PyResult<()> {
-        let (Some(callable), newest) = (&self.callable, *lock(&told.newest)) else {
+    pub(crate) fn report(&mut self, py: Python<'_>, link: &CallerLink) -> PyResult<()> {
+        let (Some(callable), newest) = (&self.callable, *lock(&link.newest)) else {
             return Ok(());
         };
         let Some((phase, done, total)) = newest.filter(|step| self.last != Some(*step)) else {

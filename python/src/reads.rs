@@ -402,10 +402,10 @@ impl Reads {
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
         let (snapshot, features) = (self.snapshot(py)?, self.features.clone());
         let file = Arc::clone(self.file());
-        in_background(py, progress, move |told| {
+        in_background(py, progress, move |link| {
             let join = given!(snapshot.clusters().bounds(bounds), threads, max_bucket);
             let found = verify_exact(join, features)
-                .on_progress(told.callback())
+                .on_progress(link.callback())
                 .run()?;
             Ok(Clusters::new(found, Lease::new(&file, snapshot)))
         })
@@ -415,8 +415,8 @@ impl Reads {
     #[pyo3(signature = (*, progress=None))]
     fn stats<'py>(&self, py: Python<'py>, progress: Callback) -> Report<'py> {
         let snapshot = self.snapshot(py)?;
-        let stats = in_background(py, progress, move |told| {
-            snapshot.stats().on_progress(told.callback()).run()
+        let stats = in_background(py, progress, move |link| {
+            snapshot.stats().on_progress(link.callback()).run()
         })?;
         stats_object(py, &stats)
     }
@@ -425,8 +425,8 @@ impl Reads {
     #[pyo3(signature = (*, progress=None))]
     fn check<'py>(&self, py: Python<'py>, progress: Callback) -> Report<'py> {
         let snapshot = self.snapshot(py)?;
-        let report = in_background(py, progress, move |told| {
-            snapshot.check().on_progress(told.callback()).run()
+        let report = in_background(py, progress, move |link| {
+            snapshot.check().on_progress(link.callback()).run()
         })?;
         check_report(py, &report)
     }
@@ -435,8 +435,8 @@ impl Reads {
     #[pyo3(signature = (path, *, progress=None))]
     fn backup<'py>(&self, py: Python<'py>, path: PathBuf, progress: Callback) -> Report<'py> {
         let snapshot = self.snapshot(py)?;
-        let report = in_background(py, progress, move |told| {
-            snapshot.backup(path).on_progress(told.callback()).run()
+        let report = in_background(py, progress, move |link| {
+            snapshot.backup(path).on_progress(link.callback()).run()
         })?;
         object!(
             py,
@@ -454,8 +454,8 @@ impl Reads {
     fn export<'py>(&self, py: Python<'py>, path: PathBuf, progress: Callback) -> Report<'py> {
         let snapshot = self.snapshot(py)?;
         let file = create_private(&path)?;
-        let report = in_background(py, progress, move |told| {
-            let result = snapshot.export(&file).on_progress(told.callback()).run();
+        let report = in_background(py, progress, move |link| {
+            let result = snapshot.export(&file).on_progress(link.callback()).run();
             let synced = file.sync_all();
             if result.is_err() {
                 // Half of a stream is of no use; that it cannot be removed is the smaller trouble.

@@ -22,7 +22,7 @@ use crate::schema::Schema;
 use crate::snapshot::Snapshot;
 use crate::tickets::Ticket;
 use crate::transaction::{Many, ManyAnswers, NO_PAYLOAD, Transaction, writes};
-use crate::waiting::{Handle, Home, WriterGate, in_background, lock, released, settle};
+use crate::waiting::{Handle, Home, WriterGate, await_stopped, in_background, lock, released};
 
 const EXISTING_KEYS: [(&str, ExistingKeys); 4] = [
     ("refuse", ExistingKeys::Refuse),
@@ -66,7 +66,7 @@ impl Store {
         path: PathBuf,
         begin: impl FnOnce(&PathBuf) -> resemblance::Result<resemblance::Store> + Send + 'static,
     ) -> PyResult<Py<Self>> {
-        settle(py)?;
+        await_stopped(py)?;
         let file = path.clone();
         let store = in_background(py, None, move |_| begin(&file))?;
         let schema = Py::new(py, Schema::new(py, store.schema().clone())?)?;
@@ -323,12 +323,12 @@ impl Store {
         let _passage = self.gate.pass(py)?;
         let raised: Arc<Mutex<Option<PyErr>>> = Arc::default();
         let own = Arc::clone(&raised);
-        let result = in_background(py, progress, move |told| {
+        let result = in_background(py, progress, move |link| {
             let policy = match (older_than, keep_newest, matching) {
                 (Some(stamp), None, None) => EvictPolicy::OlderThan(stamp),
                 (None, Some(documents), None) => EvictPolicy::KeepNewest(documents),
                 (None, None, Some(callable)) => {
-                    let stop = told.stop.clone();
+                    let stop = link.stop.clone();
                     EvictPolicy::matching(move |document| {
                         let judged = Python::attach(|py| judge(py, &callable, document));
                         judged.unwrap_or_else(|error| {
@@ -346,7 +346,7 @@ impl Store {
                 }
             };
             let evict = store.evict(policy).dry_run(dry_run);
-            evict.on_progress(told.callback()).run()
+            evict.on_progress(link.callback()).run()
         });
         if let Some(error) = lock(&raised).take() {
             return Err(error);
@@ -381,9 +381,9 @@ impl Store {
         let store = self.handle.get(py)?;
         let file = std::fs::File::open(path)?;
         let _passage = self.gate.pass(py)?;
-        let report = in_background(py, progress, move |told| {
+        let report = in_background(py, progress, move |link| {
             let import = store.import(file).existing_keys(rule).if_new(if_new);
-            import.on_progress(told.callback()).run()
+            import.on_progress(link.callback()).run()
         })?;
         object!(
             py,
@@ -408,7 +408,7 @@ impl Store {
                 file.take_back();
                 store.close()
             })?;
-            settle(py)?;
+            await_stopped(py)?;
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use resemblance::Error;
 use crate::errors::{OrRaise, exception};
 use crate::lease::{Holder, OpenFile};
 pub(crate) use crate::lease::{closed, lock};
-use crate::progress::{Callback, Reporter, Told};
+use crate::progress::{Callback, CallerLink, Reporter};
 
 /// Python is asked for signals this often.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
@@ -105,7 +105,7 @@ impl Stop {
 static ABANDONED: Mutex<Vec<(Home, JoinHandle<()>)>> = Mutex::new(Vec::new());
 
 /// Waits for threads that were stopped, so that the files they had open can be opened.
-pub(crate) fn settle(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn await_stopped(py: Python<'_>) -> PyResult<()> {
     let here = Home::here();
     loop {
         let is_settled = {
@@ -157,10 +157,10 @@ pub(crate) fn receive<T: Send>(
 pub(crate) fn in_background<T: Send + 'static>(
     py: Python<'_>,
     progress: Callback,
-    work: impl FnOnce(&Told) -> Result<T, Error> + Send + 'static,
+    work: impl FnOnce(&CallerLink) -> Result<T, Error> + Send + 'static,
 ) -> PyResult<T> {
-    let told = Told::default();
-    let own = told.clone();
+    let link = CallerLink::default();
+    let own = link.clone();
     let (sender, receiver) = sync_channel(1);
     let thread = spawn(move || {
         // Nobody may be there any more.
@@ -168,15 +168,15 @@ pub(crate) fn in_background<T: Send + 'static>(
     })?;
     let receiver = Mutex::new(receiver);
     let mut reporter = Reporter::new(progress);
-    let received = receive(py, &receiver, || reporter.report(py, &told));
-    match received.and_then(|answer| reporter.report(py, &told).map(|()| answer)) {
+    let received = receive(py, &receiver, || reporter.report(py, &link));
+    match received.and_then(|answer| reporter.report(py, &link).map(|()| answer)) {
         Ok(Some(answer)) => {
             let _ = py.detach(|| thread.join());
             answer.or_raise(py)
         }
         Ok(None) => Err(PyRuntimeError::new_err("a thread of resemblance panicked")),
         Err(raised) => {
-            told.stop.set();
+            link.stop.set();
             py.detach(|| leave(thread));
             Err(raised)
         }

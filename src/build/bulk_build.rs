@@ -386,7 +386,7 @@ impl<'w> BulkBuild<'w> {
             watch.obey(on_duplicate(DocumentId::new(id), &key))?;
         }
         if total > 0 {
-            watch.tell(Phase::RemovingDuplicates, total, total)?;
+            watch.report(Phase::RemovingDuplicates, total, total)?;
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ impl PostingChunks for CountedChunks<'_, '_, '_> {
         let count = &mut *self.count;
         count.done += read;
         let (done, total) = (count.done, count.total);
-        count.watch.tell(Phase::WritingPostings, done, total)
+        count.watch.report(Phase::WritingPostings, done, total)
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn write_lanes(
     mut write: impl FnMut(u16, ChunkIter<CountedChunks<'_, '_, '_>>) -> Result<LaneWritten>,
 ) -> Result<Vec<LaneSummary>> {
     let (lanes, sorted, total) = (sorter.lanes()?, sorter.sorted(), sorter.postings());
-    watch.tell(Phase::WritingPostings, 0, total)?;
+    watch.report(Phase::WritingPostings, 0, total)?;
     let mut count = MergeCount {
         watch,
         done: 0,

@@ -174,5 +174,5 @@ fn read(store: &mut RebandStore, sorter: &mut Sorter, watch: &mut Watch<'_>) -> 
         documents += 1;
         sorter.push(id, codes)
     })?;
-    watch.tell(Phase::ReadingDocuments, documents, total)
+    watch.report(Phase::ReadingDocuments, documents, total)
 }

@@ -48,7 +48,7 @@ impl RebandStore {
             return Err(Error::ReadOnly);
         }
         verify_pages(path, &options.file_options(), |done, total| {
-            watch.tell(Phase::VerifyingPages, done, total)
+            watch.report(Phase::VerifyingPages, done, total)
         })?;
         let store = crate::state::open(path, &options.written_at_once())?;
         // After a crash it is found out here only.
@@ -142,7 +142,7 @@ impl RebandStore {
         }
         state.take_run_number()?;
         self.in_tables(|write| {
-            self.remove_dead(write)?;
+            self.remove_deleted(write)?;
             for rows in [DEAD, EQUAL] {
                 emptied(write, rows)?;
             }
@@ -162,7 +162,7 @@ impl RebandStore {
     }
 
     /// Removes the rows of deleted documents, if any are left.
-    fn remove_dead(&self, write: &WriteTransaction) -> Result<()> {
+    fn remove_deleted(&self, write: &WriteTransaction) -> Result<()> {
         let mut documents = write.open_table(DOCUMENTS).engine()?;
         let mut payloads = write.open_table(PAYLOADS).engine()?;
         for id in self.version.dead.ids() {

@@ -125,26 +125,26 @@ pub(crate) struct FilterProbe<'p> {
 impl FilterProbe<'_> {
     /// Decides for each of many what [`may_hold`](Self::may_hold) decides for one, sooner where the
     /// processor handles all words of a block at once.
-    pub(crate) fn ask_all<T>(asked: impl Iterator<Item = (Self, T)>, tell: impl FnMut(T, bool)) {
+    pub(crate) fn ask_all<T>(asked: impl Iterator<Item = (Self, T)>, notify: impl FnMut(T, bool)) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has the feature that the function needs, as just checked.
             #[allow(unsafe_code, reason = "a kernel for processors that have been asked")]
-            return unsafe { Self::ask_all_avx2(asked, tell) };
+            return unsafe { Self::ask_all_avx2(asked, notify) };
         }
-        Self::ask_each(asked, tell);
+        Self::ask_each(asked, notify);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn ask_all_avx2<T>(asked: impl Iterator<Item = (Self, T)>, tell: impl FnMut(T, bool)) {
-        Self::ask_each(asked, tell);
+    fn ask_all_avx2<T>(asked: impl Iterator<Item = (Self, T)>, notify: impl FnMut(T, bool)) {
+        Self::ask_each(asked, notify);
     }
 
     #[inline(always)]
-    fn ask_each<T>(asked: impl Iterator<Item = (Self, T)>, mut tell: impl FnMut(T, bool)) {
+    fn ask_each<T>(asked: impl Iterator<Item = (Self, T)>, mut notify: impl FnMut(T, bool)) {
         for (probe, of) in asked {
-            tell(of, probe.may_hold());
+            notify(of, probe.may_hold());
         }
     }
 
@@ -392,16 +392,19 @@ mod tests {
             let mut piece = FilterPiece::new(FilterShape::new(2_000, bits));
             piece.insert_all((0..2_000).map(mix64)).unwrap();
             let probe = |number| piece.probe(mix64(number)).unwrap();
-            let mut told = vec![None; 5_000];
-            let asked = told
+            let mut reported = vec![None; 5_000];
+            let asked = reported
                 .iter_mut()
                 .zip(0..)
-                .map(|(told, number)| (probe(number), told));
-            FilterProbe::ask_all(asked, |told, may_hold| *told = Some(may_hold));
-            for (told, number) in told.iter().zip(0..) {
-                assert_eq!(*told, Some(probe(number).may_hold()), "{number}");
+                .map(|(reported, number)| (probe(number), reported));
+            FilterProbe::ask_all(asked, |reported, may_hold| *reported = Some(may_hold));
+            for (reported, number) in reported.iter().zip(0..) {
+                assert_eq!(*reported, Some(probe(number).may_hold()), "{number}");
             }
-            let ruled_out = told.iter().filter(|told| **told == Some(false)).count();
+            let ruled_out = reported
+                .iter()
+                .filter(|reported| **reported == Some(false))
+                .count();
             assert!((2_000..3_000).contains(&ruled_out), "{ruled_out}");
         }
     }

@@ -67,7 +67,7 @@ pub(super) struct LanePacker {
     /// Postings that are in no block yet.
     pending: Vec<Posting>,
     /// The number of these that are known to be in order, and are in the filter.
-    settled: usize,
+    checked: usize,
     /// The last posting that is known to be in order.
     newest: Option<Posting>,
     /// Summary of the postings packed so far.
@@ -92,7 +92,7 @@ impl LanePacker {
             run,
             filter: filter.map(|filter| FilterPacker::new(run, lane, filter)),
             pending: Vec::new(),
-            settled: 0,
+            checked: 0,
             newest: None,
             summary,
             value: Vec::new(),
@@ -150,7 +150,7 @@ impl LanePacker {
         let appended = self.pending.len() - start;
         let is_left_out = |posting: &mut Posting| is_dropped(posting.id);
         let dropped = self.pending.extract_if(start.., is_left_out).count();
-        self.settle(packed)?;
+        self.check_pending(packed)?;
         self.pack(packed, |left, taken| taken < left);
         Ok(Appended {
             postings: appended as u64,
@@ -166,7 +166,7 @@ impl LanePacker {
     fn push(&mut self, posting: Posting, packed: &mut Packed) -> Result<()> {
         self.pending.push(posting);
         if self.pending.len() >= 2 * BLOCK_POSTINGS {
-            self.settle(packed)?;
+            self.check_pending(packed)?;
             self.pack(packed, |left, _| left >= BLOCK_POSTINGS);
         }
         Ok(())
@@ -177,7 +177,7 @@ impl LanePacker {
     /// # Errors
     /// [`Error::Corrupt`] if postings were not in order.
     pub(crate) fn finish(mut self, packed: &mut Packed) -> Result<LaneSummary> {
-        self.settle(packed)?;
+        self.check_pending(packed)?;
         self.pack(packed, |_, _| true);
         let pending = self.pending.len();
         invariant!(pending == 0, "{pending} postings are in no block of a lane");
@@ -210,9 +210,9 @@ impl LanePacker {
     }
 
     /// Checks the order of the pending postings, and puts them into the filter.
-    fn settle(&mut self, packed: &mut Packed) -> Result<()> {
-        let settled = self.pending.split_at_checked(self.settled);
-        let (_, fresh) = settled.or_bug("settled postings")?;
+    fn check_pending(&mut self, packed: &mut Packed) -> Result<()> {
+        let checked = self.pending.split_at_checked(self.checked);
+        let (_, fresh) = checked.or_bug("checked postings")?;
         let Some(first) = fresh.first() else {
             return Ok(());
         };
@@ -227,7 +227,7 @@ impl LanePacker {
             filter.push_all(fresh, &mut packed.pieces)?;
         }
         self.newest = fresh.last().copied();
-        self.settled = self.pending.len();
+        self.checked = self.pending.len();
         Ok(())
     }
 
@@ -255,9 +255,9 @@ impl LanePacker {
             packed.blocks.push(encoded.key, value);
         }
         // Every posting is known to be in order before it is packed.
-        debug_assert_eq!(self.settled, self.pending.len());
+        debug_assert_eq!(self.checked, self.pending.len());
         self.pending.drain(..start);
-        self.settled = self.pending.len();
+        self.checked = self.pending.len();
     }
 
     #[cold]

@@ -78,7 +78,7 @@ impl Clusters {
     ) -> Result<Self> {
         let mut sets = DisjointSets::default();
         while let Some(events) = pairs.next_events()? {
-            pairs.tell(watch)?;
+            pairs.report(watch)?;
             for event in events {
                 let mut event_pairs = EventPairs::new(event);
                 while let Some((a, b)) = event_pairs.next(pairs.batch(), true) {
@@ -86,7 +86,7 @@ impl Clusters {
                 }
             }
         }
-        pairs.tell(watch)?;
+        pairs.report(watch)?;
         Ok(Self::from_sets(sets, pairs.left_out(), documents))
     }
 
@@ -184,7 +184,7 @@ impl Linker {
             round: Vec::new(),
         };
         while let Some(events) = pairs.next_events()? {
-            pairs.tell(watch)?;
+            pairs.report(watch)?;
             // Equal signatures are paired with the first of them, and so are the first ones of two
             // groups: this mostly connects them all. The rest follows.
             for event in &events {
@@ -196,7 +196,7 @@ impl Linker {
             }
             linker.verify_round(pairs)?;
         }
-        pairs.tell(watch)?;
+        pairs.report(watch)?;
         Ok(linker.sets)
     }
 

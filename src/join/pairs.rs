@@ -131,9 +131,9 @@ impl Pairs {
 
     /// Reports how far the join is.
     #[doc(hidden)]
-    pub fn tell(&self, watch: &mut Watch<'_>) -> Result<()> {
+    pub fn report(&self, watch: &mut Watch<'_>) -> Result<()> {
         let (done, total) = self.lanes_read();
-        watch.tell(Phase::JoiningLanes, done as u64, total as u64)
+        watch.report(Phase::JoiningLanes, done as u64, total as u64)
     }
 
     #[cfg(test)]

@@ -116,7 +116,7 @@ fn back_up(
         total: snapshot.context().run_checked(|| row_count(snapshot))?,
         watch,
     };
-    copy.tell()?;
+    copy.report()?;
     copy.all_tables()?;
     let rows = copy.finish()?;
     scratch.publish(path, Some(&snapshot.context().path))?;
@@ -247,8 +247,8 @@ struct StoreCopy<'a, 'w> {
 }
 
 impl StoreCopy<'_, '_> {
-    fn tell(&mut self) -> Result<()> {
-        self.watch.tell(Phase::CopyingRows, self.rows, self.total)
+    fn report(&mut self) -> Result<()> {
+        self.watch.report(Phase::CopyingRows, self.rows, self.total)
     }
 
     fn all_tables(&mut self) -> Result<()> {
@@ -281,7 +281,7 @@ impl StoreCopy<'_, '_> {
             if piece.lengths.is_empty() {
                 break;
             }
-            self.tell()?;
+            self.report()?;
         }
         let found = self.rows - before;
         if found == expected {

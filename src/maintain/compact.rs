@@ -60,7 +60,7 @@ fn compact_file(
     // where the records of free pages are damaged.
     if may_write(path, options)? {
         verify_pages(path, file, |done, total| {
-            watch.tell(Phase::VerifyingPages, done, total)
+            watch.report(Phase::VerifyingPages, done, total)
         })?;
     }
     let store = Arc::new(state::open(path, &options.written_at_once())?);
@@ -73,10 +73,10 @@ fn compact_file(
     drop(store);
     let engine = RedbFile::open(path, file)?;
     let mut passes = 0;
-    watch.tell(Phase::MovingPages, passes, None)?;
+    watch.report(Phase::MovingPages, passes, None)?;
     engine.pack(|| {
         passes += 1;
-        watch.tell(Phase::MovingPages, passes, None)
+        watch.report(Phase::MovingPages, passes, None)
     })?;
     let (_, size_after_bytes) = file_size(path, file)?;
     let message =
@@ -111,7 +111,7 @@ impl Merging {
                 return Ok(None);
             }
             let before = postings_left(writer)?;
-            watch.tell(self.phase, self.done, self.done + before)?;
+            watch.report(self.phase, self.done, self.done + before)?;
             writer.advance_merges(POSTINGS_PER_COMMIT)?;
             let left = postings_left(writer)?;
             let merged = before.checked_sub(left);
@@ -122,7 +122,7 @@ impl Merging {
         let Some(left) = left else {
             return Ok(false);
         };
-        watch.tell(self.phase, self.done, self.done + left)?;
+        watch.report(self.phase, self.done, self.done + left)?;
         Ok(true)
     }
 

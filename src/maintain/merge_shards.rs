@@ -112,5 +112,5 @@ fn copy(build: &mut BulkBuild<'_>, shard: &Arc<OpenStore>, watch: &mut Watch<'_>
         build.insert(Document::from(&record), record.signature())?;
         watch.step(Phase::ReadingDocuments, build.len(), None)?;
     }
-    watch.tell(Phase::ReadingDocuments, build.len(), None)
+    watch.report(Phase::ReadingDocuments, build.len(), None)
 }

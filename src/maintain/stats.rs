@@ -373,7 +373,7 @@ fn count(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Stats> {
     snapshot.context().run_checked(|| {
         let committed = &snapshot.inner.version;
         let state = committed.state;
-        let runs = committed.runs.standing.iter().map(|run| RunStats {
+        let runs = committed.runs.current.iter().map(|run| RunStats {
             run: run.descriptor.run,
             level: run.descriptor.level,
             first_id: run.descriptor.first_id,
@@ -439,7 +439,7 @@ fn merge_stats(snapshot: &SnapshotView) -> Result<Vec<MergeStats>> {
 /// Returns about the number of bytes of tables that a merge of all runs would drop.
 fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
     let committed = &snapshot.inner.version;
-    let dead = committed.runs.standing.iter().map(|run| {
+    let dead = committed.runs.current.iter().map(|run| {
         let lane_bytes = run.descriptor.lanes.iter().map(|lane| lane.bytes);
         let bytes = lane_bytes.fold(0, u64::saturating_add);
         let share = run.dead as f64 / run.descriptor.documents.max(1) as f64;
@@ -537,7 +537,7 @@ fn largest_buckets(
         }
         note(counted);
     }
-    watch.tell(Phase::CountingPostings, done, total)?;
+    watch.report(Phase::CountingPostings, done, total)?;
     named_buckets(snapshot, largest)
 }
 
@@ -585,7 +585,7 @@ fn all_table_stats(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Vec
     let mut stats = Vec::new();
     for_each_table!(table => stats.push(rows.table_stats(table)?));
     rows.watch
-        .tell(Phase::CountingRows, rows.done, rows.total)?;
+        .report(Phase::CountingRows, rows.done, rows.total)?;
     Ok(stats)
 }
 

@@ -209,7 +209,7 @@ impl ReadView for MemoryIndex {
         visit(None)
     }
 
-    fn is_dead(&self, _: u64) -> bool {
+    fn is_deleted(&self, _: u64) -> bool {
         false
     }
 }

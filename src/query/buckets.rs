@@ -255,7 +255,7 @@ pub(super) fn read_first(
         view.context().counters.lanes_probed(of_table.len());
         let mut visit = |index: usize, posting: Posting| {
             // Deleted documents take no room among the first.
-            if view.is_dead(posting.id) {
+            if view.is_deleted(posting.id) {
                 return Ok(ProbeControl::GoOn);
             }
             let position = *at(&positions, index)?;

@@ -113,14 +113,14 @@ fn a_transaction_sees_its_own_documents() {
 }
 
 /// What the caller says of a document: any similarity but 1, which equal documents alone have, or nothing.
-fn told(index: usize, id: u64) -> Option<f64> {
+fn reported(index: usize, id: u64) -> Option<f64> {
     let number = Random::new(index as u64 * 1_000 + id).below(9);
     number.checked_sub(1).map(|number| number as f64 / 8.0)
 }
 
 /// All documents in the order of what the caller says of them, or else of their estimates.
 fn verified(mut all: Vec<Match>, index: usize) -> Vec<(u64, f64, bool)> {
-    let exact = |found: &Match| told(index, found.id().get());
+    let exact = |found: &Match| reported(index, found.id().get());
     let similarity = |found: &Match| exact(found).or(found.similarity()).unwrap();
     all.sort_by(|a, b| {
         let greater = similarity(b).partial_cmp(&similarity(a)).unwrap();
@@ -155,7 +155,7 @@ fn the_callers_similarity_decides_which_are_nearest() {
             let many = snapshot.nearest(&asked, n).min_recall(1.0);
             let many = many.verify(|index, id| {
                 assert!(calls.borrow_mut().insert((index, id)), "asked twice");
-                Ok(told(index, id.get()))
+                Ok(reported(index, id.get()))
             });
             let answers = many.run().unwrap().into_iter().enumerate();
             for (index, found) in answers.step_by(one_in(5)) {
@@ -165,7 +165,7 @@ fn the_callers_similarity_decides_which_are_nearest() {
                 assert_eq!(similarities(&found), expected, "{schema}");
                 assert_eq!(found.recall(), Some(1.0));
                 let one = snapshot.nearest(&asked[index], n).min_recall(1.0);
-                let one = one.verify(|id| Ok(told(index, id.get())));
+                let one = one.verify(|id| Ok(reported(index, id.get())));
                 assert_eq!(one.run().unwrap(), found);
             }
         }
@@ -299,12 +299,12 @@ fn the_reported_recall_is_that_of_finding() {
         let layout = schema.minhash().unwrap().layout();
         let agreement = layout.agreement_probability(similarity);
         let bands = f64::from(schema.minhash().unwrap().bands());
-        let told = 1.0 - (1.0 - agreement.powi(2)).powf(bands);
-        let deviation = (told * (1.0 - told) * 2_000.0).sqrt();
-        let off = found - told * 2_000.0;
+        let reported = 1.0 - (1.0 - agreement.powi(2)).powf(bands);
+        let deviation = (reported * (1.0 - reported) * 2_000.0).sqrt();
+        let off = found - reported * 2_000.0;
         assert!(
             off.abs() < 4.0 * deviation,
-            "{bits} {similarity}: {found} {told}"
+            "{bits} {similarity}: {found} {reported}"
         );
     }
 }

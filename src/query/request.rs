@@ -511,7 +511,7 @@ fn live(
     let (flushed, others) = list.split_at(flushed);
     let mut found = 0;
     for candidate in flushed {
-        if !view.is_dead(candidate.id) {
+        if !view.is_deleted(candidate.id) {
             add(candidate, false)?;
             found += 1;
         }

@@ -362,7 +362,7 @@ impl<'q> SearchSpec<'q> {
     fn score_measured(&self, candidates: &[Candidate], all: &mut [FoundDocuments]) -> Result<()> {
         let mut compared = 0;
         for candidate in candidates {
-            if self.view.is_dead(candidate.id) {
+            if self.view.is_deleted(candidate.id) {
                 continue;
             }
             compared += 1;
@@ -392,7 +392,7 @@ impl<'q> SearchSpec<'q> {
             let is_left = |id: &u64| {
                 let candidate = Candidate::new(*id, 0);
                 Some(*id) != self.exclude
-                    && !self.view.is_dead(*id)
+                    && !self.view.is_deleted(*id)
                     && compared.binary_search(&candidate).is_err()
             };
             let mut members = class.filter(is_left);

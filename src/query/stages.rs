@@ -371,7 +371,7 @@ impl StagedSearch<'_> {
         view.context().counters.lanes_probed(ranges.len());
         let (mut found, postings) = (Gathered::new(), Cell::new(0));
         let mut visit = |index, posting: Posting| {
-            if view.is_dead(posting.id) {
+            if view.is_deleted(posting.id) {
                 return Ok(ProbeControl::GoOn);
             }
             postings.set(postings.get() + 1);

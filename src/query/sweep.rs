@@ -202,7 +202,7 @@ impl CandidateSource for Sweep<'_> {
         let (mut exact, mut room) = (Vec::new(), MAX_EXACT);
         let mut note = |candidate: Candidate| {
             // A deleted document must not take the place of a live one with the same code.
-            if !view.is_dead(candidate.id) {
+            if !view.is_deleted(candidate.id) {
                 exact.push(candidate);
             }
             if exact.len() > room {

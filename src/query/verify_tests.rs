@@ -35,7 +35,7 @@ fn signature(number: u64, with_fingerprint: bool) -> Signature {
 }
 
 /// What the closure says of two: any similarity, sometimes none.
-fn told(a: u64, b: u64) -> Option<f64> {
+fn reported(a: u64, b: u64) -> Option<f64> {
     let number = random(a << 32 | b) % 9;
     number.checked_sub(1).map(|number| number as f64 / 7.0)
 }
@@ -87,7 +87,7 @@ fn settled(
     both: bool,
 ) -> BTreeMap<u64, Measures> {
     let settled = candidates.iter().map(|(id, (estimate, _, distance))| {
-        let exact = told(probe, *id);
+        let exact = reported(probe, *id);
         (*id, (exact.or(*estimate), exact.is_some(), *distance))
     });
     let is_within = |(_, (similarity, _, distance)): &(u64, Measures)| {
@@ -123,7 +123,7 @@ fn the_closure_decides_about_every_candidate() {
             let many = snapshot.query(&probes).bounds(bounds);
             let many = many.verify(|index, id| {
                 assert!(calls.borrow_mut().insert((index as u64, id.get())));
-                Ok(told(index as u64, id.get()))
+                Ok(reported(index as u64, id.get()))
             });
             let many = many.run().unwrap();
             let mut changed = 0;
@@ -144,7 +144,10 @@ fn the_closure_decides_about_every_candidate() {
                 assert!(found.len() >= all.len());
                 let expected = settled(&all, index, *least_most, *by == Family::Both);
                 let one = snapshot.query(probe).bounds(bounds);
-                let one = one.verify(|id| Ok(told(index, id.get()))).run().unwrap();
+                let one = one
+                    .verify(|id| Ok(reported(index, id.get())))
+                    .run()
+                    .unwrap();
                 assert_eq!(measures(&one), expected, "{by:?}");
                 assert!(is_ranked(&one));
                 assert_eq!(one, many[index as usize]);
@@ -195,7 +198,7 @@ fn number_of(earlier: Earlier) -> u64 {
 }
 
 /// As `told`, and most are unlike.
-fn told_unlike(a: u64, b: u64) -> Option<f64> {
+fn found_unlike(a: u64, b: u64) -> Option<f64> {
     match random(a << 32 | b) % 64 {
         0 => None,
         number => Some(number as f64 / 80.0),
@@ -235,7 +238,7 @@ fn batches_are_verified_as_one_by_one() {
                 };
                 let are_identical = || later[index] == *other;
                 assert!(asked.borrow_mut().insert(two) || are_identical(), "{two:?}");
-                Ok(told_unlike(two.0, two.1))
+                Ok(found_unlike(two.0, two.1))
             });
         let found = found.run().unwrap();
 
@@ -253,7 +256,7 @@ fn batches_are_verified_as_one_by_one() {
                 let other = numbers.get(&id.get()).copied().unwrap_or(id.get());
                 let was_asked = asked.borrow().contains(&(number, other));
                 all_asked.set(all_asked.get() && was_asked);
-                Ok(told_unlike(number, other))
+                Ok(found_unlike(number, other))
             });
             let near = query.run().unwrap().into_iter().next();
             let is_equal = near
@@ -296,7 +299,7 @@ fn an_equal_document_ends_the_search() {
             (20, Some(0.9), 20, 30),
         ];
         for (first, of_first, expected, asks) in cases {
-            let told = |id| if id < first { of_first } else { Some(1.0) };
+            let reported = |id| if id < first { of_first } else { Some(1.0) };
             let batch = [(Document::without_key(), &page)];
             let asked = RefCell::new(Vec::new());
             let found = transaction
@@ -304,7 +307,7 @@ fn an_equal_document_ends_the_search() {
                 .if_new()
                 .verify(|_, earlier| {
                     asked.borrow_mut().push(number_of(earlier));
-                    Ok(told(number_of(earlier)))
+                    Ok(reported(number_of(earlier)))
                 });
             let found = found.run().unwrap().remove(0);
             let Novelty::NearDuplicate(found) = found else {

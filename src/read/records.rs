@@ -105,7 +105,7 @@ impl Records {
             for entry in range.as_mut() {
                 let (key, row) = entry.engine()?;
                 let id = key.value();
-                if snapshot.inner.is_dead(id) {
+                if snapshot.inner.is_deleted(id) {
                     continue;
                 }
                 let row = DocumentRow::decode(id, row.value(), snapshot.context().shape())?;

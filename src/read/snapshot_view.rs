@@ -54,7 +54,7 @@ impl SnapshotState {
     ) -> Result<()> {
         for entry in ReadableTable::range(&self.tables()?.documents, ids).engine()? {
             let (id, row) = entry.engine()?;
-            if !self.is_dead(id.value()) {
+            if !self.is_deleted(id.value()) {
                 visit(id.value(), row.value())?;
             }
         }
@@ -195,11 +195,11 @@ impl ReadView for SnapshotState {
 
     fn document_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
         let documents = &self.tables()?.documents;
-        visit_rows(documents, ids, &|id| self.is_dead(id), visit)
+        visit_rows(documents, ids, &|id| self.is_deleted(id), visit)
     }
 
     fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
-        if self.is_dead(id) {
+        if self.is_deleted(id) {
             return visit(None);
         }
         self.context().counters.count.payloads_read.add(1);
@@ -231,7 +231,7 @@ impl ReadView for SnapshotState {
         visit(row.as_ref().map(|row| row.value()))
     }
 
-    fn is_dead(&self, id: u64) -> bool {
+    fn is_deleted(&self, id: u64) -> bool {
         self.version.dead.contains(id)
     }
 }

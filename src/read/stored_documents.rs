@@ -44,7 +44,7 @@ impl StoredDocuments {
                 if is_full {
                     return Ok(id);
                 }
-                if !snapshot.inner.is_dead(id) {
+                if !snapshot.inner.is_deleted(id) {
                     let head = RowHead::decode(id, row.value())?;
                     let document = snapshot.view().to_document(id, &head, with_payloads)?;
                     size_bytes += document.key().map_or(0, <[u8]>::len) + document.payload.len();

@@ -123,7 +123,7 @@ pub(crate) trait ReadView {
 
     /// Returns true for a document that was removed and still has postings in a run. It may have rows, too,
     /// which mean nothing.
-    fn is_dead(&self, id: u64) -> bool;
+    fn is_deleted(&self, id: u64) -> bool;
 }
 
 /// Reads that all views share.
@@ -194,7 +194,7 @@ impl dyn ReadView + '_ {
 
     /// Checks that a document which has a posting and no row was removed.
     pub(crate) fn expect_gone(&self, id: u64) -> Result<()> {
-        if id >= self.sealed_below() || self.is_dead(id) {
+        if id >= self.sealed_below() || self.is_deleted(id) {
             return Ok(());
         }
         let place = format!("table {DOCUMENTS}, document {id}");
@@ -327,14 +327,14 @@ const MIN_WALKED: usize = 8;
 const MAX_PASSED: u64 = 8;
 
 /// Shows the rows of documents in the order given, `None` for a document without a row or for which
-/// `is_dead` returns true.
+/// `is_deleted` returns true.
 ///
 /// # Errors
 /// Returns the errors of reading and of `visit`.
 pub(crate) fn visit_rows<T: ReadableTable<u64, &'static [u8]>>(
     table: &T,
     ids: &[u64],
-    is_dead: &dyn Fn(u64) -> bool,
+    is_deleted: &dyn Fn(u64) -> bool,
     visit: &mut VisitRows<'_>,
 ) -> Result<()> {
     let are_near = |a: &u64, b: &u64| {
@@ -344,13 +344,13 @@ pub(crate) fn visit_rows<T: ReadableTable<u64, &'static [u8]>>(
     for ids in ids.chunk_by(are_near) {
         // A look-up begins at the root of the tree; a step of a walk mostly remains in the page.
         if ids.len() >= MIN_WALKED {
-            let visit = &mut |id, row: Option<&[u8]>| visit(id, row.filter(|_| !is_dead(id)));
+            let visit = &mut |id, row: Option<&[u8]>| visit(id, row.filter(|_| !is_deleted(id)));
             walk(table, ids, *at(ids, 0)?..=*at(ids, ids.len() - 1)?, visit)?;
             continue;
         }
         for &id in ids {
             // A deleted document may have rows until a merge drops them. They need not even be read.
-            if is_dead(id) {
+            if is_deleted(id) {
                 visit(id, None)?;
                 continue;
             }

@@ -383,7 +383,7 @@ fn load_runs(
     }
     for id in dead.ids() {
         let position = runs.position_of(id);
-        let Some(run) = position.and_then(|position| runs.standing.get_mut(position)) else {
+        let Some(run) = position.and_then(|position| runs.current.get_mut(position)) else {
             let place = format!("table dead, document {id}");
             let detail = "found its bit, but it is in no run (invariant 4)";
             return Err(Error::corrupt(place, detail));

@@ -30,7 +30,7 @@ impl Run {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunSet {
     /// Ascending by their ranges of ids, which do not overlap.
-    pub(crate) standing: Vec<Arc<Run>>,
+    pub(crate) current: Vec<Arc<Run>>,
     /// Outputs of merges. Each holds the postings that were taken from its inputs so far; the
     /// inputs are kept until the merge ends.
     pub(crate) outputs: Vec<Arc<RunDescriptor>>,
@@ -40,15 +40,15 @@ impl RunSet {
     /// Returns all runs and outputs. Together they hold each posting once.
     pub(crate) fn descriptors(&self) -> impl DoubleEndedIterator<Item = &RunDescriptor> {
         let outputs = self.outputs.iter().map(|output| &**output);
-        outputs.chain(self.standing.iter().map(|run| &run.descriptor))
+        outputs.chain(self.current.iter().map(|run| &run.descriptor))
     }
 
     /// Returns the position of the run whose range a document is in.
     pub(crate) fn position_of(&self, id: u64) -> Option<usize> {
         let position = self
-            .standing
+            .current
             .partition_point(|run| run.descriptor.last_id < id);
-        let run = self.standing.get(position)?;
+        let run = self.current.get(position)?;
         (run.descriptor.first_id <= id).then_some(position)
     }
 
@@ -59,7 +59,7 @@ impl RunSet {
     }
 
     pub(crate) fn shapes(&self) -> Vec<RunShape> {
-        self.standing.iter().map(|run| run.shape()).collect()
+        self.current.iter().map(|run| run.shape()).collect()
     }
 
     /// Returns the merges that are under way.
@@ -73,23 +73,21 @@ impl RunSet {
 
     /// Returns the run with a number, if it is kept.
     pub(crate) fn run(&self, number: u32) -> Option<&Arc<Run>> {
-        self.standing
-            .iter()
-            .find(|run| run.descriptor.run == number)
+        self.current.iter().find(|run| run.descriptor.run == number)
     }
 
     /// Adds a run at the position of its ids.
     pub(crate) fn insert(&mut self, run: Run) {
         let first_id = run.descriptor.first_id;
         let position = self
-            .standing
+            .current
             .partition_point(|other| other.descriptor.first_id < first_id);
-        self.standing.insert(position, Arc::new(run));
+        self.current.insert(position, Arc::new(run));
     }
 
     /// Names what contradicts itself in the runs, as a file describes them; `None` if nothing does.
     pub(crate) fn contradiction(&self, sealed_below: u64, next_run: u32) -> Option<&'static str> {
-        let runs = &self.standing;
+        let runs = &self.current;
         let apart = runs.is_sorted_by(|a, b| a.descriptor.last_id < b.descriptor.first_id);
         let below = runs.iter().all(|run| run.descriptor.last_id < sealed_below);
         let numbered = self.descriptors().all(|run| run.run < next_run);
@@ -112,11 +110,11 @@ impl RunSet {
     /// range. `None` if they are not all there.
     pub(crate) fn inputs(&self, output: &RunDescriptor) -> Option<&[Arc<Run>]> {
         let first = self
-            .standing
+            .current
             .iter()
             .position(|run| Some(&run.descriptor.run) == output.inputs.first())?;
         let inputs = self
-            .standing
+            .current
             .get(first..first.checked_add(output.inputs.len())?)?;
         let numbers = inputs.iter().map(|run| run.descriptor.run);
         let (first, last) = (inputs.first()?, inputs.last()?);

@@ -195,7 +195,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Reports the progress to the caller. An error means that the work is to stop.
-    pub fn tell(&mut self, phase: Phase, done: u64, total: impl Into<Option<u64>>) -> Result<()> {
+    pub fn report(&mut self, phase: Phase, done: u64, total: impl Into<Option<u64>>) -> Result<()> {
         let Some(callback) = &mut self.callback else {
             return Ok(());
         };
@@ -224,7 +224,7 @@ impl<'a> Watch<'a> {
     /// Reports to the caller at some of the steps of a loop, each of which completes one unit.
     pub fn step(&mut self, phase: Phase, done: u64, total: impl Into<Option<u64>>) -> Result<()> {
         if done.is_multiple_of(UNITS_PER_CALL) {
-            self.tell(phase, done, total)?;
+            self.report(phase, done, total)?;
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ impl Writer {
     /// Compares the tombstones with those that the runs count, and the runs with one another.
     fn check_runs(&self) -> Result<()> {
         let (runs, dead) = (&self.runs, self.dead.set.len());
-        let in_runs: u64 = runs.standing.iter().map(|run| run.dead).sum();
+        let in_runs: u64 = runs.current.iter().map(|run| run.dead).sum();
         invariant!(
             in_runs == dead,
             "{in_runs} dead documents in runs, {dead} tombstones"

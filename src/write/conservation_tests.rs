@@ -41,8 +41,8 @@ fn a_broken_sum_is_a_bug_and_commits_nothing() {
         |writer| writer.state.next_id += 1,
         |writer| writer.state.sealed_below += 9,
         |writer| writer.state.unsealed_documents += 1_000,
-        |writer| Arc::make_mut(&mut writer.runs.standing[0]).dead += 1,
-        |writer| drop(writer.runs.standing.pop()),
+        |writer| Arc::make_mut(&mut writer.runs.current[0]).dead += 1,
+        |writer| drop(writer.runs.current.pop()),
     ];
     for (index, slip) in slips.into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();

@@ -131,7 +131,7 @@ impl ReadView for TailView<'_> {
         visit(None)
     }
 
-    fn is_dead(&self, id: u64) -> bool {
-        self.writer.is_dead(id)
+    fn is_deleted(&self, id: u64) -> bool {
+        self.writer.is_deleted(id)
     }
 }

@@ -41,7 +41,7 @@ impl Writer {
 
     /// Returns the mean number of kept hashes of the documents of the run at a position.
     pub(super) fn mean_kept(&self, position: usize) -> Result<u64> {
-        let run = &at(&self.runs.standing, position)?.descriptor;
+        let run = &at(&self.runs.current, position)?.descriptor;
         let lane = self.store.context.lanes.kept_lane();
         let kept = lane.and_then(|lane| run.lane(lane));
         Ok(kept.map_or(0, |summary| summary.postings / run.documents.max(1)))
@@ -153,8 +153,8 @@ impl Writer {
         let run = self.state.take_run_number()?;
         let mut inputs: Vec<RunDescriptor> = Vec::with_capacity(plan.runs.len());
         for number in &plan.runs {
-            let standing = self.runs.run(*number);
-            let run = standing.or_bug_with(|| format!("run {number}, which is to be merged"))?;
+            let current = self.runs.run(*number);
+            let run = current.or_bug_with(|| format!("run {number}, which is to be merged"))?;
             inputs.push(run.descriptor.clone());
         }
         let first_id = at(&inputs, 0)?.first_id;
@@ -318,8 +318,8 @@ impl Writer {
         }
         for descriptor in advance.inputs {
             let number = descriptor.run;
-            let mut standing = self.runs.standing.iter_mut();
-            let run = standing
+            let mut current = self.runs.current.iter_mut();
+            let run = current
                 .find(|other| other.descriptor.run == number)
                 .or_bug_with(|| format!("run {number}, which is being merged"))?;
             Arc::make_mut(run).descriptor = descriptor;
@@ -345,14 +345,11 @@ impl Writer {
         }
         let inputs = std::mem::take(&mut output.inputs);
         let runs = &mut self.runs;
-        let before = (runs.standing.len(), runs.outputs.len());
-        runs.standing
+        let before = (runs.current.len(), runs.outputs.len());
+        runs.current
             .retain(|run| !inputs.contains(&run.descriptor.run));
         runs.outputs.retain(|other| other.run != output.run);
-        let removed = (
-            before.0 - runs.standing.len(),
-            before.1 - runs.outputs.len(),
-        );
+        let removed = (before.0 - runs.current.len(), before.1 - runs.outputs.len());
         invariant!(
             removed == (inputs.len(), 1),
             "the merge of runs {inputs:?} into run {} removed {removed:?}",

@@ -236,7 +236,7 @@ impl Writer {
         {
             return Ok(false);
         }
-        let run = Arc::make_mut(at_mut(&mut self.runs.standing, position)?);
+        let run = Arc::make_mut(at_mut(&mut self.runs.current, position)?);
         run.dead += 1;
         let number = run.descriptor.run;
         self.dead.insert(id, self.runs.is_merging(number));
@@ -549,14 +549,14 @@ impl ReadView for Writer {
     ) -> Result<()> {
         let goes_on = self.buffer.borrow_mut().sweep(lane, wanted, visit)?
             && self.memtable.sweep(lane, wanted, visit)?;
-        if !goes_on || self.runs.standing.is_empty() {
+        if !goes_on || self.runs.current.is_empty() {
             return Ok(());
         }
         WriterRuns::new(self, table).sweep(&self.runs, lane, wanted, visit)
     }
 
     fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
-        if self.is_dead(id) {
+        if self.is_deleted(id) {
             return visit(None);
         }
         self.store.context.counters.count.payloads_read.add(1);
@@ -577,7 +577,7 @@ impl ReadView for Writer {
                 continue;
             }
             let table = self.write()?.open_table(DOCUMENTS).engine()?;
-            visit_rows(&table, ids, &|id| self.is_dead(id), visit)?;
+            visit_rows(&table, ids, &|id| self.is_deleted(id), visit)?;
         }
         Ok(())
     }
@@ -586,7 +586,7 @@ impl ReadView for Writer {
         let table = self.write()?.open_table(DOCUMENTS).engine()?;
         for entry in table.iter().engine()? {
             let (id, row) = entry.engine()?;
-            if !self.is_dead(id.value()) {
+            if !self.is_deleted(id.value()) {
                 visit(id.value(), row.value())?;
             }
         }
@@ -602,7 +602,7 @@ impl ReadView for Writer {
         visit(row.as_ref().map(|row| row.value()))
     }
 
-    fn is_dead(&self, id: u64) -> bool {
+    fn is_deleted(&self, id: u64) -> bool {
         self.dead.set.contains(id)
     }
 }

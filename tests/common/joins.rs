@@ -6,16 +6,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use resemblance::{Bounds, DocumentId, Error, Join, Pair, Result, Snapshot};
 
 use super::oracle::{Found, Model, components};
-use super::question::{Question, told};
+use super::question::{Question, reported};
 use super::verify::{COMPARED, similarity};
 
 /// What is said of a pair: similarity, whether it is exact, distance.
 type Said = (Option<f64>, bool, Option<u32>);
 
-type Told = Result<Option<f64>>;
+type CallerLink = Result<Option<f64>>;
 
-fn told_of_pair(a: DocumentId, b: DocumentId) -> Told {
-    Ok(told(a.get(), b.get()))
+fn reported_of_pair(a: DocumentId, b: DocumentId) -> CallerLink {
+    Ok(reported(a.get(), b.get()))
 }
 
 /// The pairs and clusters within some bounds, by one thread and by two; cut short as well.
@@ -62,7 +62,7 @@ pub(crate) fn joins(snapshot: &Snapshot, model: &Model, question: &Question) {
 fn asked<'j, A>(join: Join<'j, A>, question: &Question) -> Join<'j, A> {
     let join = join.bounds(question.bounds());
     match question.verify {
-        Some(_) => join.verify(told_of_pair),
+        Some(_) => join.verify(reported_of_pair),
         None => join,
     }
 }

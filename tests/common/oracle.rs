@@ -9,7 +9,7 @@ use std::sync::Arc;
 use resemblance::schema::{EmptyDocuments, MinHashKind, MinHashSchema, TableDesign};
 use resemblance::{Combine, Document, Family, Record, Schema, Signature, Snapshot};
 
-use super::question::{Question, told};
+use super::question::{Question, reported};
 
 /// A stored document.
 #[derive(Clone, Debug, PartialEq)]
@@ -432,7 +432,7 @@ impl Model {
         let mut compared = 0;
         for (id, other) in self.others(signature, exclude) {
             let mut pair = self.compare(id, signature, other);
-            if let Some(similarity) = question.verify.and_then(|asker| told(asker, id)) {
+            if let Some(similarity) = question.verify.and_then(|asker| reported(asker, id)) {
                 (pair.estimate, pair.unrounded) = (similarity, similarity);
                 pair.is_exact = true;
             }

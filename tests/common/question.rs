@@ -55,7 +55,7 @@ impl Question {
             let asked = RefCell::new(BTreeSet::new());
             query = query.verify(move |id| {
                 assert!(asked.borrow_mut().insert(id), "asked of {id:?} twice");
-                Ok(told(asker, id.get()))
+                Ok(reported(asker, id.get()))
             });
         }
         query
@@ -77,7 +77,7 @@ impl Question {
                     asked.borrow_mut().insert((asker, id)),
                     "asked of {id:?} twice"
                 );
-                Ok(told(asker as u64, id.get()))
+                Ok(reported(asker as u64, id.get()))
             });
         }
         query
@@ -87,7 +87,7 @@ impl Question {
 /// What the caller of a verified query says of a document to an asker: anything but the estimate
 /// would say, and of some documents nothing. Never 1: of documents that are told to be equal an insert
 /// takes one with an equal signature, whichever id it has.
-pub(crate) fn told(asker: u64, id: u64) -> Option<f64> {
+pub(crate) fn reported(asker: u64, id: u64) -> Option<f64> {
     let number = Random(asker.wrapping_mul(0x1_0000_0001) ^ id).next();
     let similarity = (number >> 8) % 16;
     (!number.is_multiple_of(4)).then_some(similarity as f64 / 16.0)

@@ -114,7 +114,7 @@ fn repair(bytes: &[u8]) -> (RepairReport, Contents) {
 }
 
 /// What is not kept is told.
-fn is_told(report: &RepairReport, id: u64) -> bool {
+fn is_detected(report: &RepairReport, id: u64) -> bool {
     let mut ranges = report.lost.iter();
     ranges.any(|range| (range.first.get()..=range.last.get()).contains(&id))
 }
@@ -124,7 +124,7 @@ fn assert_kept(report: &RepairReport, kept: &Contents, before: &Contents) {
     for (id, content) in before {
         match kept.get(id) {
             Some(found) => assert_eq!(found, content),
-            None => assert!(is_told(report, *id), "document {id}: {report:#?}"),
+            None => assert!(is_detected(report, *id), "document {id}: {report:#?}"),
         }
     }
     let mut came_back = kept.keys().filter(|id| !before.contains_key(id));

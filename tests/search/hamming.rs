@@ -166,7 +166,7 @@ fn assert_complete(case: &Case, snapshot: &Snapshot, held: &Held, asked: &[Words
     let mut scopes = Vec::new();
     // The greatest is one of them.
     for max_distance in (0..=case.max_distance).rev().step_by(one_in(7)) {
-        let told = || format!("{design}, distance {max_distance}");
+        let reported = || format!("{design}, distance {max_distance}");
         let all: Vec<_> = asked
             .iter()
             .map(|w| expected(held, w, max_distance))
@@ -177,10 +177,10 @@ fn assert_complete(case: &Case, snapshot: &Snapshot, held: &Held, asked: &[Words
                 .max_distance(max_distance)
                 .run()
                 .unwrap();
-            assert_eq!(&found(&matches), expected, "{}", told());
+            assert_eq!(&found(&matches), expected, "{}", reported());
             assert_eq!((matches.recall(), matches.budget_exceeded()), (None, None));
             if max_distance <= TableDesign::complete_distance(design.groups()).into() {
-                assert_eq!(matches.scope(), Scope::Candidates, "{}", told());
+                assert_eq!(matches.scope(), Scope::Candidates, "{}", reported());
             }
             scopes.push(matches.scope());
             if !(number as usize).is_multiple_of(one_in(3)) {
@@ -191,7 +191,7 @@ fn assert_complete(case: &Case, snapshot: &Snapshot, held: &Held, asked: &[Words
             match by_tables.verify(|_| Ok(None)).run() {
                 Ok(matches) => {
                     assert_eq!(matches.scope(), Scope::Candidates);
-                    assert_eq!(&found(&matches), expected, "tables of {}", told());
+                    assert_eq!(&found(&matches), expected, "tables of {}", reported());
                 }
                 Err(error) => {
                     assert!(error.to_string().contains("a million buckets"), "{error}");
@@ -203,7 +203,7 @@ fn assert_complete(case: &Case, snapshot: &Snapshot, held: &Held, asked: &[Words
             .max_distance(max_distance)
             .run()
             .unwrap();
-        assert!(answers.iter().map(found).eq(all), "many of {}", told());
+        assert!(answers.iter().map(found).eq(all), "many of {}", reported());
     }
     let is_varied = scopes.contains(&Scope::Candidates) && scopes.contains(&Scope::Scan);
     assert!(is_varied || !is_all());

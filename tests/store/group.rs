@@ -81,16 +81,16 @@ fn exactly_one_is_new(calls: usize, wait: Duration) {
     let barrier = Barrier::new(THREADS as usize);
     let bring_all = |thread: u32| {
         let mut random = Random(u64::from(thread));
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for round in 0..ROUNDS {
             let key = [round.to_be_bytes(), thread.to_be_bytes()].concat();
             let page = member(round, thread);
             barrier.wait();
-            told.push(bring(&store, random.below(4), &key, &page));
+            reported.push(bring(&store, random.below(4), &key, &page));
         }
-        told
+        reported
     };
-    let told: Vec<Vec<Novelty>> = thread::scope(|scope| {
+    let reported: Vec<Vec<Novelty>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
             .map(|thread| scope.spawn(move || bring_all(thread)))
             .collect();
@@ -98,14 +98,14 @@ fn exactly_one_is_new(calls: usize, wait: Duration) {
     });
     for round in 0..ROUNDS as usize {
         let mut new = Vec::new();
-        for novelties in &told {
+        for novelties in &reported {
             new.extend(match novelties[round] {
                 Novelty::New { id, .. } => Some(id),
                 _ => None,
             });
         }
         assert_eq!(new.len(), 1, "round {round}");
-        for novelties in &told {
+        for novelties in &reported {
             match &novelties[round] {
                 Novelty::New { .. } => {}
                 Novelty::NearDuplicate(found) => assert_eq!(found.id(), new[0]),

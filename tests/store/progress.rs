@@ -62,11 +62,11 @@ impl Stage {
 }
 
 /// What an operation told until it ended, each phase as it must be.
-fn assert_told(told: &[Progress], phases: &[Phase]) {
-    let found = told.chunk_by(|a, b| a.phase == b.phase);
+fn assert_reported(reported: &[Progress], phases: &[Phase]) {
+    let found = reported.chunk_by(|a, b| a.phase == b.phase);
     let found: Vec<&[Progress]> = found.collect();
     let names: Vec<Phase> = found.iter().map(|phase| phase[0].phase).collect();
-    assert_eq!(names, phases, "{told:#?}");
+    assert_eq!(names, phases, "{reported:#?}");
     for phase in found {
         let (first, last) = (phase[0], phase[phase.len() - 1]);
         assert!(
@@ -84,11 +84,11 @@ fn assert_told(told: &[Progress], phases: &[Phase]) {
 /// Notes what is told, and breaks off at one of the calls.
 fn until<'t>(
     stop_at: usize,
-    told: &'t mut Vec<Progress>,
+    reported: &'t mut Vec<Progress>,
 ) -> impl FnMut(Progress) -> ControlFlow<()> + Send + 't {
     move |progress| {
-        told.push(progress);
-        match told.len() < stop_at {
+        reported.push(progress);
+        match reported.len() < stop_at {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
@@ -103,16 +103,16 @@ fn break_off<R>(
 ) -> (R, Vec<Progress>) {
     let mut stop_at = 1;
     loop {
-        let mut told = Vec::new();
-        let result = run(&mut until(stop_at, &mut told));
+        let mut reported = Vec::new();
+        let result = run(&mut until(stop_at, &mut reported));
         match result {
             Ok(report) => {
-                assert!(told.len() < stop_at);
-                return (report, told);
+                assert!(reported.len() < stop_at);
+                return (report, reported);
             }
             Err(error) => {
-                assert_eq!(told.len(), stop_at, "{error}");
-                after(&told, error);
+                assert_eq!(reported.len(), stop_at, "{error}");
+                after(&reported, error);
             }
         }
         // Finer steps with `RESEMBLANCE_TESTS=all`.
@@ -135,20 +135,20 @@ fn a_backup_that_is_broken_off_leaves_no_file() {
     let snapshot = store.snapshot().unwrap();
     let copy = stage.place.file("copy.rsm");
     let before = stage.names();
-    let (report, told) = break_off(
-        |tell| snapshot.backup(&copy).on_progress(tell).run(),
+    let (report, reported) = break_off(
+        |notify| snapshot.backup(&copy).on_progress(notify).run(),
         |_, error| {
             assert_stopped(&error, "the backup");
             assert_eq!(stage.names(), before);
         },
     );
-    assert_told(&told, &[Phase::CopyingRows]);
-    assert_eq!(told.last().unwrap().total, Some(report.rows));
-    assert!(told.len() > 8, "{told:?}");
+    assert_reported(&reported, &[Phase::CopyingRows]);
+    assert_eq!(reported.last().unwrap().total, Some(report.rows));
+    assert!(reported.len() > 8, "{reported:?}");
     check_clean(&copy);
     // At the last call all is copied, and the file has no name yet.
     std::fs::remove_file(&copy).unwrap();
-    let (mut again, last) = (Vec::new(), told.len());
+    let (mut again, last) = (Vec::new(), reported.len());
     let stopped = snapshot.backup(&copy).on_progress(until(last, &mut again));
     assert_stopped(&stopped.run().unwrap_err(), "the backup");
     assert_eq!(stage.names(), before);
@@ -159,14 +159,14 @@ fn an_export_that_is_broken_off_has_no_end() {
     let stage = Stage::new(MANY);
     let snapshot = stage.open().snapshot().unwrap();
     let mut stream = Vec::new();
-    let (report, told) = break_off(
-        |tell| {
+    let (report, reported) = break_off(
+        |notify| {
             stream.clear();
-            snapshot.export(&mut stream).on_progress(tell).run()
+            snapshot.export(&mut stream).on_progress(notify).run()
         },
         |_, error| assert_stopped(&error, "the export"),
     );
-    assert_told(&told, &[Phase::WritingDocuments]);
+    assert_reported(&reported, &[Phase::WritingDocuments]);
     assert_eq!(report.documents, MANY.into());
     let mut cut = Vec::new();
     let stopped = snapshot
@@ -194,22 +194,22 @@ fn an_import_that_is_broken_off_keeps_what_it_committed() {
         Store::create(place.store(), schema()).unwrap()
     };
     let mut store = None;
-    let (report, told) = break_off(
-        |tell| {
+    let (report, reported) = break_off(
+        |notify| {
             store = None;
             let import = store.insert(new()).import(&stream[..]);
-            import.transaction_documents(9).on_progress(tell).run()
+            import.transaction_documents(9).on_progress(notify).run()
         },
-        |told, error| match error {
+        |reported, error| match error {
             Error::ImportStopped { documents, source } => {
                 assert_stopped(&source, "the import");
-                assert_eq!(told.last().unwrap().done, documents);
+                assert_eq!(reported.last().unwrap().done, documents);
             }
             other => panic!("{other}"),
         },
     );
-    assert_told(&told, &[Phase::StoringDocuments]);
-    assert_eq!((report.read, told.len()), (60, 8));
+    assert_reported(&reported, &[Phase::StoringDocuments]);
+    assert_eq!((report.read, reported.len()), (60, 8));
     // What a broken one has committed is passed over by the next.
     drop(store);
     let store = new();
@@ -230,10 +230,10 @@ fn an_eviction_that_is_broken_off_goes_on_later() {
     let stage = Stage::new(100);
     let store = stage.open();
     let mut left = 100;
-    let (_, told) = break_off(
-        |tell| {
+    let (_, reported) = break_off(
+        |notify| {
             let eviction = store.evict(EvictPolicy::KeepNewest(40)).slice_documents(7);
-            eviction.on_progress(tell).run()
+            eviction.on_progress(notify).run()
         },
         |_, error| {
             assert_stopped(&error, "the eviction");
@@ -242,13 +242,16 @@ fn an_eviction_that_is_broken_off_goes_on_later() {
             left = now;
         },
     );
-    assert_eq!(store.snapshot().unwrap().len(), 40, "{told:?}");
-    let mut told = Vec::new();
+    assert_eq!(store.snapshot().unwrap().len(), 40, "{reported:?}");
+    let mut reported = Vec::new();
     let eviction = store.evict(EvictPolicy::KeepNewest(10)).slice_documents(7);
-    let eviction = eviction.on_progress(until(usize::MAX, &mut told));
+    let eviction = eviction.on_progress(until(usize::MAX, &mut reported));
     assert_eq!(eviction.run().unwrap().evicted, 30);
-    assert_told(&told, &[Phase::ReadingDocuments, Phase::EvictingDocuments]);
-    assert!(told.len() > 6, "{told:?}");
+    assert_reported(
+        &reported,
+        &[Phase::ReadingDocuments, Phase::EvictingDocuments],
+    );
+    assert!(reported.len() > 6, "{reported:?}");
 }
 
 fn bulk() -> BulkOptions {
@@ -272,8 +275,8 @@ fn a_build_that_is_broken_off_leaves_no_file() {
         build
     };
     let count = || std::fs::read_dir(place.file(".")).unwrap().count();
-    let (report, told) = break_off(
-        |tell| build().on_progress(tell).finish(),
+    let (report, reported) = break_off(
+        |notify| build().on_progress(notify).finish(),
         |_, error| {
             assert_stopped(&error, "the build");
             assert_eq!(count(), 0);
@@ -284,11 +287,13 @@ fn a_build_that_is_broken_off_leaves_no_file() {
         Phase::WritingPostings,
         Phase::RemovingDuplicates,
     ];
-    assert_told(&told, &phases);
+    assert_reported(&reported, &phases);
     assert_eq!(report.duplicates, 100);
     std::fs::remove_file(place.store()).unwrap();
     let mut again = Vec::new();
-    let stopped = build().on_progress(until(told.len(), &mut again)).finish();
+    let stopped = build()
+        .on_progress(until(reported.len(), &mut again))
+        .finish();
     assert_stopped(&stopped.unwrap_err(), "the build");
     assert_eq!(count(), 0);
     let mut repeated = 0;
@@ -315,14 +320,14 @@ fn a_repair_that_is_broken_off_leaves_no_file() {
     let stage = Stage::new(documents);
     let (path, new) = (stage.place.store(), stage.place.file("new.rsm"));
     for (scan, first) in [(true, Some(Phase::ScanningPages)), (false, None)] {
-        let (report, told) = break_off(
-            |tell| {
+        let (report, reported) = break_off(
+            |notify| {
                 let repair = Store::repair(&path, &new).scan(scan);
-                repair.on_progress(tell).run()
+                repair.on_progress(notify).run()
             },
-            |told, error| {
+            |reported, error| {
                 assert_stopped(&error, "the repair");
-                assert_eq!(stage.names().len(), 1, "{told:?}");
+                assert_eq!(stage.names().len(), 1, "{reported:?}");
             },
         );
         let rest = [
@@ -331,10 +336,10 @@ fn a_repair_that_is_broken_off_leaves_no_file() {
             Phase::WritingPostings,
         ];
         let phases: Vec<Phase> = first.into_iter().chain(rest).collect();
-        assert_told(&told, &phases);
+        assert_reported(&reported, &phases);
         assert_eq!(report.documents, documents.into());
         std::fs::remove_file(&new).unwrap();
-        let (mut again, last) = (Vec::new(), told.len());
+        let (mut again, last) = (Vec::new(), reported.len());
         let repair = Store::repair(&path, &new).scan(scan);
         let stopped = repair.on_progress(until(last, &mut again)).run();
         assert_stopped(&stopped.unwrap_err(), "the repair");
@@ -348,10 +353,10 @@ fn a_rebanding_that_is_broken_off_leaves_the_old_bands() {
     let rebanding = Rebanding::new().threshold(0.5).max_distance(2);
     let path = stage.place.store();
     let (old, image) = (stage.open().schema().clone(), std::fs::read(&path).unwrap());
-    let (report, told) = break_off(
-        |tell| {
+    let (report, reported) = break_off(
+        |notify| {
             let reband = Store::reband(&path, &rebanding).bulk(bulk());
-            reband.on_progress(tell).run()
+            reband.on_progress(notify).run()
         },
         |_, error| {
             assert_stopped(&error, "the rebanding");
@@ -365,12 +370,12 @@ fn a_rebanding_that_is_broken_off_leaves_the_old_bands() {
         Phase::SortingPostings,
         Phase::WritingPostings,
     ];
-    assert_told(&told, &phases);
+    assert_reported(&reported, &phases);
     assert_eq!(*stage.open().schema(), report.schema);
     stage.assert_alone(2_600);
     // At the last call all is written, and not committed yet.
     std::fs::write(&path, image).unwrap();
-    let (mut again, last) = (Vec::new(), told.len());
+    let (mut again, last) = (Vec::new(), reported.len());
     let reband = Store::reband(&path, &rebanding).bulk(bulk());
     let stopped = reband.on_progress(until(last, &mut again)).run();
     assert_stopped(&stopped.unwrap_err(), "the rebanding");
@@ -383,37 +388,37 @@ fn a_check_can_be_broken_off() {
     let stage = Stage::new(MANY);
     let path = stage.place.store();
     let image = std::fs::read(&path).unwrap();
-    let (report, told) = break_off(
-        |tell| Store::check(&path).on_progress(tell).run(),
+    let (report, reported) = break_off(
+        |notify| Store::check(&path).on_progress(notify).run(),
         |_, error| assert_stopped(&error, "the check"),
     );
     let of_tables = [Phase::CheckingDocuments, Phase::CheckingPostings];
     let of_pages = [Phase::VerifyingPages, Phase::CheckingFreePages];
-    assert_told(&told, &[of_pages, of_tables].concat());
+    assert_reported(&reported, &[of_pages, of_tables].concat());
     assert_eq!((report.documents, report.is_clean()), (MANY.into(), true));
     assert!(std::fs::read(&path).unwrap() == image, "it was changed");
 
     let snapshot = stage.open().snapshot().unwrap();
-    let (of_snapshot, told) = break_off(
-        |tell| snapshot.check().on_progress(tell).run(),
+    let (of_snapshot, reported) = break_off(
+        |notify| snapshot.check().on_progress(notify).run(),
         |_, error| assert_stopped(&error, "the check"),
     );
-    assert_told(&told, &of_tables);
+    assert_reported(&reported, &of_tables);
     assert_eq!(of_snapshot, report);
-    assert!(told.len() > 20, "{told:?}");
-    let (stats, told) = break_off(
-        |tell| snapshot.stats().on_progress(tell).run(),
+    assert!(reported.len() > 20, "{reported:?}");
+    let (stats, reported) = break_off(
+        |notify| snapshot.stats().on_progress(notify).run(),
         |_, error| assert_stopped(&error, "the statistics"),
     );
-    assert_told(&told, &[Phase::CountingRows, Phase::CountingPostings]);
+    assert_reported(&reported, &[Phase::CountingRows, Phase::CountingPostings]);
     assert_eq!(stats.documents, MANY.into());
 }
 
 #[test]
 fn a_compaction_that_is_broken_off_leaves_a_good_store() {
-    let compact = |path: &Path, tell: &mut Callback<'_>| {
+    let compact = |path: &Path, notify: &mut Callback<'_>| {
         let compaction = sealing_after(500).compact(path);
-        compaction.on_progress(tell).run()
+        compaction.on_progress(notify).run()
     };
     let stage = Stage::new(3_900);
     let path = stage.place.store();
@@ -434,10 +439,10 @@ fn a_compaction_that_is_broken_off_leaves_a_good_store() {
     }
     drop(store);
     let image = std::fs::read(&path).unwrap();
-    let (report, told) = break_off(
-        |tell| {
+    let (report, reported) = break_off(
+        |notify| {
             std::fs::write(&path, &image).unwrap();
-            compact(&path, tell)
+            compact(&path, notify)
         },
         |_, error| {
             assert_stopped(&error, "the compaction");
@@ -450,13 +455,13 @@ fn a_compaction_that_is_broken_off_leaves_a_good_store() {
         Phase::MergingRuns,
         Phase::MovingPages,
     ];
-    assert_told(&told, &phases);
+    assert_reported(&reported, &phases);
     assert!(report.size_after_bytes < report.size_before_bytes);
     // What is left by one that was broken off is done by the next.
     std::fs::write(&path, &image).unwrap();
-    let (_, told) = break_off(|tell| compact(&path, tell), |_, _| ());
-    let last: Vec<Phase> = told.iter().map(|progress| progress.phase).collect();
-    assert!(!last.contains(&Phase::MergingRuns), "{told:?}");
+    let (_, reported) = break_off(|notify| compact(&path, notify), |_, _| ());
+    let last: Vec<Phase> = reported.iter().map(|progress| progress.phase).collect();
+    assert!(!last.contains(&Phase::MergingRuns), "{reported:?}");
     let stats = stage.open().snapshot().unwrap().stats().run().unwrap();
     assert_eq!(stats.runs.len(), 1);
 }
@@ -468,18 +473,18 @@ fn a_search_for_clusters_can_be_broken_off() {
     store.insert("like the first", &signature(0)).unwrap();
     let snapshot = store.snapshot().unwrap();
     for verifies in [false, true] {
-        let clusters = |tell: &mut Callback<'_>| {
-            let join = snapshot.clusters().on_progress(tell);
+        let clusters = |notify: &mut Callback<'_>| {
+            let join = snapshot.clusters().on_progress(notify);
             match verifies {
                 true => join.verify(|_, _| Ok(None)).run(),
                 false => join.run(),
             }
         };
-        let (clusters, told) = break_off(clusters, |_, error| {
+        let (clusters, reported) = break_off(clusters, |_, error| {
             assert_stopped(&error, "the search for clusters");
         });
         assert_eq!(clusters.count(), 1);
-        assert_told(&told, &[Phase::JoiningLanes]);
+        assert_reported(&reported, &[Phase::JoiningLanes]);
     }
 }
 

@@ -58,7 +58,7 @@ impl Messages {
 
 /// Prints why the exit code is not 0: the cause, the place and the advice, on separate lines.
 /// Always printed.
-pub(crate) fn tell_failure(failure: &Failure) {
+pub(crate) fn print_failure(failure: &Failure) {
     let lines: Vec<_> = failure
         .lines()
         .map(|line| escape::one_line(&line))
@@ -67,12 +67,12 @@ pub(crate) fn tell_failure(failure: &Failure) {
 }
 
 /// A mistake on the command line; always written.
-pub(crate) fn tell_usage(text: &str) {
+pub(crate) fn print_usage(text: &str) {
     write(text, MessageKind::Failure);
 }
 
 /// Help that was not asked for, to someone who gave no verb.
-pub(crate) fn tell_help(text: &str) {
+pub(crate) fn print_help(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 

@@ -26,7 +26,7 @@ pub(crate) use destination::{
     sync_folder,
 };
 pub(crate) use drawing::write_chart;
-pub(crate) use messages::{BinarySize, Counted, Messages, tell_failure, tell_help, tell_usage};
+pub(crate) use messages::{BinarySize, Counted, Messages, print_failure, print_help, print_usage};
 pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};
 pub(crate) use progress::ProgressDisplay;
 pub(crate) use report::{DropReport, Evidence, Survivor, SurvivorPlace};

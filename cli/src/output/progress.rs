@@ -24,7 +24,7 @@ pub(crate) struct ProgressDisplay {
     /// The current phase of an operation of the library.
     phase: Option<Phase>,
     /// The latest progress that an operation has reported on another thread.
-    told: Arc<Mutex<Option<Progress>>>,
+    reported: Arc<Mutex<Option<Progress>>>,
     is_wanted: bool,
     started: Instant,
     bar: Option<ProgressBar>,
@@ -52,7 +52,7 @@ impl ProgressDisplay {
             unit: if total.is_some() { BYTES } else { "documents" },
             total,
             phase: None,
-            told: Arc::default(),
+            reported: Arc::default(),
             is_wanted,
             started: Instant::now(),
             bar: None,
@@ -73,12 +73,12 @@ impl ProgressDisplay {
 
     /// Returns a progress callback for an operation on another thread; [`tick`](Self::tick) shows
     /// its latest report.
-    pub(crate) fn teller(&self) -> impl FnMut(Progress) -> ControlFlow<()> + Send + 'static {
-        let told = Arc::clone(&self.told);
+    pub(crate) fn reporter(&self) -> impl FnMut(Progress) -> ControlFlow<()> + Send + 'static {
+        let reported = Arc::clone(&self.reported);
         move |progress| {
             // Only a panic of ours poisons it, and that is reported elsewhere.
-            if let Ok(mut told) = told.lock() {
-                *told = Some(progress);
+            if let Ok(mut reported) = reported.lock() {
+                *reported = Some(progress);
             }
             ControlFlow::Continue(())
         }
@@ -86,8 +86,8 @@ impl ProgressDisplay {
 
     /// Shows that work continues.
     pub(crate) fn tick(&mut self) {
-        let told = self.told.lock().ok().and_then(|told| *told);
-        if let Some(progress) = told {
+        let reported = self.reported.lock().ok().and_then(|reported| *reported);
+        if let Some(progress) = reported {
             self.show(progress);
         }
         let elapsed = self.started.elapsed();

@@ -176,7 +176,7 @@ impl<'c, S: DocumentSink> Building<'c, S> {
         context.interrupt.check()?;
         let (mut watched, mut refused) = (context.watch(), None);
         let finished = sink.finish(
-            |progress| watched.tell(progress),
+            |progress| watched.report(progress),
             |id, key| match repeated(id, key) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(failure) => {

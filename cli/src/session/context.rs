@@ -24,7 +24,7 @@ pub(crate) struct Context {
     pub(crate) memory_bytes: u64,
     is_memory_given: bool,
     /// A corpus may be read several times.
-    has_told_memory: AtomicBool,
+    has_printed_memory: AtomicBool,
     pub(crate) temp_dir: PathBuf,
     /// The value of `--temp-dir`, if it was given.
     pub(crate) given_temp_dir: Option<PathBuf>,
@@ -119,7 +119,7 @@ impl Context {
     }
 
     /// Names what --skip-unreadable has passed over. Returns true if that is anything.
-    pub(crate) fn tell_unreadable(&self) -> bool {
+    pub(crate) fn print_unreadable(&self) -> bool {
         let unreadable = self
             .unreadable
             .lock()
@@ -162,13 +162,13 @@ impl Context {
     ) -> (resemblance::Result<R>, Option<Failure>) {
         let mut watched = self.watch();
         let done = operation
-            .on_progress(|progress| watched.tell(progress))
+            .on_progress(|progress| watched.report(progress))
             .run();
         (done, watched.signal())
     }
 
     /// Prints how much memory work on a corpus of this size, if known, takes, unless it was given.
-    pub(crate) fn tell_memory(&self, corpus_bytes: Option<u64>) {
+    pub(crate) fn print_memory(&self, corpus_bytes: Option<u64>) {
         if self.is_memory_given {
             return;
         }
@@ -177,7 +177,7 @@ impl Context {
         let text = format!("within {memory} of memory, a quarter of what is here (--memory)");
         if !is_large {
             self.messages.detail(text);
-        } else if !self.has_told_memory.swap(true, Relaxed) {
+        } else if !self.has_printed_memory.swap(true, Relaxed) {
             self.messages.note(text);
         }
     }
@@ -218,7 +218,7 @@ impl Context {
                 ..self.messages
             },
             interrupt: self.interrupt.clone(),
-            has_told_memory: AtomicBool::new(true),
+            has_printed_memory: AtomicBool::new(true),
             temp_dir: self.temp_dir.clone(),
             given_temp_dir: self.given_temp_dir.clone(),
             store_options: self.store_options.clone(),
@@ -246,7 +246,7 @@ impl Context {
             threads: options.threads.unwrap_or_else(available),
             memory_bytes,
             is_memory_given: options.memory.is_some(),
-            has_told_memory: AtomicBool::default(),
+            has_printed_memory: AtomicBool::default(),
             temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
             given_temp_dir: options.temp_dir.clone(),
             store_options,

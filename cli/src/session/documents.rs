@@ -552,7 +552,7 @@ pub(crate) fn resolve_corpus_to_store(
     if !options.skip_bad {
         must_be_readable(&corpus)?;
     }
-    context.tell_memory(corpus.size_bytes());
+    context.print_memory(corpus.size_bytes());
     corpus.notes.iter().for_each(|note| context.note(note));
     if let Some(note) = unused_table(&corpus, inputs) {
         context.note(note);

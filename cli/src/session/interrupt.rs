@@ -110,7 +110,7 @@ impl<'c> Watched<'c> {
     }
 
     /// The progress callback of the operation.
-    pub(crate) fn tell(&mut self, progress: Progress) -> ControlFlow<()> {
+    pub(crate) fn report(&mut self, progress: Progress) -> ControlFlow<()> {
         self.display.show(progress);
         match self.interrupt.check() {
             Ok(()) => ControlFlow::Continue(()),

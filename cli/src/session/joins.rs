@@ -197,7 +197,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// Prints how much was not compared because of `--max-bucket`.
-pub(crate) fn tell_left_out(context: &Context, left_out: LeftOut) {
+pub(crate) fn print_left_out(context: &Context, left_out: LeftOut) {
     if !left_out.is_empty() {
         let LeftOut {
             buckets,
@@ -213,7 +213,7 @@ pub(crate) fn tell_left_out(context: &Context, left_out: LeftOut) {
 }
 
 /// Warns of a cluster that is too large to be believed; `key` is its first member's.
-pub(crate) fn tell_suspicious(context: &Context, cluster: &SuspiciousCluster, key: Option<&[u8]>) {
+pub(crate) fn print_suspicious(context: &Context, cluster: &SuspiciousCluster, key: Option<&[u8]>) {
     let first = match key {
         Some(key) => escape::key(key),
         None => escape::without_key(cluster.first.get()).into(),

@@ -35,7 +35,7 @@ pub(crate) use documents::{
 pub(crate) use interrupt::Interrupt;
 pub(crate) use job::Job;
 pub(crate) use joins::{
-    JoinProduct, JoinProgress, limited, prepare_join, tell_left_out, tell_suspicious,
+    JoinProduct, JoinProgress, limited, prepare_join, print_left_out, print_suspicious,
 };
 pub(crate) use positions::BitList;
 pub(crate) use sampling::{SampleSource, read_sample, read_schema, with_tf_idf};

@@ -11,7 +11,7 @@ use crate::output::escape::{PrintedKey, printed};
 /// Opens for reading. A store that was not closed properly is read as its last commit left it.
 pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
     let store = context.store_options.open_read_only(path)?;
-    tell_store(context, path, &store)?;
+    print_store(context, path, &store)?;
     Ok(store)
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn change_store<T>(
     change: impl FnOnce(&Store) -> Result<T>,
 ) -> Result<T> {
     let store = options.open(path)?;
-    tell_store(context, path, &store)?;
+    print_store(context, path, &store)?;
     let changed = change(&store)?;
     // Nothing else of this process has the store open.
     let _ = store.close()?;
@@ -32,7 +32,7 @@ pub(crate) fn change_store<T>(
 }
 
 /// Prints the opened store with -v.
-fn tell_store(context: &Context, path: &Path, store: &Store) -> Result<()> {
+fn print_store(context: &Context, path: &Path, store: &Store) -> Result<()> {
     if context.messages.verbose {
         let documents = store.snapshot()?.len();
         context.detail(format_args!(

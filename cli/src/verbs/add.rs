@@ -495,7 +495,7 @@ impl Addition<'_> {
         self.context.detail(detail);
         self.next = None;
         match &mut self.verdicts {
-            Some(verdicts) => verdicts.settle(),
+            Some(verdicts) => verdicts.publish(),
             None => Ok(()),
         }
     }

@@ -37,7 +37,7 @@ impl AdditionVerdicts {
         if let Some(kept) = log.waiting()?
             && has_all(&store.snapshot()?, &kept)?
         {
-            log.settle()?;
+            log.publish()?;
             let note = format!(
                 "{shown}: a run was stopped after a commit; its verdicts have been written"
             );
@@ -108,8 +108,8 @@ impl AdditionVerdicts {
     }
 
     /// Makes the pending verdicts final; call this after the commit of the store.
-    pub(super) fn settle(&mut self) -> Result<()> {
-        self.log.settle()?;
+    pub(super) fn publish(&mut self) -> Result<()> {
+        self.log.publish()?;
         self.batch.clear();
         self.kept.clear();
         Ok(())

@@ -30,9 +30,9 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
     let path = arguments.store.clone();
     let options = context.store_options.clone();
     let mut progress = context.progress("checking");
-    let tell = progress.teller();
+    let notify = progress.reporter();
     let checked = context.interrupt.while_working(&mut progress, move || {
-        Ok(options.check(path).on_progress(tell).run())
+        Ok(options.check(path).on_progress(notify).run())
     })?;
     let columns = Column::list("invariant place detail");
     match checked {

@@ -10,7 +10,9 @@ use resemblance_corpus::verification::verify_exact;
 use crate::failure::{Outcome, Result};
 use crate::options::{FormatOptions, JoinOptions, ReadOptions};
 use crate::output::{Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair};
-use crate::session::{Context, JoinProduct, Subject, prepare_join, tell_left_out, tell_suspicious};
+use crate::session::{
+    Context, JoinProduct, Subject, prepare_join, print_left_out, print_suspicious,
+};
 use resemblance::invariant::bug;
 
 /// List the clusters of near-duplicates of a store or a corpus
@@ -74,10 +76,10 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
         results.row(&[row.a.value(), row.b.value()])?;
     }
     results.finish()?;
-    tell_left_out(context, found.left_out);
+    print_left_out(context, found.left_out);
     for cluster in &found.suspicious {
         let key = subject.documents.key(cluster.first)?;
-        tell_suspicious(context, cluster, key.as_deref());
+        print_suspicious(context, cluster, key.as_deref());
     }
     let (clusters, members) = (found.clusters, found.members);
     context.note(format!("{clusters} clusters, {members} documents in them"));

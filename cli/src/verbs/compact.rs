@@ -28,9 +28,9 @@ pub(crate) fn compact(context: &Context, arguments: &CompactArguments) -> Result
     let path = arguments.store.clone();
     let options = context.store_options.clone();
     let mut progress = context.progress("compacting");
-    let tell = progress.teller();
+    let notify = progress.reporter();
     let report = context.interrupt.while_working(&mut progress, move || {
-        let compacted = options.compact(&path).on_progress(tell).run();
+        let compacted = options.compact(&path).on_progress(notify).run();
         compacted.map_err(|error| Failure::unfinished(path.display(), error))
     })?;
     let fields = [

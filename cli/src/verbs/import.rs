@@ -131,12 +131,12 @@ fn import_stream(
         .if_new(arguments.if_new);
     let (done, stopped) = context.carry_out(import);
     let known = stopped.or_else(|| failure.take());
-    done.map_err(|error| told(arguments, error, known))
+    done.map_err(|error| reported(arguments, error, known))
 }
 
 /// Returns the failure in this tool's words, with the documents that are in the store in spite of
 /// it.
-fn told(arguments: &ImportArguments, error: Error, known: Option<Failure>) -> Failure {
+fn reported(arguments: &ImportArguments, error: Error, known: Option<Failure>) -> Failure {
     let (error, note) = match error {
         Error::ImportStopped { documents, source } => {
             let note = match documents {

@@ -12,7 +12,7 @@ use crate::options::{FormatOptions, JoinOptions, ReadOptions, similarity_name};
 use crate::output::{
     Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, nearness_columns,
 };
-use crate::session::{Context, JoinProduct, JoinProgress, Subject, prepare_join, tell_left_out};
+use crate::session::{Context, JoinProduct, JoinProgress, Subject, prepare_join, print_left_out};
 
 /// List all near-duplicate pairs of a store or a corpus
 ///
@@ -79,7 +79,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
         count += 1;
     }
     results.finish()?;
-    tell_left_out(context, left_out);
+    print_left_out(context, left_out);
     context.note(format!("{count} pairs"));
     Ok(Outcome::found(count > 0))
 }

@@ -315,7 +315,7 @@ fn matches_of_text(
     explain(context, question, &matches);
     let is_bounded = question.goal == QueryGoal::Matches;
     if matches.is_empty() && !signature.is_empty() && is_bounded {
-        tell_nearest(context, snapshot, signature, None)?;
+        print_nearest(context, snapshot, signature, None)?;
     }
     Ok(matches.into_iter().collect())
 }
@@ -408,7 +408,7 @@ fn explain_nearest(context: &Context, question: Question, matches: &Matches) {
 }
 
 /// Prints, if nothing matches, the nearest document other than the document itself.
-fn tell_nearest(
+fn print_nearest(
     context: &Context,
     snapshot: &Snapshot,
     signature: &Signature,
@@ -462,7 +462,7 @@ fn matches_of_key(
     explain(context, question, &matches);
     let signature = record.signature();
     if matches.is_empty() && !signature.is_empty() && question.goal == QueryGoal::Matches {
-        tell_nearest(context, snapshot, signature, Some(own))?;
+        print_nearest(context, snapshot, signature, Some(own))?;
     }
     Ok(Some(matches.into_iter().collect()))
 }

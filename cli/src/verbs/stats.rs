@@ -71,9 +71,9 @@ pub(crate) fn stats(context: &Context, arguments: &StatsArguments) -> Result<Out
     let store = open_to_read(context, &arguments.store)?;
     let snapshot = store.snapshot()?;
     let mut progress = context.progress("counting");
-    let tell = progress.teller();
+    let notify = progress.reporter();
     let stats = context.interrupt.while_working(&mut progress, move || {
-        Ok(snapshot.stats().on_progress(tell).run()?)
+        Ok(snapshot.stats().on_progress(notify).run()?)
     })?;
     let format = arguments.format.map(StatsFormat::format);
     let layout = Layout::new(format, arguments.header || !arguments.no_header);

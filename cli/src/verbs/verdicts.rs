@@ -59,7 +59,7 @@ impl NoVerdicts {
         match *self {}
     }
 
-    pub(super) fn settle(&mut self) -> Result<()> {
+    pub(super) fn publish(&mut self) -> Result<()> {
         match *self {}
     }
 

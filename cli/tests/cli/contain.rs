@@ -147,7 +147,7 @@ fn stored_positions_locate_passages() {
     let quoted = format!("So: {}, as they say", words(1_000, 20));
     folder.write("quote.jsonl", line("quote", &quoted));
     let which = ["--which", "overlapping", "--query", "quote.jsonl"];
-    let told = |store: &str, more: &[&str]| {
+    let reported = |store: &str, more: &[&str]| {
         let contain = [
             &["contain", "--in", store, "--format", "jsonl"][..],
             &which,
@@ -158,9 +158,9 @@ fn stored_positions_locate_passages() {
         let first = ran.lines()[0];
         serde_json::from_str::<serde_json::Value>(first).unwrap()
     };
-    let placed = told("placed.rsm", &[]);
-    let exact = told("pages.rsm", &["--texts", "pages.jsonl"]);
-    assert!(told("pages.rsm", &[])["longest_run"].is_null());
+    let placed = reported("placed.rsm", &[]);
+    let exact = reported("pages.rsm", &["--texts", "pages.jsonl"]);
+    assert!(reported("pages.rsm", &[])["longest_run"].is_null());
     let number = |of: &serde_json::Value, name: &str| of[name].as_u64().unwrap() as usize;
     let (start, end) = (number(&placed, "query_start"), number(&placed, "query_end"));
     assert!(number(&exact, "query_start") <= start && end <= number(&exact, "query_end"));

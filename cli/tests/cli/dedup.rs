@@ -454,9 +454,9 @@ fn a_sample_estimates_how_many_documents_are_removed() {
         ];
         let ran = folder.run(&dry).expect(0);
         assert_eq!(folder.run(&dry).expect(0).stderr, ran.stderr);
-        let told = ran.stderr.split("of all documents about ").nth(1).unwrap();
-        let told: f64 = told.split(' ').next().unwrap().parse().unwrap();
-        assert!((33.0..42.0).contains(&told), "{}", ran.stderr);
+        let reported = ran.stderr.split("of all documents about ").nth(1).unwrap();
+        let reported: f64 = reported.split(' ').next().unwrap().parse().unwrap();
+        assert!((33.0..42.0).contains(&reported), "{}", ran.stderr);
         assert_eq!(folder.names(), ["c.jsonl"]);
     }
     let dry = ["dedup", "c.jsonl", "--dry-run", "--sample", "1"];

@@ -39,8 +39,8 @@ fn a_folder_in_is_a_folder_out() {
     folder.write("in/note.txt", text(20));
     folder.write("in/note.txt.gz", gzip(text(21).as_bytes()));
     let ran = folder.run(&["dedup", "in", "-o", "out"]).expect(0);
-    let told = "resemblance: 6 files as JSON Lines (12 documents), 2 files as one text each\n";
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let reported = "resemblance: 6 files as JSON Lines (12 documents), 2 files as one text each\n";
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     assert_eq!(folder.read("out/1.json"), folder.read("in/1.json"));
     assert_eq!(folder.read("out/2"), folder.read("in/2"));
     assert_eq!(gunzip(&folder.read("out/sub/3.json.gz")), distinct(4..6));
@@ -277,7 +277,7 @@ fn unreadable_files_are_named_at_the_end() {
         .says(&["b.jsonl.gz is not gzip"]);
     let skipping = [&dedup[..], &["--skip-unreadable"]].concat();
     let ran = folder.run(&skipping).expect(2);
-    let told = "skipped: t/b.jsonl.gz is not gzip, as its name says";
-    assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
+    let reported = "skipped: t/b.jsonl.gz is not gzip, as its name says";
+    assert_eq!(ran.stderr.matches(reported).count(), 1, "{}", ran.stderr);
     assert_eq!(folder.read_text("out.jsonl").lines().count(), 4);
 }

@@ -53,8 +53,8 @@ fn documents_without_ids_go_through_every_verb() {
         pairs.stdout,
         "c4/a.json:2\tc4/b.json:1\t1.000000\nc4/a.json:3\tc4/b.json:2\t1.000000\n"
     );
-    let told = "documents without the field \"id\": 5; their keys are path:line\n";
-    assert!(pairs.stderr.contains(told), "{}", pairs.stderr);
+    let reported = "documents without the field \"id\": 5; their keys are path:line\n";
+    assert!(pairs.stderr.contains(reported), "{}", pairs.stderr);
     folder.run(&["clusters", "c4"]).expect(0);
     folder.run(&["create", "s.rsm"]).expect(0);
     folder.run(&["add", "s.rsm", "c4/a.json"]).expect(0);
@@ -81,9 +81,9 @@ fn ids_that_collide_get_the_path_of_the_later_file() {
     folder.write("b.jsonl", line("2", &text(3)) + &line("3", &text(4)));
     let arguments = ["a.jsonl", "b.jsonl"];
     assert_eq!(keys(&folder, &arguments), ["1", "2", "b.jsonl:2", "3"]);
-    let told = "ids that an earlier file has too: 1; their keys are path:id";
+    let reported = "ids that an earlier file has too: 1; their keys are path:id";
     let ran = folder.run(&["pairs", "a.jsonl", "b.jsonl"]).expect(1);
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     // Where an addition goes on, the keys are the same.
     folder.run(&["create", "s.rsm"]).expect(0);
     folder.run(&["add", "s.rsm", "a.jsonl"]).expect(0);

@@ -192,8 +192,8 @@ fn every_policy_and_rule_is_that_of_a_model() {
             ];
             let ran = folder.run(&arguments).expect(0);
             if keep.starts_with("quality") {
-                let told = "without the number that --keep asks for: 35;";
-                assert!(ran.stderr.contains(told), "{}", ran.stderr);
+                let reported = "without the number that --keep asks for: 35;";
+                assert!(ran.stderr.contains(reported), "{}", ran.stderr);
             }
             let of = |is_dropped: bool| -> String {
                 let positions = (0..lines.len()).filter(|p| expected.contains_key(p) == is_dropped);

@@ -49,13 +49,13 @@ fn a_sample_is_the_same_each_time_and_its_pairs_are_those_within_it() {
     let expected: Vec<_> = whole.lines().into_iter().filter(within).collect();
     assert_eq!(half.lines(), expected);
     assert!((30..150).contains(&expected.len()), "{}", expected.len());
-    let told = half
+    let reported = half
         .stderr
         .lines()
         .find(|line| line.contains("--sample 0.5: "))
         .unwrap();
-    let read: u64 = told.split(' ').nth(3).unwrap().parse().unwrap();
-    assert!((120..220).contains(&read), "{told}");
+    let read: u64 = reported.split(' ').nth(3).unwrap().parse().unwrap();
+    assert!((120..220).contains(&read), "{reported}");
     // A smaller sample is a part of a larger one, and the order of the documents does not matter.
     let few = sample("0.25");
     assert!(few.lines().iter().all(|row| half.lines().contains(row)));

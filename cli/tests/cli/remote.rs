@@ -171,8 +171,8 @@ fn a_file_of_a_web_server_is_read() {
     // What stands behind the question mark is in no message.
     let missing = format!("{}/gone.jsonl?token=s3cret", server.url);
     let missing = run(&folder, &server, &["pairs", &missing]).expect(4);
-    let told = format!("{}/gone.jsonl does not exist", server.url);
-    assert!(missing.stderr.contains(&told), "{}", missing.stderr);
+    let reported = format!("{}/gone.jsonl does not exist", server.url);
+    assert!(missing.stderr.contains(&reported), "{}", missing.stderr);
     let account = server.url.replace("http://", "http://me:s3cret@");
     let forbidden = format!("{account}/x/forbidden/a.jsonl?token=s3cret");
     let forbidden = run(&folder, &server, &["pairs", &forbidden]).expect(4);

@@ -31,8 +31,8 @@ fn kept_rows_pass_through_to_the_byte() {
             "dropped.csv",
         ])
         .expect(0);
-    let told = "resemblance: 1 file as CSV (4 documents)\n";
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let reported = "resemblance: 1 file as CSV (4 documents)\n";
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     assert_eq!(
         folder.read_text("out.csv"),
         format!("\u{feff}{header}{one}{two}{four}")

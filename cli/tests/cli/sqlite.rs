@@ -965,11 +965,11 @@ fn a_killed_addition_is_completed_by_the_next() {
         child.kill().unwrap();
         child.wait().unwrap();
         let database = open(&folder, "c.db");
-        let told = match names_of_tables(&database).contains(&"v".to_owned()) {
+        let reported = match names_of_tables(&database).contains(&"v".to_owned()) {
             true => rows(&database, "SELECT count(*) FROM v")[0].clone(),
             false => "none".to_owned(),
         };
-        *seen.entry(told).or_insert(0) += 1;
+        *seen.entry(reported).or_insert(0) += 1;
         folder.run(&ADD).expect(0);
         assert_eq!(as_exact(outcome(&folder)), expected);
     }

@@ -436,8 +436,8 @@ fn shards_and_folders_are_one_corpus() {
     }
     folder.write("set/README.md", "---\ndataset_info: {}\n---\nA data set.");
     let ran = folder.run(&["dedup", "set", "-o", "one.parquet"]).expect(0);
-    let told = "resemblance: 2 files as Parquet (10 documents)\n";
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let reported = "resemblance: 2 files as Parquet (10 documents)\n";
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     assert!(
         ran.stderr.contains("files beside the tables of set: 1"),
         "{}",

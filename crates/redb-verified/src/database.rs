@@ -138,16 +138,16 @@ impl RedbFile {
     }
 
     /// Moves pages to the front until none can be moved, cuts the file behind the last one, and
-    /// closes it. Calls `tell` after each pass; an error ends it.
+    /// closes it. Calls `notify` after each pass; an error ends it.
     ///
     /// # Errors
-    /// Returns the errors of [`close`](Self::close), [`EngineError::ReadOnly`], and those of `tell`.
+    /// Returns the errors of [`close`](Self::close), [`EngineError::ReadOnly`], and those of `notify`.
     pub fn pack<E: From<EngineError>>(
         mut self,
-        mut tell: impl FnMut() -> Result<(), E>,
+        mut notify: impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         while self.with_writable(|database| Ok(database.compact()?))? {
-            tell()?;
+            notify()?;
         }
         Ok(self.close()?)
     }
@@ -197,21 +197,21 @@ pub fn commit_without_sync(mut write: WriteTransaction) -> Result<()> {
 }
 
 /// Verifies the checksums of all pages, and rebuilds the list of free pages. Returns whether that
-/// list was right. redb does it in one step: `tell` is called before and after it, with the number
+/// list was right. redb does it in one step: `notify` is called before and after it, with the number
 /// of bytes done and the total.
 ///
 /// # Errors
-/// Returns the errors of [`RedbFile::open`], [`EngineError::Corrupt`], and those of `tell`.
+/// Returns the errors of [`RedbFile::open`], [`EngineError::Corrupt`], and those of `notify`.
 pub fn verify_pages<E: From<EngineError>>(
     path: &Path,
     options: &FileOptions,
-    mut tell: impl FnMut(u64, u64) -> Result<(), E>,
+    mut notify: impl FnMut(u64, u64) -> Result<(), E>,
 ) -> Result<bool, E> {
     let (total, _) = file_size(path, options)?;
-    tell(0, total)?;
+    notify(0, total)?;
     let is_right =
         RedbFile::open(path, options)?.with_writable(|database| Ok(database.check_integrity()?))?;
-    tell(total, total)?;
+    notify(total, total)?;
     Ok(is_right)
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn remove_leftovers(folder: &Path) {
             continue;
         };
         let path = entry.path();
-        if run.is_dead(&path) {
+        if run.is_deleted(&path) {
             // Another run may have removed it just now.
             let _ = fs::remove_file(&path);
         }
@@ -87,7 +87,7 @@ impl FormerRun {
     }
 
     /// Returns true if nobody needs the file any more, as far as can be known.
-    fn is_dead(&self, path: &Path) -> bool {
+    fn is_deleted(&self, path: &Path) -> bool {
         // A link to a file, or a pipe, is not one of ours.
         let Ok(metadata) = fs::symlink_metadata(path) else {
             return false;

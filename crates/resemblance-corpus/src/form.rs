@@ -84,7 +84,7 @@ impl FileStart {
         settings: &CorpusSettings,
         may_be_text: bool,
     ) -> Result<SourceKind, BadDocument> {
-        if let Some(kind) = told_content(&self.bytes) {
+        if let Some(kind) = content_format(&self.bytes) {
             return match settings.kind {
                 Some(other) if other != kind => Err(BadDocument::new(format!(
                     "{}, expected {} as --as says",
@@ -95,10 +95,11 @@ impl FileStart {
             };
         }
         // A file that is only named as a database is not one.
-        let is_told = |kind: &SourceKind| !matches!(kind, SourceKind::Lines | SourceKind::Sqlite);
-        let of_table = named_kind(name).filter(is_told);
-        let told = settings.kind.or(of_table);
-        if let Some(kind) = told.filter(|kind| kind.needs_file()) {
+        let is_detected =
+            |kind: &SourceKind| !matches!(kind, SourceKind::Lines | SourceKind::Sqlite);
+        let of_table = named_kind(name).filter(is_detected);
+        let reported = settings.kind.or(of_table);
+        if let Some(kind) = reported.filter(|kind| kind.needs_file()) {
             return match self.bytes.is_empty() && self.is_whole {
                 true => Err(empty(kind)),
                 false => readable(kind),
@@ -107,11 +108,12 @@ impl FileStart {
         if let Some(bad) = wide_characters(&self.bytes).or_else(|| binary(&self.bytes, name)) {
             return Err(bad);
         }
-        if told.is_none_or(|kind| kind == SourceKind::Lines) && ends_lines_with_returns(&self.bytes)
+        if reported.is_none_or(|kind| kind == SourceKind::Lines)
+            && ends_lines_with_returns(&self.bytes)
         {
             return Err(carriage_returns());
         }
-        if let Some(kind) = told {
+        if let Some(kind) = reported {
             return Ok(kind);
         }
         if let Some(bad) = refused_name(name) {
@@ -187,18 +189,18 @@ pub(crate) fn of_named(
 pub(crate) fn mark(input: impl Read) -> io::Result<Option<SourceKind>> {
     let mut start = Vec::new();
     input.take(MAGIC_BYTES).read_to_end(&mut start)?;
-    Ok(told_content(&start))
+    Ok(content_format(&start))
 }
 
 /// Returns the table format that the first bytes identify.
-fn told_content(bytes: &[u8]) -> Option<SourceKind> {
+fn content_format(bytes: &[u8]) -> Option<SourceKind> {
     const FORMATS: [(&[u8], SourceKind); 3] = [
         (b"PAR1", SourceKind::Parquet),
         (b"ARROW1", SourceKind::Arrow),
         (b"SQLite format 3\0", SourceKind::Sqlite),
     ];
-    let told = FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic));
-    told.map(|(_, kind)| *kind)
+    let reported = FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic));
+    reported.map(|(_, kind)| *kind)
 }
 
 /// Returns the format that the end of a file name implies.
@@ -365,9 +367,9 @@ fn binary(bytes: &[u8], name: &Path) -> Option<BadDocument> {
         (b"\xff\x06\x00\x00sNaPpY", ".sz"),
         (b"\x1f\x9d", ".z"),
     ];
-    let told = FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic));
+    let reported = FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic));
     let is_tar = bytes.get(257..262) == Some(b"ustar".as_slice());
-    let end = told.map(|(_, end)| *end).or(is_tar.then_some(".tar"))?;
+    let end = reported.map(|(_, end)| *end).or(is_tar.then_some(".tar"))?;
     // A spreadsheet is a zip file, too.
     refused_name(name).or_else(|| refused_name(Path::new(end)))
 }
@@ -465,7 +467,7 @@ mod tests {
             .encode_utf16()
             .flat_map(u16::to_le_bytes)
             .collect();
-        for (name, bytes, told) in [
+        for (name, bytes, reported) in [
             ("a.json", &b" [\n{\"text\": \"a\"}]"[..], "a JSON array"),
             ("a", b"[{\"text\": \"a\"}]", "a JSON array"),
             ("a.orc.gz", b"ORC", "a table (.orc)"),
@@ -497,7 +499,7 @@ mod tests {
             ("a", b"text and \0", "a zero byte at 9"),
         ] {
             let found = kind(name, bytes).unwrap_err();
-            assert!(found.starts_with(told), "{name}: {found}");
+            assert!(found.starts_with(reported), "{name}: {found}");
         }
     }
 }

@@ -118,8 +118,8 @@ fn read(name: &str, bytes: &[u8]) -> (Vec<CorpusRecord>, Result<(), CorpusError>
         match record {
             Ok(record) => records.push(record),
             Err(error) => {
-                let told = format!("{error:?}");
-                assert!(told.contains("jsonl"), "{told} names no file");
+                let reported = format!("{error:?}");
+                assert!(reported.contains("jsonl"), "{reported} names no file");
                 return (records, Err(error));
             }
         }

@@ -186,13 +186,13 @@ impl Sorter {
     /// Sorts the rest in memory, after which everything can be merged.
     pub(crate) fn finish(&mut self, watch: &mut Watch<'_>) -> Result<()> {
         let pushed = self.pushed;
-        watch.tell(Phase::SortingPostings, 0, pushed)?;
+        watch.report(Phase::SortingPostings, 0, pushed)?;
         // The merge needs no second batch, so its memory is given back now.
         drop(self.wait()?);
         self.batch.sort(self.threads, |_, _| {});
         let sorted = self.sorted_postings();
         invariant!(pushed == sorted, "sorted {sorted} of {pushed} postings");
-        watch.tell(Phase::SortingPostings, sorted, pushed)
+        watch.report(Phase::SortingPostings, sorted, pushed)
     }
 
     /// Returns all postings. Call it after [`finish`](Self::finish).

@@ -10,7 +10,7 @@ use crate::snapshot::Snapshot;
 use crate::types::DocumentId;
 
 /// What a closure that knows nothing of texts says: any similarity, sometimes none.
-fn told(a: u64, b: u64) -> Option<f64> {
+fn reported(a: u64, b: u64) -> Option<f64> {
     let number = Random(a << 32 | b).below(9);
     number.checked_sub(1).map(|number| number as f64 / 7.0)
 }
@@ -22,17 +22,17 @@ fn counting(calls: &Calls) -> impl Fn(DocumentId, DocumentId) -> Result<Option<f
     move |a, b| {
         let ids = (a.get(), b.get());
         *calls.lock().unwrap().entry(ids).or_default() += 1;
-        Ok(told(ids.0, ids.1))
+        Ok(reported(ids.0, ids.1))
     }
 }
 
 /// What the closure says of the candidates, within the bounds.
 fn settled(candidates: &PairMap, bounds: &crate::query::ResolvedBounds) -> PairMap {
-    let settled = candidates
-        .iter()
-        .map(|(ids, (estimate, distance))| (*ids, (told(ids.0, ids.1).or(*estimate), *distance)));
+    let settled = candidates.iter().map(|(ids, (estimate, distance))| {
+        (*ids, (reported(ids.0, ids.1).or(*estimate), *distance))
+    });
     let is_within = |(ids, (similarity, distance)): &((u64, u64), Measures)| {
-        let is_exact = told(ids.0, ids.1).is_some();
+        let is_exact = reported(ids.0, ids.1).is_some();
         bounds.accepts_similarity(similarity.unwrap_or(0.0), is_exact, distance.unwrap_or(0))
     };
     settled.filter(is_within).collect()
@@ -56,7 +56,7 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
         for pair in pairs.by_ref() {
             let pair = pair.unwrap();
             let ids = (pair.a.get(), pair.b.get());
-            assert_eq!(pair.is_exact, told(ids.0, ids.1).is_some());
+            assert_eq!(pair.is_exact, reported(ids.0, ids.1).is_some());
             assert_eq!((pair.similarity, pair.distance), expected[&ids], "{pair:?}");
             order.push(ids);
         }

@@ -163,7 +163,7 @@ impl<'a, 'w> Check<'a, 'w> {
         self.memtable()?;
         self.step(6, Self::keys)?;
         self.watch
-            .tell(Phase::CheckingPostings, self.postings, self.postings)
+            .report(Phase::CheckingPostings, self.postings, self.postings)
     }
 
     /// Continues behind a part that damage ends: it breaks an invariant.
@@ -185,7 +185,7 @@ impl<'a, 'w> Check<'a, 'w> {
         self.live.contains(id)
     }
 
-    fn is_dead(&self, id: u64) -> bool {
+    fn is_deleted(&self, id: u64) -> bool {
         self.snapshot.inner.version.dead.contains(id)
     }
 
@@ -224,7 +224,7 @@ impl<'a, 'w> Check<'a, 'w> {
             self.report
                 .add(1, "the number of readable documents", detail);
         }
-        self.watch.tell(Phase::CheckingDocuments, total, total)
+        self.watch.report(Phase::CheckingDocuments, total, total)
     }
 
     /// Notes a payload without a document that has one.
@@ -248,7 +248,7 @@ impl<'a, 'w> Check<'a, 'w> {
             None => {}
         }
         let key_code = document.head.key_code();
-        if self.is_dead(id) {
+        if self.is_deleted(id) {
             self.removed.insert(id);
             return Ok(());
         }
@@ -266,7 +266,7 @@ impl<'a, 'w> Check<'a, 'w> {
         // A flushed document with postings is in the range of a run.
         let runs = &committed.runs;
         let run = (id < committed.state.sealed_below)
-            .then(|| runs.position_of(id).unwrap_or(runs.standing.len()));
+            .then(|| runs.position_of(id).unwrap_or(runs.current.len()));
         for LaneCode { lane, code } in row {
             let expected = self.expected.entry((run, lane)).or_default();
             expected.add(Posting { code, id });
@@ -338,7 +338,7 @@ impl<'a, 'w> Check<'a, 'w> {
         let is_right = match found {
             Some(_) => found == expected,
             // A merge has dropped its rows already.
-            None => self.is_dead(id),
+            None => self.is_deleted(id),
         };
         if id >= state.sealed_below || !is_right {
             let place = format!("table equal, document {id}");
@@ -365,7 +365,7 @@ impl<'a, 'w> Check<'a, 'w> {
                 self.report.note(7, read)?;
             }
         }
-        for (index, run) in runs.standing.iter().enumerate() {
+        for (index, run) in runs.current.iter().enumerate() {
             for lane in 0..self.snapshot.context().lanes.count() {
                 let key = (Some(index), lane);
                 // A lane without live documents has no sum.
@@ -390,7 +390,7 @@ impl<'a, 'w> Check<'a, 'w> {
         let (name, lane) = (table.name(), summary.lane);
         let mut filter = FilterCheck::new(self.snapshot, run, summary);
         // Documents are in no order, but mostly from one run, or from few.
-        let mut sums = vec![Sum::default(); runs.standing.len()];
+        let mut sums = vec![Sum::default(); runs.current.len()];
         let only = runs
             .position_of(run.first_id)
             .filter(|_| run.inputs.is_empty());
@@ -404,7 +404,7 @@ impl<'a, 'w> Check<'a, 'w> {
                 if let Some(sum) = index.and_then(|index| sums.get_mut(index)) {
                     sum.add(posting);
                 }
-            } else if !within || !self.is_dead(posting.id) {
+            } else if !within || !self.is_deleted(posting.id) {
                 let place = format!("table {name}, run {}, lane {lane}", run.run);
                 let detail = format!(
                     "found a posting of document {}, which is neither live nor dead",

@@ -26,8 +26,8 @@ pub(super) fn check_pages(
         report.push(problem_of_head(damage));
     }
     let total = commit.pages.length_bytes();
-    let (mut done, mut told) = (0, 0);
-    watch.tell(Phase::VerifyingPages, 0, total)?;
+    let (mut done, mut reported) = (0, 0);
+    watch.report(Phase::VerifyingPages, 0, total)?;
     commit.walk_all(|tree, found| {
         match found {
             WalkStep::Leaf(page) => {
@@ -41,14 +41,14 @@ pub(super) fn check_pages(
                 report.push(problem_of(page, &tree.name));
             }
         }
-        if done - told < BYTES_PER_CALL {
+        if done - reported < BYTES_PER_CALL {
             return Ok(());
         }
-        told = done;
+        reported = done;
         // A page of a damaged file can be below two trees.
-        watch.tell(Phase::VerifyingPages, done.min(total), total)
+        watch.report(Phase::VerifyingPages, done.min(total), total)
     })?;
-    watch.tell(Phase::VerifyingPages, total, total)?;
+    watch.report(Phase::VerifyingPages, total, total)?;
     Ok(is_complete)
 }
 
@@ -89,8 +89,8 @@ pub(super) fn check_bookkeeping(
     report: &mut CheckReport,
     watch: &mut Watch<'_>,
 ) -> Result<()> {
-    let tell = |done, total| watch.tell(Phase::CheckingFreePages, done, total);
-    let pages = verify_pages(path, &options.file_options(), tell).map(|clean| {
+    let notify = |done, total| watch.report(Phase::CheckingFreePages, done, total);
+    let pages = verify_pages(path, &options.file_options(), notify).map(|clean| {
         if !clean {
             let detail = "its record of free pages is wrong; no document is concerned, and `compact` \
                           mends it";

@@ -192,14 +192,14 @@ impl<'a> EvictionRun<'a> {
         self.with_payloads = with_payloads;
         let mut documents = StoredDocuments::default();
         while !self.ids.is_empty() {
-            self.tell(watch)?;
+            self.report(watch)?;
             let snapshot = SnapshotView::open(self.store)?;
             self.ids.start = documents.read(&snapshot, self.ids.clone(), with_payloads)?;
             drop(snapshot);
             self.take(&documents, judge, watch)?;
         }
         self.evict_chosen(judge)?;
-        self.tell(watch)?;
+        self.report(watch)?;
         let message = format_args!("evicted: {:?}", self.report);
         events::debug(UPKEEP, &self.store.context.path, message);
         Ok(self.report)
@@ -224,7 +224,7 @@ impl<'a> EvictionRun<'a> {
             self.chosen.push(*id);
             if self.chosen.len() >= self.slices.documents {
                 self.evict_chosen(judge)?;
-                self.tell(watch)?;
+                self.report(watch)?;
             }
         }
         Ok(())
@@ -258,8 +258,8 @@ impl<'a> EvictionRun<'a> {
         Ok(())
     }
 
-    fn tell(&self, watch: &mut Watch<'_>) -> Result<()> {
-        watch.tell(Phase::EvictingDocuments, self.report.examined, self.total)
+    fn report(&self, watch: &mut Watch<'_>) -> Result<()> {
+        watch.report(Phase::EvictingDocuments, self.report.examined, self.total)
     }
 }
 
@@ -278,13 +278,13 @@ fn oldest_kept(snapshot: &SnapshotView, older: u64, watch: &mut Watch<'_>) -> Re
         let mut from = 0;
         while from < end {
             // How many passes it takes shows only on the way.
-            watch.tell(Phase::ReadingDocuments, documents, None)?;
+            watch.report(Phase::ReadingDocuments, documents, None)?;
             from = piece.read(snapshot, from..end, false)?;
             for (id, document) in piece.iter() {
                 visit(StoredDocument::new(*id, document).age());
                 documents += 1;
             }
         }
-        watch.tell(Phase::ReadingDocuments, documents, None)
+        watch.report(Phase::ReadingDocuments, documents, None)
     })
 }

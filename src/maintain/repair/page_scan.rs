@@ -48,7 +48,7 @@ pub(super) fn scan(pages: &PageFile, watch: &mut Watch<'_>) -> Result<Scanned> {
     let total = pages.length_bytes();
     for offset in (0..total).step_by(PAGE_BYTES).skip(1) {
         if offset % BYTES_PER_CALL == PAGE_BYTES as u64 {
-            watch.tell(Phase::ScanningPages, offset, total)?;
+            watch.report(Phase::ScanningPages, offset, total)?;
         }
         let Some(bytes) = read_page(pages, offset) else {
             continue;
@@ -61,7 +61,7 @@ pub(super) fn scan(pages: &PageFile, watch: &mut Watch<'_>) -> Result<Scanned> {
         rows.leaves
             .sort_unstable_by_key(|leaf| Reverse(leaf.first_id));
     }
-    watch.tell(Phase::ScanningPages, total, total)?;
+    watch.report(Phase::ScanningPages, total, total)?;
     Ok(scanned)
 }
 

@@ -222,6 +222,6 @@ fn fill(build: &mut BulkBuild<'_>, old: &mut DamagedStore, watch: &mut Watch<'_>
     }
     // Ids are never given twice, as far as the file records which were given.
     build.skip_to(old.next_id().unwrap_or(0));
-    watch.tell(Phase::ReadingDocuments, documents, total)?;
+    watch.report(Phase::ReadingDocuments, documents, total)?;
     Ok(documents)
 }

@@ -68,7 +68,7 @@ fn write_stream(
     })?;
     let (mut documents, mut bytes) = (0, 0);
     loop {
-        watch.tell(Phase::WritingDocuments, documents, total)?;
+        watch.report(Phase::WritingDocuments, documents, total)?;
         // The writer is the caller's: its failure is not a failure of the store.
         let found = context.run_checked(|| append(snapshot, &mut rows, &mut stream, &mut piece))?;
         documents += found;
@@ -119,7 +119,7 @@ fn append(
         };
         let (id, row) = entry.engine()?;
         let (id, row) = (id.value(), row.value());
-        if snapshot.inner.is_dead(id) {
+        if snapshot.inner.is_deleted(id) {
             continue;
         }
         let document = DocumentRow::decode(id, row, snapshot.context().shape())?;

@@ -206,8 +206,8 @@ fn import_stream(
             documents,
             source: Box::new(source),
         };
-        let told = watch.tell(Phase::StoringDocuments, documents, header.documents);
-        told.map_err(stopped)?;
+        let reported = watch.report(Phase::StoringDocuments, documents, header.documents);
+        reported.map_err(stopped)?;
         if is_last {
             let message = format_args!("imported: {report:?}");
             events::debug(UPKEEP, &context.path, message);

@@ -34,8 +34,8 @@ fn insert_all(store: &Store) -> Vec<(u32, Result<()>)> {
     thread::scope(|scope| {
         let threads = (0..THREADS).map(|thread| scope.spawn(move || insert(thread).collect()));
         let threads: Vec<thread::ScopedJoinHandle<'_, Vec<_>>> = threads.collect();
-        let told = threads.into_iter().flat_map(|it| it.join().unwrap());
-        told.collect()
+        let reported = threads.into_iter().flat_map(|it| it.join().unwrap());
+        reported.collect()
     })
 }
 
@@ -68,13 +68,13 @@ fn group_commit_replies_hold_on_a_failing_disk() {
             .flush_after(16)
             .files(Arc::new(failing.clone()));
         let store = options.open(path).unwrap();
-        let told = insert_all(&store);
+        let reported = insert_all(&store);
         drop(store);
         let store = good.open(path).unwrap();
         let snapshot = store.snapshot().unwrap();
-        for (number, told) in told {
+        for (number, reported) in reported {
             let is_there = snapshot.contains(number.to_be_bytes()).unwrap();
-            match told {
+            match reported {
                 Ok(()) => assert!(is_there, "{number} was acknowledged"),
                 Err(Error::Io { .. } | Error::Closed { .. }) => failed += 1,
                 Err(error) => panic!("{error:?}"),

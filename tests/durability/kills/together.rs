@@ -42,15 +42,15 @@ fn play() {
             scope.spawn(move || {
                 for number in 0.. {
                     let (key, page) = (key(thread, number), signature(page(thread, number)));
-                    let told = match number % 3 {
+                    let reported = match number % 3 {
                         0 => store.queue().insert_if_new(&key, &page).unwrap().wait(),
                         _ => store.insert_if_new(&key, &page),
                     };
-                    let told = match told.unwrap() {
+                    let reported = match reported.unwrap() {
                         Novelty::New { .. } => "new",
                         _ => "known",
                     };
-                    println!("{told} {thread} {number}.");
+                    println!("{reported} {thread} {number}.");
                 }
             });
         }
@@ -60,14 +60,14 @@ fn play() {
 /// What threads were told before the program was killed: of which page, by thread and number.
 fn run_and_kill(path: &Path, delay: Duration) -> BTreeMap<(u32, u32), bool> {
     let said = Running::start(PROGRAM, path).kill_after(0, delay);
-    let told = said.iter().map(|line| {
+    let reported = said.iter().map(|line| {
         let [word, thread, number] = line.split(' ').collect::<Vec<_>>()[..] else {
             panic!("{line}");
         };
         let place = (thread.parse().unwrap(), number.parse().unwrap());
         (place, word == "new")
     });
-    told.collect()
+    reported.collect()
 }
 
 #[test]
@@ -80,11 +80,11 @@ fn acknowledged_writes_survive_kills() {
     let mut taken = BTreeSet::new();
     for _ in 0..kills {
         let delay = Duration::from_millis(20 + random.below(150));
-        let told = run_and_kill(&path, delay);
+        let reported = run_and_kill(&path, delay);
         let store = open(&path);
         let snapshot = store.snapshot().unwrap();
         let mut known = BTreeSet::new();
-        for ((thread, number), is_new) in told {
+        for ((thread, number), is_new) in reported {
             let page = page(thread, number);
             known.insert(page);
             if is_new {

@@ -68,8 +68,12 @@ fn assert_placed(schema: &Schema, query: &str, answer: &Overlaps) -> usize {
             let expected = longest_shared_passage(&cut, query, &text).unwrap().unwrap();
             assert_eq!(longest, expected.shingles, "{query} {text}");
             for (index, shingle) in of_query.iter().enumerate() {
-                let is_told = placed.iter().any(|it| it.query.contains(&index));
-                assert_eq!(is_told, of_text.contains(shingle), "{query} {text} {index}");
+                let is_detected = placed.iter().any(|it| it.query.contains(&index));
+                assert_eq!(
+                    is_detected,
+                    of_text.contains(shingle),
+                    "{query} {text} {index}"
+                );
             }
         }
         passages += placed.len();

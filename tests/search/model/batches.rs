@@ -7,7 +7,7 @@ use resemblance::{Document, Error, Signature, WriteTransaction};
 
 use crate::common::changes::{Expected, if_new, same_novelty};
 use crate::common::oracle::{Entry, Model};
-use crate::common::question::told;
+use crate::common::question::reported;
 use crate::model::changes::entry;
 use crate::model::drawn::signature;
 use crate::model::steps::{Member, key_bytes};
@@ -69,18 +69,18 @@ pub(crate) fn insert_many_if_new(
     }
     let batch = batch(&entries);
     let found = if verified {
-        let told_of = |index: usize, earlier| {
+        let reported_of = |index: usize, earlier| {
             let id = match earlier {
                 Earlier::Stored(id) => id.get(),
                 Earlier::OfBatch(other) => id_of[&other],
             };
             assert_eq!(id >= first_id, matches!(earlier, Earlier::OfBatch(_)));
-            Ok(told(index as u64, id))
+            Ok(reported(index as u64, id))
         };
         transaction
             .insert_many(&batch)
             .if_new()
-            .verify(told_of)
+            .verify(reported_of)
             .run()
     } else {
         transaction.insert_many(&batch).if_new().run()

@@ -45,12 +45,12 @@ pub(super) fn list_boilerplate(
         });
     let columns = Column::list("query start end documents shingles passage");
     let mut results = Results::new(arguments.format.layout(), columns)?;
-    let (mut tally, mut told) = (DocumentTally::default(), HashSet::new());
+    let (mut tally, mut reported) = (DocumentTally::default(), HashSet::new());
     while let Some(document) = items.next_good(context, &mut tally, arguments.options.skip_bad)? {
         let passages: Vec<BoilerplatePassage> = document.value;
         tally.kept += u64::from(!passages.is_empty());
         for found in passages {
-            if !told.insert(found.hash) {
+            if !reported.insert(found.hash) {
                 continue;
             }
             let FrequentPassage {
@@ -73,10 +73,10 @@ pub(super) fn list_boilerplate(
     let totals = items.end(context, &tally)?;
     context.note(format!(
         "{} different passages that more than {max_frequency} documents have",
-        told.len()
+        reported.len()
     ));
     context.counts(tally.summary("with such passages", totals));
-    Ok(Outcome::found(!told.is_empty()))
+    Ok(Outcome::found(!reported.is_empty()))
 }
 
 fn passages_of(

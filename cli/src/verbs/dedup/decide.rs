@@ -14,7 +14,7 @@ use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::{
     BitList, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, Job,
     JobContent, JobValue, JoinProduct, MAX_HELD_BYTES, ReadDocument, deduplicator, prepare_join,
-    tell_left_out, tell_suspicious, temporary_name,
+    print_left_out, print_suspicious, temporary_name,
 };
 use resemblance::invariant::{at, bug};
 use resemblance_corpus::{Corpus, CorpusDocument, ReadTotals};
@@ -415,13 +415,13 @@ impl Decision<'_> {
         let duplicates = context.interrupt.while_working(&mut progress, move || {
             Ok(duplicates(followed, policy, &preference, features)?)
         })?;
-        tell_left_out(context, duplicates.left_out());
+        print_left_out(context, duplicates.left_out());
         for cluster in duplicates.suspicious() {
             let Some(first) = collected.get_id(cluster.first)? else {
                 return Err(bug("a cluster of no documents").into());
             };
             let stored = StoredPayload::decode(first.payload())?;
-            tell_suspicious(context, cluster, Some(stored.key));
+            print_suspicious(context, cluster, Some(stored.key));
         }
         self.tally.budget_exceeded += duplicates.budget_exceeded();
         for duplicate in duplicates {

@@ -169,17 +169,17 @@ fn roots(slot: &Slot) -> Vec<Tree> {
 }
 
 impl Commit {
-    /// Walks over all trees, and calls `tell` with each step and its tree. An error ends the walk.
+    /// Walks over all trees, and calls `notify` with each step and its tree. An error ends the walk.
     pub fn walk_all<E>(
         &self,
-        mut tell: impl FnMut(&Tree, &WalkStep) -> Result<(), E>,
+        mut notify: impl FnMut(&Tree, &WalkStep) -> Result<(), E>,
     ) -> Result<(), E> {
         for root in &self.roots {
-            let tables = self.tables(root, true, &mut |found| tell(root, found))?;
+            let tables = self.tables(root, true, &mut |found| notify(root, found))?;
             for table in tables {
                 let mut walk = Walk::new(&table);
                 while let Some(found) = walk.next(&self.pages) {
-                    tell(&table, &found)?;
+                    notify(&table, &found)?;
                 }
             }
         }
@@ -206,12 +206,12 @@ impl Commit {
         &self,
         root: &Tree,
         any: bool,
-        tell: &mut dyn FnMut(&WalkStep) -> Result<(), E>,
+        notify: &mut dyn FnMut(&WalkStep) -> Result<(), E>,
     ) -> Result<Vec<Tree>, E> {
         let mut tables: Vec<Tree> = Vec::new();
         let mut walk = Walk::new(root);
         while let Some(found) = walk.next(&self.pages) {
-            tell(&found)?;
+            notify(&found)?;
             let page = match found {
                 WalkStep::Leaf(page) => page,
                 WalkStep::Damaged(_, Some(bytes)) => {

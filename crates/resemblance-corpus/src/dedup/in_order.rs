@@ -86,10 +86,10 @@ impl<'f> InOrder<'f> {
         };
         for (number, piece) in (0..).zip(ids.chunks(DECIDED_TOGETHER)) {
             let done = number * DECIDED_TOGETHER as u64;
-            watch.tell(Phase::DecidingDocuments, done, total)?;
+            watch.report(Phase::DecidingDocuments, done, total)?;
             self.decide_piece(piece, &mut decided)?;
         }
-        watch.tell(Phase::DecidingDocuments, total, total)?;
+        watch.report(Phase::DecidingDocuments, total, total)?;
         Ok(decided)
     }
 
@@ -167,9 +167,9 @@ pub(super) fn count_neighbours(
         }
         if pairs.lanes_read().0 != lanes_read {
             lanes_read = pairs.lanes_read().0;
-            pairs.tell(watch)?;
+            pairs.report(watch)?;
         }
     }
-    pairs.tell(watch)?;
+    pairs.report(watch)?;
     Ok((counts, pairs.left_out()))
 }

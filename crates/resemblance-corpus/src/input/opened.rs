@@ -38,7 +38,7 @@ pub(crate) fn decode(
         let message = format!("{} is a store, not a corpus", name.display());
         return Err(CorpusError::bad(message));
     }
-    let compression = told_compression(name, &start)?;
+    let compression = detected_compression(name, &start)?;
     let decoder = compression
         .decoder(input, settings.window_bytes)
         .map_err(failed)?;
@@ -58,7 +58,7 @@ fn first_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
 
 /// Detects the compression by content, which the name must not contradict: a file that only claims
 /// to be compressed is more likely cut short or mislabelled than intended.
-fn told_compression(name: &Path, start: &[u8]) -> Result<Compression, CorpusError> {
+fn detected_compression(name: &Path, start: &[u8]) -> Result<Compression, CorpusError> {
     let by_name = Compression::from_name(name);
     let by_content = Compression::from_content(start);
     // An empty file is one whatever its name.

@@ -190,9 +190,9 @@ fn content(
     object: &RemoteObject,
     settings: &CorpusSettings,
 ) -> Result<SourceKind, CorpusError> {
-    let told =
+    let reported =
         form::mark(input).map_err(|error| CorpusError::read(object.name(), false, &error))?;
-    Ok(form::of_named(object.name(), told, settings))
+    Ok(form::of_named(object.name(), reported, settings))
 }
 
 /// An object below a prefix: its name shows its form, or its content.

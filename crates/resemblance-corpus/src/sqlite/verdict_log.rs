@@ -126,7 +126,7 @@ impl VerdictLog {
     /// # Errors
     ///
     /// The database cannot be written.
-    pub fn settle(&self) -> Result<(), CorpusError> {
+    pub fn publish(&self) -> Result<(), CorpusError> {
         let (name, pending) = (quoted(&self.name), quoted(&self.pending));
         self.change(|| {
             self.create()?;

@@ -145,9 +145,9 @@ impl TableRows {
                 return Ok(Some(self.lines.split_to(end + 1)));
             }
             let Some(batch) = self.next_batch()? else {
-                let (found, told) = (self.decoded_rows, self.rows);
-                if found != told {
-                    let message = format!("{found} rows were found, {told} expected");
+                let (found, reported) = (self.decoded_rows, self.rows);
+                if found != reported {
+                    let message = format!("{found} rows were found, {reported} expected");
                     return Err(self.file.damaged(&message));
                 }
                 return Ok(None);

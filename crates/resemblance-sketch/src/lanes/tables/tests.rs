@@ -317,15 +317,15 @@ fn the_probability_at_a_distance_is_that_of_random_bits() {
                         (low..=high).contains(&table.permute(&wide(other)))
                     }));
                 }
-                let told = design.shortened_probability_at(distance, dropped);
-                let deviation = (told * (1.0 - told) * f64::from(tries)).sqrt();
-                let off = f64::from(shared) - told * f64::from(tries);
+                let reported = design.shortened_probability_at(distance, dropped);
+                let deviation = (reported * (1.0 - reported) * f64::from(tries)).sqrt();
+                let off = f64::from(shared) - reported * f64::from(tries);
                 assert!(
                     off.abs() <= 4.5 * deviation + 1e-6,
-                    "{design} without {dropped} at {distance}: {shared}, told {told}"
+                    "{design} without {dropped} at {distance}: {shared}, reported {reported}"
                 );
                 let complete = TableDesign::complete_distance(design.groups());
-                assert!(distance > complete.into() || told == 1.0);
+                assert!(distance > complete.into() || reported == 1.0);
             }
         }
         assert_eq!(design.shortened_probability_at(129, 0), 0.0);
