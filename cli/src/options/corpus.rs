@@ -1,7 +1,6 @@
 //! The options for how documents are found in a corpus, and which of their values are stored.
 
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
@@ -10,7 +9,6 @@ use resemblance_corpus::{CorpusSettings, FieldPath, IdRule, SourceKind};
 
 use super::common::parse_size;
 use crate::failure::{Failure, Result};
-use crate::session::Context;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FormOption {
@@ -82,7 +80,7 @@ pub(crate) struct CorpusOptions {
     /// Skip files and folders that cannot be read, or the rest of a file that is damaged, instead of stopping at the
     /// first. They are named at the end, and the exit code is 2
     #[arg(long)]
-    skip_unreadable: bool,
+    pub(crate) skip_unreadable: bool,
     /// Skip and count bad documents, and links that lead nowhere, instead of stopping at the first. If
     /// more than half are bad, the verb fails all the same, and so it does where a file cannot be
     /// read or decompressed and --skip-unreadable is not given
@@ -91,8 +89,8 @@ pub(crate) struct CorpusOptions {
 }
 
 impl CorpusOptions {
-    /// Returns the settings for reading a corpus, where decompressors may take half of the memory.
-    pub(crate) fn settings(&self, context: &Context) -> Result<CorpusSettings> {
+    /// Returns the settings for reading a corpus, as far as these options have them.
+    pub(crate) fn settings(&self) -> Result<CorpusSettings> {
         let id = self.id_rule()?;
         if id.field().is_some_and(|id| self.text_field.contains(id)) {
             return Err(Failure::usage(
@@ -119,10 +117,6 @@ impl CorpusOptions {
             exclude: globs("--exclude", &self.exclude)?,
             hidden: self.hidden,
             max_line_bytes: self.max_line,
-            window_bytes: context.memory_bytes / 2,
-            unreadable: self
-                .skip_unreadable
-                .then(|| Arc::clone(&context.unreadable)),
             ..CorpusSettings::default()
         })
     }

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use resemblance::report::Report;
 use resemblance::{Operation, StoreOptions};
+use resemblance_corpus::CorpusSettings;
 use resemblance_corpus::verification::FeatureSets;
 
 use super::interrupt::{Interrupt, Watched};
 use crate::failure::{Failure, Result};
-use crate::options::CommonOptions;
+use crate::options::{CommonOptions, CorpusOptions};
 use crate::output::{BinarySize, Messages, ProgressDisplay};
 use sysinfo::System;
 
@@ -116,6 +117,16 @@ impl Context {
     /// See [`Messages::detail`].
     pub(crate) fn detail(&self, message: impl Display) {
         self.messages.detail(message);
+    }
+
+    /// Returns the settings for reading a corpus, where decompressors may take half of the memory.
+    pub(crate) fn corpus_settings(&self, options: &CorpusOptions) -> Result<CorpusSettings> {
+        let passes_over = options.skip_unreadable;
+        Ok(CorpusSettings {
+            window_bytes: self.memory_bytes / 2,
+            unreadable: passes_over.then(|| Arc::clone(&self.unreadable)),
+            ..options.settings()?
+        })
     }
 
     /// Names what --skip-unreadable has passed over. Returns true if that is anything.

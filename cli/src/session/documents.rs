@@ -543,7 +543,7 @@ pub(crate) fn resolve_corpus_to_store(
     stored: Option<&StoredOptions>,
 ) -> Result<Corpus> {
     context.must_have_temp_dir()?;
-    let mut settings = options.settings(context)?;
+    let mut settings = context.corpus_settings(options)?;
     settings.content = content;
     if let Some(stored) = stored {
         settings = stored.extend(settings);

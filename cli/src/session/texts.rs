@@ -114,7 +114,7 @@ pub(crate) fn unrereadable_source(
     inputs: &[PathBuf],
     options: &CorpusOptions,
 ) -> Result<Option<String>> {
-    let corpus = resolve(context, inputs, options.settings(context)?)?;
+    let corpus = resolve(context, inputs, context.corpus_settings(options)?)?;
     let found = corpus.sources.iter().find(|source| !source.is_rereadable());
     Ok(found.map(|source| source.name().display().to_string()))
 }
