@@ -15,7 +15,7 @@ fn colours_are_on_terminals_unless_they_are_asked_for() {
         (&["eval", "c.jsonl", "--format", "table"], true, true),
         (&["list", "s.rsm", "--format", "table"], true, false),
         (&["list", "s.rsm", "--format", "tsv"], false, false),
-        (&["pairs", "c.jsonl", "--format", "jsonl"], false, true),
+        (&["pairs", "c.jsonl", "--format", "jsonl"], false, false),
         (
             &["dedup", "c.jsonl", "-o", "o.jsonl", "--force"],
             false,

@@ -421,5 +421,5 @@ fn each_family_decides_as_it_is_asked() {
     let refused = folder
         .run(&["pairs", "c.jsonl", "--by", "simhash"])
         .expect(2);
-    refused.says(&["by", "a family that the schema has"]);
+    refused.says(&["by", "the signatures have MinHash alone"]);
 }

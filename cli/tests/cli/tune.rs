@@ -224,7 +224,10 @@ fn bands_that_are_given_are_shown() {
     assert!(shown.contains("bands that are given"), "{shown}");
     assert!(folder.read_text("a.svg").contains("20 bands of 5 rows"));
     let wrong = ["tune", "--bands", "20", "--rows", "5", "--values", "99"];
-    folder.run(&wrong).expect(2).says(&["banding", "20 x 5"]);
+    folder
+        .run(&wrong)
+        .expect(2)
+        .says(&["--bands and --rows", "20 x 5"]);
     folder.run(&["tune", "--bands", "20"]).expect(2);
 }
 

@@ -316,7 +316,7 @@ fn texts_of_what_a_store_holds_make_similarities_exact() {
     let ran = folder
         .run(&[&dedup[..], &["partial.jsonl"]].concat())
         .expect(0);
-    let not_at_hand = "the texts of 1 of the 2 documents in a.rsm";
+    let not_at_hand = "similarities to 1 of the 2 documents in it";
     assert!(ran.stderr.contains(not_at_hand), "{}", ran.stderr);
     ran.says(&["dropped by estimate 1"]);
     let report = folder.report("r.tsv");
