@@ -144,12 +144,12 @@ impl DocumentTally {
             ("beyond the budget", self.budget_exceeded),
             ("blank lines", totals.blank),
         ];
-        let told = others.into_iter().filter(|(_, count)| *count > 0);
+        let reported = others.into_iter().filter(|(_, count)| *count > 0);
         let always = read
             .into_iter()
             .chain(decided.iter().copied())
             .chain(left_out);
-        let counts = always.chain(told);
+        let counts = always.chain(reported);
         counts
             .map(|(name, count)| format!("{name} {}", Counted(count)))
             .join(", ")
