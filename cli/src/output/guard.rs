@@ -1,4 +1,4 @@
-//! What no output may touch: stores, links, and everything that the command reads.
+//! Protects paths that no output may touch: stores, links, and everything that the command reads.
 //!
 //! The tool registers the paths that its arguments read before a verb runs, and the session the files of each corpus.
 //! Everything that creates an output asks here, so that a verb cannot miss the rule.
