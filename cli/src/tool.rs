@@ -269,7 +269,7 @@ pub(crate) fn command() -> Command {
     shaped(ToolArguments::command())
 }
 
-/// Help and version go to standard output; a mistake is told in the words of the tool.
+/// Prints help and version to standard output, and mistakes in the words of the tool.
 fn explain_usage(
     error: &clap::Error,
     explained: Option<String>,

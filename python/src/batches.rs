@@ -441,7 +441,7 @@ impl Batch<'_> {
 fn item<'b>((place, object): (usize, &'b Bound<'_, PyAny>)) -> PyResult<Item<'b>> {
     if let Ok(text) = object.cast::<PyString>() {
         return text.to_str().map(Item::Text).map_err(|error| {
-            // It says what cannot be encoded, and not where.
+            // The error names the character that cannot be encoded, and not its place.
             let message = format!("documents: {error} at position {place}");
             PyValueError::new_err(message)
         });

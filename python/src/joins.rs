@@ -233,7 +233,7 @@ fn send_pairs(
     Found::End(pairs.left_out())
 }
 
-/// Sends unless nobody is there any more, or the thread is told to stop.
+/// Sends unless the receiver is gone, or the thread is to stop.
 fn send(sender: &SyncSender<Found>, found: Found, link: &CallerLink) {
     let mut unsent = found;
     while let Err(TrySendError::Full(back)) = sender.try_send(unsent) {

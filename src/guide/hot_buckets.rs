@@ -19,7 +19,7 @@
 //! - [`Snapshot::stats`](crate::Snapshot::stats) names the largest buckets, each with the keys of up to five of
 //!   its documents. Printing [`Stats`](crate::stats::Stats) shows a summary.
 //!
-//! The budget is the one option that can change an answer, so every answer says whether it did.
+//! The budget is the one option that can change an answer, so every answer reports whether it did.
 //! [`Matches::budget_exceeded`](crate::Matches::budget_exceeded) and
 //! [`Novelty::budget_exceeded`](crate::Novelty::budget_exceeded) give the number of documents that were not
 //! compared, as a lower bound if a bucket was not read to its end. A document that may be a duplicate of one

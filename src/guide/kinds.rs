@@ -21,7 +21,7 @@
 //!
 //! A signature keeps 16 bits of each hash unless
 //! [`MinHash::value_bits`](crate::MinHash::value_bits) sets another number: 1, 2, 4, 8, 16 or 32
-//! (b-bit MinHash, Li and König 2010). The estimate stays unbiased; its variance is (1 − J)(J + 1 /
+//! (b-bit MinHash, Li and König 2010). The estimate is unbiased; its variance is (1 − J)(J + 1 /
 //! (2ᵇ − 1)) / k. The bands are made of the hashes as they are stored, and chosen so that they
 //! reach the recall when chance agreement is taken into account.
 //!

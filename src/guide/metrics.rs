@@ -34,4 +34,4 @@
 //! | warn | `resemblance::store` | `insert_if_new` reached its budget in a hot bucket; once for each opening |
 //! | warn | `resemblance::commit` | a commit took more than a second, and longer than any before |
 //! | error | `resemblance::commit` | a commit failed, and the handle writes no more |
-//! | error | `resemblance::damage` | damage was found; the event says if the handle can no longer be used |
+//! | error | `resemblance::damage` | damage was found; the event shows whether the handle can no longer be used |

@@ -247,7 +247,7 @@ impl Destination {
         guard::open_output(path, false)?;
         let compression = Compression::from_name(path);
         let (file, of_new_files) = file_beside(path)?;
-        // what is overwritten stays as private as it is
+        // an overwritten file remains as private as it is
         let overwritten = std::fs::metadata(path);
         let (file, staged) = file.into_parts();
         let staged = StagedFile {

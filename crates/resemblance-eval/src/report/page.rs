@@ -232,7 +232,7 @@ impl ReportPage<'_> {
             true => ("Similarity", 1, "0.01"),
             false => ("Distance", self.found.bands.counts.len() - 1, "1"),
         };
-        // Without scripts the filter stays hidden.
+        // Without scripts the filter remains hidden.
         let mut out = format!(
             "{}<form id=\"filter\" hidden>\n\
              <label>{name} from<input name=\"from\" type=\"number\" min=\"0\" max=\"{most}\" step=\"{step}\" \
