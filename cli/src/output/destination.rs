@@ -12,19 +12,18 @@ use crate::failure::{Failure, Result};
 
 /// The advice of messages about a file that exists.
 const FORCE: &str = "--force overwrites it";
-pub(super) const PREFIX: &str = ".resemblance-";
 
 /// Creates temporary files and folders whose names identify their origin.
 pub(crate) fn scratch_builder() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
-    builder.prefix(PREFIX);
+    builder.prefix(guard::PREFIX);
     builder
 }
 
 /// An empty file next to `target` that its owner alone may read, and the permissions of any new file there.
 pub(crate) fn file_beside(target: &Path) -> Result<(NamedTempFile, Permissions)> {
     must_be_local(target)?;
-    let dir = parent(target);
+    let dir = guard::parent(target);
     let made = || {
         // Only creating a file shows the permissions that the process gives to new ones; it is
         // removed at once.
@@ -48,27 +47,6 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
         File::open(folder)?.sync_all()?;
     }
     Ok(())
-}
-
-/// The folder in which a path lies.
-pub(crate) fn parent(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-        _ => PathBuf::from("."),
-    }
-}
-
-/// Returns the path that a path leads to, whether or not anything is there: two paths that agree
-/// are one file.
-pub(crate) fn canonical_path(path: &Path) -> Option<PathBuf> {
-    let beside = || {
-        Some(
-            std::fs::canonicalize(parent(path))
-                .ok()?
-                .join(path.file_name()?),
-        )
-    };
-    std::fs::canonicalize(path).ok().or_else(beside)
 }
 
 /// An error if a name is that of a place on a server, where nothing is written.
@@ -104,12 +82,12 @@ fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
 /// An error unless an output may be made at a path. Every output file that is not a new store is checked here.
 pub(super) fn must_be_free(path: &Path, force: bool) -> Result<()> {
     must_be_local(path)?;
-    if !force && is_store(path) && !is_special(path) {
+    if !force && is_store(path) && !guard::is_special(path) {
         let advice = "it is a store, which is not overwritten";
         return must_not_exist(path, advice);
     }
     guard::must_be_harmless(path)?;
-    if is_special(path) {
+    if guard::is_special(path) {
         return Ok(());
     }
     if path.is_dir() {
@@ -181,17 +159,6 @@ pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 const BUFFER_BYTES: usize = 256 * 1024;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Names that lead to whatever a stream of this process is, a file perhaps.
-const STREAMS: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
-
-/// True for devices, pipes and the process's own streams, which are written to as they are.
-pub(crate) fn is_special(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| {
-        let is_stream = || STREAMS.iter().any(|stream| path.starts_with(stream));
-        !metadata.is_dir() && (!metadata.is_file() || is_stream())
-    })
-}
-
 type EncodedWriter = Encoder<BufWriter<Box<dyn Write + Send>>>;
 
 /// A file that does not have its name yet.
@@ -228,7 +195,7 @@ impl Destination {
             };
             return Self::new(path, Compression::None, writer, None);
         }
-        if is_special(path) {
+        if guard::is_special(path) {
             guard::must_be_harmless(path)?;
             let compression = Compression::from_name(path);
             // a stream that is a file may hold something already

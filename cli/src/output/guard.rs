@@ -11,25 +11,67 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use resemblance_corpus::{is_remote, is_store};
 
-use super::destination::{PREFIX, canonical_path, is_special};
 use crate::failure::{Failure, Result};
 
+/// The beginning of the names of files that are not complete.
+pub(super) const PREFIX: &str = ".resemblance-";
+
+/// Names that lead to whatever a stream of this process is, a file perhaps.
+const STREAMS: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
+
+/// True for devices, pipes and the process's own streams, which are written to as they are.
+pub(crate) fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| {
+        let is_stream = || STREAMS.iter().any(|stream| path.starts_with(stream));
+        !metadata.is_dir() && (!metadata.is_file() || is_stream())
+    })
+}
+
+/// The folder in which a path lies.
+pub(crate) fn parent(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Returns the path that a path leads to, whether or not anything is there: two paths that agree
+/// are one file.
+pub(crate) fn canonical_path(path: &Path) -> Option<PathBuf> {
+    let beside = || {
+        Some(
+            std::fs::canonicalize(parent(path))
+                .ok()?
+                .join(path.file_name()?),
+        )
+    };
+    std::fs::canonicalize(path).ok().or_else(beside)
+}
+
 /// The identity of a file, whatever its name.
-#[cfg(unix)]
-type FileIdentity = (u64, u64);
-#[cfg(not(unix))]
-type FileIdentity = PathBuf;
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct FileIdentity {
+    #[cfg(unix)]
+    device_and_inode: (u64, u64),
+    #[cfg(not(unix))]
+    canonical: PathBuf,
+}
 
 #[cfg(unix)]
 fn identity(metadata: &Metadata, _path: &Path) -> Option<FileIdentity> {
     use std::os::unix::fs::MetadataExt;
-    metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
+    metadata.is_file().then(|| FileIdentity {
+        device_and_inode: (metadata.dev(), metadata.ino()),
+    })
 }
 
 #[cfg(not(unix))]
 fn identity(metadata: &Metadata, path: &Path) -> Option<FileIdentity> {
-    let file = metadata.is_file().then(|| std::fs::canonicalize(path));
-    file.and_then(io::Result::ok)
+    if !metadata.is_file() {
+        return None;
+    }
+    let canonical = std::fs::canonicalize(path).ok()?;
+    Some(FileIdentity { canonical })
 }
 
 fn identity_of(path: &Path) -> Option<FileIdentity> {

@@ -22,10 +22,10 @@ mod value;
 
 pub(crate) use colour::{ColourChoice, has_colour};
 pub(crate) use destination::{
-    Destination, make_folder, may_be_folder, must_be_new, open_folder, parent, scratch_builder,
-    sync_folder,
+    Destination, make_folder, may_be_folder, must_be_new, open_folder, scratch_builder, sync_folder,
 };
 pub(crate) use drawing::write_chart;
+pub(crate) use guard::parent;
 pub(crate) use messages::{BinarySize, Counted, Messages, print_failure, print_help, print_usage};
 pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};
 pub(crate) use progress::ProgressDisplay;

@@ -193,7 +193,7 @@ impl OutputFolder {
         let beside = if target.is_dir() {
             target.clone()
         } else {
-            destination::parent(&target)
+            guard::parent(&target)
         };
         Ok(Self {
             staging: destination::folder_in(&beside)?,
@@ -237,7 +237,7 @@ impl OutputFolder {
 
     fn open(&mut self, relative: &Path, compression: Compression) -> Result<()> {
         let path = self.root().join(relative);
-        let file = std::fs::create_dir_all(destination::parent(&path))
+        let file = std::fs::create_dir_all(guard::parent(&path))
             .and_then(|()| File::create(&path))
             .map_err(|e| cannot_write(&self.target.join(relative), &e))?;
         let mut destination = Destination::new(&path, compression, Box::new(file), None)?;
@@ -338,7 +338,7 @@ impl OutputFolder {
                     waiting.push(relative);
                 } else if kind.is_dir() || !files.contains(&*relative) {
                     let aside = self.aside(&relative);
-                    std::fs::create_dir_all(destination::parent(&aside))
+                    std::fs::create_dir_all(guard::parent(&aside))
                         .and_then(|()| std::fs::rename(entry.path(), &aside))
                         .map_err(failed)?;
                     stale.push(relative);
@@ -358,7 +358,7 @@ impl OutputFolder {
         for relative in &self.written {
             let target = self.target.join(relative);
             destination::must_not_pass_links(&self.target, relative)?;
-            let staged = std::fs::create_dir_all(destination::parent(&target))
+            let staged = std::fs::create_dir_all(guard::parent(&target))
                 .and_then(|()| TempPath::try_from_path(self.root().join(relative)))
                 .map_err(|e| cannot_write(&target, &e))?;
             destination::give_name(staged, &target, self.overwrites)?;

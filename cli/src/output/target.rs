@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::destination::{self, is_special};
+use super::destination;
 use super::guard;
 use crate::failure::{Failure, Result};
 use resemblance_corpus::{
@@ -35,7 +35,7 @@ impl OutputTarget {
             .find(|source| source.kind == SourceKind::Text && source.problem.is_none());
         let name = path.display();
         let ends_in_slash = path.as_os_str().as_encoded_bytes().ends_with(b"/");
-        let is_file_name = is_lines_name(path) || is_special(path);
+        let is_file_name = is_lines_name(path) || guard::is_special(path);
         // A folder makes a folder, unless the name implies that one file of lines is wanted.
         let is_of_folder = folders(inputs).next().is_some() && !is_file_name;
         let is_of_folder = is_of_folder || (has_prefix(inputs) && !is_file_name);
@@ -80,7 +80,7 @@ impl OutputTarget {
             ));
         };
         let is_lines = !matches!(source.kind, SourceKind::Text | SourceKind::Sqlite);
-        if !is_lines || !path.is_file() || is_special(path) || is_remote(path) {
+        if !is_lines || !path.is_file() || guard::is_special(path) || is_remote(path) {
             return Err(Failure::usage(format!(
                 "--in-place replaces a file of lines or a table, and {} is something else; give -o OUT",
                 path.display()
@@ -93,18 +93,18 @@ impl OutputTarget {
 
     /// An error if another output at `report`, such as "the report", would overwrite this one.
     pub(crate) fn must_not_meet(&self, what: &str, report: &Path, corpus: &Corpus) -> Result<()> {
-        if is_special(report) {
+        if guard::is_special(report) {
             return Ok(());
         }
         let is_standard = report.as_os_str() == "-";
-        let place = destination::canonical_path(report).filter(|_| !is_standard);
+        let place = guard::canonical_path(report).filter(|_| !is_standard);
         let meets = match self {
             Self::Standard => is_standard,
             Self::File(path) | Self::InPlace(path) => {
-                place.is_some() && destination::canonical_path(path) == place
+                place.is_some() && guard::canonical_path(path) == place
             }
             Self::Folder(out) => {
-                let below = place.as_deref().zip(destination::canonical_path(out));
+                let below = place.as_deref().zip(guard::canonical_path(out));
                 let relative = below.and_then(|(place, out)| place.strip_prefix(out).ok());
                 relative.is_some_and(|relative| {
                     let mut sources = corpus.sources.iter();

@@ -1,5 +1,6 @@
 //! Arguments that name no file: patterns, and places that are not on this machine.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,23 @@ use globset::GlobBuilder;
 use walkdir::{DirEntry, WalkDir};
 
 use super::error::CorpusError;
-use super::folder::path_bytes;
+
+/// A relative path as the bytes of a key: the parts joined by `/`.
+pub(crate) fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        Cow::Borrowed(path.as_os_str().as_bytes())
+    }
+    #[cfg(not(unix))]
+    {
+        let parts: Vec<_> = path
+            .components()
+            .map(|part| part.as_os_str().to_string_lossy())
+            .collect();
+        Cow::Owned(parts.join("/").into_bytes())
+    }
+}
 
 /// The scheme of an argument that names a place such as `s3://bucket/key`.
 fn scheme(argument: &Path) -> Option<&str> {

@@ -5,13 +5,13 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::argument;
+use super::argument::{self, path_bytes};
 use super::bad_document::BadDocument;
 use super::changes::{TextTrims, trimmed_line};
 use super::columns;
 use super::content::Content;
 use super::error::CorpusError;
-use super::folder::{self, path_bytes};
+use super::folder;
 use super::form;
 use super::line;
 use super::record::{CorpusDocument, CorpusRecord};

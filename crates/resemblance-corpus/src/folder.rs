@@ -1,12 +1,12 @@
 //! Listing the files of a folder.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use walkdir::{DirEntry, WalkDir};
 
+use super::argument::path_bytes;
 use super::bad_document::BadDocument;
 use super::error::CorpusError;
 use super::form;
@@ -108,21 +108,4 @@ fn is_file(entry: &DirEntry) -> bool {
         return entry.file_type().is_file();
     }
     std::fs::metadata(entry.path()).map_or(true, |metadata| metadata.is_file())
-}
-
-/// A relative path as the bytes of a key: the parts joined by `/`.
-pub(crate) fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::ffi::OsStrExt;
-        Cow::Borrowed(path.as_os_str().as_bytes())
-    }
-    #[cfg(not(unix))]
-    {
-        let parts: Vec<_> = path
-            .components()
-            .map(|part| part.as_os_str().to_string_lossy())
-            .collect();
-        Cow::Owned(parts.join("/").into_bytes())
-    }
 }

@@ -134,15 +134,9 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
     must_have_passages(&arguments.store, store.schema())?;
     // An impossible question is reported before the corpus is read.
     question.run(&snapshot, &[])?;
-    let known = match arguments.texts.is_empty() {
-        true => None,
-        false => Some(KnownTexts::read(
-            context,
-            &arguments.texts,
-            &arguments.options,
-            store.schema(),
-        )?),
-    };
+    let (texts, options) = (&arguments.texts, &arguments.options);
+    let read_known = || KnownTexts::read(context, texts, options, store.schema());
+    let known = (!texts.is_empty()).then(read_known).transpose()?;
     let places = PassagePlaces::new(store.schema(), known);
     let names = places.names();
     let content = ContentRule::new(store.schema(), false);
