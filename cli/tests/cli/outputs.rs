@@ -705,7 +705,11 @@ fn what_is_kept_and_what_is_dropped_is_what_was_read() {
             let options = ["--policy", policy, "--report", "r.tsv"];
             folder.run(&[&dedup[..], &options].concat()).expect(0);
             let parts = ["k.jsonl", "d.jsonl"].map(|name| folder.read_text(name));
-            assert_eq!(sorted(&parts), sorted(&[corpus.clone()]), "{seed} {policy}");
+            assert_eq!(
+                sorted(&parts),
+                sorted(std::slice::from_ref(&corpus)),
+                "{seed} {policy}"
+            );
             assert_eq!(
                 folder.report("r.tsv").lines().count(),
                 parts[1].lines().count()
