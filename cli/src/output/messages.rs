@@ -100,9 +100,9 @@ fn write(message: impl Display, kind: MessageKind) {
 }
 
 /// A count in a message, with commas between its thousands if the message goes to a terminal.
-pub(crate) struct Counted(pub(crate) u64);
+pub(crate) struct GroupedNumber(pub(crate) u64);
 
-impl fmt::Display for Counted {
+impl fmt::Display for GroupedNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match std::io::stderr().is_terminal() {
             true => f.write_str(&escape::grouped(self.0)),

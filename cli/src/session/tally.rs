@@ -9,7 +9,7 @@ use resemblance_corpus::{BadDocument, Corpus, ReadTotals};
 
 use super::context::Context;
 use crate::failure::{Failure, FailureKind, Result};
-use crate::output::Counted;
+use crate::output::GroupedNumber;
 
 /// The number of documents after which, if all of them are bad, no good ones are waited for.
 const MAX_BAD_AT_FIRST: u64 = 1_000;
@@ -151,7 +151,7 @@ impl DocumentTally {
             .chain(left_out);
         let counts = always.chain(reported);
         counts
-            .map(|(name, count)| format!("{name} {}", Counted(count)))
+            .map(|(name, count)| format!("{name} {}", GroupedNumber(count)))
             .join(", ")
     }
 }

@@ -7,7 +7,7 @@ use resemblance::Error;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::FormatOptions;
-use crate::output::{Column, Counted, Results, Value};
+use crate::output::{Column, GroupedNumber, Results, Value};
 use crate::session::Context;
 
 /// Verify a store from end to end
@@ -41,14 +41,14 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
             let verdict = match found {
                 0 => "is sound".to_owned(),
                 1 => "has a problem".to_owned(),
-                _ => format!("has {} problems", Counted(found)),
+                _ => format!("has {} problems", GroupedNumber(found)),
             };
             context.note(format!(
                 "{} {verdict}: checked {} documents, {} postings in {} blocks",
                 arguments.store.display(),
-                Counted(report.documents),
-                Counted(report.postings),
-                Counted(report.blocks)
+                GroupedNumber(report.documents),
+                GroupedNumber(report.postings),
+                GroupedNumber(report.blocks)
             ));
             let mut results = Results::new(arguments.format.layout(), columns)?;
             for problem in &report.problems {

@@ -11,7 +11,7 @@ use resemblance_corpus::time_of_stamp;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, now, parse_age};
-use crate::output::{Counted, Results, Value};
+use crate::output::{GroupedNumber, Results, Value};
 use crate::session::{Context, change_store, open_to_read};
 use resemblance::invariant::bug;
 
@@ -220,9 +220,9 @@ fn print(
     };
     context.note(format!(
         "{verb} {} of {} documents; {} stay{note}",
-        Counted(report.evicted),
-        Counted(before),
-        Counted(left)
+        GroupedNumber(report.evicted),
+        GroupedNumber(before),
+        GroupedNumber(left)
     ));
     let longest_ms = report.longest_slice.as_secs_f64() * 1_000.0;
     let fields = [

@@ -15,7 +15,7 @@ use resemblance_eval::report::{
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{JoinLimits, JoinOptions, KeepRule, PolicyName, ReadOptions, SurvivorOptions};
-use crate::output::{Counted, Destination, Evidence, SurvivorPlace, escape};
+use crate::output::{Destination, Evidence, GroupedNumber, SurvivorPlace, escape};
 use crate::session::{
     BitList, Context, DocumentTally, JoinProduct, JoinProgress, Subject, limited,
     must_be_rereadable, prepare_join, read_texts_of, resolve_corpus,
@@ -141,10 +141,10 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
     destination.finish()?;
     context.note(format!(
         "dedup would remove {} of {} documents: {} pairs in {} clusters, see {}",
-        Counted(found.dropped.dropped),
-        Counted(found.dropped.kept + found.dropped.dropped),
-        Counted(found.bands.pairs),
-        Counted(found.clusters.clusters),
+        GroupedNumber(found.dropped.dropped),
+        GroupedNumber(found.dropped.kept + found.dropped.dropped),
+        GroupedNumber(found.bands.pairs),
+        GroupedNumber(found.clusters.clusters),
         arguments.output.display()
     ));
     Ok(Outcome::Done)

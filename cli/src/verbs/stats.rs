@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 
 use crate::failure::{Outcome, Result};
 use crate::output::{
-    Column, Counted, Format, Layout, Results, Section, SectionItem, SectionRow, Value, escape,
+    Column, Format, GroupedNumber, Layout, Results, Section, SectionItem, SectionRow, Value, escape,
 };
 use crate::session::{Context, open_to_read};
 
@@ -109,7 +109,7 @@ fn headline(schema: &Schema, stats: &Stats) -> String {
     };
     format!(
         "{} documents, {}, {}{health}",
-        Counted(stats.documents),
+        GroupedNumber(stats.documents),
         escape::byte_size(stats.file_bytes),
         bounds.map(|bound| bound + ", ").collect::<String>()
     )

@@ -17,7 +17,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     CorpusOptions, FormatOptions, TableGroups, default_text, parse_bits, simhash_of,
 };
-use crate::output::{Column, Counted, Results, Value, write_chart};
+use crate::output::{Column, GroupedNumber, Results, Value, write_chart};
 use crate::session::{Context, SampleSource, read_sample};
 use resemblance_corpus::ContentRule;
 
@@ -237,7 +237,7 @@ fn tune_nearest(context: &Context, arguments: &TuneArguments) -> Result<Outcome>
         let plan = near_neighbour_plan(near, far, documents)?;
         context.note(format!(
             "neighbours of similarity {near}: take {} bands of {} rows",
-            Counted(plan.bands.into()),
+            GroupedNumber(plan.bands.into()),
             plan.rows
         ));
     }
@@ -394,7 +394,7 @@ impl BandingTable<'_> {
         };
         let candidates = match chosen.candidates {
             ..1.0 => "less than one candidate".to_owned(),
-            candidates => format!("{} candidates", Counted(candidates.ceil() as u64)),
+            candidates => format!("{} candidates", GroupedNumber(candidates.ceil() as u64)),
         };
         Ok(format!(
             "{verb} {} values: {:.1} % of the pairs of similarity {threshold} are found, the estimates deviate by \
@@ -402,7 +402,7 @@ impl BandingTable<'_> {
             chosen.minhash.values(),
             100.0 * chosen.banding.probability(threshold),
             deviation(chosen),
-            Counted(chosen.document_bytes.round() as u64)
+            GroupedNumber(chosen.document_bytes.round() as u64)
         ))
     }
 
@@ -518,7 +518,7 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
     // The largest number of documents that each number of tables is good for.
     let largest = choices.iter().rev().dedup_by(|a, b| count(a) == count(b));
     let advice = largest.map(|choice| {
-        let [tables, documents] = [count(&choice), choice.documents].map(Counted);
+        let [tables, documents] = [count(&choice), choice.documents].map(GroupedNumber);
         format!("{tables} tables up to {documents} documents")
     });
     context.note(format!(

@@ -17,7 +17,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, SchemaOptions, must_compare_sets,
 };
-use crate::output::{Counted, make_folder, may_be_folder, write_chart};
+use crate::output::{GroupedNumber, make_folder, may_be_folder, write_chart};
 use crate::session::{
     Context, SampleSource, ScratchStore, StoreBuilding, read_sample, read_texts_of,
     unrereadable_source, with_tf_idf,
@@ -323,7 +323,7 @@ fn verdict(evaluation: &Evaluation) -> String {
 }
 
 fn sentence(found: u64, pairs: u64, bound: &str, wrong: u64) -> String {
-    let [found, pairs, wrong] = [found, pairs, wrong].map(Counted);
+    let [found, pairs, wrong] = [found, pairs, wrong].map(GroupedNumber);
     format!("{found} of {pairs} pairs {bound} found, {wrong} wrong")
 }
 
