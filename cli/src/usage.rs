@@ -192,9 +192,14 @@ pub(crate) fn explained(
                 return None;
             };
             let verb = used_verb(command, arguments)?.get_name();
+            // Another option is what requires an option; arguments are always required.
+            let with = match missing.iter().all(|missing| missing.starts_with('-')) {
+                true => " with these options",
+                false => "",
+            };
             let missing = missing.join(" and ");
             Some(format!(
-                "{verb} needs {missing} (see resemblance {verb} --help)"
+                "{verb}{with} needs {missing} (see resemblance {verb} --help)"
             ))
         }
         ErrorKind::ArgumentConflict => {
