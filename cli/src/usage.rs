@@ -197,7 +197,15 @@ pub(crate) fn explained(
                 true => " with these options",
                 false => "",
             };
-            let missing = missing.join(" and ");
+            let named = missing.iter().map(|missing| {
+                let any = missing
+                    .strip_prefix("<--")
+                    .and_then(|any| any.strip_suffix('>'));
+                any.map_or(missing.clone(), |any| {
+                    format!("one of --{}", any.replace('|', ", "))
+                })
+            });
+            let missing = named.collect::<Vec<_>>().join(" and ");
             Some(format!(
                 "{verb}{with} needs {missing} (see resemblance {verb} --help)"
             ))

@@ -234,7 +234,7 @@ fn conflicting_settings_are_named() {
         ("--value-bits 3", &["--value-bits", "1, 2, 4, 8, 16 or 32"]),
         (
             "--minhash-kind bottom-k --minhash 32",
-            &["minhash values", "64 to 1,024"],
+            &["--minhash", "64 to 1,024"],
         ),
         (
             "--simhash 64 --minhash-kind one-pass",

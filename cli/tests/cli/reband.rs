@@ -80,7 +80,7 @@ fn reband_refuses_changes_of_signatures() {
     folder.run(&["create", "a.rsm"]).expect(0);
     let before = folder.read("a.rsm");
     for (changes, part) in [
-        ("", "required"),
+        ("", "needs one of --threshold"),
         ("--max-distance 3", "the schema has no SimHash"),
         ("--threshold 2", "threshold: found 2"),
         ("--bands 3", "--rows"),
