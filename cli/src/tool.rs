@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(grouped, verbs);
     }
 
-    /// What a verb needs at least.
+    /// Returns the shortest command line that a verb accepts.
     fn least(verb: &Command) -> Vec<String> {
         let mut line = vec!["resemblance".to_owned(), verb.get_name().to_owned()];
         let positional = verb.get_positionals();

@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 /// Options of other tools and of other verbs, with those that do the same here. The first that the verb has is named.
-const OPTIONS: [(&[&str], &[&str]); 15] = [
+const OPTIONS: [(&[&str], &[&str]); 16] = [
     (
         &[
             "-j",
@@ -70,7 +70,8 @@ const OPTIONS: [(&[&str], &[&str]); 15] = [
     ),
     (&["--id-column", "--key-field", "--key"], &["id"]),
     (&["--mem", "--ram", "--max-memory"], &["memory"]),
-    (&["--tmp", "--tmpdir", "--temp", "--temp"], &["temp-dir"]),
+    (&["--tmp", "--tmpdir", "--temp"], &["temp-dir"]),
+    (&["--ignore", "--skip-files"], &["exclude"]),
     (&["-f", "-y", "--yes", "--overwrite"], &["force"]),
     (&["--dryrun", "--no-act"], &["dry-run"]),
     (&["--silent"], &["quiet"]),
@@ -82,18 +83,10 @@ const OPTIONS: [(&[&str], &[&str]); 15] = [
 ];
 
 /// Options that nothing replaces, with what to do.
-const OTHERWISE: [(&[&str], &str); 5] = [
-    (
-        &["-o", "--out", "--outfile", "--output"],
-        "its results go to standard output: > FILE writes them to a file",
-    ),
+const OTHERWISE: [(&[&str], &str); 3] = [
     (
         &["--format"],
-        "the end of the name of a file tells its form: .tsv, .csv, .jsonl, .json or .parquet",
-    ),
-    (
-        &["--exclude", "--ignore", "--skip-files"],
-        "--include GLOB takes the files whose paths match, and leaves out all others",
+        "the name of an output file determines its form: .tsv, .csv, .jsonl, .json or .parquet",
     ),
     (
         &["-i", "--input", "--in", "--file", "--files", "--corpus"],
@@ -191,18 +184,23 @@ pub(crate) fn explained(
             let ContextValue::Strings(missing) = error.get(ContextKind::InvalidArg)? else {
                 return None;
             };
-            let verb = used_verb(command, arguments)?.get_name();
-            // Another option is what requires an option; arguments are always required.
-            let with = match missing.iter().all(|missing| missing.starts_with('-')) {
-                true => " with these options",
-                false => "",
+            let used = used_verb(command, arguments)?;
+            let verb = used.get_name();
+            // Options that the verb does not always require are required by others.
+            let is_always_required = |missing: &String| {
+                let mut required = used.get_arguments().filter(|it| it.is_required_set());
+                required.any(|it| it.to_string() == *missing) || missing.starts_with('<')
+            };
+            let with = match missing.iter().any(is_always_required) {
+                true => "",
+                false => " with these options",
             };
             let named = missing.iter().map(|missing| {
                 let any = missing
                     .strip_prefix("<--")
                     .and_then(|any| any.strip_suffix('>'));
                 any.map_or(missing.clone(), |any| {
-                    format!("one of --{}", any.replace('|', ", "))
+                    format!("one of --{}", any.replace("|--", ", --"))
                 })
             });
             let missing = named.collect::<Vec<_>>().join(" and ");
@@ -289,6 +287,11 @@ fn unknown_option(verb: &Command, given: &str) -> Option<String> {
     if let Some(long) = found {
         return Some(format!(
             "{name} has no option {given}; --{long} is what it is called here ({help})"
+        ));
+    }
+    if has("format") && ["-o", "--out", "--outfile", "--output"].contains(&given) {
+        return Some(format!(
+            "{name} has no option {given}; its results go to standard output: > FILE writes them to a file ({help})"
         ));
     }
     let otherwise = OTHERWISE.iter().find(|(names, _)| is_known(names));

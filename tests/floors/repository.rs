@@ -59,7 +59,7 @@ impl Text {
         })
     }
 
-    /// What stands between backquotes in the prose, with the numbers of the lines.
+    /// Returns the text between backquotes in the prose, with the numbers of the lines.
     pub(crate) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         self.prose().flat_map(|(at, line)| {
             let spans = line.split('`').skip(1).step_by(2);

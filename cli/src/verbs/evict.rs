@@ -103,6 +103,15 @@ struct Survey {
 
 impl Survey {
     fn of(context: &Context, arguments: &EvictArguments, store: &Store) -> Result<Self> {
+        if let Some(kept) = arguments.keep_newest {
+            // No stamp is looked at.
+            let documents = store.snapshot()?.len();
+            return Ok(Self {
+                documents,
+                removed: documents.saturating_sub(kept),
+                ..Self::default()
+            });
+        }
         let tomorrow = now() + 86_400;
         let mut survey = Self::default();
         let counted = store
@@ -124,9 +133,6 @@ impl Survey {
             .run();
         context.interrupt.check()?;
         counted.map_err(|error| Failure::store(arguments.store.display(), error))?;
-        if let Some(kept) = arguments.keep_newest {
-            survey.removed = survey.documents.saturating_sub(kept);
-        }
         Ok(survey)
     }
 

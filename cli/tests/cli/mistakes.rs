@@ -524,7 +524,7 @@ fn options_and_verbs_of_other_tools_lead_to_those_of_this_one() {
     for (arguments, parts) in [
         (
             "dedup c.jsonl -o o --format json",
-            &["dedup has no option --format", "the end of the name"][..],
+            &["dedup has no option --format", "the name of an output file"][..],
         ),
         (
             "dedup c.jsonl -o o --jobs 4",

@@ -151,7 +151,7 @@ fn merges_do_not_pile_up() {
     }
 }
 
-/// What docs/design/writer.md says of a load by commits of 8,192 documents, in each stretch of so many million.
+/// The figures of docs/design/writer.md for a load by commits of 8,192 documents, million by million.
 #[test]
 fn a_load_merges_each_posting_so_often_and_leaves_so_many_runs() {
     const COMMIT: u64 = 8_192;
