@@ -181,32 +181,7 @@ pub(crate) fn explained(
             Some(unknown_verb(command, &given))
         }
         ErrorKind::MissingRequiredArgument => {
-            let ContextValue::Strings(missing) = error.get(ContextKind::InvalidArg)? else {
-                return None;
-            };
-            let used = used_verb(command, arguments)?;
-            let verb = used.get_name();
-            // Options that the verb does not always require are required by others.
-            let is_always_required = |missing: &String| {
-                let mut required = used.get_arguments().filter(|it| it.is_required_set());
-                required.any(|it| it.to_string() == *missing) || missing.starts_with('<')
-            };
-            let with = match missing.iter().any(is_always_required) {
-                true => "",
-                false => " with these options",
-            };
-            let named = missing.iter().map(|missing| {
-                let any = missing
-                    .strip_prefix("<--")
-                    .and_then(|any| any.strip_suffix('>'));
-                any.map_or(missing.clone(), |any| {
-                    format!("one of --{}", any.replace("|--", ", --"))
-                })
-            });
-            let missing = named.collect::<Vec<_>>().join(" and ");
-            Some(format!(
-                "{verb}{with} needs {missing} (see resemblance {verb} --help)"
-            ))
+            missing_argument(error, used_verb(command, arguments)?)
         }
         ErrorKind::ArgumentConflict => {
             let verb = used_verb(command, arguments)?.get_name();
@@ -260,6 +235,34 @@ fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
 fn used_verb<'c>(command: &'c Command, arguments: &[OsString]) -> Option<&'c Command> {
     let mut given = arguments.iter().skip(1);
     given.find_map(|argument| command.find_subcommand(argument))
+}
+
+fn missing_argument(error: &clap::Error, used: &Command) -> Option<String> {
+    let ContextValue::Strings(missing) = error.get(ContextKind::InvalidArg)? else {
+        return None;
+    };
+    let verb = used.get_name();
+    // Options that the verb does not always require are required by others.
+    let is_always_required = |missing: &String| {
+        let mut required = used.get_arguments().filter(|it| it.is_required_set());
+        required.any(|it| it.to_string() == *missing) || missing.starts_with('<')
+    };
+    let with = match missing.iter().any(is_always_required) {
+        true => "",
+        false => " with these options",
+    };
+    let named = missing.iter().map(|missing| {
+        let any = missing
+            .strip_prefix("<--")
+            .and_then(|any| any.strip_suffix('>'));
+        any.map_or(missing.clone(), |any| {
+            format!("one of --{}", any.replace("|--", ", --"))
+        })
+    });
+    let missing = named.collect::<Vec<_>>().join(" and ");
+    Some(format!(
+        "{verb}{with} needs {missing} (see resemblance {verb} --help)"
+    ))
 }
 
 fn unknown_option(verb: &Command, given: &str) -> Option<String> {
