@@ -295,8 +295,9 @@ fn tables_lose_rows_and_nothing_else() {
         }
     }
     for (name, is_file) in [("c.arrow", true), ("c.arrows", false)] {
-        let out = format!("out/{name}");
-        folder.run(&["dedup", name, "-o", "out/"]).expect(0);
+        let out_folder = format!("only-{name}/");
+        let out = format!("{out_folder}{name}");
+        folder.run(&["dedup", name, "-o", &out_folder]).expect(0);
         assert_eq!(read_arrow(&folder.path(&out), is_file), kept, "{name}");
         let sizes = [name, &out].map(|name| folder.read(name).len());
         assert!(
@@ -335,13 +336,14 @@ fn annotated_tables_have_more_columns_and_all_rows() {
     let folder = Folder::new();
     let batch = write_all(&folder);
     for form in ["c.jsonl", "c.parquet", "c.arrow", "c.arrows"] {
-        let arguments = ["dedup", form, "--annotate", "out/", "--policy", "cluster"];
+        let out = format!("all-{form}/");
+        let arguments = ["dedup", form, "--annotate", &out, "--policy", "cluster"];
         folder
             .run(&arguments)
             .expect(0)
             .says(&["dropped as equal 1"]);
     }
-    let lines = folder.read_text("out/c.jsonl");
+    let lines = folder.read_text("all-c.jsonl/c.jsonl");
     let expected = lines.lines().map(|line| {
         let mut row: serde_json::Value = serde_json::from_str(line).unwrap();
         let row_fields = row.as_object_mut().unwrap();
@@ -357,14 +359,15 @@ fn annotated_tables_have_more_columns_and_all_rows() {
         6
     );
     let own: Vec<usize> = (0..7).collect();
-    let parquet = read_parquet(&folder.path("out/c.parquet"));
+    let parquet = read_parquet(&folder.path("all-c.parquet/c.parquet"));
     assert_eq!(
         parquet.project(&own).unwrap(),
         read_parquet(&folder.path("c.parquet"))
     );
     assert_eq!(added(&parquet), expected);
     let open = |name| SerializedFileReader::new(File::open(folder.path(name)).unwrap()).unwrap();
-    let metadata = [open("c.parquet"), open("out/c.parquet")].map(|r| r.metadata().clone());
+    let metadata =
+        [open("c.parquet"), open("all-c.parquet/c.parquet")].map(|r| r.metadata().clone());
     let [before, after] = &metadata;
     let groups = |m: &parquet::file::metadata::ParquetMetaData| -> Vec<i64> {
         m.row_groups()
@@ -382,7 +385,7 @@ fn annotated_tables_have_more_columns_and_all_rows() {
         assert_eq!(column.compression(), Compression::SNAPPY);
     }
     for (name, is_file) in [("c.arrow", true), ("c.arrows", false)] {
-        let found = read_arrow(&folder.path(&format!("out/{name}")), is_file);
+        let found = read_arrow(&folder.path(&format!("all-{name}/{name}")), is_file);
         assert_eq!(found.project(&own).unwrap(), batch, "{name}");
         assert_eq!(found.schema().metadata(), batch.schema().metadata());
         assert_eq!(added(&found), expected, "{name}");
@@ -412,7 +415,7 @@ fn annotated_tables_have_more_columns_and_all_rows() {
         .expect(2)
         .says(&["Parquet is written neither to a terminal nor compressed"]);
     // A second time the names are taken.
-    for name in ["out/c.parquet", "out/c.arrow"] {
+    for name in ["all-c.parquet/c.parquet", "all-c.arrow/c.arrow"] {
         let arguments = ["dedup", name, "--annotate", "again/"];
         folder
             .run(&arguments)
@@ -580,7 +583,7 @@ fn mistakes_with_tables_are_reported() {
             folder.write(&name, &whole[..length]);
             let ran = folder.run(&["dedup", &name, "-o", "none/"]);
             let expected = if length == 0 {
-                "is empty"
+                "an empty file"
             } else {
                 "damaged or cut short"
             };
