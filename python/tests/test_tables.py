@@ -75,10 +75,11 @@ def test_real_texts_are_the_same_documents_in_every_form(
     duckdb.sql("COPY (FROM flat ORDER BY n) TO '%s'" % (tmp_path / "a.csv"))
     duckdb.sql("COPY (FROM flat ORDER BY n) TO '%s' (DELIMITER '\t')" % (tmp_path / "a.tsv"))
     expected = None
+    (tmp_path / "out").mkdir()
     for form in (corpus.name, "a.csv", "a.tsv", "a.parquet", "a.arrow", "a.arrows"):
         source = corpus if form == corpus.name else tmp_path / form
         report = tmp_path / "report.tsv"
-        _lines("dedup", source, "-o", f"{tmp_path / 'out'}/", "--report", report, "--force")
+        _lines("dedup", source, "-o", f"{tmp_path / 'out' / form}/", "--report", report, "--force")
         found = report.read_bytes()
         expected = expected or found
         assert found == expected, form
@@ -87,19 +88,20 @@ def test_real_texts_are_the_same_documents_in_every_form(
     assert dropped
     kept = table.filter([id not in dropped for id in table["id"].to_pylist()])
     out = tmp_path / "out"
+    parquet = out / "a.parquet" / "a.parquet"
     of_parquet = pq.read_table(tmp_path / "a.parquet").filter(pa.compute.is_in(table["n"], kept["n"]))
-    assert pq.read_table(out / "a.parquet").equals(of_parquet, check_metadata=True)
-    assert _read_arrow(out / "a.arrow", stream=False).equals(kept, check_metadata=True)
-    assert _read_arrow(out / "a.arrows", stream=True).equals(kept, check_metadata=True)
+    assert pq.read_table(parquet).equals(of_parquet, check_metadata=True)
+    assert _read_arrow(out / "a.arrow" / "a.arrow", stream=False).equals(kept, check_metadata=True)
+    assert _read_arrow(out / "a.arrows" / "a.arrows", stream=True).equals(kept, check_metadata=True)
     for name, separator in (("a.csv", ","), ("a.tsv", "\t")):
         before = _csv_rows(tmp_path / name, separator)
-        after = _csv_rows(out / name, separator)
+        after = _csv_rows(out / name / name, separator)
         assert after == [row for row in before if row[1] not in dropped]
     # DuckDB reads what it wrote, and the same rows of Parquet.
     for one, other in (
-        (f"FROM '{out / 'a.parquet'}'", "FROM kept"),
-        ("FROM kept", f"FROM '{out / 'a.parquet'}'"),
-        (f"SELECT id, text FROM '{out / 'a.csv'}'", "SELECT id, text FROM kept"),
+        (f"FROM '{parquet}'", "FROM kept"),
+        ("FROM kept", f"FROM '{parquet}'"),
+        (f"SELECT id, text FROM '{out / 'a.csv' / 'a.csv'}'", "SELECT id, text FROM kept"),
     ):
         left = duckdb.sql(f"SELECT count(*) FROM (({one}) EXCEPT ALL ({other}))").fetchall()
         assert left == [(0,)], one
