@@ -396,7 +396,7 @@ mod tests {
     use resemblance_sketch::lanes::{HELD_POSTING_BYTES, HELD_ROW_BYTES};
 
     #[test]
-    fn the_default_cache_holds_what_the_choice_of_tables_counts_as_held() {
+    fn default_cache_matches_the_assumption_of_table_tuning() {
         let options = StoreOptions::new();
         assert_eq!(HELD_POSTING_BYTES, options.run_cache_bytes() as f64);
         assert_eq!(HELD_ROW_BYTES, options.file_options().cache_bytes as f64);

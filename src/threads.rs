@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn items_come_in_order_up_to_the_first_failure() {
+    fn ordered_map_returns_items_up_to_the_first_failure() {
         let taken = |end, refused: Option<u32>| {
             let mut taken = Vec::new();
             let made = make_ahead("test", &mut numbers(end), |number| {

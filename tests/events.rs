@@ -157,7 +157,7 @@ fn a_store_that_outgrows_its_design_is_logged_once() {
 }
 
 #[test]
-fn damage_is_reported_and_ends_the_use() {
+fn damage_is_logged_and_closes_the_store() {
     let place = begin();
     let path = place.store();
     filled(&path, 500);

@@ -187,7 +187,7 @@ fn no_files_import_each_other_in_a_circle() {
 }
 
 #[test]
-fn no_room_knows_the_facades() {
+fn modules_do_not_import_the_facades() {
     let mut wrong = Vec::new();
     for (file, imports) in &LIBRARY.imports {
         if [
@@ -211,7 +211,7 @@ fn no_room_knows_the_facades() {
 }
 
 #[test]
-fn one_crate_knows_the_storage_engine() {
+fn only_one_crate_imports_the_storage_engine() {
     for tree in [&LIBRARY, &TOOL, &READERS, &SKETCH] {
         assert_none("files that name redb", &tree.naming_engine);
     }
@@ -220,7 +220,7 @@ fn one_crate_knows_the_storage_engine() {
 }
 
 #[test]
-fn folders_can_be_looked_over() {
+fn folders_have_few_files() {
     for tree in [&LIBRARY, &TOOL, &READERS, &VERIFIED, &SKETCH] {
         let mut rooms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for file in &tree.files {
@@ -242,7 +242,7 @@ fn folders_can_be_looked_over() {
 }
 
 #[test]
-fn functions_can_be_read_in_one_go() {
+fn functions_are_short() {
     for tree in [&LIBRARY, &TOOL, &READERS, &VERIFIED, &SKETCH] {
         let long: Vec<String> = tree
             .functions

@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_a_failure_that_says_where() {
+    fn panic_becomes_a_failure_that_names_its_place() {
         let hook = panic::take_hook();
         silence_panics();
         let contained: Result<()> = contain_panics(|| panic!("seven of nine"));

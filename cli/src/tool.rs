@@ -387,7 +387,7 @@ mod tests {
     /// clap drops the requirement of an option when something that is given conflicts with what is required. Then
     /// the option would have no effect.
     #[test]
-    fn an_option_that_requires_another_one_is_refused_without_it_whatever_else_is_given() {
+    fn required_options_are_enforced_beside_any_other_option() {
         let command = command();
         let (mut idle, mut tried) = (Vec::new(), 0);
         for verb in command.get_subcommands() {
@@ -423,7 +423,7 @@ mod tests {
 
     /// A new path is read unless the name of its value says that it is written: this list makes one think of it.
     #[test]
-    fn every_path_is_known_to_be_read_or_written() {
+    fn every_path_option_is_declared_as_read_or_written() {
         let read = [
             "STORE",
             "CORPUS",

@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_near_and_other_options_are_not() {
+    fn suggestions_cover_typing_errors_only() {
         for (given, long) in [
             ("--treshold", "threshold"),
             ("--text_field", "text-field"),
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_named_without_words_of_rust() {
+    fn errors_about_values_avoid_names_of_rust_types() {
         assert_eq!(
             expected("300 is not in 0..=255"),
             "expected a whole number from 0 to 255"

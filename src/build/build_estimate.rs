@@ -211,7 +211,7 @@ mod tests {
 
     /// Estimates for absurd numbers wrapped to small ones.
     #[test]
-    fn numbers_saturate() {
+    fn build_estimate_saturates() {
         use crate::options::StoreOptions;
         let schema = Schema::builder()
             .minhash(MinHash::new(128))
@@ -232,7 +232,7 @@ mod tests {
 
     /// What is kept of 128 values, with the same bands, and two widths of fingerprints.
     #[test]
-    fn signatures_take_the_bytes_of_their_kind() {
+    fn build_estimate_follows_the_signature_kind() {
         let bytes = |schema: Schema| {
             let estimate = BulkOptions::new().estimate(&schema, 1_000_000, 0, 0);
             estimate.unwrap().disk_bytes as f64 / 1e6 / PAGES

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_all_widths_round_trip() {
+    fn bit_fields_of_all_widths_round_trip() {
         for width in 0..=64 {
             let value = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask(width);
             let mut bytes = Vec::new();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_past_the_end_gives_zeros() {
+    fn bit_reader_returns_zeros_past_the_end() {
         assert_eq!(read_bits(&[0xff], 4, 64), 0x0f);
         assert_eq!(read_bits(&[], 1 << 40, 64), 0);
         assert_eq!(read_word(&[1, 2], 0), 0x0201);

@@ -85,7 +85,7 @@ fn decoded(key: &BlockKey, value: &[u8]) -> Result<Vec<Posting>> {
 }
 
 #[test]
-fn the_longest_value_takes_one_page_and_one_byte_more_takes_two() {
+fn longest_block_fits_one_page() {
     let pages = |value_bytes: usize| {
         let builder = redb::Database::builder();
         let database = builder.create_with_backend(InMemoryBackend::new()).unwrap();
@@ -107,7 +107,7 @@ fn the_longest_value_takes_one_page_and_one_byte_more_takes_two() {
 }
 
 #[test]
-fn packing_round_trips_to_the_same_bytes() {
+fn block_round_trips_to_the_same_bytes() {
     for postings in shapes() {
         let mut rest = postings.as_slice();
         let mut previous = None;
@@ -130,7 +130,7 @@ fn packing_round_trips_to_the_same_bytes() {
 }
 
 #[test]
-fn a_block_takes_the_most_that_fits() {
+fn block_is_filled_to_its_limit() {
     for postings in shapes() {
         let (encoded, value) = encoded(None, &postings);
         let Some(one_more) = postings.get(..=encoded.count) else {
@@ -147,12 +147,12 @@ fn a_block_takes_the_most_that_fits() {
 }
 
 #[test]
-fn nothing_packs_to_nothing() {
+fn block_without_postings_is_empty() {
     assert_eq!(encode(TABLE, 0, 0, None, &[], &mut Vec::new()), None);
 }
 
 #[test]
-fn ranges_are_those_of_a_filter() {
+fn block_range_agrees_with_a_filter() {
     let mut random = Random(2);
     for postings in shapes() {
         let (encoded, value) = encoded(None, &postings);
@@ -184,7 +184,7 @@ fn ranges_are_those_of_a_filter() {
 }
 
 #[test]
-fn uniform_codes_take_what_theory_says() {
+fn block_size_of_uniform_codes_matches_the_theory() {
     // Elias-Fano takes 2 bits and the logarithm of the mean gap at best, 3 at worst; ids take 16
     // bits of 65,536; header and checksum take 43 bytes of a full block.
     for (code_bits, most) in [(40, 43.0), (64, 67.0)] {
@@ -216,7 +216,7 @@ fn exercise(block: &Block<'_>) {
 
 /// Zeros would be good codes and ids: parts of another block must not be taken for this one's.
 #[test]
-fn parts_that_are_not_the_headers_are_a_bug() {
+fn block_with_foreign_parts_is_a_bug() {
     let postings = Random(4).postings(300, u64::MAX, 0, 1000);
     let (encoded, value) = encoded(None, &postings);
     let block = Block::parse(TABLE, &encoded.key, &value).unwrap();
@@ -249,7 +249,7 @@ fn parts_that_are_not_the_headers_are_a_bug() {
 }
 
 #[test]
-fn every_flipped_bit_is_corrupt() {
+fn block_detects_every_flipped_bit() {
     let postings = Random(3).postings(40, u64::MAX, 0, 1000);
     let (encoded, value) = encoded(Some(posting(0, 0)), &postings);
     for bit in 0..value.len() * 8 {
@@ -306,7 +306,7 @@ fn forged_blocks_with_good_checksums_never_panic() {
 }
 
 #[test]
-fn random_bytes_are_corrupt() {
+fn block_refuses_random_bytes() {
     let mut random = Random(5);
     for length in 0..300 {
         let mut value: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
@@ -318,7 +318,7 @@ fn random_bytes_are_corrupt() {
 }
 
 #[test]
-fn postings_out_of_order_are_noticed_when_decoded() {
+fn block_decoding_detects_postings_out_of_order() {
     let postings = [posting(5, 1), posting(5, 2), posting(5, 3)];
     let (encoded, mut value) = encoded(None, &postings);
     // Ids 0, 1, 2 of 2 bits each become 0, 0, 2: the id 1 stands twice.
@@ -334,7 +334,7 @@ fn postings_out_of_order_are_noticed_when_decoded() {
 /// A bit in the rest of the last byte of the upper part made up for one that was missing: the block
 /// was accepted, and its last posting was beyond the one that the key holds.
 #[test]
-fn a_code_after_the_last_is_damage() {
+fn block_code_after_the_last_is_damage() {
     let postings = [posting(0, 5), posting(2, 6), posting(4, 7)];
     let (encoded, mut value) = encoded(None, &postings);
     // Bits 0, 1 + 2 and 2 + 4.

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_flipped_bit_and_every_other_place_is_corrupt() {
+    fn checksum_detects_flipped_bits_and_wrong_places() {
         let mut value = b"some value".to_vec();
         seal("table", b"key", &mut value);
         for bit in 0..value.len() * 8 {

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_set_and_kept() {
+    fn dead_chunk_bits_round_trip() {
         let mut chunk = DeadChunk::new();
         for id in [32_000, 32_001, 47_999] {
             chunk.set(id);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn dead_chunk_reports_damage() {
         let mut chunk = DeadChunk::new();
         chunk.set(32_001);
         checksum::assert_damage_is_named(&chunk.encode(2), |row| DeadChunk::decode(2, row));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_drops_documents_deleted_before_it_began() {
+    fn dead_chunk_drops_deletions_before_the_merge() {
         let mut chunk = DeadChunk::new();
         for id in [32_000, 32_001, 32_010, 47_999] {
             chunk.set(id);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_ids_have_bits_too() {
+    fn dead_chunk_covers_the_greatest_ids() {
         let mut chunk = DeadChunk::new();
         chunk.set(u64::MAX);
         assert_eq!(

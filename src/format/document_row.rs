@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_round_trip() {
+    fn document_row_head_round_trips() {
         for key in [
             None,
             Some(&b""[..]),
@@ -431,7 +431,7 @@ mod tests {
 
     /// A field that is present must have a value, so that a document has one row only.
     #[test]
-    fn a_stamp_of_zero_has_no_field() {
+    fn document_row_omits_a_zero_stamp() {
         let stamped = [KIND | HAS_STAMP, 1, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(RowHead::split(&stamped).unwrap().0.stamp, 1);
         let mut zero = stamped;
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_round_trip() {
+    fn document_row_payload_round_trips() {
         let row = encode_payload(7, b"payload").unwrap();
         assert_eq!(decode_payload(7, &row).unwrap(), b"payload");
         assert!(
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_round_trip() {
+    fn document_row_round_trips() {
         let values: Vec<u32> = (0..16).map(|i: u32| i.wrapping_mul(0x9e37_79b9)).collect();
         let documents = [
             Document::without_key(),
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_whole_values_are_those_of_cut_ones() {
+    fn document_row_cuts_whole_values() {
         let signature = Signature::from_minhash((0..16).collect());
         let shape = Shape {
             values: places(16, 4),
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_the_smallest_hashes_are_as_long_as_there_are_hashes() {
+    fn document_row_of_bottom_k_has_the_length_of_its_hashes() {
         let shape = Shape {
             values: Some(ValueLayout::Smallest { max_count: 64 }),
             fingerprint_bits: 128,
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn document_row_reports_damage() {
         let shape = Shape {
             fingerprint_bits: 64,
             ..Shape::default()

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_come_back_with_their_digests() {
+    fn equal_row_members_round_trip() {
         for classes in [1, 2, 3, 16, 17, 1_000] {
             let ids = (32_000..48_000).filter(|id| id % 3 != 1);
             let members: Vec<(u64, u128)> = ids
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn equal_row_reports_damage() {
         let chunk = EqualChunk::new(&[(32_000, 5), (32_001, 9), (47_999, 5)]).unwrap();
         checksum::assert_damage_is_named(&chunk.encode(2), |row| EqualChunk::decode(2, row));
         assert!(EqualChunk::decode(1, &chunk.encode(2)).is_err());

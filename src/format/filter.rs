@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_follow_the_number_of_postings() {
+    fn filter_shape_follows_the_number_of_postings() {
         let shape = |postings, bits| {
             let shape = FilterShape::new(postings, bits);
             assert!(shape.is_valid());
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_equal_ranges_in_order() {
+    fn filter_pieces_are_equal_ranges() {
         let shape = FilterShape {
             pieces: 3,
             blocks: 1,
@@ -356,7 +356,7 @@ mod tests {
     /// leaves a word of w bits without a certain one with 1 - 1/w. 20,000 tests of a rate p have a standard deviation
     /// of sqrt(20,000 p (1 - p)), and the load of the few blocks of a piece adds up to 1.7 times as much.
     #[test]
-    fn filters_find_their_codes_and_few_others() {
+    fn filter_finds_its_codes_and_few_others() {
         for (bits, rate) in [
             (16, 0.0013),
             (10, 0.0126_f64),
@@ -387,7 +387,7 @@ mod tests {
 
     /// In filters of which about half of the questions find nothing.
     #[test]
-    fn asking_many_filters_at_once_agrees_with_asking_each() {
+    fn batch_over_filters_agrees_with_single_lookups() {
         for bits in [4, 10] {
             let mut piece = FilterPiece::new(FilterShape::new(2_000, bits));
             piece.insert_all((0..2_000).map(mix64)).unwrap();
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn many_at_once_are_as_one_by_one() {
+    fn filter_batch_agrees_with_single_lookups() {
         for (postings, bits) in [1, 2, 77, 3_000]
             .map(|postings| [(postings, 10), (postings, 4)])
             .concat()
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_back_and_damage_is_seen() {
+    fn filter_pieces_round_trip_and_detect_damage() {
         let shape = FilterShape::new(500, 12);
         let mut piece = FilterPiece::new(shape);
         piece.insert(77).unwrap();

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_and_flags_decide_who_may_open() {
+    fn header_versions_and_flags_determine_access() {
         let newer = Header {
             version: 9,
             oldest_reader: 9,
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_of_any_row_is_named() {
+    fn header_reports_damage_of_any_row() {
         use resemblance_sketch::schema::{MinHash, Schema, SimHash};
         let header = Header::CURRENT.encode();
         checksum::assert_damage_is_named(&header, Header::decode);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_round_trips() {
+    fn header_state_round_trips() {
         let state = State {
             commit: 1,
             next_id: 2,

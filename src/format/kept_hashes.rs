@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_come_back_and_take_five_bytes_each() {
+    fn kept_hashes_round_trip_in_five_bytes_each() {
         let greatest = mask(u32::from(KEPT_HASH_BITS));
         come_back(&[]);
         come_back(&[0]);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_come_back_and_take_their_logarithm() {
+    fn kept_positions_round_trip_in_logarithmic_size() {
         let hash = |number: u64| resemblance_sketch::sketch::mix64(number) >> (64 - KEPT_HASH_BITS);
         for (count, step, different) in [
             (1_u64, 1, 1),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_that_do_not_ascend_are_refused() {
+    fn kept_hashes_must_ascend() {
         for hashes in [&[5, 5][..], &[1 << 43, 1 << 43], &[9, 8]] {
             let mut bytes = Vec::new();
             encode(hashes, &mut bytes).unwrap();

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_are_next_to_each_other() {
+    fn posting_next_and_previous_are_inverse() {
         let posting = |code, id| Posting { code, id };
         let pairs = [
             (posting(3, 4), posting(3, 5)),

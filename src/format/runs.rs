@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptors_come_back_and_contradictions_are_damage() {
+    fn run_descriptor_round_trips_and_detects_contradictions() {
         let run = RunDescriptor {
             run: 5,
             level: 1,
@@ -168,7 +168,7 @@ mod tests {
     /// Two lanes of a run over all ids, each with half of all numbers and more, were accepted, and
     /// adding them up overflowed.
     #[test]
-    fn counts_that_cannot_be_added_up_are_damage() {
+    fn run_descriptor_detects_overflowing_counts() {
         let accepted = |postings, lanes| {
             let lane = |lane| LaneSummary {
                 postings,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_of_any_row_is_named() {
+    fn run_descriptor_reports_damage_of_any_row() {
         use crate::format::checksum::assert_damage_is_named;
         let run = RunDescriptor {
             run: 5,

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_alone_never_waits() {
+    fn commit_queue_never_delays_a_single_thread() {
         let group = CommitQueue::default();
         for _ in 0..3 {
             assert!(group.try_lead());
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn who_called_lately_is_waited_for() {
+    fn commit_queue_waits_for_recent_callers() {
         let group = Arc::new(CommitQueue::default());
         let call = |group: &Arc<CommitQueue<u32, u32>>| {
             let group = Arc::clone(group);
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_takes_tickets_up_to_its_last_byte() {
+    fn commit_queue_accepts_tickets_up_to_its_last_byte() {
         let group = CommitQueue::<u32, u32>::default();
         assert!(group.try_lead());
         assert!(group.submit(1, 6, 10).is_some());
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_wakes_a_task_once_however_often_it_asked() {
+    fn full_commit_queue_wakes_a_task_once() {
         let woken = Arc::new(CountingWaker::default());
         let waker = Waker::from(Arc::clone(&woken));
         let context = Context::from_waker(&waker);
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn tickets_that_nobody_waits_for_need_a_thread() {
+    fn unawaited_tickets_need_a_thread() {
         let group = CommitQueue::<u32, u32>::default();
         assert!(group.try_lead());
         let (_, handed_over) = group.submit(1, 1, 10).unwrap();
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_go_with_their_queue_are_abandoned() {
+    fn requests_of_a_dropped_queue_are_abandoned() {
         let group = CommitQueue::<u32, u32>::default();
         assert!(group.try_lead());
         let (slot, _) = group.submit(1, 1, 10).unwrap();

@@ -123,7 +123,7 @@ fn at_once(calls: &'static [fn(&Arc<Store>, u32)], preemptions: Option<usize>) {
 }
 
 #[test]
-fn loom_every_call_is_made_once_and_answered() {
+fn loom_every_request_is_executed_once_and_answered() {
     at_once(&[Store::call, Store::call], None);
     at_once(&[Store::call, Store::call, Store::call], Some(3));
 }

@@ -277,7 +277,7 @@ mod tests {
 
     /// Equal documents are stored if that was asked for, and looked up where it was not.
     #[test]
-    fn many_requests_in_a_row_get_what_each_asked_for() {
+    fn consecutive_requests_each_get_their_answer() {
         let folder = tempfile::tempdir().unwrap();
         let (store, signature) = testing::store(&folder, &StoreOptions::new());
         let queue = CommitQueue::default();

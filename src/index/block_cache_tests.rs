@@ -81,7 +81,7 @@ impl<'t> Lane<'t> {
 }
 
 #[test]
-fn probes_with_any_cache_find_what_a_set_holds() {
+fn probes_with_any_cache_agree_with_a_set() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let lanes = lanes();
@@ -134,7 +134,7 @@ fn cached_blocks_are_found_without_the_table() {
 
 /// Places in lanes of several runs, in some that are not there, and none.
 #[test]
-fn many_are_found_as_one_by_one() {
+fn block_cache_batch_agrees_with_single_lookups() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let mut random = Random(5);
@@ -180,7 +180,7 @@ fn many_are_found_as_one_by_one() {
 
 /// Of codes that are not near, one block at most is read for each beside those that they share with others.
 #[test]
-fn dissimilar_documents_are_skipped() {
+fn block_cache_skips_dissimilar_documents() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let cache = BlockCache::new(1 << 20);
@@ -210,7 +210,7 @@ fn dissimilar_documents_are_skipped() {
 
 /// A sweep takes free room, and leaves what probes read where there is none.
 #[test]
-fn sweeps_displace_nothing() {
+fn sweeps_evict_no_cached_block() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let [uniform, _] = lanes();
@@ -231,7 +231,7 @@ fn sweeps_displace_nothing() {
 }
 
 #[test]
-fn a_lesser_limit_drops_blocks() {
+fn smaller_cache_limit_drops_blocks() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let [uniform, _] = lanes();
@@ -270,7 +270,7 @@ fn a_block_as_large_as_the_cache_is_kept() {
 
 /// Two threads that miss the same block both read it, and both bring it.
 #[test]
-fn a_block_that_comes_twice_is_held_once() {
+fn block_cache_holds_a_block_once() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let (lane, size) = one_block(&transaction, 5);
@@ -283,7 +283,7 @@ fn a_block_that_comes_twice_is_held_once() {
 }
 
 #[test]
-fn a_block_that_probes_find_outlives_those_that_are_read_once() {
+fn hit_block_outlives_blocks_read_once() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let [uniform, _] = lanes();
@@ -301,7 +301,7 @@ fn a_block_that_probes_find_outlives_those_that_are_read_once() {
 }
 
 #[test]
-fn a_lane_without_blocks_leaves_nothing() {
+fn empty_lane_leaves_no_cache_entry() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let cache = BlockCache::new(1 << 20);

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_have_what_was_put_into_them() {
+    fn bucket_map_returns_inserted_postings() {
         // Buckets of 16 codes, one of them large.
         let low = |code: u64| code & !15;
         let code = |n: u64| {

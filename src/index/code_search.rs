@@ -186,7 +186,7 @@ mod tests {
 
     /// Codes of all widths, crowded ones, and one alone: as a filter finds them, with a table and without.
     #[test]
-    fn a_code_is_found_where_a_filter_finds_it() {
+    fn code_search_agrees_with_a_filter() {
         let mut random = Random(1);
         for round in 0..60 {
             let count = [0, 1, 2, 63, 64, 65, 500, 3_000][round % 8];
@@ -226,7 +226,7 @@ mod tests {
 
     /// Missing postings, and a table without the share, are never treated as an empty range.
     #[test]
-    fn missing_postings_are_a_bug() {
+    fn code_search_reports_missing_postings_as_a_bug() {
         let postings: Vec<Posting> = (0..100).map(|id| posting(id << 40, id)).collect();
         let lazy = LazyTable::default();
         let cut = RadixTable {
@@ -253,7 +253,7 @@ mod tests {
 
     /// A share of uniform codes has few postings: that is the purpose of a table.
     #[test]
-    fn shares_of_uniform_codes_are_small() {
+    fn code_search_narrows_uniform_codes() {
         let mut random = Random(2);
         for count in [64, 1_000, 50_000] {
             for shift in [0, 24] {

@@ -412,7 +412,7 @@ mod tests {
     };
 
     #[test]
-    fn a_filter_of_absurdly_many_pieces_takes_no_memory() {
+    fn filter_cache_ignores_an_absurd_piece_count() {
         let (_, piece) = piece(0);
         let shape = |pieces| FilterShape { pieces, ..SHAPE };
         let cache = FilterCache::new(1 << 30);
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_within_its_limit_and_keeps_what_is_wanted() {
+    fn filter_cache_stays_within_its_limit_and_keeps_used_pieces() {
         let slots = slot_bytes(1_000);
         let twenty = slots + 20 * piece_bytes(&piece(0).1);
         let cache = FilterCache::new(twenty);
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn many_questions_are_decided_as_one_by_one() {
+    fn filter_cache_batch_agrees_with_single_lookups() {
         let cache = FilterCache::new(1 << 30);
         for number in (0..1_000).filter(|number| number % 3 > 0) {
             cache.keep((7, 1, number), SHAPE, piece(number).1);
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_nothing_is_kept() {
+    fn filter_cache_without_room_is_empty() {
         let cache = FilterCache::new(0);
         let (code, piece) = piece(5);
         cache.keep((1, 1, 5), SHAPE, piece);

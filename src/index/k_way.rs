@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_of_all_lengths_come_out_sorted() {
+    fn k_way_merge_sorts_streams_of_all_lengths() {
         for streams in 0..9u64 {
             let inputs: Vec<Vec<u64>> = (0..streams)
                 .map(|s| (0..s * 5).map(|i| i * (s + 3) % 101).collect())
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_comes_out_once_and_ends_the_merge() {
+    fn k_way_merge_returns_an_error_once_and_ends() {
         for good in [0, 3, 9] {
             let codes: Vec<u64> = (0..good).collect();
             let failing = Threes {
@@ -338,7 +338,7 @@ mod tests {
 
     /// A slot that no posting was written to would be a wrong posting, and the count would not show it.
     #[test]
-    fn slots_that_postings_do_not_fill_are_a_bug() {
+    fn k_way_merge_reports_unfilled_slots_as_a_bug() {
         let [a, b]: [Vec<Posting>; 2] =
             [0, 1].map(|odd| (0..9).map(|i| posting(2 * i + odd)).collect());
         let slots = || vec![Posting::lowest_of(0); 20];
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_are_cut_where_half_of_the_postings_are() {
+    fn k_way_merge_splits_slices_in_half() {
         let all = [posting(0); 64];
         let middle = |lengths: &[usize]| {
             let slices: Vec<&[Posting]> = lengths.iter().map(|length| &all[..*length]).collect();

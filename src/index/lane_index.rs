@@ -193,7 +193,7 @@ mod tests {
 
     /// Against an ordered map: codes of all spreads, and postings before, at and between the blocks.
     #[test]
-    fn it_answers_as_an_ordered_map() {
+    fn lane_index_agrees_with_an_ordered_map() {
         let spreads: [fn(&mut Random) -> Posting; 4] = [
             |random| posting(random.next() >> 24, 0),
             |random| posting(random.below(3), random.below(200)),

@@ -76,7 +76,7 @@ fn two_runs(database: &Database) -> (WriteTransaction, Vec<(u32, LaneSummary, BT
 }
 
 #[test]
-fn summaries_count_what_is_in_the_table() {
+fn lane_summary_counts_the_table() {
     let database = database();
     let (transaction, written) = two_runs(&database);
     let rows = rows(&transaction);
@@ -87,7 +87,7 @@ fn summaries_count_what_is_in_the_table() {
 }
 
 #[test]
-fn probes_find_what_a_set_holds() {
+fn probes_agree_with_a_set() {
     let database = database();
     let (transaction, written) = two_runs(&database);
     let mut random = Random(2);
@@ -128,7 +128,7 @@ fn a_probe_of_one_code_mostly_reads_one_block() {
 }
 
 #[test]
-fn lanes_stream_out_as_they_went_in() {
+fn lane_streams_its_postings_unchanged() {
     let database = database();
     let (transaction, written) = two_runs(&database);
     for (run, lane, postings) in &written {
@@ -147,7 +147,7 @@ fn lanes_stream_out_as_they_went_in() {
 }
 
 #[test]
-fn a_bucket_fills_hundreds_of_blocks() {
+fn bucket_of_hundreds_of_blocks_is_probed() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let first_id = MAX - 2_000_000;
@@ -295,7 +295,7 @@ fn a_foreign_or_damaged_block_is_noticed() {
 }
 
 #[test]
-fn a_stream_with_other_counts_than_described_is_noticed() {
+fn lane_stream_with_wrong_counts_is_detected() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let lane = write(&transaction, 1, 2, &lanes()[0]);

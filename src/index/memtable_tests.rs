@@ -79,7 +79,7 @@ fn assert_holds(memtable: &Memtable, expected: &[BTreeSet<Posting>; 2]) {
 }
 
 #[test]
-fn every_version_keeps_what_it_held() {
+fn memtable_versions_are_immutable() {
     let mut random = Random(1);
     let mut versions = vec![(Memtable::default(), [BTreeSet::new(), BTreeSet::new()])];
     let mut next_id = 0;
@@ -101,7 +101,7 @@ fn every_version_keeps_what_it_held() {
 }
 
 #[test]
-fn doubling_keeps_segments_few_whatever_the_commits() {
+fn memtable_keeps_few_segments() {
     let falling = (0..=150).rev();
     let rising = 1..=150;
     let sawtooth = (0..150).map(|i| i * 37 % 100);
@@ -134,7 +134,7 @@ fn doubling_keeps_segments_few_whatever_the_commits() {
 
 /// What is merged sooner than it must be is copied more often.
 #[test]
-fn a_segment_that_is_twice_as_large_stays() {
+fn memtable_keeps_a_segment_twice_as_large() {
     let mut random = Random(4);
     let two = Memtable::default();
     let two = two.push(segment(&mut random, 0..2).0).unwrap();
@@ -146,7 +146,7 @@ fn a_segment_that_is_twice_as_large_stays() {
 }
 
 #[test]
-fn a_transactions_own_memtable_is_appended() {
+fn memtable_of_a_transaction_is_appended() {
     let mut random = Random(3);
     let (a, held_a) = segment(&mut random, 0..100);
     let (b, held_b) = segment(&mut random, 100..130);

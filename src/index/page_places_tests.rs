@@ -127,7 +127,7 @@ fn blocks_are_read_at_their_places() {
 
 /// Runs are removed and others take their pages, commit after commit: the right blocks are found throughout.
 #[test]
-fn pages_that_have_moved_are_found_again() {
+fn page_places_follow_moved_pages() {
     let file = File::new(0);
     let mut lanes = file.commit(0..4);
     for round in 1..6 {
@@ -146,7 +146,7 @@ fn pages_that_have_moved_are_found_again() {
 /// A transaction probes what it has written itself: the pages of the last commit do not have it, and are searched
 /// once.
 #[test]
-fn uncommitted_rows_are_not_looked_for_repeatedly() {
+fn uncommitted_rows_are_searched_for_once() {
     let file = File::new(0);
     file.commit(0..3);
     let transaction = file.engine.begin_write().unwrap();
@@ -214,7 +214,7 @@ fn pieces_of_filters_are_read_at_their_places() {
 /// Of lanes that are asked at random, as many find their places as have room, whichever gives way: 4,000 questions
 /// with a share of 1/4 that find none have a standard deviation of 27.
 #[test]
-fn lanes_without_room_give_way_in_turn() {
+fn page_places_evict_lanes_in_turn() {
     const ROOM: usize = 30;
     let named = || NamedPages {
         after: None,

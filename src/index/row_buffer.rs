@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_come_out_as_they_went_in() {
+    fn row_buffer_returns_rows_unchanged() {
         let mut rows = RowBuffer::default();
         for _ in 0..2 {
             let expected = [(3, &b"abc"[..]), (1, b""), (2, b"d")];

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_follows_the_latest_answers() {
+    fn pass_rate_follows_recent_answers() {
         let rate = PassRate::default();
         // After n answers that pass it is 1 - (31 / 32)ⁿ: beyond 3 / 4 after 44. Each answer is rounded down.
         assert!((44..=46).contains(&until(true, &rate)));

@@ -86,7 +86,7 @@ fn segments_are_sorted_whatever_their_length() {
 }
 
 #[test]
-fn ranges_are_those_of_a_filter() {
+fn segment_ranges_agree_with_a_filter() {
     let mut random = Random(2);
     let (segment, expected) = build(&mut random, &[0, 1, 2, 3], 0..2_000);
     for (lane, postings) in expected.iter().enumerate() {
@@ -128,7 +128,7 @@ fn ranges_are_those_of_a_filter() {
 }
 
 #[test]
-fn merging_gives_what_building_at_once_gives() {
+fn merged_segments_equal_one_built_at_once() {
     let mut random = Random(3);
     for sizes in [vec![5], vec![7, 7], vec![1000, 600, 30, 1, 0, 9]] {
         let mut first = 0;

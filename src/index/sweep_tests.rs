@@ -120,7 +120,7 @@ fn probe(
 }
 
 #[test]
-fn a_sweep_finds_what_probes_find_and_reads_no_block_twice() {
+fn sweep_agrees_with_probes_and_reads_each_block_once() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let mut random = Random(2);
@@ -151,7 +151,7 @@ fn a_sweep_finds_what_probes_find_and_reads_no_block_twice() {
 }
 
 #[test]
-fn a_few_far_codes_cost_a_block_each() {
+fn sweep_reads_one_block_per_distant_code() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let postings = &lanes()[0];
@@ -209,7 +209,7 @@ fn a_sweep_ends_when_its_visitor_stops() {
 
 /// One in fifteen blocks, one in five with `RESEMBLANCE_TESTS=all`, and the last.
 #[test]
-fn lost_and_damaged_blocks_are_noticed() {
+fn sweep_detects_lost_and_damaged_blocks() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let mut random = Random(3);
@@ -258,7 +258,7 @@ fn lost_and_damaged_blocks_are_noticed() {
 }
 
 #[test]
-fn slices_are_searched_for_near_codes_and_far_ones() {
+fn sweep_searches_slices_for_near_and_distant_codes() {
     let mut random = Random(4);
     for length in [0, 1, 2, 3, 4, 5, 100, 1_000] {
         let postings: BTreeSet<Posting> = (0..length)

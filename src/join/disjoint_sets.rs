@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn components_are_those_of_relabelling_in_any_order() {
+    fn disjoint_sets_agree_with_relabelling() {
         let mut state = 1u64;
         let mut random = || {
             state = state

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_those_of_postings_signatures_and_comparisons() {
+    fn join_estimate_sums_its_three_costs() {
         let expected = estimated(10_000);
         assert!(expected.comparisons > 100_000, "{expected:?}");
         let compared = expected.comparisons as f64 * 16.0 * VALUE_SECONDS;
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_that_are_in_no_run_take_memory() {
+    fn join_estimate_counts_memory_of_unflushed_documents() {
         let (in_a_run, in_none) = (estimated(600), estimated(10_000));
         assert_eq!(in_none.memory_bytes, in_a_run.memory_bytes + 600 * 8);
     }

@@ -294,7 +294,7 @@ fn cases_of(schema: &Schema, seed: u64, limits: &[Option<usize>]) -> Vec<(Family
 /// One in seven limits of buckets, each with `RESEMBLANCE_TESTS=all`, so that each stands with other bounds. Clusters are
 /// made by one thread too then.
 #[test]
-fn joins_are_those_of_the_plain_form() {
+fn joins_agree_with_the_plain_algorithm() {
     let mut found = 0;
     for (seed, schema) in (1..).zip(schemas()) {
         let cases = cases_of(&schema, seed, &[None, Some(1), Some(3), Some(12)]);
@@ -315,7 +315,7 @@ fn joins_are_those_of_the_plain_form() {
 /// Many documents that are alike and few that are not: linear where they are collapsed. The
 /// clusters must be those of all pairs.
 #[test]
-fn collapsing_documents_that_are_alike_leaves_clusters_as_they_are() {
+fn collapsing_equal_documents_keeps_clusters() {
     let folder = tempfile::tempdir().unwrap();
     let schema = Schema::builder().minhash(MinHash::new(32).threshold(0.7));
     let schema = schema.simhash(SimHash::bits64()).build().unwrap();

@@ -151,7 +151,7 @@ fn of_collection(
 /// Each schema with one of the rules and, on disk or in memory, one of the sizes in turn. With all of them,
 /// and more documents, with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn the_answers_are_those_of_a_store() {
+fn memory_index_answers_as_a_store() {
     let distance = one_in(2);
     let text = || Schema::builder().text(Text::words(2));
     let many = || MinHash::new(256).threshold(0.6);
@@ -194,7 +194,7 @@ fn the_answers_are_those_of_a_store() {
 }
 
 #[test]
-fn a_repeated_key_is_refused_with_its_first_repetition() {
+fn memory_index_names_the_first_repeated_key() {
     let schema = Schema::builder()
         .text(Text::words(2))
         .minhash(MinHash::new(64));
@@ -215,7 +215,7 @@ fn a_repeated_key_is_refused_with_its_first_repetition() {
 }
 
 #[test]
-fn bad_input_loses_nothing_and_a_callback_can_stop() {
+fn memory_index_survives_bad_input_and_stops_on_request() {
     let schema = Schema::builder()
         .text(Text::words(2))
         .minhash(MinHash::new(64));

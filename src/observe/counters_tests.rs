@@ -15,7 +15,7 @@ fn lengths() -> Vec<Duration> {
 }
 
 #[test]
-fn latencies_are_in_their_buckets() {
+fn latencies_are_counted_in_their_buckets() {
     let histogram = Histogram::default();
     let mut longest = Duration::ZERO;
     for length in lengths() {
@@ -45,7 +45,7 @@ fn latencies_are_in_their_buckets() {
 }
 
 #[test]
-fn quantiles_are_bounds() {
+fn latency_quantiles_are_upper_bounds() {
     // None longer than the last bucket begins: there the longest is all that is known.
     let is_bounded = |length: &Duration| *length < Duration::from_micros(1 << 30);
     let mut lengths: Vec<Duration> = lengths().into_iter().filter(is_bounded).collect();
@@ -75,7 +75,7 @@ fn quantiles_are_bounds() {
 }
 
 #[test]
-fn names_are_those_of_the_fields_and_differ() {
+fn counter_names_match_their_fields() {
     let counters = SharedCounters::default();
     counters.count.inserted.add(3);
     counters.file.syncs.record(Duration::from_secs(1));
@@ -96,7 +96,7 @@ fn names_are_those_of_the_fields_and_differ() {
 }
 
 #[test]
-fn waiting_calls_go_up_and_down() {
+fn waiting_calls_are_counted_up_and_down() {
     let counters = SharedCounters::default();
     let first = counters.begin_call();
     counters.call_waits();

@@ -422,7 +422,7 @@ mod tests {
     /// Of 10 hashes 8 are shared: 0.8, which in steps of 2^-30 is a little less. Pairs had it and
     /// queries had not.
     #[test]
-    fn a_rounded_estimate_is_within_the_bound_that_it_was_before() {
+    fn rounding_keeps_an_estimate_within_its_bound() {
         let schema = Schema::builder().minhash(MinHash::bottom_k(64).threshold(0.8));
         let schema = schema.build().unwrap();
         let resolved = Bounds::new().resolve(&schema, false).unwrap();
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bound_means_one_family() {
+    fn single_bound_selects_its_family() {
         let by_any = Bounds::new().resolve(&both(), false).unwrap();
         assert!(by_any.accepts(128, 64) && by_any.accepts(0, 0));
         let by_both = Bounds::new()

@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_postings_are_kept_whatever_their_order() {
+    fn truncated_bucket_keeps_its_first_postings() {
         let posting = |(code, id)| Posting { code, id };
         let codes = [(7, 3), (7, 1), (9, 0), (5, 2), (6, 8), (7, 2), (9, 4)];
         let in_order = [(7, 1), (7, 2), (7, 3), (9, 0), (9, 4), (5, 2), (6, 8)];
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_from_the_own_code_asks_for_the_whole_bucket() {
+    fn bucket_is_read_whole_from_its_own_code() {
         let probe = |code, low_code, high_code| LaneProbe {
             lane: ProbedLane {
                 table: PostingTable::Permuted,

@@ -231,7 +231,7 @@ mod tests {
 
     /// A query in a store of equal documents held every id once for each lane.
     #[test]
-    fn repeated_items_are_held_once() {
+    fn candidates_are_held_once() {
         for different in [1, 40, 99, 100, 5_000] {
             let mut found = Gathered::new();
             for id in (0..30).flat_map(|_| (0..different).rev()) {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_within_the_budget_is_read_whole() {
+    fn candidates_read_a_bucket_within_the_budget_whole() {
         assert!(Budget::new(0).is_err());
         for documents in [1, 1_000, 5_000, u64::MAX] {
             let budget = Budget::new(documents).unwrap();

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_are_kept_whatever_their_order() {
+    fn best_matches_are_kept_in_any_order() {
         let scored = |number: u64| Scored::exact(number, (number * 7 % 100) as f64 / 100.0);
         let mut sorted: Vec<u64> = (0..100).collect();
         sorted.sort_by_key(|number| scored(*number).rank());

@@ -207,7 +207,7 @@ mod tests {
 
     /// A chunk of which the class that was met first has no member, and that of the second has two.
     #[test]
-    fn each_class_met_is_looked_for_in_each_chunk() {
+    fn equal_classes_are_searched_in_every_chunk() {
         let chunk = 3;
         let first = chunk * CHUNK_DOCUMENTS;
         let members = [(first + 5, 20), (first + 6, 30), (first + 70, 20)];

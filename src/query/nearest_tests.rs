@@ -57,7 +57,7 @@ fn families(schema: &Schema) -> Vec<Family> {
 
 /// Of a third of the questions, of all with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn the_nearest_are_those_of_brute_force() {
+fn nearest_agrees_with_brute_force() {
     let mut random = Random::new(17);
     let mut scopes = [0; 2];
     for schema in kinds() {
@@ -94,7 +94,7 @@ fn the_nearest_are_those_of_brute_force() {
 }
 
 #[test]
-fn a_transaction_sees_its_own_documents() {
+fn nearest_in_a_transaction_sees_its_documents() {
     let mut random = Random::new(5);
     for schema in kinds() {
         let (_folder, store, _) = filled(&schema, &mut random);
@@ -141,7 +141,7 @@ fn similarities(matches: &Matches) -> Vec<(u64, f64, bool)> {
 
 /// Of one question in five, of each with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn the_callers_similarity_decides_which_are_nearest() {
+fn nearest_ranks_by_the_callers_similarity() {
     let mut random = Random::new(8);
     for schema in kinds() {
         if schema.minhash().is_none() {
@@ -180,7 +180,7 @@ fn the_callers_similarity_decides_which_are_nearest() {
 
 /// Of each signature one neighbour is nearer than twenty others, by less than estimates can tell.
 #[test]
-fn the_nearest_is_found_among_others_that_are_nearly_as_near() {
+fn nearest_is_found_among_close_competitors() {
     let mut random = Random::new(29);
     let schema = Schema::builder().minhash(MinHash::new(128)).build();
     let schema = schema.unwrap();
@@ -234,7 +234,7 @@ fn the_nearest_is_found_among_others_that_are_nearly_as_near() {
 
 /// One in seven questions is asked one by one too, each with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn many_are_answered_as_one_by_one() {
+fn nearest_batch_agrees_with_single_queries() {
     let mut random = Random::new(31);
     let mut scanned = 0;
     for schema in kinds() {
@@ -273,7 +273,7 @@ fn neighbour(of: &[u32], similarity: f64, random: &mut Random) -> Vec<u32> {
 
 /// What short buckets find is what the S-curve says: of 2,000 pairs no more than four deviations off.
 #[test]
-fn the_reported_recall_is_that_of_finding() {
+fn nearest_reports_the_actual_recall() {
     let mut random = Random::new(23);
     for (bits, similarity) in [(16, 0.3), (16, 0.5), (32, 0.4), (8, 0.4)] {
         let minhash = MinHash::new(128).value_bits(bits);
@@ -311,7 +311,7 @@ fn the_reported_recall_is_that_of_finding() {
 
 /// Of a quarter of the questions, of all with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn a_document_within_the_factor_is_found_where_one_is_within_the_radius() {
+fn within_finds_a_document_within_factor_times_radius() {
     let mut random = Random::new(3);
     let mut answers = [0; 2];
     for schema in kinds() {
@@ -350,7 +350,7 @@ fn a_document_within_the_factor_is_found_where_one_is_within_the_radius() {
 }
 
 #[test]
-fn a_document_within_the_radius_is_found_without_a_bucket_in_common() {
+fn within_finds_a_document_without_a_shared_bucket() {
     let schema = Schema::builder().minhash(MinHash::new(48).banding(3, 16));
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create(folder.path().join("s"), schema.build().unwrap()).unwrap();
@@ -379,7 +379,7 @@ fn a_document_within_the_radius_is_found_without_a_bucket_in_common() {
 }
 
 #[test]
-fn impossible_questions_are_refused() {
+fn nearest_refuses_impossible_parameters() {
     let schema = Schema::builder().minhash(MinHash::new(64)).build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create(folder.path().join("s"), schema).unwrap();
@@ -408,7 +408,7 @@ fn impossible_questions_are_refused() {
 
 /// Without a scan the answer says what it may miss.
 #[test]
-fn a_search_without_a_scan_reports_that_it_found_less() {
+fn nearest_without_a_scan_reports_missing_results() {
     let schema = Schema::builder()
         .simhash(SimHash::bits64())
         .build()

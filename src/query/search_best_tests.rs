@@ -156,7 +156,7 @@ fn change(transaction: &mut WriteTransaction, schema: &Schema, random: &mut Rand
 /// What the query of before finds, for every kind of signature, in memory, in runs and removed: each kind with one of the
 /// ways of flushing in turn, with all of them with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn the_best_match_is_that_of_a_query() {
+fn best_match_agrees_with_a_query() {
     let distance = one_in(3);
     for (schema, seed) in kinds().iter().zip(1..) {
         let (mut near, mut identical) = (0, 0);
@@ -200,7 +200,7 @@ fn the_best_match_is_that_of_a_query() {
 /// whether anything was left out: each kind of schema with one of the budgets in turn, with all of them with
 /// `RESEMBLANCE_TESTS=all`.
 #[test]
-fn a_budget_bounds_what_is_compared_and_says_so() {
+fn best_match_budget_bounds_comparisons_and_is_reported() {
     let distance = one_in(4);
     let (mut all_beyond, mut all_first) = (0, 0);
     for (schema, seed) in kinds().iter().zip(1..) {
@@ -259,7 +259,7 @@ fn a_budget_bounds_what_is_compared_and_says_so() {
 /// Many at once answer as one after the other, with a budget and without: each kind of schema with one way of
 /// flushing and budget in turn, with all four and twice as many commits with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn many_are_as_one_after_the_other() {
+fn best_match_batch_agrees_with_single_calls() {
     let distance = one_in(4);
     let mut all_beyond = 0;
     for (schema, seed) in kinds().iter().zip(1..) {
@@ -367,7 +367,7 @@ fn an_identical_document_costs_one_record() {
 
 /// What the search for an identical document has read is not read again, however full the bucket.
 #[test]
-fn no_candidate_is_read_twice() {
+fn best_match_reads_no_candidate_twice() {
     let schema = &kinds()[0];
     for flush_after in [100, 10_000] {
         let folder = tempfile::tempdir().unwrap();

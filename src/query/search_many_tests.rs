@@ -137,7 +137,7 @@ fn assert_same_answers(
 /// Each schema with one of the ways of flushing in turn, all bounds with one of the limits in turn, and one in seven
 /// signatures alone too. With all of them with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn many_are_answered_as_each_alone() {
+fn query_batch_agrees_with_single_queries() {
     let mut random = Random(1);
     let distance = one_in(3);
     for (number, schema) in schemas().into_iter().enumerate() {
@@ -176,7 +176,7 @@ fn many_are_answered_as_each_alone() {
 
 /// A scan, a document that is left out, a budget and a limit.
 #[test]
-fn options_hold_for_many_as_for_each_alone() {
+fn query_batch_applies_options_to_each() {
     let mut random = Random(2);
     for schema in schemas() {
         let folder = tempfile::tempdir().unwrap();
@@ -226,7 +226,7 @@ fn options_hold_for_many_as_for_each_alone() {
 
 /// The error for a bound below the schema's threshold names the method that allows it.
 #[test]
-fn a_lower_recall_can_be_accepted() {
+fn bounds_outside_the_schema_can_be_accepted() {
     let schema = &schemas()[0];
     let folder = tempfile::tempdir().unwrap();
     let store = create(&folder, "s", schema, 60);
@@ -255,7 +255,7 @@ fn a_lower_recall_can_be_accepted() {
 }
 
 #[test]
-fn a_bucket_of_many_blocks_is_found_whole() {
+fn query_reads_a_bucket_of_many_blocks_whole() {
     let schema = Schema::builder().minhash(MinHash::new(16)).build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let store = create(&folder, "s", &schema, 9_000);
@@ -282,7 +282,7 @@ fn a_bucket_of_many_blocks_is_found_whole() {
 }
 
 #[test]
-fn impossible_questions_are_refused() {
+fn query_refuses_impossible_bounds() {
     let schema = &schemas()[0];
     let folder = tempfile::tempdir().unwrap();
     let store = create(&folder, "s", schema, 10);
@@ -322,7 +322,7 @@ fn change_something(transaction: &mut WriteTransaction, random: &mut Random, sch
 
 /// Each schema with one of the ways of flushing in turn, with all of them with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn many_are_inserted_if_new_as_one_after_the_other() {
+fn if_new_batch_agrees_with_single_inserts() {
     let distance = one_in(3);
     for (schema, seed) in schemas().iter().zip(2..) {
         let ways = [7, 90, 10_000].into_iter();
@@ -366,7 +366,7 @@ fn many_are_inserted_if_new_as_one_after_the_other() {
 }
 
 #[test]
-fn many_are_inserted_or_none() {
+fn insert_batch_is_atomic() {
     let schema = &schemas()[2];
     let mut random = Random(9);
     for flush_after in [20, 10_000] {
@@ -414,7 +414,7 @@ fn many_are_inserted_or_none() {
 }
 
 #[test]
-fn bad_input_says_where_it_is_and_changes_nothing() {
+fn bad_input_in_a_batch_names_its_index_and_changes_nothing() {
     let schema = &schemas()[1];
     let folder = tempfile::tempdir().unwrap();
     let store = create(&folder, "s", schema, 10);

@@ -107,7 +107,7 @@ fn is_ranked(matches: &Matches) -> bool {
 }
 
 #[test]
-fn the_closure_decides_about_every_candidate() {
+fn verify_is_called_for_every_candidate() {
     let rules = [
         (Family::MinHash, (Some(0.75), None)),
         (Family::SimHash, (None, Some(3))),
@@ -172,7 +172,7 @@ fn shares_a_band(a: &Signature, b: &Signature) -> bool {
 }
 
 #[test]
-fn a_scan_verifies_every_document() {
+fn scan_verifies_every_document() {
     let (_folder, snapshot) = filled(false);
     let calls = RefCell::new(Vec::new());
     let probe = signature(1_000, false);
@@ -206,7 +206,7 @@ fn found_unlike(a: u64, b: u64) -> Option<f64> {
 }
 
 #[test]
-fn batches_are_verified_as_one_by_one() {
+fn verified_batch_agrees_with_single_queries() {
     for with_fingerprint in [false, true] {
         let ((_a, together), (_b, apart)) = (store(with_fingerprint), store(with_fingerprint));
         let stored: Vec<Signature> = (0..40).map(|n| signature(n, with_fingerprint)).collect();
@@ -319,7 +319,7 @@ fn an_equal_document_ends_the_search() {
 }
 
 #[test]
-fn a_wrong_closure_does_no_harm_to_the_store() {
+fn wrong_verification_does_not_damage_the_store() {
     let (_folder, store) = store(false);
     let page = signature(1, false);
     store.insert(Document::without_key(), &page).unwrap();

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_never_waits_for_itself() {
+    fn writer_lock_never_waits_for_its_own_thread() {
         let gate = Arc::new(WriterLock::default());
         let permit = gate.enter().unwrap();
         assert!(gate.is_held_here());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_are_let_in_in_their_order() {
+    fn writer_lock_is_first_come_first_served() {
         let gate = Arc::new(WriterLock::default());
         let order = Arc::new(Mutex::new(Vec::new()));
         let first = gate.enter().unwrap();

@@ -54,17 +54,17 @@ fn wait_twice(lock: &Arc<WriterLock>, guarded: &Guarded) {
 }
 
 #[test]
-fn loom_three_writers_take_turns_and_none_is_forgotten() {
+fn loom_three_writers_all_get_the_lock() {
     at_once(vec![wait, wait]);
 }
 
 #[test]
-fn loom_a_writer_that_comes_again_keeps_none_out() {
+fn loom_returning_writer_starves_no_other() {
     at_once(vec![wait_twice]);
 }
 
 #[test]
-fn loom_attempts_never_wait_and_never_share() {
+fn loom_try_lock_never_waits_and_never_shares() {
     at_once(vec![attempt, wait]);
     at_once(vec![attempt, attempt]);
 }

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_says_that_it_is_truncated() {
+    fn check_report_marks_truncation() {
         let mut report = CheckReport::default();
         let mut later = CheckReport::default();
         for place in 0..MAX_PROBLEMS {

@@ -29,7 +29,7 @@ fn changed(store: &Arc<OpenStore>, signature: &Signature) -> WriteTransaction {
 }
 
 #[test]
-fn a_broken_sum_is_a_bug_and_commits_nothing() {
+fn wrong_document_count_is_a_bug_and_commits_nothing() {
     let slips: [Slip; 8] = [
         |writer| writer.state.documents += 1,
         |writer| {

@@ -183,7 +183,7 @@ mod tests {
     use resemblance_sketch::lanes::Banding;
 
     #[test]
-    fn documents_that_share_their_first_and_last_codes_with_many_may_be_equal() {
+    fn equal_notes_compare_documents_with_common_codes() {
         let banding = Banding::explicit(3, 2, 6).unwrap();
         let lanes = LaneSet::new(Some((banding, 40)), None).unwrap();
         let mut collector = EqualCollector::new(&lanes);

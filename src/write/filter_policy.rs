@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_run_has_the_best_filter_where_memory_suffices_for_smaller_ones() {
+    fn filter_policy_prefers_the_largest_run_with_enough_memory() {
         for (bits, expected) in [(10, 7), (12, 9), (13, 10), (40, 10)] {
             let found = band_bits(bytes_of(bits), DOCUMENTS - 1, DOCUMENTS);
             assert_eq!(found, Some(expected));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_more_memory_smaller_runs_have_more() {
+    fn filter_policy_gives_smaller_runs_more_with_more_memory() {
         let bits_of = |bits: u64, part: u64| {
             let documents = DOCUMENTS / part;
             band_bits(bytes_of(bits), documents, DOCUMENTS).unwrap()
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_all_documents_has_what_there_is() {
+    fn filter_policy_gives_a_single_run_all_memory() {
         for (bits, expected) in [
             (11, Some(10)),
             (9, Some(9)),
@@ -178,7 +178,7 @@ mod tests {
 
     /// A halving is one and a half bits. With 5 bits in the mean a run of a fourth of the documents has them.
     #[test]
-    fn the_smaller_a_run_the_more_bits_it_has() {
+    fn filter_policy_gives_smaller_runs_more_bits() {
         let runs = [1, 2, 4, 8, 16, 32, 64, 1_000].map(|part| DOCUMENTS / part - 1);
         let bits = runs.map(|run| band_bits(bytes_of(5), run, DOCUMENTS));
         let expected = [0, 3, 5, 6, 8, 9, 11, 16].map(|bits| (bits > 0).then_some(bits));
@@ -188,7 +188,7 @@ mod tests {
     /// A filter is not rebuilt while the store grows several times, until its run is merged: that
     /// is how much filters may take beyond the memory for them.
     #[test]
-    fn filters_of_a_store_that_grows_take_at_most_twice_the_memory() {
+    fn filter_policy_stays_within_twice_the_memory() {
         const FLUSHED: u64 = 65_536;
         for max_bytes in [6 << 20, 20 << 20, 42 << 20, 80 << 20] {
             let filter_bits = |documents: u64, all_documents: u64| {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_of_a_file_have_some_answer() {
+    fn filter_policy_answers_any_counts_of_a_file() {
         for documents in [0, 1, u64::MAX] {
             for planned in [0, documents, u64::MAX] {
                 let bits = band_bits(u64::MAX, documents, planned);

@@ -439,7 +439,7 @@ mod tests {
     use crate::write::transaction::WriteTransaction;
 
     #[test]
-    fn the_cache_forgets_runs_that_were_merged() {
+    fn merged_runs_leave_the_cache() {
         let folder = tempfile::tempdir().unwrap();
         let (store, signature) = testing::store(&folder, &StoreOptions::new().flush_after(4));
         let mut transaction = WriteTransaction::begin(&store).unwrap();

@@ -216,7 +216,7 @@ mod tests {
 
     /// Sixteen rows, half of them on either side, are about the contents of a page.
     #[test]
-    fn rows_beside_a_dropped_one_count_as_written() {
+    fn repack_counts_rows_beside_a_dropped_one() {
         assert_eq!(window(100, 1).written_documents(), 8);
         assert_eq!(window(100, 2).written_documents(), 16);
         assert_eq!(window(100, 7).written_documents(), 107);

@@ -179,7 +179,7 @@ mod tests {
     use crate::write::transaction::WriteTransaction;
 
     #[test]
-    fn rows_that_grow_are_written_as_soon_as_new_ones() {
+    fn upsert_flushes_growing_rows_as_early_as_new_ones() {
         let folder = tempfile::tempdir().unwrap();
         let (store, signature) = testing::store(&folder, &StoreOptions::new());
         let mut transaction = WriteTransaction::begin(&store).unwrap();

@@ -143,7 +143,7 @@ fn try_all(test: &str, damages: &[(&'static Case, Damage)], full_every: usize) -
 }
 
 #[test]
-fn intact_stores_are_right() {
+fn intact_stores_answer_correctly() {
     for case in CASES.iter() {
         let outcome = guarded(case.name, || attempt(case, &case.image, true, false)).unwrap();
         assert!(outcome.wrong.is_empty(), "{}: {outcome:?}", case.name);
@@ -161,7 +161,7 @@ fn intact_stores_are_right() {
 /// Every byte that is read, one bit of it and all its bits. By default 150 of them, 2,000 with
 /// `RESEMBLANCE_TESTS=all`, spread over all.
 #[test]
-fn no_flip_goes_unnoticed() {
+fn every_flipped_bit_is_detected_or_harmless() {
     let default = if is_long() {
         usize::MAX
     } else {
@@ -194,7 +194,7 @@ fn no_flip_goes_unnoticed() {
 /// The head of the file, whose bytes say where everything is, and what follows it: one bit in 61, one in seven with
 /// `RESEMBLANCE_TESTS=all`.
 #[test]
-fn no_bit_of_the_head_goes_unnoticed() {
+fn every_flipped_bit_of_the_head_is_detected() {
     let step = if is_long() { 1 } else { trials(61, 7) };
     let bits = (0..512 * 8).step_by(step);
     let flips: Vec<_> = CASES
@@ -231,7 +231,7 @@ fn no_bit_of_the_head_goes_unnoticed() {
 
 /// What no page refers to does not matter: three bytes of each store, ten with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn flips_where_nothing_is_are_harmless() {
+fn flips_in_unused_space_are_harmless() {
     let mut random = Random(3);
     let count = if is_long() { 2_000 } else { trials(3, 10) };
     let mut flips = Vec::new();
@@ -266,7 +266,7 @@ fn pages(case: &Case) -> Vec<usize> {
 
 /// Good pages in places that are not theirs: those of others, and their own of another time.
 #[test]
-fn pages_in_the_wrong_place_or_from_another_time_are_noticed() {
+fn misplaced_or_stale_pages_are_detected() {
     let count = if is_long() {
         usize::MAX
     } else {
@@ -300,7 +300,7 @@ fn pages_in_the_wrong_place_or_from_another_time_are_noticed() {
 
 /// A descent that meets its own way again ends.
 #[test]
-fn circles_of_pages_are_noticed() {
+fn cycles_of_pages_are_detected() {
     let mut circles = Vec::new();
     for case in CASES.iter() {
         let branches = pages(case).into_iter().filter(|at| {
@@ -316,7 +316,7 @@ fn circles_of_pages_are_noticed() {
 
 /// Eight ranges of each store, 30 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn ranges_of_zeros_and_of_noise_are_noticed() {
+fn ranges_of_zeros_or_noise_are_detected() {
     let mut random = Random(5);
     let count = if is_long() { 5_000 } else { trials(8, 30) };
     let mut damages = Vec::new();
@@ -338,7 +338,7 @@ fn ranges_of_zeros_and_of_noise_are_noticed() {
 
 /// A file that is shorter or longer: what is left of it, or an error.
 #[test]
-fn lengths_that_are_not_the_own_are_errors_or_harmless() {
+fn wrong_file_lengths_are_errors_or_harmless() {
     let step = if is_long() { 1 } else { 37 };
     let mut damages = Vec::new();
     for case in CASES.iter() {

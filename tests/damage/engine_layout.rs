@@ -118,7 +118,7 @@ fn a_newer_layout_is_refused_by_name() {
 
 /// The one sign that no engine writes, but releases of this crate.
 #[test]
-fn the_seal_of_a_newer_release_is_refused_by_name() {
+fn seal_of_a_newer_release_is_refused_by_name() {
     let mut bytes = stored();
     // The head and all pages may be anything.
     bytes[9..320].fill(0xa5);
@@ -131,7 +131,7 @@ fn the_seal_of_a_newer_release_is_refused_by_name() {
 
 /// What is flipped in the same bytes is damage, as it was.
 #[test]
-fn damage_is_still_damage() {
+fn damaged_head_is_not_reported_as_a_newer_layout() {
     let bytes = stored();
     for at in [9, 13, 40, 64, 64 + 72, 192, 327] {
         let mut damaged = bytes.clone();

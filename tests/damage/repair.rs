@@ -141,7 +141,7 @@ fn assert_kept(report: &RepairReport, kept: &Contents, before: &Contents) {
 }
 
 #[test]
-fn a_sound_store_is_kept_as_it_is() {
+fn repair_keeps_a_sound_store_unchanged() {
     let (files, before) = filled(400);
     let bytes = files.read(STORE);
     let (report, kept) = repair(&bytes);
@@ -162,7 +162,7 @@ fn a_sound_store_is_kept_as_it_is() {
 }
 
 #[test]
-fn stores_with_few_documents_or_none_are_kept() {
+fn repair_keeps_stores_of_few_or_no_documents() {
     for documents in [0, 1] {
         let (files, before) = filled(documents);
         let (report, kept) = repair(&files.read(STORE));
@@ -179,7 +179,7 @@ fn stores_with_few_documents_or_none_are_kept() {
 }
 
 #[test]
-fn nothing_is_overwritten_and_writers_are_kept_out() {
+fn repair_overwrites_nothing_and_excludes_writers() {
     let place = crate::common::Place::new();
     let path = place.store();
     let options = sealing_after(64);

@@ -206,7 +206,7 @@ fn crash(which: usize) {
 /// A torn commit is rolled back in two steps, and after the first the head tells of it still, though
 /// it is not marked as one to be recovered: a second crash there made a store that could not be opened.
 #[test]
-fn a_second_crash_in_a_roll_back_is_recovered_from() {
+fn crash_during_roll_back_is_recovered() {
     let path = std::path::Path::new(FIRST);
     let disk = Disk::with(&Image::new());
     // A commit in the journal is whole or not there, others can be torn.

@@ -159,7 +159,7 @@ fn run_and_kill(path: &Path, lines: u64, delay: Duration, random: &mut Random) -
 }
 
 #[test]
-fn a_killed_crawler_goes_on_and_takes_no_page_twice() {
+fn killed_crawler_resumes_without_taking_a_page_twice() {
     let place = Place::new();
     let unbroken = place.file("unbroken.rsm");
     finish(&unbroken);

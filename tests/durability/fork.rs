@@ -90,7 +90,7 @@ fn refuses(store: &Store, one: &Signature) {
 }
 
 #[test]
-fn a_handle_in_a_child_is_refused_and_the_parent_loses_nothing() {
+fn forked_child_cannot_use_the_handle_of_its_parent() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 30);
@@ -112,7 +112,7 @@ fn a_handle_in_a_child_is_refused_and_the_parent_loses_nothing() {
 }
 
 #[test]
-fn everything_that_was_made_of_a_handle_is_refused() {
+fn forked_child_cannot_use_objects_of_a_handle() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 30);
@@ -167,7 +167,7 @@ fn everything_that_was_made_of_a_handle_is_refused() {
 }
 
 #[test]
-fn parent_and_child_that_both_insert_lose_nothing() {
+fn inserts_of_parent_and_child_are_all_kept() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 0);
@@ -188,7 +188,7 @@ fn parent_and_child_that_both_insert_lose_nothing() {
 }
 
 #[test]
-fn children_of_a_busy_parent_wait_for_none_of_its_threads() {
+fn forked_child_never_waits_for_threads_of_its_parent() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 30);
@@ -226,7 +226,7 @@ fn children_of_a_busy_parent_wait_for_none_of_its_threads() {
 }
 
 #[test]
-fn a_child_that_is_forked_within_a_call_changes_no_file() {
+fn child_forked_during_a_call_changes_no_file() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 30);
@@ -258,7 +258,7 @@ fn a_child_that_is_forked_within_a_call_changes_no_file() {
 }
 
 #[test]
-fn a_child_opens_the_store_itself() {
+fn forked_child_can_open_the_store_itself() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 30);
@@ -281,7 +281,7 @@ fn a_child_opens_the_store_itself() {
 }
 
 #[test]
-fn pairs_that_were_found_before_a_fork_are_refused() {
+fn iterators_from_before_a_fork_are_refused() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 5);

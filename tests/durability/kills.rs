@@ -95,7 +95,7 @@ fn play() {
 }
 
 #[test]
-fn a_killed_writer_loses_nothing_that_was_acknowledged() {
+fn killed_writer_keeps_acknowledged_documents() {
     let (place, kills) = (Place::new(), kills(trials(9, 25)));
     let path = place.store();
     let mut model = empty();

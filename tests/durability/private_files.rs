@@ -44,7 +44,7 @@ fn usual(place: &Place) -> u32 {
 }
 
 #[test]
-fn a_build_is_private_until_it_is_a_store() {
+fn unfinished_build_is_private() {
     let place = Place::new();
     let usual = usual(&place);
     let folder = place.store().parent().unwrap().to_owned();
@@ -128,7 +128,7 @@ fn half_a_build() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn leftovers_of_a_killed_run_are_removed_by_the_next() {
+fn leftovers_of_a_killed_process_are_removed_by_the_next() {
     let place = Place::new();
     let path = place.store();
     let folder = path.parent().unwrap();

@@ -21,7 +21,7 @@ fn holds(path: &Path, documents: u64) {
 }
 
 #[test]
-fn one_handle_writes_or_many_read() {
+fn one_process_writes_or_many_read() {
     let place = Place::new();
     filled(&place.store(), 30);
     let path = place.store();
@@ -54,7 +54,7 @@ fn one_handle_writes_or_many_read() {
 }
 
 #[test]
-fn a_copy_of_an_open_file_is_read_and_then_written() {
+fn copy_of_an_open_file_opens_for_reading_and_writing() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 20);

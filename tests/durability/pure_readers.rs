@@ -52,7 +52,7 @@ fn check_is_clean(path: &Path, documents: u64) {
 }
 
 #[test]
-fn a_clean_store() {
+fn reader_leaves_a_clean_store_unchanged() {
     let place = Place::new();
     filled(&place.store(), 40);
     changes_nothing(&place.store(), || {
@@ -63,7 +63,7 @@ fn a_clean_store() {
 
 /// A copy of a store that is open looks like a store after a crash.
 #[test]
-fn a_store_after_a_crash() {
+fn reader_leaves_a_crashed_store_unchanged() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 20);
@@ -82,7 +82,7 @@ fn a_store_after_a_crash() {
 }
 
 #[test]
-fn a_closed_store_with_whole_pages_behind_its_end() {
+fn reader_accepts_whole_pages_beyond_the_end() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 40);
@@ -101,7 +101,7 @@ fn a_closed_store_with_whole_pages_behind_its_end() {
 }
 
 #[test]
-fn nobody_writes_while_a_store_is_checked_or_read_after_a_crash() {
+fn writers_are_excluded_while_a_crashed_store_is_read() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 20);

@@ -8,7 +8,7 @@ use crate::operations::operations;
 
 /// One input in three, each with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn sequences_of_operations_hold() {
+fn saved_operation_sequences_pass() {
     operations(&[]);
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/operations");
     let Ok(entries) = fs::read_dir(corpus) else {

@@ -52,7 +52,7 @@ fn assert_same(name: &str, found: &str, expected: &str) {
 
 /// Each is opened in one of the two ways in turn, in both with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn stores_are_read_and_made_as_they_were() {
+fn golden_stores_are_read_and_rebuilt_byte_for_byte() {
     let place = crate::common::Place::new();
     let writes = std::env::var_os("GOLDEN_WRITE").is_some();
     let ways: [fn(&Path) -> resemblance::Result<Store>; 2] =
@@ -80,7 +80,7 @@ fn stores_are_read_and_made_as_they_were() {
 /// What was written by an old release is gone on with by this one: with ten documents, with twenty with
 /// `RESEMBLANCE_TESTS=all`.
 #[test]
-fn kept_stores_take_new_documents() {
+fn golden_stores_accept_new_documents() {
     let place = crate::common::Place::new();
     for (name, _) in making::STORES {
         let path = place.file(name);

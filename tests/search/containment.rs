@@ -42,7 +42,7 @@ fn filler(random: &mut Random, words: u64) -> String {
 /// Every passage of w shingles that is planted somewhere is found there, by a query that has it between other
 /// words; `RESEMBLANCE_PLANTED` says how many are planted.
 #[test]
-fn every_planted_passage_is_found() {
+fn containment_finds_every_planted_passage() {
     let planted =
         std::env::var("RESEMBLANCE_PLANTED").map_or(3_000, |count| count.parse().unwrap());
     let place = Place::new();
@@ -78,7 +78,7 @@ fn every_planted_passage_is_found() {
 
 /// A query that stands in a page as a whole is contained in it, whatever is around it.
 #[test]
-fn a_quotation_is_contained_as_a_whole() {
+fn quotation_has_a_share_of_one() {
     let place = Place::new();
     let store = Store::create(place.store(), schema(Containment::new(3).window(5))).unwrap();
     let mut random = Random(3);
@@ -114,7 +114,7 @@ fn a_quotation_is_contained_as_a_whole() {
 
 /// Capped hashes are those that more documents have, removed ones not counted, on disk and in memory.
 #[test]
-fn boilerplate_is_capped_and_the_answer_says_so() {
+fn containment_caps_boilerplate_and_reports_it() {
     let place = Place::new();
     let schema = schema(Containment::new(2).window(1));
     for flush_after in [4, 1_000] {
@@ -150,7 +150,7 @@ fn boilerplate_is_capped_and_the_answer_says_so() {
 }
 
 #[test]
-fn unanswerable_queries_are_refused() {
+fn containment_refuses_unanswerable_queries() {
     let place = Place::new();
     let alone = Store::create(place.file("alone"), schema(Containment::new(2))).unwrap();
     let page = alone.sketch_text("one two three four five six").unwrap();
@@ -208,7 +208,7 @@ fn unanswerable_queries_are_refused() {
 
 /// The mean of the estimates is the exact share, and their spread that of the theory.
 #[test]
-fn scaled_estimates_are_unbiased_and_vary_as_they_say() {
+fn containment_estimates_are_unbiased_with_the_stated_error() {
     let (sets, size, shared) = (300_u64, 2_000_u64, 600_u64);
     let exact = shared as f64 / size as f64;
     let (mut sum, mut squares, mut variances) = (0.0, 0.0, 0.0);
@@ -239,7 +239,7 @@ fn scaled_estimates_are_unbiased_and_vary_as_they_say() {
 
 /// Beside other families, kept hashes change nothing of what these find.
 #[test]
-fn other_families_find_what_they_found() {
+fn containment_leaves_other_families_unchanged() {
     let place = Place::new();
     let builder = || {
         let builder = Schema::builder().text(Text::words(2));

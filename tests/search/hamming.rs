@@ -211,7 +211,7 @@ fn assert_complete(case: &Case, snapshot: &Snapshot, held: &Held, asked: &[Words
 }
 
 #[test]
-fn every_distance_is_answered_as_brute_force_does() {
+fn hamming_queries_agree_with_brute_force() {
     let mut scopes = Vec::new();
     for (number, case) in (1..).zip(&CASES) {
         let place = Place::new();
@@ -272,7 +272,7 @@ fn a_budget_does_not_trigger_a_scan() {
 /// Pairs and clusters within distances that the stored tables prove, and within others: one distance in fourteen, one in two
 /// with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn joins_find_the_pairs_of_every_distance() {
+fn hamming_joins_find_pairs_at_every_distance() {
     for (number, case) in (1..).zip(&CASES) {
         let place = Place::new();
         let mut random = Random(number);
@@ -328,7 +328,7 @@ fn joins_find_the_pairs_of_every_distance() {
 /// A code holds a fingerprint of at most 64 bits, so that no signature of a flushed document is read. Of wider
 /// ones it holds a part.
 #[test]
-fn no_signature_is_read_where_codes_hold_all_of_it() {
+fn whole_codes_need_no_signature_reads() {
     let cases = [
         (case(32, 3, &[(1, 1); 4]), true),
         (case(64, 3, &[(1, 1); 4]), true),
@@ -369,7 +369,7 @@ fn no_signature_is_read_where_codes_hold_all_of_it() {
 /// A schema of four tables whose distance they prove only with the buckets near: nothing within the distance
 /// gets in twice, alone, in batches, in groups, and in memory.
 #[test]
-fn duplicates_are_found_beyond_whole_buckets() {
+fn hamming_probes_find_duplicates_in_other_buckets() {
     let simhash = SimHash::bits64().tables(&[(1, 1); 4]).max_distance(8);
     let schema = || Schema::builder().simhash(simhash.clone()).build().unwrap();
     let case = case(64, 8, &[(1, 1); 4]);
@@ -415,7 +415,7 @@ fn duplicates_are_found_beyond_whole_buckets() {
 /// Where either family suffices, a scan that only costs less keeps what the buckets hold: bands miss some documents of
 /// the similarity, and the number of signatures that are asked together must not decide whether they are found.
 #[test]
-fn a_scan_that_costs_less_answers_as_buckets_do() {
+fn cheaper_scan_answers_as_buckets_do() {
     let minhash = MinHash::new(64).threshold(0.6);
     let simhash = SimHash::bits64().tables(&[(1, 1); 4]);
     let builder = Schema::builder().text(Text::words(1)).minhash(minhash);

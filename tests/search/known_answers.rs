@@ -16,7 +16,7 @@ fn shingles(text: &str, characters: u16) -> FeatureSet<String> {
 
 /// Rows a, is, java, language, programming, python, snake; functions x + 1 and 3 x + 1 modulo 7.
 #[test]
-fn minimum_values() {
+fn minhash_values_match_the_textbook() {
     const ROWS: [&str; 7] = [
         "a",
         "is",
@@ -54,7 +54,7 @@ fn minimum_values() {
 }
 
 #[test]
-fn shingles_and_their_similarity() {
+fn shingle_similarity_matches_the_textbook() {
     assert_eq!(shingles("abcab", 2).as_slice(), ["ab", "bc", "ca"]);
     assert_eq!(
         jaccard(&shingles("Nadal", 2), &shingles("Nadia", 2)),
@@ -63,12 +63,12 @@ fn shingles_and_their_similarity() {
 }
 
 #[test]
-fn sets_of_bits() {
+fn bit_set_similarity_matches_the_textbook() {
     assert_eq!(jaccard_of_bits(&[0b10111], &[0b10011]), 3.0 / 4.0);
 }
 
 #[test]
-fn the_heavier_features_make_the_fingerprint() {
+fn simhash_follows_the_heavier_features() {
     let noun = (0b0101_0101_0101_0111, 1.0);
     let verb = (0b0111_0111_0010_0111, 0.9);
     let adjective = (0b1100_1100_1100_1100, 0.8);
@@ -79,13 +79,13 @@ fn the_heavier_features_make_the_fingerprint() {
 
 /// Bits 1 → 2, 2 → 4, 3 → 3, 4 → 1, numbered from the left.
 #[test]
-fn a_sorted_permuted_table() {
+fn permuted_table_matches_the_paper() {
     let table = permuted_table(&[0b0110, 0b0010, 0b0010, 0b1001, 0b1110], &[1, 3, 2, 0]);
     assert_eq!(table.unwrap(), [0b0010, 0b0010, 0b0011, 0b0111, 0b1100]);
 }
 
 #[test]
-fn sampled_bits() {
+fn sampled_bits_match_the_textbook() {
     assert_eq!(same_bit_probability(3, 64).unwrap(), 61.0 / 64.0);
     let near = same_bit_probability(8, 64).unwrap();
     let far = same_bit_probability(16, 64).unwrap();
@@ -102,7 +102,7 @@ fn assert_near(found: f64, published: f64, last_digit: f64) {
 
 /// Leskovec, Rajaraman and Ullman, *Mining of Massive Datasets*, figure 3.8 and example 3.12.
 #[test]
-fn twenty_bands_of_five_rows() {
+fn banding_of_twenty_by_five_matches_the_textbook() {
     let banding = Banding::explicit(20, 5, 100).unwrap();
     let published = [
         (0.2, 0.006, 1e-3),
@@ -168,7 +168,7 @@ fn candidates_are_documents_times_probability() {
 /// Manku, Jain and Das Sarma, *Detecting Near-Duplicates for Web Crawling* (WWW 2007), section 3:
 /// 2^34 fingerprints of 64 bits, distance 3, five blocks of which two lead.
 #[test]
-fn the_ten_tables_of_a_web_crawl() {
+fn ten_tables_of_a_web_crawl_match_the_paper() {
     let design = TableDesign::new(64, 3, &[(5, 2)]).unwrap();
     assert_eq!(design.table_count(), 10);
     assert_eq!(design.prefix_bits(), 25..=26);
@@ -184,7 +184,7 @@ fn the_ten_tables_of_a_web_crawl() {
 }
 
 #[test]
-fn probes_without_tables() {
+fn probes_without_tables_match_the_paper() {
     let within = |distance, bits| fingerprints_within(distance, bits).unwrap();
     assert_eq!(within(3, 64) - within(2, 64), 41_664);
     assert_eq!(within(3, 64), 43_745);

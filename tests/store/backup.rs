@@ -139,7 +139,7 @@ fn assert_writable(path: &Path, random: &mut Random) {
 
 /// Four copies, twelve with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn copies_of_a_store_that_is_written_to_are_their_snapshots() {
+fn backup_of_a_busy_store_equals_its_snapshot() {
     let place = Place::new();
     let store = options().create(place.store(), schema()).unwrap();
     let (done, commits) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -249,7 +249,7 @@ fn all_rows(path: &Path) -> Rows {
 }
 
 #[test]
-fn a_copy_has_the_rows_of_the_store_byte_by_byte() {
+fn backup_copies_rows_byte_for_byte() {
     let place = Place::new();
     merging_store(&place.store());
     let copy = place.file("copy.rsm");
@@ -270,7 +270,7 @@ fn empty_store(place: &Place) -> Store {
 }
 
 #[test]
-fn an_empty_store_has_a_copy() {
+fn backup_copies_an_empty_store() {
     let place = Place::new();
     let store = empty_store(&place);
     let copy = place.file("copy.rsm");
@@ -289,7 +289,7 @@ fn names(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn existing_files_are_not_replaced() {
+fn backup_replaces_no_existing_file() {
     let place = Place::new();
     merging_store(&place.store());
     let store = Store::open(place.store()).unwrap();
@@ -339,7 +339,7 @@ fn refused(place: &Place) -> String {
 }
 
 #[test]
-fn a_damaged_row_is_named_and_there_is_no_copy() {
+fn backup_names_a_damaged_row_and_leaves_no_copy() {
     let spoilers: [(&str, Spoil); 5] = [
         ("documents", |path, name| {
             spoil::<u64>(path, TableDefinition::new(name))
@@ -369,7 +369,7 @@ fn a_damaged_row_is_named_and_there_is_no_copy() {
 }
 
 #[test]
-fn tables_of_a_newer_release_are_not_left_out() {
+fn backup_copies_tables_of_a_newer_release() {
     let place = Place::new();
     drop(empty_store(&place));
     let foreign: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("of_a_later_release");
@@ -403,7 +403,7 @@ impl Watch for Full {
 }
 
 #[test]
-fn a_full_disk_leaves_no_copy_and_the_store_goes_on() {
+fn backup_on_a_full_disk_leaves_no_copy_and_a_working_store() {
     let place = Place::new();
     merging_store(&place.store());
     let store = options().open(place.store()).unwrap();

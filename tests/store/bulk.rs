@@ -146,7 +146,7 @@ fn small() -> BulkOptions {
 
 /// Of 250 documents, of 600 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn a_built_store_answers_as_one_that_was_filled() {
+fn built_store_answers_as_a_filled_one() {
     for schema in schemas() {
         let place = Place::new();
         let documents = trials(250, 600);
@@ -166,7 +166,7 @@ fn a_built_store_answers_as_one_that_was_filled() {
 
 /// 7,500 documents, 12,000 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn spills_change_nothing_whatever_the_threads() {
+fn build_with_spills_equals_build_in_memory() {
     let schema = &schemas()[3];
     let documents = trials(7_500, 12_000);
     let inputs = inputs(schema, documents);
@@ -209,7 +209,7 @@ fn with_repetitions(schema: &Schema, documents: u64) -> Vec<Entry> {
 }
 
 #[test]
-fn the_first_document_of_a_repeated_key_is_kept() {
+fn build_keeps_the_first_document_of_a_repeated_key() {
     for (schema, documents) in [(&schemas()[3], 700), (&schemas()[1], 9_000)] {
         let place = Place::new();
         let inputs = with_repetitions(schema, documents);
@@ -246,7 +246,7 @@ fn the_first_document_of_a_repeated_key_is_kept() {
 }
 
 #[test]
-fn a_key_that_comes_twice_is_refused_by_the_earliest_repetition() {
+fn build_names_the_earliest_repeated_key() {
     let schema = &schemas()[0];
     let place = Place::new();
     let mut inputs = with_repetitions(schema, 700);
@@ -266,7 +266,7 @@ fn a_key_that_comes_twice_is_refused_by_the_earliest_repetition() {
 }
 
 #[test]
-fn small_builds_have_nothing_special() {
+fn small_builds_equal_filled_stores() {
     let schema = &schemas()[3];
     for (case, documents) in [("none", 0), ("one", 1), ("empty", 3), ("without keys", 50)] {
         let place = Place::new();
@@ -292,7 +292,7 @@ fn small_builds_have_nothing_special() {
 }
 
 #[test]
-fn nothing_is_left_of_a_build_that_does_not_finish() {
+fn unfinished_build_leaves_no_file() {
     let schema = &schemas()[0];
     let place = Place::new();
     let names = || -> Vec<_> {
@@ -307,7 +307,7 @@ fn nothing_is_left_of_a_build_that_does_not_finish() {
 }
 
 #[test]
-fn existing_files_are_not_replaced() {
+fn build_replaces_no_existing_file() {
     let schema = &schemas()[0];
     let place = Place::new();
     std::fs::write(place.store(), "precious").unwrap();
@@ -323,7 +323,7 @@ fn existing_files_are_not_replaced() {
 }
 
 #[test]
-fn a_missing_folder_is_an_error() {
+fn build_reports_a_missing_folder() {
     let schema = &schemas()[0];
     let place = Place::new();
     let nowhere = place.file("nowhere").join("store.rsm");
@@ -339,7 +339,7 @@ fn a_missing_folder_is_an_error() {
 }
 
 #[test]
-fn estimates_come_near() {
+fn build_estimate_is_near_the_actual_size() {
     for schema in [&schemas()[0], &schemas()[2], &schemas()[3]] {
         let place = Place::new();
         let inputs = inputs(schema, 20_000);

@@ -102,7 +102,7 @@ fn disturb(store: &Store, ids: &[u64]) {
 
 /// Documents that were chosen and are disturbed before their slice are looked at again within it.
 #[test]
-fn documents_changed_during_eviction_are_spared_and_counted() {
+fn evict_spares_and_counts_documents_changed_meanwhile() {
     let place = Place::new();
     let store = sealing_after(30).create(place.store(), schema()).unwrap();
     let mut model = Stamps::new();
@@ -142,7 +142,7 @@ fn documents_changed_during_eviction_are_spared_and_counted() {
 
 /// The newest are those of the moment of the call, and no more than too many go.
 #[test]
-fn keeping_the_newest_takes_none_in_excess() {
+fn keep_newest_removes_exactly_the_excess() {
     let place = Place::new();
     let store = sealing_after(30).create(place.store(), schema()).unwrap();
     let mut model = Stamps::new();
@@ -195,7 +195,7 @@ fn keeping_the_newest_takes_none_in_excess() {
 
 /// Broken off at any moment, or ended by a crash after any commit, it goes on when it is called again.
 #[test]
-fn stopped_or_crashed_it_goes_on() {
+fn evict_resumes_after_a_stop_or_crash() {
     for which in [Which::OlderThan(6), Which::KeepNewest(80), Which::Where(2)] {
         let (files, path) = (MemoryFiles::default(), Path::new("store.rsm"));
         let options = sealing_after(30);
@@ -250,7 +250,7 @@ fn stopped_or_crashed_it_goes_on() {
 }
 
 #[test]
-fn mistakes_are_refused_and_panics_are_the_callers() {
+fn evict_refuses_wrong_options_and_passes_panics_on() {
     let place = Place::new();
     let store = Store::create(place.store(), schema()).unwrap();
     let mut model = Stamps::new();
@@ -313,7 +313,7 @@ fn mistakes_are_refused_and_panics_are_the_callers() {
 /// A chosen document is looked at again under its id alone: a payload that is large by itself, a key
 /// that is none.
 #[test]
-fn documents_of_all_sizes_are_shown_whole() {
+fn evict_shows_documents_of_all_sizes_whole() {
     let place = Place::new();
     let store = sealing_after(2).create(place.store(), schema()).unwrap();
     let mut transaction = store.begin_write().unwrap();
@@ -349,7 +349,7 @@ fn documents_of_all_sizes_are_shown_whole() {
 /// is 2.0, to which 256 KiB are added for what does not shrink with the store. A quarter of the documents, all with
 /// `RESEMBLANCE_TESTS=all`.
 #[test]
-fn the_space_of_what_is_evicted_is_used_again() {
+fn space_of_evicted_documents_is_reused() {
     let (kept, round_documents) = trials((1_500, 500), (6_000, 2_000));
     for by_age in [true, false] {
         let place = Place::new();

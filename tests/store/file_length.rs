@@ -65,7 +65,7 @@ fn build(path: &Path, documents: u32, payload_bytes: usize) {
 
 /// The most documents are 15,000, and 40,000 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn after_a_build() {
+fn file_length_after_a_build_is_its_content() {
     let many = trials(15_000, 40_000);
     for (documents, payload_bytes) in [(0, 0), (1, 10), (3_000, 100), (many, 0), (700, 50_000)] {
         let place = Place::new();
@@ -76,7 +76,7 @@ fn after_a_build() {
 }
 
 #[test]
-fn after_compact_and_reband() {
+fn file_length_after_compact_and_reband_is_its_content() {
     let place = Place::new();
     let path = place.store();
     let options = StoreOptions::new().flush_after(1_000);
@@ -109,7 +109,7 @@ fn after_compact_and_reband() {
 
 /// Documents with large payloads that were deleted leave a free tail, and closing cuts it.
 #[test]
-fn closing_cuts_the_free_tail() {
+fn close_truncates_the_free_tail() {
     let place = Place::new();
     let path = place.store();
     let store = Store::create(&path, schema()).unwrap();
@@ -137,7 +137,7 @@ fn closing_cuts_the_free_tail() {
 
 /// The engine doubles a file to have room; a load by commits leaves no such room behind it.
 #[test]
-fn a_load_by_commits_is_as_long_as_its_content_once_it_is_closed() {
+fn closed_file_after_a_load_is_as_long_as_its_content() {
     let place = Place::new();
     let path = place.store();
     let store = Store::create(&path, bands()).unwrap();

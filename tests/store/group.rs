@@ -119,7 +119,7 @@ fn exactly_one_is_new(calls: usize, wait: Duration) {
 }
 
 #[test]
-fn of_near_duplicates_at_once_exactly_one_is_new() {
+fn exactly_one_of_concurrent_near_duplicates_is_new() {
     exactly_one_is_new(1_024, Duration::from_millis(1));
     exactly_one_is_new(1_024, Duration::ZERO);
     exactly_one_is_new(3, Duration::from_millis(1));
@@ -205,7 +205,7 @@ impl RemoveAppended for Store {
 
 /// Each thread makes 60 changes, 150 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn every_thread_is_answered_as_if_alone() {
+fn group_commit_answers_every_thread_as_if_alone() {
     for (calls, threads) in [(1_024, 8), (2, 6), (1_024, 1)] {
         let place = Place::new();
         let store = store(&place, calls, Duration::from_millis(1));
@@ -232,7 +232,7 @@ fn every_thread_is_answered_as_if_alone() {
 }
 
 #[test]
-fn one_call_that_is_wrong_spoils_no_other() {
+fn group_commit_isolates_a_wrong_call() {
     let place = Place::new();
     let store = store(&place, 1_024, Duration::from_millis(1));
     store.insert("there", &signature(1)).unwrap();
@@ -256,7 +256,7 @@ fn one_call_that_is_wrong_spoils_no_other() {
 }
 
 #[test]
-fn a_thread_does_not_wait_for_itself() {
+fn thread_holding_a_transaction_never_waits_for_itself() {
     let place = Place::new();
     let store = store(&place, 1_024, Duration::from_millis(1));
     let transaction = store.begin_write().unwrap();
@@ -277,7 +277,7 @@ fn a_thread_does_not_wait_for_itself() {
 }
 
 #[test]
-fn the_queue_is_bounded_and_loses_nothing() {
+fn write_queue_is_bounded_and_loses_nothing() {
     let place = Place::new();
     let store = store(&place, 1_024, Duration::ZERO);
     let payload = vec![7; 1 << 20];
@@ -306,7 +306,7 @@ fn the_queue_is_bounded_and_loses_nothing() {
 }
 
 #[test]
-fn the_last_handle_waits_for_what_is_queued() {
+fn last_handle_waits_for_queued_writes() {
     let place = Place::new();
     for (round, closes) in [(0_u32, true), (100, false)] {
         let store = match round {
@@ -340,7 +340,7 @@ fn the_last_handle_waits_for_what_is_queued() {
 
 /// A document that is known is answered while somebody else's transaction is open.
 #[test]
-fn known_duplicates_are_answered_without_waiting() {
+fn known_duplicates_are_answered_beside_an_open_transaction() {
     let place = Place::new();
     let store = store(&place, 1_024, Duration::from_millis(1));
     // A ticket that has its reply holds nobody up.
@@ -377,7 +377,7 @@ fn known_duplicates_are_answered_without_waiting() {
 
 /// What a thread has queued comes before what it calls, though the committed documents would answer.
 #[test]
-fn a_thread_sees_what_it_has_queued() {
+fn thread_reads_its_queued_writes() {
     let place = Place::new();
     let store = store(&place, 1_024, Duration::from_millis(1));
     store.insert("there", &signature(1)).unwrap();
@@ -403,7 +403,7 @@ fn a_thread_sees_what_it_has_queued() {
 
 /// Threads that wait, tickets and transactions in turns, in one line: whoever comes is served.
 #[test]
-fn a_loop_of_transactions_keeps_nobody_out() {
+fn loop_of_transactions_starves_no_thread() {
     let place = Place::new();
     let store = store(&place, 1_024, Duration::from_millis(1));
     let inserted = AtomicU64::new(0);
@@ -435,7 +435,7 @@ fn a_loop_of_transactions_keeps_nobody_out() {
 }
 
 #[test]
-fn a_task_waits_until_the_queue_has_room() {
+fn task_waits_for_room_in_the_queue() {
     let place = Place::new();
     let store = Store::options()
         .queue_bytes(1)

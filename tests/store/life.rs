@@ -13,7 +13,7 @@ use resemblance::{
 
 /// A touch of a large payload, which is in no page with others, and of a key that is empty.
 #[test]
-fn touches_of_the_largest_and_the_smallest() {
+fn touch_handles_the_largest_and_smallest_documents() {
     let place = Place::new();
     let store = sealing_after(2).create(place.store(), schema()).unwrap();
     let payload = vec![7; 5 << 20];
@@ -45,7 +45,7 @@ fn written(files: &MemoryFiles, path: &Path, call: impl FnOnce()) -> bool {
 }
 
 #[test]
-fn unchanged_documents_are_not_written() {
+fn upsert_does_not_write_unchanged_documents() {
     let files = MemoryFiles::default();
     let path = Path::new("store.rsm");
     let options = files.options(&sealing_after(3));
@@ -106,7 +106,7 @@ fn revision(store: &Store, signature: &Signature) -> Revision {
 
 /// Near is what the schema's own bounds say, at the bound and one step beyond.
 #[test]
-fn revisions_go_by_the_bounds_of_the_schema() {
+fn upsert_revisions_follow_the_bounds_of_the_schema() {
     let whole = MinHash::new(16).value_bits(32);
     let minhash = || whole.banding(4, 3).threshold(0.75);
     let simhash = || SimHash::bits64().max_distance(3);
@@ -166,7 +166,7 @@ fn revisions_go_by_the_bounds_of_the_schema() {
 /// Cut to a bit, other values are equal as often as not: only what is stored says whether they are the
 /// same.
 #[test]
-fn different_values_that_are_cut_to_the_same_are_unchanged() {
+fn values_equal_after_cutting_count_as_unchanged() {
     let minhash = MinHash::new(16).value_bits(1).banding(4, 3).threshold(0.5);
     let schema = Schema::builder().minhash(minhash).build().unwrap();
     let place = Place::new();
@@ -195,7 +195,7 @@ fn different_values_that_are_cut_to_the_same_are_unchanged() {
 }
 
 #[test]
-fn empty_documents_that_stay_empty_are_unchanged() {
+fn upsert_of_an_empty_document_is_unchanged() {
     for rule in [EmptyDocuments::Distinct, EmptyDocuments::Alike] {
         let builder = Schema::builder().simhash(SimHash::bits64());
         let schema = builder.empty_documents(rule).build().unwrap();
@@ -216,7 +216,7 @@ fn empty_documents_that_stay_empty_are_unchanged() {
 }
 
 #[test]
-fn mistakes_are_refused_and_change_nothing() {
+fn upsert_refuses_wrong_input_and_changes_nothing() {
     let place = Place::new();
     let store = Store::create(place.store(), schema()).unwrap();
     store.insert("page", &signature(1)).unwrap();

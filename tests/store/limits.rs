@@ -97,7 +97,7 @@ fn mismatched_input_is_refused_and_changes_nothing() {
 
 /// Other programs hand over an empty list where there are no MinHash values.
 #[test]
-fn no_minhash_values_are_none() {
+fn minhash_without_values_is_an_error() {
     let place = Place::new();
     let schema = Schema::builder().simhash(SimHash::bits64());
     let store = Store::create(place.store(), schema.build().unwrap()).unwrap();
@@ -112,7 +112,7 @@ fn no_minhash_values_are_none() {
 }
 
 #[test]
-fn a_recall_is_looked_at_even_where_the_bands_are_given() {
+fn recall_is_validated_beside_given_bands() {
     for recall in [f64::NAN, 0.0, 1.0, -1.0] {
         let minhash = MinHash::new(128).banding(8, 4).recall(recall);
         let refused = Schema::builder().minhash(minhash).build().err();

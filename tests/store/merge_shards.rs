@@ -31,7 +31,7 @@ fn fill(store: &Store, numbers: impl Iterator<Item = u64>) {
 }
 
 #[test]
-fn shards_become_the_store_of_all_documents() {
+fn merged_shards_equal_the_store_of_all_documents() {
     let place = Place::new();
     let paths = ["a", "b", "c"].map(|name| place.file(name));
     for (start, path) in (0..).zip(&paths) {
@@ -65,7 +65,7 @@ fn shards_become_the_store_of_all_documents() {
 }
 
 #[test]
-fn shards_that_do_not_fit_are_named() {
+fn merge_names_shards_that_do_not_fit() {
     let place = Place::new();
     let (a, b, target) = (place.file("a"), place.file("b"), place.file("all"));
     fill(&Store::create(&a, schema(0.7)).unwrap(), 0..10);

@@ -76,7 +76,7 @@ fn holds(store: &Store, documents: u64) {
 /// flushes leaves its share to the next. A lane is the least that a merge advances by where it is smaller than what is
 /// read at once.
 #[test]
-fn a_commit_merges_in_proportion_to_what_it_brings() {
+fn commit_merges_in_proportion_to_its_size() {
     let place = Place::new();
     let store = options().create(place.store(), schema()).unwrap();
     let most = 2 * 2 * documents_a_commit() * LANES + 4 * seal_after();
@@ -186,7 +186,7 @@ fn content(path: &std::path::Path) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 #[test]
-fn two_threads_leave_the_file_that_one_leaves() {
+fn merge_with_two_threads_writes_the_file_of_one() {
     let (one, two) = (Place::new(), Place::new());
     let stores = [(&one, false), (&two, true)].map(|(place, on)| {
         let options = options().merge_in_parallel(on);
@@ -310,7 +310,7 @@ fn holds_without(store: &Store, documents: u64, step: usize, of: u64) {
 
 /// Where many go, windows of rows are written anew, and where few go, pages with gaps.
 #[test]
-fn rows_of_removed_documents_stay_until_a_merge_drops_them() {
+fn rows_of_removed_documents_are_dropped_by_a_merge() {
     // So few that several commits come in the middle of the rows.
     const A_COMMIT: u64 = 25;
     // Enough for runs of several windows, in a usual run too.
@@ -433,7 +433,7 @@ fn a_deleted_document_without_rows_is_damage() {
 /// What `stats` says that a compaction would give back, it gives back, but for what the engine keeps
 /// for itself.
 #[test]
-fn stats_say_what_compact_would_gain() {
+fn stats_show_what_compact_would_free() {
     let place = Place::new();
     let store = options().create(place.store(), schema()).unwrap();
     insert(&store, 0..20_000);

@@ -30,7 +30,7 @@ fn numbers(store: &Store) -> Vec<(&'static str, u64)> {
 }
 
 #[test]
-fn a_history_is_counted_call_by_call() {
+fn metrics_count_a_history_call_by_call() {
     let place = Place::new();
     let store = Store::create(place.store(), schema()).unwrap();
     assert_eq!(numbers(&store), []);
@@ -109,7 +109,7 @@ fn a_history_is_counted_call_by_call() {
 }
 
 #[test]
-fn evicted_kept_and_queued_documents_are_counted() {
+fn metrics_count_evicted_kept_and_queued_documents() {
     let place = Place::new();
     let store = Store::create(place.store(), schema()).unwrap();
     for _ in 0..3 {
@@ -136,7 +136,7 @@ fn evicted_kept_and_queued_documents_are_counted() {
 }
 
 #[test]
-fn queries_and_what_they_compare_are_counted() {
+fn metrics_count_queries_and_comparisons() {
     let place = Place::new();
     let store = sealing_after(8).create(place.store(), schema()).unwrap();
     let mut transaction = store.begin_write().unwrap();
@@ -178,7 +178,7 @@ fn queries_and_what_they_compare_are_counted() {
 }
 
 #[test]
-fn seals_and_merges_add_up_to_the_runs() {
+fn flushes_and_merges_add_up_to_the_runs() {
     let place = Place::new();
     // A merge is done as a whole, once it is behind by all of it.
     let options = sealing_after(8).merge_slice(1 << 30);
@@ -210,7 +210,7 @@ fn seals_and_merges_add_up_to_the_runs() {
 }
 
 #[test]
-fn snapshots_are_counted_while_they_live() {
+fn metrics_count_living_snapshots() {
     let place = Place::new();
     filled(&place.store(), 3);
     let store = Store::open_read_only(place.store()).unwrap();
@@ -299,7 +299,7 @@ fn watched() -> WatchedFiles<Seen> {
 }
 
 #[test]
-fn the_file_agrees_byte_by_byte() {
+fn counted_bytes_agree_with_the_file() {
     let files = watched();
     let store = files
         .options(&sealing_after(8))
@@ -331,7 +331,7 @@ fn the_file_agrees_byte_by_byte() {
 }
 
 #[test]
-fn a_commit_that_fails_is_counted_as_such() {
+fn metrics_count_failed_commits() {
     let files = watched();
     let store = files
         .options(&sealing_after(8))
@@ -371,7 +371,7 @@ fn a_commit_that_fails_is_counted_as_such() {
 }
 
 #[test]
-fn each_call_of_a_group_gets_the_cause_of_a_failed_commit() {
+fn every_call_of_a_group_gets_the_cause_of_a_failed_commit() {
     let files = watched();
     let options = files.options(&sealing_after(8));
     let store = options.create("a", schema()).unwrap();
@@ -395,7 +395,7 @@ fn each_call_of_a_group_gets_the_cause_of_a_failed_commit() {
 }
 
 #[test]
-fn counters_add_up_over_threads() {
+fn metrics_add_up_over_threads() {
     const THREADS: u64 = 6;
     const CALLS: u64 = 60;
     let place = Place::new();

@@ -56,7 +56,7 @@ fn is_corrupt(error: &Error) -> bool {
 }
 
 #[test]
-fn create_refuses_an_existing_file_and_leaves_it() {
+fn create_refuses_and_keeps_an_existing_file() {
     let place = Place::new();
     let contents: [&[u8]; 3] = [b"", b"some text", &[0; 10_000]];
     for content in contents {
@@ -84,7 +84,7 @@ fn create_refuses_an_existing_file_and_leaves_it() {
 }
 
 #[test]
-fn other_files_are_not_stores() {
+fn open_refuses_foreign_files() {
     let place = Place::new();
     let is_missing = |error: &Error| matches!(error, Error::NotFound { .. });
     refused(&place.file("nothing.rsm"), is_missing);
@@ -190,7 +190,7 @@ fn newer_formats_and_unknown_flags_are_refused_by_their_meaning() {
 }
 
 #[test]
-fn damaged_rows_of_meta_are_seen() {
+fn open_detects_damaged_meta_rows() {
     let place = Place::new();
     for name in ["header", "schema", "self_test", "state"] {
         let path = place.file(name);
@@ -217,7 +217,7 @@ fn damaged_rows_of_meta_are_seen() {
 
 /// Without its bit a removed document would come back.
 #[test]
-fn a_lost_tombstone_is_damage() {
+fn missing_tombstone_is_damage() {
     const DEAD: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("dead");
     let place = Place::new();
     let store = sealing_after(10).create(place.store(), schema()).unwrap();
@@ -277,7 +277,7 @@ fn a_lost_tombstone_is_damage() {
 }
 
 #[test]
-fn another_self_test_is_another_build() {
+fn different_self_test_is_refused_as_another_build() {
     let place = Place::new();
     filled(&place.store(), 3);
     rewrite(&place.store(), "self_test", |mut row| {

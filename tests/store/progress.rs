@@ -129,7 +129,7 @@ fn assert_stopped(error: &Error, expected: &str) {
 }
 
 #[test]
-fn a_backup_that_is_broken_off_leaves_no_file() {
+fn cancelled_backup_leaves_no_file() {
     let stage = Stage::new(MANY);
     let store = stage.open();
     let snapshot = store.snapshot().unwrap();
@@ -155,7 +155,7 @@ fn a_backup_that_is_broken_off_leaves_no_file() {
 }
 
 #[test]
-fn an_export_that_is_broken_off_has_no_end() {
+fn cancelled_export_has_no_end() {
     let stage = Stage::new(MANY);
     let snapshot = stage.open().snapshot().unwrap();
     let mut stream = Vec::new();
@@ -183,7 +183,7 @@ fn an_export_that_is_broken_off_has_no_end() {
 }
 
 #[test]
-fn an_import_that_is_broken_off_keeps_what_it_committed() {
+fn cancelled_import_keeps_its_commits() {
     let stage = Stage::new(60);
     let mut stream = Vec::new();
     let snapshot = stage.open().snapshot().unwrap();
@@ -226,7 +226,7 @@ fn an_import_that_is_broken_off_keeps_what_it_committed() {
 }
 
 #[test]
-fn an_eviction_that_is_broken_off_goes_on_later() {
+fn cancelled_eviction_can_be_resumed() {
     let stage = Stage::new(100);
     let store = stage.open();
     let mut left = 100;
@@ -262,7 +262,7 @@ fn bulk() -> BulkOptions {
 }
 
 #[test]
-fn a_build_that_is_broken_off_leaves_no_file() {
+fn cancelled_build_leaves_no_file() {
     let place = Place::new();
     let build = || {
         let mut build = Store::bulk_build(place.store(), schema(), &bulk()).unwrap();
@@ -315,7 +315,7 @@ fn a_build_that_is_broken_off_leaves_no_file() {
 
 /// Of 4,200 documents, of 9,000 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn a_repair_that_is_broken_off_leaves_no_file() {
+fn cancelled_repair_leaves_no_file() {
     let documents = trials(4_200, MANY);
     let stage = Stage::new(documents);
     let (path, new) = (stage.place.store(), stage.place.file("new.rsm"));
@@ -348,7 +348,7 @@ fn a_repair_that_is_broken_off_leaves_no_file() {
 }
 
 #[test]
-fn a_rebanding_that_is_broken_off_leaves_the_old_bands() {
+fn cancelled_reband_leaves_the_old_bands() {
     let stage = Stage::new(2_600);
     let rebanding = Rebanding::new().threshold(0.5).max_distance(2);
     let path = stage.place.store();
@@ -384,7 +384,7 @@ fn a_rebanding_that_is_broken_off_leaves_the_old_bands() {
 }
 
 #[test]
-fn a_check_can_be_broken_off() {
+fn check_can_be_cancelled() {
     let stage = Stage::new(MANY);
     let path = stage.place.store();
     let image = std::fs::read(&path).unwrap();
@@ -415,7 +415,7 @@ fn a_check_can_be_broken_off() {
 }
 
 #[test]
-fn a_compaction_that_is_broken_off_leaves_a_good_store() {
+fn cancelled_compaction_leaves_a_sound_store() {
     let compact = |path: &Path, notify: &mut Callback<'_>| {
         let compaction = sealing_after(500).compact(path);
         compaction.on_progress(notify).run()
@@ -467,7 +467,7 @@ fn a_compaction_that_is_broken_off_leaves_a_good_store() {
 }
 
 #[test]
-fn a_search_for_clusters_can_be_broken_off() {
+fn clusters_can_be_cancelled() {
     let stage = Stage::new(200);
     let store = stage.open();
     store.insert("like the first", &signature(0)).unwrap();
@@ -491,7 +491,7 @@ fn a_search_for_clusters_can_be_broken_off() {
 /// A panic of the callback is the caller's own, and the store is none the worse for it, though the
 /// engine is on the stack: there a panic is taken for damage.
 #[test]
-fn a_panic_of_the_callback_goes_on_and_closes_nothing() {
+fn panic_of_a_progress_callback_propagates_and_closes_nothing() {
     let stage = Stage::new(20);
     let store = stage.open();
     let snapshot = store.snapshot().unwrap();

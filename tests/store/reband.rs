@@ -185,7 +185,7 @@ fn answers_of(path: &Path, numbers: u64) -> Answers {
 
 /// One rebanding in five, all with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn a_rebanded_store_is_the_one_that_would_have_been_made() {
+fn rebanded_store_equals_one_built_afresh() {
     let (mut merging, mut changed, mut cases) = (0, 0, 0);
     let distance = one_in(5) as u32;
     for schema in schemas() {
@@ -260,7 +260,7 @@ fn a_rebanded_store_is_the_one_that_would_have_been_made() {
 }
 
 #[test]
-fn spills_change_nothing_whatever_the_threads() {
+fn reband_with_spills_equals_reband_in_memory() {
     let [.., schema, _] = schemas();
     let place = Place::new();
     let mut build = Store::bulk_build(place.store(), schema.clone(), &small()).unwrap();

@@ -6,7 +6,7 @@ use crate::common::Place;
 use crate::common::small::{schema, signature};
 
 #[test]
-fn an_iteration_begins_at_an_id_and_keeps_to_a_prefix() {
+fn records_start_at_an_id_and_keep_to_a_prefix() {
     let place = Place::new();
     let store = Store::options()
         .flush_after(4)
@@ -47,7 +47,7 @@ fn an_iteration_begins_at_an_id_and_keeps_to_a_prefix() {
 }
 
 #[test]
-fn a_match_has_the_stamp_and_on_request_the_payload() {
+fn match_has_its_stamp_and_on_request_its_payload() {
     let place = Place::new();
     let store = Store::create(place.store(), schema()).unwrap();
     let same = signature(1);

@@ -66,7 +66,7 @@ fn holds(store: &Store, version: u32) {
 
 /// 300 documents with batches that are smaller than a run, and 600 with larger ones too with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
+fn store_replaced_ten_times_keeps_its_size() {
     let ways = [(64, 50), (16, 200), (200, 20)].into_iter();
     for (flush_after, batch) in ways.step_by(one_in(3)) {
         let place = Place::new();
@@ -192,7 +192,7 @@ fn removing_everything_leaves_an_empty_store() {
 }
 
 #[test]
-fn documents_that_are_filed_nowhere_leave_no_trace() {
+fn documents_without_postings_are_removed_completely() {
     let place = Place::new();
     let options = sealing_after(4);
     let store = options.create(place.store(), schema()).unwrap();

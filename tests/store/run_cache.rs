@@ -64,7 +64,7 @@ fn reads(store: &Store, numbers: impl Iterator<Item = u64>, are_there: bool) -> 
 
 /// Filters of 10 bits let about 1.3 % of the lanes pass that do not hold a code, those of smaller runs fewer.
 #[test]
-fn a_miss_reads_hardly_a_block_whatever_the_runs() {
+fn query_without_match_reads_hardly_a_block() {
     const DOCUMENTS: u64 = 6_000;
     for is_built in [false, true] {
         let place = Place::new();
@@ -90,7 +90,7 @@ fn a_miss_reads_hardly_a_block_whatever_the_runs() {
 /// What a second round asks for is in memory, and no page is read for it. Each asks for 700 documents, for 2,000 with
 /// `RESEMBLANCE_TESTS=all`.
 #[test]
-fn blocks_are_kept_within_the_cache_and_found_there() {
+fn cached_blocks_stay_within_the_limit_and_are_found() {
     const DOCUMENTS: u64 = 30_000;
     let place = Place::new();
     bulk_build(&place, DOCUMENTS);
@@ -118,7 +118,7 @@ fn blocks_are_kept_within_the_cache_and_found_there() {
 
 /// With too little memory for the best filters of all documents, the largest runs have coarser ones.
 #[test]
-fn filters_are_coarser_where_memory_is_short() {
+fn filters_are_coarser_with_little_memory() {
     const DOCUMENTS: u64 = 20_000;
     let filter_bytes = |cache_bytes: u64| {
         let place = Place::new();
@@ -144,7 +144,7 @@ fn filters_are_coarser_where_memory_is_short() {
 /// A transaction probes the runs that it writes. If it is rolled back, the next one writes other runs under
 /// the same numbers.
 #[test]
-fn runs_of_a_transaction_that_was_rolled_back_are_forgotten() {
+fn runs_of_a_rolled_back_transaction_leave_the_cache() {
     let place = Place::new();
     let options = StoreOptions::new().flush_after(1_000);
     let store = options.create(place.store(), schema()).unwrap();
@@ -199,7 +199,7 @@ fn snapshots_outlive_the_runs_that_they_read() {
 
 /// Commits and merges move pages, and use their room again, while probes read blocks where they were last.
 #[test]
-fn readers_find_all_while_pages_move_below_them() {
+fn readers_find_everything_while_pages_move() {
     const LOADED: u64 = 20_000;
     let place = Place::new();
     let options = StoreOptions::new().cache_bytes(1 << 20).flush_after(1_000);

@@ -50,7 +50,7 @@ fn mismatch<T: std::fmt::Debug>(result: Result<T, impl Into<Error>>, part: &str)
 
 /// A store tells in which part of its recipe a signature was made otherwise.
 #[test]
-fn the_part_of_the_recipe_that_differs_is_named() {
+fn signature_error_names_the_differing_part_of_the_recipe() {
     let base = || {
         let builder = Schema::builder().text(Text::words(2));
         builder.minhash(MinHash::new(64)).simhash(SimHash::bits64())
@@ -99,7 +99,7 @@ fn invalid<T: std::fmt::Debug>(result: Result<T, impl Into<Error>>, name: &str) 
 }
 
 #[test]
-fn the_union_of_parts_has_the_signature_of_the_whole() {
+fn union_of_parts_has_the_signature_of_the_whole() {
     for minhash in mergeable() {
         let schema = of(minhash);
         let sketcher = schema.sketcher();
@@ -122,7 +122,7 @@ fn the_union_of_parts_has_the_signature_of_the_whole() {
 }
 
 #[test]
-fn unmergeable_signatures_are_refused() {
+fn union_refuses_incompatible_signatures() {
     let make = |builder: resemblance::SchemaBuilder| {
         let sketcher = builder.build().unwrap().sketcher();
         sketcher.hashes(hashes(0..30)).unwrap()
@@ -173,7 +173,7 @@ fn unmergeable_signatures_are_refused() {
 }
 
 #[test]
-fn cut_and_whole_values_are_compared_by_the_bits_that_both_have() {
+fn cut_and_whole_values_are_compared_on_common_bits() {
     for minhash in [
         MinHash::new(1_024),
         MinHash::one_pass(1_024),
@@ -224,7 +224,7 @@ fn cut_and_whole_values_are_compared_by_the_bits_that_both_have() {
 }
 
 #[test]
-fn long_values_of_others_agree_as_before() {
+fn values_of_64_bits_are_compared_whole() {
     let values = |seed: u64| (0..256_u64).map(move |i| Random(i + seed * (i % 4)).next());
     let [a, b] = [0, 1_000].map(values).map(Iterator::collect::<Vec<_>>);
     let equal = a.iter().zip(&b).filter(|(a, b)| a == b).count();
@@ -239,7 +239,7 @@ fn long_values_of_others_agree_as_before() {
 }
 
 #[test]
-fn external_values_are_kept_in_the_width_that_was_declared() {
+fn external_values_are_stored_at_the_declared_width() {
     for empty in [EmptyDocuments::Distinct, EmptyDocuments::Alike] {
         for bits in [1, 8, 16, 32] {
             let place = Place::new();
@@ -299,7 +299,7 @@ fn external_values_are_kept_in_the_width_that_was_declared() {
 }
 
 #[test]
-fn nothing_is_made_of_documents_where_values_are_external() {
+fn store_of_external_values_refuses_documents() {
     let schema = Schema::builder()
         .minhash(MinHash::external(32))
         .build()
@@ -344,7 +344,7 @@ fn cut_store(place: &Place, minhash: MinHash) -> (Store, Vec<(Signature, Signatu
 }
 
 #[test]
-fn records_of_cut_values_move_to_stores_with_as_many_bits_or_fewer() {
+fn records_of_cut_values_move_to_stores_of_at_most_their_width() {
     let minhash = || MinHash::new(64).value_bits(2).threshold(0.7).banding(12, 4);
     let place = Place::new();
     let (store, signatures) = cut_store(&place, minhash());
@@ -408,7 +408,7 @@ fn records_of_cut_values_move_to_stores_with_as_many_bits_or_fewer() {
 }
 
 #[test]
-fn texts_that_come_in_pieces_have_the_signature_of_the_whole() {
+fn text_read_in_pieces_has_the_signature_of_the_whole() {
     let words = (0..3_000_u64).map(|i| format!("w{}", Random(i).next() % 700));
     let text = words.collect::<Vec<_>>().join(" ") + " Ünïcödé ends it";
     for minhash in kinds() {
@@ -440,7 +440,7 @@ fn texts_that_come_in_pieces_have_the_signature_of_the_whole() {
 }
 
 #[test]
-fn a_text_s_shingles_weigh_as_much_as_they_are_frequent() {
+fn shingles_of_a_text_are_weighted_by_frequency() {
     let sketcher = of(MinHash::weighted(64)).sketcher();
     let text = "a rose is a rose is a rose";
     let counted = [("a rose", 3.0), ("rose is", 2.0), ("is a", 2.0)];
@@ -464,7 +464,7 @@ fn a_text_s_shingles_weigh_as_much_as_they_are_frequent() {
 }
 
 #[test]
-fn rare_shingles_weigh_more_where_weights_count() {
+fn rare_shingles_weigh_more_with_weights() {
     let text = "a rose is a rose is a rose";
     let shingles = [("a rose", 3.0), ("rose is", 2.0), ("is a", 2.0)];
     let mut frequencies = DocumentFrequencies::new();

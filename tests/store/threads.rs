@@ -63,7 +63,7 @@ fn store(place: &Place, flush_after: u64) -> Store {
 }
 
 #[test]
-fn a_transaction_belongs_to_the_thread_that_changed_it_last() {
+fn transaction_belongs_to_the_thread_that_used_it_last() {
     let place = Place::new();
     let store = store(&place, 100);
     let mut transaction = store.begin_write().unwrap();
@@ -93,7 +93,7 @@ fn a_transaction_belongs_to_the_thread_that_changed_it_last() {
 }
 
 #[test]
-fn a_thread_that_writes_is_busy_and_so_is_the_store() {
+fn second_transaction_of_a_thread_is_refused_as_busy() {
     let place = Place::new();
     let store = store(&place, 10);
     let signature = member(1, 1);
@@ -130,7 +130,7 @@ fn a_thread_that_writes_is_busy_and_so_is_the_store() {
 }
 
 #[test]
-fn a_dropped_transaction_leaves_nothing() {
+fn dropped_transaction_changes_nothing() {
     for flush_after in [1, 4, 1_000] {
         let place = Place::new();
         let store = store(&place, flush_after);

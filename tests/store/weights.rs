@@ -61,7 +61,7 @@ fn finds_all(path: &std::path::Path) {
 }
 
 #[test]
-fn a_store_weighs_by_the_frequencies_that_it_keeps() {
+fn store_applies_its_stored_weights() {
     let place = Place::new();
     filled(&place.store());
     finds_all(&place.store());
@@ -85,7 +85,7 @@ fn a_store_weighs_by_the_frequencies_that_it_keeps() {
 }
 
 #[test]
-fn other_weights_are_refused() {
+fn different_weights_are_refused() {
     let place = Place::new();
     filled(&place.store());
     let store = Store::open(place.store()).unwrap();
@@ -115,7 +115,7 @@ fn other_weights_are_refused() {
 }
 
 #[test]
-fn copies_keep_the_weights() {
+fn every_copy_keeps_the_weights() {
     let place = Place::new();
     let path = place.store();
     filled(&path);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes() {
+    fn size_options_parse_units_and_refuse_other_text() {
         assert_eq!(parse_size("17"), Ok(17));
         assert_eq!(parse_size("64M"), Ok(64 << 20));
         assert_eq!(parse_size("2GiB"), Ok(2 << 30));

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamps_and_ages() {
+    fn stamps_and_ages_parse_from_text() {
         assert_eq!(parse_stamp("17"), Ok(17));
         assert_eq!(parse_stamp("1970-01-02T00:00:00Z"), Ok(86_400));
         assert!(parse_stamp("now").is_ok_and(|now| now > 1_700_000_000));

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_words_or_fields() {
+    fn keep_rule_parses_words_and_fields() {
         let field = |path: &str, is_highest| KeepRule::Field {
             path: path.parse().unwrap(),
             is_highest,

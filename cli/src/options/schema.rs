@@ -507,7 +507,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_read() {
+    fn table_groups_parse() {
         assert_eq!("5,2".parse(), Ok(TableGroups(vec![(5, 2)])));
         let several = TableGroups(vec![(3, 2), (2, 2), (2, 2)]);
         assert_eq!("3,2 + 2,2+2, 2".parse(), Ok(several));

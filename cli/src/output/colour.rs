@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_columns_and_counts_stand_out() {
+    fn colour_highlights_column_names_and_counts() {
         assert_eq!(
             painted_table("a  b\n────\n1  ─\n"),
             "\x1b[1ma  b\x1b[0m\n\x1b[2m────\x1b[0m\n1  ─"

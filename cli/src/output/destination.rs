@@ -365,7 +365,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn until_it_has_its_name_a_file_is_for_its_owner_alone() {
+    fn unfinished_output_is_readable_by_its_owner_only() {
         use std::fs;
         use std::os::unix::fs::PermissionsExt;
 
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_do_not_drive_a_terminal() {
+    fn terminal_output_escapes_control_characters_of_documents() {
         let text = "a\x1b[2J\u{9b}1mb\u{202e}c\té\r\n";
         let mut writer = TerminalWriter::new(Vec::new());
         for byte in text.as_bytes() {

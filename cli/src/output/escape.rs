@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_literal_and_come_back() {
+    fn escape_round_trips_known_texts() {
         let cases: [(&[u8], &str); 11] = [
             (b"plain", "plain"),
             (b"a\\b", "a\\\\b"),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_pair_round_trips() {
+    fn escape_round_trips_every_byte_pair() {
         for a in 0..=255_u8 {
             for b in 0..=255_u8 {
                 let raw = [a, b, b'x'];
@@ -105,13 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_a_key() {
+    fn escape_marks_a_document_without_a_key() {
         assert_eq!(without_key(12), "\\#12");
         assert_eq!(parse(b"\\#12"), Ok(PrintedKey::Id(12)));
     }
 
     #[test]
-    fn wrong_escapes_are_refused() {
+    fn unescape_refuses_wrong_escapes() {
         for wrong in ["\\", "\\q", "\\x1", "\\xZZ", "\\#", "\\#x", "\\#-1"] {
             assert!(parse(wrong.as_bytes()).is_err(), "{wrong}");
         }

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_short() {
+    fn sizes_are_printed_with_few_digits() {
         let size = |bytes| BinarySize(bytes).to_string();
         assert_eq!(
             [size(1), size(500 << 20), size(25 << 29)],

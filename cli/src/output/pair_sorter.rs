@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn spilled_rows_come_back_sorted_and_whole() {
+    fn pair_sorter_returns_spilled_rows_sorted_and_whole() {
         // in memory; a few runs; more than 16 x 16 runs, which need a third level
         for memory_bytes in [u64::MAX, 100_000, 1_000] {
             rows_come_back_sorted_and_whole(memory_bytes, false);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_sort_by_bytes_and_documents_without_a_key_last() {
+    fn pair_sorter_orders_keys_by_bytes_and_missing_keys_last() {
         let label = |key: Option<&[u8]>, id| DocumentLabel::new(id, key);
         let sorted = [
             label(Some(b""), 9),
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_an_error() {
+    fn pair_sorter_reports_a_missing_folder() {
         let mut sorter = PairSorter::new(0, PathBuf::from("/nowhere/at/all"), |_| Ok(None));
         assert!(matches!(sorter.push(pair(1)), Err(Error::Io { .. })));
     }

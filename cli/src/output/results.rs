@@ -412,7 +412,7 @@ mod tests {
     ];
 
     #[test]
-    fn tab_separated() {
+    fn tsv_results_are_written() {
         let mut results = results(Format::Tsv, pair_columns(false));
         results.separated_line(&PAIR, '\t');
         assert_eq!(results.line, "a\\tb\"\u{e9}\t\\#9\t0.953125\n");
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn comma_separated() {
+    fn csv_results_are_written() {
         let mut results = results(Format::Csv, pair_columns(false));
         results.separated_line(&PAIR, ',');
         assert_eq!(results.line, "\"a\tb\"\"\u{e9}\",\\#9,0.953125\n");
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn json() {
+    fn json_results_are_written() {
         let mut results = results(Format::Jsonl, pair_columns(false));
         results.json_line(&PAIR);
         assert_eq!(

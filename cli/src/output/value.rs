@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_digits_say_enough() {
+    fn values_are_printed_with_four_digits() {
         let cases = [
             (0.0, "0"),
             (0.999_64, "0.9996"),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_has_both_forms() {
+    fn every_value_prints_as_text_and_as_json() {
         let cases = [
             (Value::Text("a\nb"), "a\\nb", "\"a\\nb\""),
             (

@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limits_of_all_groups_on_the_way_up_count() {
+    fn memory_limit_is_the_least_of_all_parent_cgroups() {
         let root = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = root.path().join(name);

@@ -676,7 +676,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ids_of_other_sources_collide() {
+    fn ids_collide_only_between_sources() {
         let mut ledger = KeyLedger::new(2 * ENTRY_BYTES);
         let cases = [
             (0, "a", false),

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_says_what_was_found_and_what_is_left() {
+    fn join_progress_shows_pairs_found_and_work_left() {
         let progress = JoinProgress {
             expected: Duration::from_secs(40),
             ..JoinProgress::default()
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_for_clusters_says_how_far_it_is() {
+    fn cluster_progress_shows_its_share() {
         let folder = tempfile::tempdir().unwrap();
         let minhash = MinHash::new(128).threshold(0.8);
         let schema = Schema::builder()
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_on_buckets_bounds_what_is_expected() {
+    fn max_bucket_bounds_the_expected_comparisons() {
         let mut expected = JoinEstimate::default();
         expected.documents = 500_000;
         expected.postings = 6_500_000;
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn only_long_work_is_announced() {
+    fn only_long_joins_are_announced() {
         assert_eq!(message(4.9, 1 << 40, 1 << 40), None);
         let text = message(5.0, 300 << 20, 0).unwrap();
         let expected = "expecting about 5 seconds on one core, 300 MiB of memory beside the cache \

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn results_come_in_order_and_before_the_error_that_ends_them() {
+    fn pipeline_returns_results_in_order_before_its_error() {
         let slow_first = |batch: Vec<u64>| {
             if batch.contains(&0) {
                 thread::sleep(Duration::from_millis(30));
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_and_panics_of_workers_are_reported_in_order() {
+    fn pipeline_reports_failures_and_panics_of_workers_in_order() {
         let failing = |batch: Vec<u64>| {
             if batch.contains(&10) {
                 Err(Failure::usage("not worked"))
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_handed_on_while_the_reader_waits() {
+    fn pipeline_passes_items_on_while_the_reader_waits() {
         let (sender, records) = mpsc::channel();
         let mut pipeline = Pipeline::start(
             records.into_iter(),
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_waits_for_room_and_one_alone_never_does() {
+    fn pipeline_waits_for_room_unless_an_item_is_alone() {
         let flight = InFlight::new(100);
         let large = flight.hold(1_000);
         let waiting = Arc::new(AtomicBool::new(true));

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_come_back_whatever_lies_between_them() {
+    fn positions_round_trip_across_any_gap() {
         // Lines one after the other, gaps, new files, folders of texts, and a line after none.
         let mut expected = Vec::new();
         for line in 1..50 {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corpus_without_gaps_needs_no_file() {
+    fn positions_of_a_corpus_without_gaps_need_no_file() {
         let mut positions = DocumentPositions::new(PathBuf::from("/nowhere/at/all"));
         for line in 1..1_000 {
             positions.push(0, line).unwrap();
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_kept_in_order() {
+    fn positions_keep_bits_in_order() {
         let mut bits = BitList::default();
         for number in 0..200_u64 {
             bits.push(number % 3 == 0);

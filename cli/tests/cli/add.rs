@@ -9,7 +9,7 @@ fn created() -> Folder {
 }
 
 #[test]
-fn add_takes_corpora_in_their_order() {
+fn add_reads_corpora_in_their_order() {
     let folder = created();
     folder.write("b.jsonl", distinct(0..3));
     folder.write("a.jsonl", distinct(3..5));
@@ -26,7 +26,7 @@ fn add_takes_corpora_in_their_order() {
 }
 
 #[test]
-fn a_known_key_is_bad_input_by_default() {
+fn add_refuses_an_existing_key_by_default() {
     let folder = created();
     folder.write("c.jsonl", line("k", &text(1)));
     folder.write("d.jsonl", line("new", &text(2)) + &line("k", &text(3)));
@@ -53,7 +53,7 @@ fn a_known_key_is_bad_input_by_default() {
 }
 
 #[test]
-fn if_new_leaves_near_duplicates_and_known_keys_out() {
+fn if_new_skips_near_duplicates_and_existing_keys() {
     let folder = created();
     folder.write("c.jsonl", mixed() + &line("a", &text(9)));
     folder
@@ -68,7 +68,7 @@ fn if_new_leaves_near_duplicates_and_known_keys_out() {
 }
 
 #[test]
-fn commits_are_kept_and_the_rest_can_be_resumed() {
+fn failed_add_keeps_its_commits_and_can_be_resumed() {
     let folder = created();
     let good = distinct(0..25);
     let broken: String = good.lines().take(17).map(|l| format!("{l}\n")).collect();
@@ -97,7 +97,7 @@ fn commits_are_kept_and_the_rest_can_be_resumed() {
 }
 
 #[test]
-fn skip_counts_bad_and_left_out_documents_too() {
+fn skip_counts_bad_and_omitted_documents() {
     let folder = created();
     let lines = [
         line("0", &text(0)),
@@ -142,7 +142,7 @@ fn created_with(other: &Folder) -> Folder {
 }
 
 #[test]
-fn atomic_is_all_or_nothing() {
+fn atomic_add_commits_all_or_nothing() {
     let folder = created();
     folder.write("c.jsonl", distinct(0..300) + "bad\n");
     folder

@@ -9,7 +9,7 @@ fn added(line: &str) -> &str {
 }
 
 #[test]
-fn lines_and_rows_stay_as_they_are_and_get_more_behind() {
+fn annotate_appends_columns_and_keeps_the_rest() {
     let folder = Folder::new();
     folder.write("a.jsonl.gz", gzip(mixed().as_bytes()));
     let rows = [
@@ -61,7 +61,7 @@ fn lines_and_rows_stay_as_they_are_and_get_more_behind() {
 }
 
 #[test]
-fn survivors_of_a_store_and_emptied_texts_are_reported() {
+fn annotate_reports_survivors_of_a_store_and_emptied_texts() {
     let folder = Folder::new();
     folder.write("seen.jsonl", line("x", &text(8)) + &line("seen", &text(1)));
     folder.run(&["build", "seen.rsm", "seen.jsonl"]).expect(0);
@@ -116,7 +116,7 @@ fn survivors_of_a_store_and_emptied_texts_are_reported() {
 }
 
 #[test]
-fn names_that_are_taken_are_found_before_anything_is_read() {
+fn annotate_refuses_existing_column_names_before_reading() {
     let folder = Folder::new();
     let taken = "{\"text\": \"a b c d e\", \"dedup_size\": null}\n";
     folder.write("a.jsonl", taken.to_owned() + "no JSON");

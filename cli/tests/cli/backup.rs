@@ -3,7 +3,7 @@
 use crate::support::{Folder, distinct};
 
 #[test]
-fn a_copy_is_the_store_and_stays_whole() {
+fn backup_equals_the_store_and_stays_valid() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..60));
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -33,7 +33,7 @@ fn a_copy_is_the_store_and_stays_whole() {
 }
 
 #[test]
-fn a_damaged_store_has_no_copy() {
+fn backup_refuses_a_damaged_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..400));
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);

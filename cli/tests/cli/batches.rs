@@ -25,7 +25,7 @@ fn corpus() -> (String, Vec<String>) {
 }
 
 #[test]
-fn every_verb_sees_earlier_batches() {
+fn every_verb_finds_matches_across_batches() {
     let folder = Folder::new();
     let (lines, firsts) = corpus();
     folder.write("c.jsonl", &lines);
@@ -55,7 +55,7 @@ fn every_verb_sees_earlier_batches() {
 }
 
 #[test]
-fn the_first_bad_document_is_named_wherever_it_stands() {
+fn first_bad_document_is_named_in_any_batch() {
     let folder = Folder::new();
     let mut lines: Vec<String> = (0..5_000)
         .map(|number: u64| line(&number.to_string(), &text(number)))

@@ -13,7 +13,7 @@ fn hot() -> Folder {
 }
 
 #[test]
-fn a_query_says_what_it_left_out() {
+fn query_reports_what_its_budget_left_out() {
     let folder = hot();
     let some = ["query", "a.rsm", "--budget", "5", &text(1)];
     let ran = folder.run(&some).expect(0);
@@ -30,7 +30,7 @@ fn a_query_says_what_it_left_out() {
 }
 
 #[test]
-fn insertions_say_what_they_left_out() {
+fn add_reports_what_its_budget_left_out() {
     let folder = hot();
     let add = ["add", "a.rsm", "more.jsonl", "--if-new", "--budget", "5"];
     let ran = folder.run(&add).expect(0);
@@ -47,7 +47,7 @@ fn insertions_say_what_they_left_out() {
 }
 
 #[test]
-fn a_budget_where_there_is_none_is_a_mistake() {
+fn budget_is_refused_by_verbs_that_have_none() {
     let folder = hot();
     folder
         .run(&["add", "a.rsm", "more.jsonl", "--budget", "5"])

@@ -5,7 +5,7 @@ use crate::support::{Folder, line, mixed, ran, text};
 const BOLD: &str = "\u{1b}[1m";
 
 #[test]
-fn colours_are_on_terminals_unless_they_are_asked_for() {
+fn colours_are_for_terminals_unless_requested() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + &line("\u{1b}[31mred", &text(50)));
     folder.run(&["build", "s.rsm", "c.jsonl"]).expect(0);
@@ -77,7 +77,7 @@ fn colours_are_on_terminals_unless_they_are_asked_for() {
 /// A terminal, which `script` of util-linux makes.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_terminal_shows_colours_and_is_not_driven() {
+fn terminal_output_has_colours_and_escapes_control_characters() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + &line("\u{1b}[31mred", &text(50)));
     folder.run(&["build", "s.rsm", "c.jsonl"]).expect(0);

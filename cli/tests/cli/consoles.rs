@@ -231,7 +231,7 @@ fn the_readme_shows_what_the_tool_prints() {
 }
 
 #[test]
-fn the_tutorial_can_be_followed() {
+fn the_tutorial_prints_what_it_shows() {
     follow("docs/tutorial.md", "");
 }
 
@@ -257,7 +257,7 @@ fn the_page_of_the_tool_shows_what_it_prints() {
 }
 
 #[test]
-fn the_page_of_operations_can_be_followed() {
+fn the_page_of_operations_prints_what_it_shows() {
     let fixtures = "
         mkdir backup && cp seen.rsm backup/ && cp seen.rsm a.rsm && cp seen.rsm b.rsm && cp seen.rsm all.rsm
     ";
@@ -265,7 +265,7 @@ fn the_page_of_operations_can_be_followed() {
 }
 
 #[test]
-fn the_page_of_schemas_can_be_followed() {
+fn the_page_of_schemas_prints_what_it_shows() {
     let fixtures = "
         mkdir versions debian-docs
         head -n 12 corpus.jsonl | gzip | tee versions/docs.jsonl.gz > debian-docs/docs.jsonl.gz
@@ -275,7 +275,7 @@ fn the_page_of_schemas_can_be_followed() {
 }
 
 #[test]
-fn the_page_of_containment_can_be_followed() {
+fn the_page_of_containment_prints_what_it_shows() {
     let fixtures = "
         cp corpus.jsonl pages.jsonl && cp more.jsonl paragraphs.jsonl
         cp corpus.jsonl train.jsonl && cp more.jsonl tests.jsonl

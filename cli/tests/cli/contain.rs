@@ -35,7 +35,7 @@ fn pages() -> Folder {
 }
 
 #[test]
-fn paragraphs_are_found_in_pages() {
+fn contain_finds_paragraphs_in_pages() {
     let folder = pages();
     let paragraphs = [
         line("in one", &words(1_000, 20)),
@@ -175,7 +175,7 @@ fn stored_positions_locate_passages() {
 }
 
 #[test]
-fn a_corpus_without_documents_that_share_passages_with_tests() {
+fn decontaminate_removes_documents_that_share_passages_with_tests() {
     let folder = Folder::new();
     let tests = [
         line("t1", &words(5_000, 40)),
@@ -262,7 +262,7 @@ fn a_corpus_without_documents_that_share_passages_with_tests() {
 }
 
 #[test]
-fn passages_that_many_documents_have_are_listed_once() {
+fn frequent_passages_are_listed_once() {
     let folder = Folder::new();
     let menu = words(1, 15);
     let pages = (2..=9).map(|page| {
@@ -300,7 +300,7 @@ fn passages_that_many_documents_have_are_listed_once() {
 }
 
 #[test]
-fn stores_without_kept_hashes_are_reported() {
+fn contain_refuses_stores_without_kept_hashes() {
     let folder = pages();
     folder.run(&["build", "near.rsm", "pages.jsonl"]).expect(0);
     let contain = ["contain", "--in", "near.rsm", "--query", "pages.jsonl"];

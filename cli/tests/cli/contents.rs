@@ -76,7 +76,7 @@ impl Folder {
 }
 
 #[test]
-fn a_store_is_listed_by_prefix_stamp_and_number() {
+fn list_selects_by_prefix_stamp_and_number() {
     let folder = Folder::new();
     let lines = [
         ("a/1", 10, "one"),

@@ -20,7 +20,7 @@ fn keys(folder: &Folder, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn fields_may_have_other_names() {
+fn field_options_name_text_and_id() {
     let folder = Folder::new();
     folder.write(
         "c.jsonl",
@@ -37,7 +37,7 @@ fn fields_may_have_other_names() {
 }
 
 #[test]
-fn integers_are_keys_by_their_decimal_text() {
+fn integer_ids_become_decimal_keys() {
     let folder = Folder::new();
     let corpus = [
         format!("{{\"id\":12,\"text\":\"{}\"}}\n", text(1)),
@@ -57,7 +57,7 @@ fn integers_are_keys_by_their_decimal_text() {
 }
 
 #[test]
-fn compressed_files_with_several_members() {
+fn compressed_files_are_read_past_their_first_member() {
     let folder = Folder::new();
     let (a, b) = (distinct(0..2), distinct(2..4));
     folder.write(
@@ -73,7 +73,7 @@ fn compressed_files_with_several_members() {
 }
 
 #[test]
-fn a_cut_file_is_bad_input_even_with_skip_bad() {
+fn truncated_file_is_refused_even_with_skip_bad() {
     let folder = Folder::new();
     let (gz, zst) = (
         gzip(distinct(0..50).as_bytes()),
@@ -104,7 +104,7 @@ fn a_cut_file_is_bad_input_even_with_skip_bad() {
 }
 
 #[test]
-fn a_folder_of_texts() {
+fn folder_of_text_files_is_a_corpus() {
     let folder = Folder::new();
     for (number, name) in [
         "t/b.txt",
@@ -167,7 +167,7 @@ fn a_folder_of_texts() {
 
 #[cfg(unix)]
 #[test]
-fn links_in_a_folder() {
+fn links_in_a_folder_are_read_unless_they_loop_or_dangle() {
     use std::os::unix::fs::symlink;
     let folder = Folder::new();
     folder.write("elsewhere/real.txt", text(1));
@@ -188,7 +188,7 @@ fn links_in_a_folder() {
 
 #[cfg(unix)]
 #[test]
-fn names_outside_utf8_are_keys() {
+fn file_names_outside_utf8_become_keys() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let folder = Folder::new();
@@ -215,7 +215,7 @@ fn names_outside_utf8_are_keys() {
 }
 
 #[test]
-fn standard_input_is_lines() {
+fn standard_input_is_read_as_lines() {
     let folder = Folder::new();
     folder
         .run_with_input(&["build", "a.rsm", "-"], distinct(0..3).as_bytes())

@@ -12,7 +12,7 @@ pub fn survivors() -> String {
 }
 
 #[test]
-fn the_first_of_near_duplicates_survives_byte_for_byte() {
+fn dedup_keeps_the_first_near_duplicate_byte_for_byte() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     let ran = folder
@@ -82,7 +82,7 @@ fn the_name_of_a_report_determines_its_form() {
 }
 
 #[test]
-fn the_result_does_not_depend_on_threads() {
+fn dedup_is_the_same_with_any_number_of_threads() {
     let folder = Folder::new();
     let corpus: String = (0..900)
         .map(|n| line(&n.to_string(), &edited(n % 300, n / 300)))
@@ -108,7 +108,7 @@ fn the_result_does_not_depend_on_threads() {
 }
 
 #[test]
-fn odd_but_valid_lines_pass_unchanged() {
+fn dedup_passes_odd_but_valid_lines_unchanged() {
     let folder = Folder::new();
     let head = format!(
         "{{ \"text\":\"{}\" ,\"x\":[1, 2.50],\"id\" : 7 }}  \r\n",
@@ -149,7 +149,7 @@ fn odd_but_valid_lines_pass_unchanged() {
 }
 
 #[test]
-fn cluster_keeps_one_of_each_component() {
+fn policy_cluster_keeps_one_of_each_component() {
     let folder = Folder::new();
     // the third is like both, the first two are not alike enough
     let chain = [
@@ -179,7 +179,7 @@ fn cluster_keeps_one_of_each_component() {
 }
 
 #[test]
-fn ids_need_not_be_unique() {
+fn dedup_accepts_repeated_ids() {
     let folder = Folder::new();
     folder.write(
         "c.jsonl",
@@ -193,7 +193,7 @@ fn ids_need_not_be_unique() {
 }
 
 #[test]
-fn the_survivor_is_the_most_similar_earlier_one() {
+fn report_names_the_most_similar_earlier_document() {
     let folder = Folder::new();
     let lines = [
         line("far", &edited(1, 4)),
@@ -222,7 +222,7 @@ fn the_survivor_is_the_most_similar_earlier_one() {
 }
 
 #[test]
-fn documents_of_another_store_are_dropped_too() {
+fn dedup_against_a_store_drops_its_near_duplicates() {
     let folder = Folder::new();
     folder.write(
         "old.jsonl",
@@ -302,7 +302,7 @@ fn documents_of_another_store_are_dropped_too() {
 }
 
 #[test]
-fn names_must_not_meet_in_the_output_folder() {
+fn output_folder_refuses_colliding_names() {
     let folder = Folder::new();
     folder.write("x/a.jsonl", mixed());
     folder.write("y/a.jsonl", mixed());
@@ -323,7 +323,7 @@ fn names_must_not_meet_in_the_output_folder() {
 }
 
 #[test]
-fn simhash_and_empty_documents() {
+fn dedup_handles_simhash_and_empty_documents() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + &line("e1", "") + &line("e2", "!?"));
     let ran = folder
@@ -433,7 +433,7 @@ fn dedup_and_clusters_agree_with_pairs() {
 
 /// A share of the documents tells how many of all of them go, although it has few of the pairs.
 #[test]
-fn a_sample_estimates_how_many_documents_are_removed() {
+fn dry_run_of_a_sample_estimates_removals() {
     let folder = Folder::new();
     let short = |number: u64| text(number).split_off(1_100);
     // 1,500 documents alone, 1,000 pairs and one text 500 times: 1,000 + 499 of 4,000 go.

@@ -15,7 +15,7 @@ fn folder(config: &str) -> Folder {
 }
 
 #[test]
-fn arguments_override_the_environment_and_that_the_file() {
+fn arguments_override_environment_overrides_file() {
     let folder =
         folder("memory = '17M'\nthreads = 1\n[pairs]\nthreshold = 1.0\nno-header = true\n");
     let run = |options: &[&str], variables: &[(&str, &str)]| {
@@ -60,7 +60,7 @@ fn arguments_override_the_environment_and_that_the_file() {
 /// A pipe that nobody writes to must not be waited for.
 #[cfg(unix)]
 #[test]
-fn defaults_are_read_of_files_alone() {
+fn config_must_be_a_regular_file() {
     let folder = folder("");
     let made = std::process::Command::new("mkfifo")
         .arg(folder.path("pipe"))
@@ -74,7 +74,7 @@ fn defaults_are_read_of_files_alone() {
 }
 
 #[test]
-fn a_wrong_value_of_the_environment_names_its_variable() {
+fn wrong_environment_value_names_its_variable() {
     let folder = folder("");
     for (variable, option) in [
         ("RESEMBLANCE_MEMORY", "--memory"),
@@ -92,7 +92,7 @@ fn a_wrong_value_of_the_environment_names_its_variable() {
 
 /// Options that exclude each other: those of the file stand back.
 #[test]
-fn a_default_stands_back_for_what_excludes_it() {
+fn conflicting_argument_overrides_a_default() {
     let folder = folder("[pairs]\nchars = 5\n");
     let config = ["--config", "own.toml"];
     let by_words = pairs(&folder, &[], &[]).stdout;
@@ -104,7 +104,7 @@ fn a_default_stands_back_for_what_excludes_it() {
 }
 
 #[test]
-fn mistakes_in_the_file_are_reported() {
+fn mistakes_in_the_config_file_are_reported() {
     let wrong: [(&str, &[&str]); 9] = [
         (
             "[pairs]\nthreshhold = 0.9",
@@ -160,7 +160,7 @@ fn mistakes_in_the_file_are_reported() {
 
 /// Defaults for near-duplicate documents say nothing where lines alone are taken out; what is given does.
 #[test]
-fn a_threshold_of_the_file_does_not_keep_lines_from_being_taken_out() {
+fn threshold_from_the_file_does_not_affect_level_line() {
     let folder = folder("[dedup]\nthreshold = 0.9\nkeep = 'last'\nby = 'minhash'\n");
     let run = |more: &[&str]| {
         let dedup = [

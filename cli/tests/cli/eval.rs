@@ -47,7 +47,7 @@ fn pairs(count: u64, changed: u64) -> String {
 }
 
 #[test]
-fn exact_similarities_against_what_is_returned() {
+fn eval_compares_exact_similarities_with_results() {
     let folder = Folder::new();
     // J = 0.9048, 0.7857 and 0.5504: 100, 100 and 100 pairs.
     folder.write("c.jsonl", pairs(100, 5) + &pairs(100, 12) + &pairs(100, 29));
@@ -117,7 +117,7 @@ fn exact_similarities_against_what_is_returned() {
 }
 
 #[test]
-fn missed_pairs_are_listed_up_to_a_bound() {
+fn eval_lists_missed_pairs_up_to_a_bound() {
     let folder = Folder::new();
     folder.write("c.jsonl", pairs(30, 12));
     // One band of all rows finds next to none of them: 0.7857^16 = 0.02.
@@ -160,7 +160,7 @@ fn missed_pairs_are_listed_up_to_a_bound() {
 }
 
 #[test]
-fn simhash_against_all_distances() {
+fn eval_compares_simhash_with_all_distances() {
     let folder = Folder::new();
     folder.write("c.jsonl", pairs(40, 1) + &pairs(20, 50) + &mixed());
     let found = measures(&folder, &["c.jsonl", "--simhash", "64"]);
@@ -182,7 +182,7 @@ fn simhash_against_all_distances() {
 }
 
 #[test]
-fn documents_without_features() {
+fn eval_counts_documents_without_features() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("x", "") + &line("y", "...") + &mixed());
     let distinct = measures(&folder, &["c.jsonl", "--simhash", "64", "--minhash", "128"]);
@@ -206,7 +206,7 @@ fn documents_without_features() {
 }
 
 #[test]
-fn samples_do_not_depend_on_order_or_threads() {
+fn eval_samples_are_independent_of_order_and_threads() {
     let folder = Folder::new();
     let corpus = pairs(60, 5);
     let reversed: Vec<&str> = corpus.lines().rev().collect();
@@ -237,7 +237,7 @@ fn samples_do_not_depend_on_order_or_threads() {
 }
 
 #[test]
-fn charts_go_to_a_folder() {
+fn eval_writes_charts_to_a_folder() {
     let folder = Folder::new();
     folder.write("c.jsonl", pairs(20, 5) + &pairs(20, 29));
     let all = [
@@ -269,7 +269,7 @@ fn charts_go_to_a_folder() {
 
 /// Of 30 pairs, of 300 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn kinds_and_sizes_are_compared() {
+fn eval_compares_kinds_and_sizes() {
     let folder = Folder::new();
     // Pairs of J = 66 / 134 = 0.4925 that have nothing to do with each other, 4 seeds.
     let count = trials(30, 300);
@@ -346,7 +346,7 @@ fn kinds_and_sizes_are_compared() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn eval_reports_wrong_options() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.write("twice.jsonl", line("a", "x") + &line("a", "y"));
@@ -374,7 +374,7 @@ fn mistakes_are_named() {
 /// The shared corpora, whose exact pairs are known: the same number is found here, and the
 /// candidates reach the recall that the schema promises.
 #[test]
-fn real_corpora_at_the_default() {
+fn eval_of_real_corpora_reaches_the_default_recall() {
     let Some(root) = std::env::var_os("RESEMBLANCE_DATA") else {
         crate::support::say(
             "skipped: RESEMBLANCE_DATA is not set, so there are no corpora to evaluate",
@@ -418,7 +418,7 @@ fn real_corpora_at_the_default() {
 }
 
 #[test]
-fn all_figures_are_drawn_of_any_corpus() {
+fn eval_draws_every_figure_for_any_corpus() {
     let folder = Folder::new();
     let family =
         |number: u64| [0, 2, 4].map(|n| line(&format!("{number}-{n}"), &edited(number, n)));

@@ -19,7 +19,7 @@ fn pair() -> Folder {
 }
 
 #[test]
-fn shared_parts_of_two_texts_are_marked() {
+fn explain_marks_shared_parts_of_two_texts() {
     let folder = pair();
     let explain = [
         "explain",
@@ -128,7 +128,7 @@ fn shared_parts_of_two_texts_are_marked() {
 
 /// Signatures that count shingles stand beside similarities that count them, too.
 #[test]
-fn counted_shingles_have_their_own_similarities() {
+fn explain_shows_similarities_of_counted_shingles() {
     let folder = Folder::new();
     folder.write("a.txt", "to be to be to be");
     folder.write("b.txt", "to be or to go");
@@ -158,7 +158,7 @@ fn counted_shingles_have_their_own_similarities() {
 }
 
 #[test]
-fn unexplainable_pairs_are_reported() {
+fn explain_reports_pairs_it_cannot_explain() {
     let folder = pair();
     let missing = ["explain", "a", "nowhere", "--corpus", "corpus.jsonl"];
     folder.run(&missing).expect(1).says(&["nowhere"]);
@@ -395,7 +395,7 @@ fn a_report_drops_what_dedup_drops() {
 
 /// A browser shows the page: what it makes of it has all parts, and its picture is not blank.
 #[test]
-fn a_browser_shows_the_report() {
+fn report_renders_in_a_browser() {
     let is_there = |name: &&str| {
         let mut asked = Command::new(name);
         asked

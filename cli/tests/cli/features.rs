@@ -83,7 +83,7 @@ fn baskets() -> (Vec<String>, Vec<BTreeSet<u64>>) {
 }
 
 #[test]
-fn customers_are_compared_by_their_products() {
+fn features_compare_customers_by_products() {
     let (keys, baskets) = baskets();
     let folder = Folder::new();
     // Numbers, and the same as strings, are the same features; so are baskets in any order.
@@ -147,7 +147,7 @@ fn customers_are_compared_by_their_products() {
 
 /// Pictures with perceptual hashes of 64 bits, as other programs compute them.
 #[test]
-fn pictures_are_compared_by_ready_made_fingerprints() {
+fn fingerprints_compare_pictures() {
     let mut draws = Draws(2);
     let mut hashes = Vec::new();
     for _ in 0..60 {
@@ -188,7 +188,7 @@ fn pictures_are_compared_by_ready_made_fingerprints() {
 
 /// Pieces of music with the 64-bit hashes of their landmarks; each copy has lost some and gained noise.
 #[test]
-fn music_is_compared_by_hashes_of_landmarks() {
+fn features_compare_music_by_landmarks() {
     let mut draws = Draws(3);
     let mut pieces: Vec<BTreeSet<u64>> = Vec::new();
     for _ in 0..30 {
@@ -225,7 +225,7 @@ fn music_is_compared_by_hashes_of_landmarks() {
 
 /// Weights in an object, and in an array beside the features; 10 times all weights is the same distribution.
 #[test]
-fn weights_of_features_make_the_same_signature_either_way() {
+fn feature_weights_give_one_signature_in_either_notation() {
     let folder = Folder::new();
     let lines = [
         json!({"id": "a", "weights": {"bread": 1, "milk": 2.5, "salt": 0}}),
@@ -254,7 +254,7 @@ fn weights_of_features_make_the_same_signature_either_way() {
 }
 
 #[test]
-fn signatures_of_another_program_are_compared() {
+fn external_signatures_are_compared() {
     let folder = Folder::new();
     let values = |first: u32| {
         (0..32)
@@ -379,7 +379,7 @@ fn schema_mismatches_are_reported_with_their_line() {
 
 /// Weights by rarity: what all documents have counts little, and a store keeps the counts.
 #[test]
-fn tf_idf_makes_boilerplate_count_little() {
+fn tf_idf_lowers_the_weight_of_boilerplate() {
     let folder = Folder::new();
     // Pages of a site: 400 words of a frame, and 40 words of their own.
     let frame = format!("{} {}", text(1), text(2));

@@ -28,7 +28,7 @@ fn shards_of_a_folder_are_read_by_lines_whatever_their_names() {
 }
 
 #[test]
-fn a_folder_in_is_a_folder_out() {
+fn dedup_of_a_folder_writes_a_folder() {
     let folder = Folder::new();
     folder.write("in/1.json", distinct(0..2));
     folder.write("in/2", distinct(2..4));
@@ -75,7 +75,7 @@ fn a_folder_in_is_a_folder_out() {
 }
 
 #[test]
-fn the_form_can_be_forced() {
+fn as_option_overrides_the_detected_form() {
     let folder = Folder::new();
     folder.write("in/a.jsonl", distinct(0..3));
     folder.write("in/b.txt", text(9));
@@ -210,7 +210,7 @@ fn a_wrong_text_field_is_reported_and_not_skipped() {
 
 #[cfg(unix)]
 #[test]
-fn links_that_lead_nowhere_are_passed_over() {
+fn dangling_links_are_skipped() {
     use std::os::unix::fs::symlink;
     let folder = Folder::new();
     for (number, name) in ["in/a.txt", "in/b.txt"].iter().enumerate() {
@@ -265,7 +265,7 @@ fn nothing_is_written_through_a_link_in_the_output() {
 }
 
 #[test]
-fn unreadable_files_are_named_at_the_end() {
+fn skipped_unreadable_files_are_listed_at_the_end() {
     let folder = Folder::new();
     folder.write("t/a.jsonl", mixed());
     folder.write("t/b.jsonl.gz", "no gzip");

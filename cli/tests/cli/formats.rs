@@ -17,7 +17,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn pairs_in_every_form() {
+fn pairs_are_written_in_every_format() {
     let folder = folder();
     let tsv = folder
         .run(&["pairs", "c.jsonl", "--header"])
@@ -63,7 +63,7 @@ fn pairs_in_every_form() {
 }
 
 #[test]
-fn clusters_in_every_form() {
+fn clusters_are_written_in_every_format() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("z", &text(1)) + &line("a", &text(1)));
     let tsv = folder
@@ -83,7 +83,7 @@ fn clusters_in_every_form() {
 }
 
 #[test]
-fn queries_in_jsonl() {
+fn query_results_are_written_as_jsonl() {
     let folder = folder();
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
     let json = folder
@@ -97,7 +97,7 @@ fn queries_in_jsonl() {
 }
 
 #[test]
-fn checks_and_sizes_in_jsonl() {
+fn check_and_compact_write_jsonl() {
     let folder = folder();
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
     assert_eq!(
@@ -116,7 +116,7 @@ fn checks_and_sizes_in_jsonl() {
 }
 
 #[test]
-fn nothing_is_coloured_or_animated_when_no_terminal_looks() {
+fn output_without_a_terminal_has_no_colour_or_animation() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     for arguments in [
@@ -135,7 +135,7 @@ fn nothing_is_coloured_or_animated_when_no_terminal_looks() {
 }
 
 #[test]
-fn quiet_says_nothing_but_errors() {
+fn quiet_prints_errors_only() {
     let folder = folder();
     for arguments in [
         &["build", "a.rsm", "c.jsonl", "-q"][..],
@@ -150,7 +150,7 @@ fn quiet_says_nothing_but_errors() {
 }
 
 #[test]
-fn help_version_and_completions() {
+fn help_version_and_completions_are_printed() {
     let folder = Folder::new();
     let help = folder.run(&["--help"]).expect(0).stdout;
     for part in [

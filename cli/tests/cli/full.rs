@@ -173,7 +173,7 @@ fn scenarios() -> Vec<Scenario> {
 }
 
 #[test]
-fn files_that_may_not_grow_lose_nothing() {
+fn file_size_limit_loses_no_committed_document() {
     let (mut tried, mut failed) = (0, 0);
     for scenario in scenarios() {
         for step in 0..steps() {
@@ -313,7 +313,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_file_system_loses_nothing() {
+fn full_file_system_loses_no_committed_document() {
     let Some(disk) = SmallDisk::mount() else {
         say("skipped: no small file system can be mounted here");
         return;
@@ -352,7 +352,7 @@ fn a_full_file_system_loses_nothing() {
 
 /// The store is on a disk with room, and the temporary files are not.
 #[test]
-fn a_full_folder_for_temporary_files_loses_nothing() {
+fn full_temporary_folder_loses_no_committed_document() {
     let Some(disk) = SmallDisk::mount() else {
         say("skipped: no small file system can be mounted here");
         return;
@@ -407,7 +407,7 @@ fn a_full_folder_for_temporary_files_loses_nothing() {
 /// A store without any room in it, left by a killed process on a full disk: repairing it succeeded,
 /// closing it did not, and the next opening asked for the repair again.
 #[test]
-fn a_full_disk_does_not_keep_a_store_from_being_read() {
+fn store_is_readable_on_a_full_disk() {
     let Some(disk) = SmallDisk::mount() else {
         say("skipped: no small file system can be mounted here");
         return;
@@ -435,7 +435,7 @@ fn a_full_disk_does_not_keep_a_store_from_being_read() {
 }
 
 #[test]
-fn a_store_that_was_not_closed_is_read_without_writing() {
+fn unclosed_store_is_read_without_writing() {
     let folder = Folder::new();
     folder.run(&["create", "a.rsm"]).expect(0);
     let (mut child, stdin, _) = adding(&folder, &[]);

@@ -58,7 +58,7 @@ fn same_pairs(lines: &[String], schema: &[&str]) -> usize {
 }
 
 #[test]
-fn generated_texts() {
+fn generated_texts_have_the_same_pairs_in_four_ways() {
     let both = ["--simhash", "64", "--distance", "3"];
     for schema in [&[][..], &both] {
         assert!(same_pairs(&generated(), schema) >= 100);
@@ -67,7 +67,7 @@ fn generated_texts() {
 
 /// Needs the shared corpora.
 #[test]
-fn versions() {
+fn document_versions_have_the_same_pairs_in_four_ways() {
     let Some(root) = std::env::var_os("RESEMBLANCE_DATA") else {
         eprintln!("skipped: RESEMBLANCE_DATA is not set");
         return;

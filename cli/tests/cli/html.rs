@@ -4,7 +4,7 @@ use crate::support::{Folder, line, text};
 
 #[cfg(not(feature = "html"))]
 #[test]
-fn a_build_without_it_says_how_to_get_it() {
+fn build_without_html_names_the_feature() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("a", &text(1)));
     let refused = folder.run(&["pairs", "c.jsonl", "--html"]).expect(3);
@@ -122,7 +122,7 @@ mod with_it {
     }
 
     #[test]
-    fn a_store_knows_that_its_texts_are_html() {
+    fn store_records_that_its_texts_are_html() {
         let folder = Folder::new();
         folder.write("c.jsonl", corpus());
         folder

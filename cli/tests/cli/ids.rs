@@ -34,7 +34,7 @@ fn keys(folder: &Folder, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn documents_without_ids_go_through_every_verb() {
+fn every_verb_accepts_documents_without_ids() {
     let folder = Folder::new();
     folder.write("c4/a.json", c4(0..3));
     folder.write("c4/b.json", c4(1..3));
@@ -75,7 +75,7 @@ fn documents_without_ids_go_through_every_verb() {
 }
 
 #[test]
-fn ids_that_collide_get_the_path_of_the_later_file() {
+fn colliding_ids_get_the_path_of_the_later_file() {
     let folder = Folder::new();
     folder.write("a.jsonl", line("1", &text(1)) + &line("2", &text(2)));
     folder.write("b.jsonl", line("2", &text(3)) + &line("3", &text(4)));
@@ -115,7 +115,7 @@ fn ids_that_collide_get_the_path_of_the_later_file() {
 }
 
 #[test]
-fn a_made_key_is_that_of_one_document() {
+fn generated_keys_belong_to_one_document() {
     let folder = Folder::new();
     folder.write("d1/p.jsonl", c4(0..1));
     folder.write("d2/p.jsonl", c4(1..2));
@@ -166,7 +166,7 @@ fn a_made_key_is_that_of_one_document() {
 }
 
 #[test]
-fn ids_can_be_asked_for() {
+fn id_option_selects_the_key() {
     let folder = Folder::new();
     let document = serde_json::json!({
         "id": "top", "meta": {"id": 7.50, "text": text(2)}, "line": "l", "text": text(1)
@@ -194,7 +194,7 @@ fn ids_can_be_asked_for() {
 }
 
 #[test]
-fn several_fields_are_one_text() {
+fn text_field_joins_several_fields() {
     let folder = Folder::new();
     let parts = text(1);
     let (title, body) = parts.split_at(400);

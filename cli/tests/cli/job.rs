@@ -71,7 +71,7 @@ fn with_job<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 
 /// Killed 4 times, 50 times with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn killed_at_any_moment_it_goes_on_and_makes_the_same_bytes() {
+fn job_killed_at_any_moment_resumes_to_the_same_bytes() {
     let kills = trials(4, 50);
     let before = shards();
     let plain = before.copy();
@@ -143,7 +143,7 @@ fn alter(folder: &Folder, name: &str) {
 
 /// In one way of two, in each with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn a_job_repeats_no_work_for_any_reader() {
+fn resumed_job_repeats_no_work_with_any_reader() {
     let before = shards();
     let ways: [&[&str]; 6] = [
         &["dedup", "in", "-o", "out/", "--skip-bad"],
@@ -214,7 +214,7 @@ fn a_job_repeats_no_work_for_any_reader() {
 }
 
 #[test]
-fn a_store_is_built_of_what_is_kept() {
+fn job_builds_a_store_of_the_kept_documents() {
     let folder = Folder::new();
     for shard in 0..3_u64 {
         let lines = (0..40).map(|n| line(&format!("{shard}/{n}"), &text(shard * 40 + n)));
@@ -249,7 +249,7 @@ fn a_store_is_built_of_what_is_kept() {
 }
 
 #[test]
-fn kept_files_are_not_read_to_decide_but_a_change_is_found_before_anything_is_written() {
+fn resumed_job_detects_changed_input_before_writing() {
     let folder = shards();
     let arguments = with_job(&DEDUP);
     let pairs = ["pairs", "in", "--skip-bad", "--job", "of-pairs"];
@@ -268,7 +268,7 @@ fn kept_files_are_not_read_to_decide_but_a_change_is_found_before_anything_is_wr
 }
 
 #[test]
-fn another_job_is_refused_and_a_damaged_file_is_made_again() {
+fn job_folder_refuses_another_job_and_rebuilds_damaged_files() {
     let folder = shards();
     let arguments = with_job(&DEDUP);
     folder.run(&arguments).expect(0);
@@ -363,7 +363,7 @@ fn another_job_is_refused_and_a_damaged_file_is_made_again() {
 
 /// A job among the files of its corpus is no part of it.
 #[test]
-fn a_job_within_the_corpus_is_not_read() {
+fn job_folder_inside_the_corpus_is_not_read() {
     let folder = Folder::new();
     folder.write("c/a.jsonl", distinct(0..20));
     folder.write("c/more/b.jsonl", distinct(10..30));

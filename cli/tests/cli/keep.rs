@@ -155,7 +155,7 @@ fn assert_annotated(documents: &[serde_json::Value], report: &str, annotated: &s
 }
 
 #[test]
-fn every_policy_and_rule_is_that_of_a_model() {
+fn every_policy_and_keep_rule_matches_a_model() {
     let folder = Folder::new();
     let documents = corpus();
     let lines: Vec<String> = documents.iter().map(|d| format!("{d}\n")).collect();

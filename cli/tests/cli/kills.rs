@@ -223,7 +223,7 @@ fn states_of_adding(before: &Folder, arguments: &[&str], lines: &[String]) -> Ve
 }
 
 #[test]
-fn add_keeps_what_it_has_acknowledged() {
+fn killed_add_keeps_acknowledged_documents() {
     let all = corpus();
     // without those that the store has
     let unknown: Vec<String> = all[400..].to_vec();
@@ -329,7 +329,7 @@ fn has_a_result(ran: &Ran) -> usize {
 }
 
 #[test]
-fn a_commit_is_atomic() {
+fn killed_changes_are_whole_or_absent() {
     let lines: Vec<String> = distinct(2_000..3_500)
         .split_inclusive('\n')
         .map(String::from)
@@ -353,7 +353,7 @@ fn a_commit_is_atomic() {
 }
 
 #[test]
-fn compact_changes_nothing_that_can_be_seen() {
+fn killed_compact_changes_no_answer() {
     let before = filled(&[]);
     before.write("c.jsonl", distinct(2_000..3_500));
     before.run(&["add", "a.rsm", "c.jsonl", "-q"]).expect(0);
@@ -377,7 +377,7 @@ fn compact_changes_nothing_that_can_be_seen() {
 }
 
 #[test]
-fn a_new_store_is_there_whole_or_not_at_all() {
+fn killed_build_leaves_a_whole_store_or_none() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..2_000));
     let build = ["build", "a.rsm", "c.jsonl"];
@@ -408,7 +408,7 @@ fn a_new_store_is_there_whole_or_not_at_all() {
 }
 
 #[test]
-fn dedup_output_is_complete_or_absent() {
+fn killed_dedup_leaves_complete_output_or_none() {
     let before = Folder::new();
     before.write("c.jsonl", corpus().concat());
     before.write("d.jsonl", distinct(5_000..5_400));
@@ -467,7 +467,7 @@ fn dedup_output_is_complete_or_absent() {
 }
 
 #[test]
-fn a_backup_is_there_whole_or_not_at_all() {
+fn killed_backup_leaves_a_whole_copy_or_none() {
     let before = filled(&[]);
     Scenario {
         name: "backup",

@@ -61,7 +61,7 @@ fn keys(stdout: &str) -> Vec<String> {
 
 /// One kind in five, each with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn every_verb_takes_every_kind() {
+fn every_verb_accepts_every_minhash_kind() {
     let near = ["a a-again", "a a-near", "a-again a-near", "b b-near"];
     for (options, part) in KINDS.into_iter().step_by(one_in(5)) {
         let folder = Folder::new();
@@ -108,7 +108,7 @@ fn every_verb_takes_every_kind() {
 }
 
 #[test]
-fn a_store_s_kind_decides() {
+fn store_determines_the_minhash_kind() {
     let folder = Folder::new();
     let create = |store: &str, options: &str| {
         let options: Vec<&str> = options.split(' ').collect();
@@ -147,7 +147,7 @@ fn a_store_s_kind_decides() {
 }
 
 #[test]
-fn values_are_shown_as_they_are_kept() {
+fn get_shows_values_at_their_stored_width() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("a", "one two three four five six seven"));
     let get = |store: &str, options: &[&str]| {
@@ -180,7 +180,7 @@ fn values_are_shown_as_they_are_kept() {
 }
 
 #[test]
-fn a_store_of_external_values_takes_signatures_alone() {
+fn store_of_external_values_accepts_signatures_only() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..3));
     let external = ["--minhash-kind", "external", "--value-bits", "16"];
@@ -219,7 +219,7 @@ fn a_store_of_external_values_takes_signatures_alone() {
 }
 
 #[test]
-fn conflicting_settings_are_named() {
+fn conflicting_kind_settings_are_named() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     for (options, parts) in [
@@ -273,7 +273,7 @@ fn conflicting_settings_are_named() {
 }
 
 #[test]
-fn values_of_every_width_are_rebanded() {
+fn reband_handles_values_of_every_width() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     run(
@@ -295,7 +295,7 @@ fn values_of_every_width_are_rebanded() {
 }
 
 #[test]
-fn eval_judges_the_values_that_are_kept() {
+fn eval_measures_the_stored_values() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     for options in [
@@ -322,7 +322,7 @@ fn eval_judges_the_values_that_are_kept() {
 
 /// Ready-made fingerprints of images, as other programs make them.
 #[test]
-fn fingerprints_of_256_bits_are_stored_and_asked_for() {
+fn fingerprints_of_256_bits_are_stored_and_queried() {
     let folder = Folder::new();
     let (a, b, far) = (
         "0f".repeat(32),

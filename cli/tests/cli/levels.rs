@@ -61,7 +61,7 @@ fn expected(pages: &[(String, String)], are_lines: bool) -> (Vec<Option<String>>
 }
 
 #[test]
-fn repeated_parts_go_and_what_is_left_stays_as_it_is() {
+fn levels_remove_repeated_parts_and_keep_the_rest_unchanged() {
     let (folder, pages) = (Folder::new(), pages());
     let json = |(id, text): &(String, String)| {
         let text = serde_json::Value::from(text.as_str());
@@ -118,7 +118,7 @@ fn repeated_parts_go_and_what_is_left_stays_as_it_is() {
 
 /// Both in one run are the one after the other.
 #[test]
-fn near_duplicates_are_those_of_what_is_left() {
+fn level_document_compares_the_trimmed_texts() {
     let folder = Folder::new();
     let lines: String = pages().iter().map(|(id, text)| line(id, text)).collect();
     folder.write("c.jsonl", lines);
@@ -153,7 +153,7 @@ fn near_duplicates_are_those_of_what_is_left() {
 }
 
 #[test]
-fn untrimmable_records_are_refused() {
+fn levels_refuse_records_that_cannot_be_trimmed() {
     let folder = Folder::new();
     folder.write(
         "c.jsonl",
@@ -210,7 +210,7 @@ fn untrimmable_records_are_refused() {
 }
 
 #[test]
-fn options_for_signatures_are_refused_where_only_parts_of_texts_go() {
+fn levels_without_document_refuse_signature_options() {
     let folder = Folder::new();
     for option in [
         "--words=3",

@@ -36,7 +36,7 @@ fn filled() -> Folder {
 }
 
 #[test]
-fn a_writer_is_alone() {
+fn writer_excludes_readers_and_writers() {
     let folder = filled();
     let store = Store::open(folder.path("a.rsm")).unwrap();
     let before = folder.read("a.rsm");
@@ -76,7 +76,7 @@ fn a_writer_is_alone() {
 }
 
 #[test]
-fn readers_share_a_store_and_keep_writers_out() {
+fn readers_share_a_store_and_exclude_writers() {
     let folder = filled();
     let path = folder.path("a.rsm");
     let readers = [(); 2].map(|()| Store::open_read_only(&path).unwrap());

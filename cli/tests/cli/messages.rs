@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::support::{Folder, distinct, edited, gzip, line, mixed, ran, text};
 
 #[test]
-fn tsv_has_a_header_unless_it_is_not_wanted() {
+fn tsv_has_a_header_unless_no_header_is_given() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     // Not the helper, which leaves the header out.
@@ -28,7 +28,7 @@ fn tsv_has_a_header_unless_it_is_not_wanted() {
 }
 
 #[test]
-fn stats_are_one_object_for_programs() {
+fn stats_as_json_are_one_object() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -52,7 +52,7 @@ fn stats_are_one_object_for_programs() {
 }
 
 #[test]
-fn errors_have_cause_place_and_hint_in_the_words_of_the_tool() {
+fn errors_have_cause_place_and_advice() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + "{\"id\": 1}\n");
     let ran = folder.run(&["pairs", "c.jsonl", "-q"]).expect(3);
@@ -75,7 +75,7 @@ fn errors_have_cause_place_and_hint_in_the_words_of_the_tool() {
 }
 
 #[test]
-fn every_verb_says_more_with_v() {
+fn every_verb_prints_details_with_v() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -115,7 +115,7 @@ fn every_verb_says_more_with_v() {
 }
 
 #[test]
-fn additions_can_ask_for_nearer_duplicates() {
+fn if_new_accepts_a_higher_threshold() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("a", &text(1)));
     folder.write(
@@ -244,7 +244,7 @@ fn messages_are_those_that_were_collected() {
 
 /// Words of languages without spaces are whole sentences: near-copies share no five of them.
 #[test]
-fn texts_of_one_shingle_are_pointed_out_with_what_finds_them() {
+fn texts_of_one_shingle_cause_a_note_with_advice() {
     let folder = Folder::new();
     let sentence = |number: u32| -> String {
         let letters =

@@ -9,7 +9,7 @@ use crate::sample::one_in;
 use crate::support::{Folder, distinct, mixed, ran, text};
 
 #[test]
-fn wrong_options_are_usage() {
+fn wrong_options_exit_with_usage() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     for arguments in [
@@ -59,7 +59,7 @@ fn wrong_options_are_usage() {
 }
 
 #[test]
-fn missing_files_are_io() {
+fn missing_files_exit_with_io() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.run(&["create", "a.rsm"]).expect(0);
@@ -145,7 +145,7 @@ fn other_files_are_reported_as_not_a_store() {
 }
 
 #[test]
-fn damage_is_found() {
+fn check_finds_damage() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..400));
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -204,7 +204,7 @@ fn damage_is_reported_in_one_sentence_that_names_the_store() {
 }
 
 #[test]
-fn nothing_is_overwritten_by_what_does_not_belong_there() {
+fn outputs_never_overwrite_inputs_or_stores() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.write("texts/a.txt", text(1));
@@ -299,7 +299,7 @@ fn links_modes_and_streams_are_respected() {
 }
 
 #[test]
-fn bad_lines_name_file_and_line() {
+fn errors_in_lines_name_file_and_line() {
     let folder = Folder::new();
     let cases: [(&[u8], &str); 7] = [
         (b"not json", "not a JSON object"),
@@ -375,7 +375,7 @@ fn unreadable_files_are_io_errors() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_io() {
+fn full_disk_exits_with_io() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder
@@ -399,7 +399,7 @@ fn a_full_disk_is_io() {
 }
 
 #[test]
-fn a_closed_pipe_ends_quietly() {
+fn closed_pipe_ends_the_tool_quietly() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     for arguments in [
@@ -417,7 +417,7 @@ fn a_closed_pipe_ends_quietly() {
 }
 
 #[test]
-fn a_store_without_matches_for_other_options_is_refused() {
+fn options_that_contradict_the_schema_of_a_store_are_refused() {
     let folder = Folder::new();
     folder
         .run(&["create", "a.rsm", "--simhash", "64"])
@@ -459,7 +459,7 @@ fn run_limited(folder: &Folder, blocks: u32, arguments: &str) -> crate::support:
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_disk_that_fills_up_loses_nothing() {
+fn disk_that_fills_up_loses_no_committed_document() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..6_000));
     for (arguments, what) in [
@@ -519,7 +519,7 @@ fn more_threads_than_any_machine_has_are_refused() {
 }
 
 #[test]
-fn options_and_verbs_of_other_tools_lead_to_those_of_this_one() {
+fn names_from_other_tools_lead_to_the_right_option_or_verb() {
     let folder = Folder::new();
     for (arguments, parts) in [
         (

@@ -12,7 +12,7 @@ fn two_stores() -> Folder {
 }
 
 #[test]
-fn stores_are_merged_under_other_bands() {
+fn exported_stores_merge_under_new_bands() {
     let folder = two_stores();
     for name in ["plain", "a.stream.gz", "a.stream.zst"] {
         let ran = folder.run(&["export", "a.rsm", "-o", name]).expect(0);
@@ -72,7 +72,7 @@ fn gunzip_bytes(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn unusable_objects_are_reported() {
+fn import_reports_unusable_streams() {
     let folder = two_stores();
     folder.run(&["export", "a.rsm", "-o", "a.stream"]).expect(0);
     let stream = folder.read("a.stream");

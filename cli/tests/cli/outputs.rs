@@ -10,7 +10,7 @@ use crate::support::ran;
 use crate::support::{Folder, distinct, edited, gunzip, gzip, line, mixed, text, unzstd, zstd};
 
 #[test]
-fn compression_follows_the_names() {
+fn output_names_determine_compression() {
     let folder = Folder::new();
     folder.write("c.jsonl.gz", gzip(mixed().as_bytes()));
     folder.write("c.jsonl.zst", zstd(mixed().as_bytes()));
@@ -68,7 +68,7 @@ fn a_folder_gets_the_names_and_compression_of_the_input() {
 }
 
 #[test]
-fn text_files_go_to_a_folder() {
+fn dedup_of_text_files_writes_a_folder() {
     let folder = Folder::new();
     let crlf = text(1).replace(' ', "\r\n");
     folder.write("in/a.txt", &crlf);
@@ -149,7 +149,7 @@ fn existing_output_is_kept_without_force() {
 }
 
 #[test]
-fn a_failure_leaves_nothing_behind() {
+fn failed_run_leaves_no_output() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + "{\"id\":\"x\",\"text\":7}\n");
     let arguments = [
@@ -324,7 +324,7 @@ fn refused(folder: &Folder, command: &str, force: bool) {
 }
 
 #[test]
-fn every_output_is_in_the_table() {
+fn every_output_option_is_in_the_table() {
     let listed: BTreeSet<_> = OUTPUTS
         .iter()
         .map(|(verb, option, ..)| ((*verb).to_owned(), (*option).to_owned()))
@@ -334,7 +334,7 @@ fn every_output_is_in_the_table() {
 
 #[cfg(unix)]
 #[test]
-fn no_output_touches_what_is_there() {
+fn no_output_replaces_an_existing_file() {
     use std::fs::hard_link;
     use std::os::unix::fs::symlink;
 
@@ -440,7 +440,7 @@ fn done(folder: &Folder, command: &str, force: bool) {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn standard_output_is_no_input_and_no_store() {
+fn standard_output_cannot_be_input_or_store() {
     let folder = crowded();
     let appended = |arguments: &[&str], name: &str| {
         let before = folder.read(name);
@@ -477,7 +477,7 @@ fn standard_output_is_no_input_and_no_store() {
 }
 
 #[test]
-fn in_place_is_explicit() {
+fn only_in_place_overwrites_the_corpus() {
     let folder = crowded();
     folder
         .run(&["dedup", "c.jsonl", "-o", "c.jsonl", "--force"])
@@ -501,7 +501,7 @@ fn in_place_is_explicit() {
 }
 
 #[test]
-fn a_replaced_folder_has_nothing_of_an_earlier_run() {
+fn replaced_folder_keeps_no_file_of_an_earlier_run() {
     let folder = Folder::new();
     folder.write("in/a.txt", text(1));
     folder.write("in/b/c.txt", text(2));
@@ -546,7 +546,7 @@ fn a_replaced_folder_has_nothing_of_an_earlier_run() {
 }
 
 #[test]
-fn a_refused_job_leaves_nothing_behind() {
+fn refused_run_leaves_no_output() {
     let folder = crowded();
     for job in ["full", "in"] {
         refused(
@@ -577,7 +577,7 @@ const ODD_KEYS: [&str; 8] = [
 ];
 
 #[test]
-fn keys_come_back_from_every_form_of_a_report() {
+fn keys_round_trip_through_every_report_format() {
     let folder = Folder::new();
     let twice = |key: &&str| {
         let text = text(key.len() as u64 * 31 + u64::from(key.as_bytes()[0]));
@@ -634,7 +634,7 @@ fn keys_come_back_from_every_form_of_a_report() {
 }
 
 #[test]
-fn nothing_that_is_selected_is_a_mistake() {
+fn include_without_a_match_is_a_mistake() {
     let folder = crowded();
     for command in [
         "dedup empty -o good.jsonl",
@@ -674,7 +674,7 @@ fn nothing_that_is_selected_is_a_mistake() {
 }
 
 #[test]
-fn what_is_kept_and_what_is_dropped_is_what_was_read() {
+fn kept_and_dropped_documents_add_up_to_the_input() {
     let sorted = |texts: &[String]| {
         let mut lines: Vec<String> = texts
             .iter()

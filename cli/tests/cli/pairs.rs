@@ -11,7 +11,7 @@ fn pairs_of(stdout: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_sample_is_the_same_each_time_and_its_pairs_are_those_within_it() {
+fn sample_is_repeatable_and_reports_the_pairs_within_it() {
     let folder = Folder::new();
     let documents = |prefix: &str| -> Vec<String> {
         let documents = (0..300_u64).map(|n| {
@@ -120,7 +120,7 @@ fn a_store_is_recognized_by_content() {
 }
 
 #[test]
-fn keys_of_a_pair_are_in_byte_order_whatever_was_first() {
+fn pair_keys_are_in_byte_order() {
     let folder = Folder::new();
     folder.write(
         "c.jsonl",
@@ -136,7 +136,7 @@ fn keys_of_a_pair_are_in_byte_order_whatever_was_first() {
 }
 
 #[test]
-fn bounds_choose_what_is_reported() {
+fn bounds_select_the_reported_pairs() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -167,7 +167,7 @@ fn bounds_choose_what_is_reported() {
 }
 
 #[test]
-fn no_pair_is_exit_code_1() {
+fn pairs_without_result_exit_with_1() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..5));
     for verb in ["pairs", "clusters"] {
@@ -177,7 +177,7 @@ fn no_pair_is_exit_code_1() {
 }
 
 #[test]
-fn clusters_join_what_is_connected() {
+fn clusters_are_connected_components() {
     let folder = Folder::new();
     // 0 changes - 2 - 4: neighbours are alike (0.9), the ends are less so (0.81)
     let chain = [
@@ -195,7 +195,7 @@ fn clusters_join_what_is_connected() {
 }
 
 #[test]
-fn sorting_beyond_memory_changes_nothing() {
+fn pairs_sorted_on_disk_equal_those_sorted_in_memory() {
     let folder = Folder::new();
     let corpus: String = (0..60)
         .map(|n| line(&format!("{:02}", n * 37 % 60), &text(n % 2)))
@@ -213,7 +213,7 @@ fn sorting_beyond_memory_changes_nothing() {
 }
 
 #[test]
-fn a_repeated_key_is_bad_input() {
+fn pairs_of_a_corpus_refuse_a_repeated_key() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("k", &text(1)));
     folder.write("d.jsonl", line("k", &text(1)).repeat(2));
@@ -243,7 +243,7 @@ fn simhash_pairs_carry_the_distance() {
 }
 
 #[test]
-fn large_buckets_are_cut_short_on_request_only() {
+fn large_buckets_are_cut_only_by_max_bucket() {
     let folder = Folder::new();
     let changes: String = (0..5)
         .map(|n| line(&n.to_string(), &edited(1, n)))
@@ -289,7 +289,7 @@ fn large_buckets_are_cut_short_on_request_only() {
 }
 
 #[test]
-fn a_giant_cluster_is_pointed_out() {
+fn giant_cluster_causes_a_note() {
     let folder = Folder::new();
     let equal: String = (0..1_000)
         .map(|n| line(&format!("k{n}"), "one two three four five six"))
@@ -308,7 +308,7 @@ fn a_giant_cluster_is_pointed_out() {
 }
 
 #[test]
-fn short_work_is_not_announced() {
+fn short_joins_are_not_announced() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     for verb in [
@@ -343,7 +343,7 @@ fn pairs_and_clusters_do_not_depend_on_threads() {
 /// With both families, each decides alone, together with the other, or either does: of the rows of either
 /// their own columns tell which.
 #[test]
-fn each_family_decides_as_it_is_asked() {
+fn by_option_selects_the_deciding_family() {
     let folder = Folder::new();
     let family = |number: u64| {
         let changed = |changes| line(&format!("{number}-{changes}"), &edited(number, changes));

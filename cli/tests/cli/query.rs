@@ -13,7 +13,7 @@ fn built() -> Folder {
 }
 
 #[test]
-fn a_text_that_is_the_name_of_a_file_is_pointed_out() {
+fn query_text_that_names_a_file_causes_a_note() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.write("page.txt", text(3));
@@ -51,7 +51,7 @@ fn a_key_may_begin_with_a_dash() {
 }
 
 #[test]
-fn a_text_from_anywhere_finds_the_same() {
+fn query_text_from_argument_file_or_pipe_finds_the_same() {
     let folder = built();
     let ran = folder.run(&["query", "a.rsm", &text(1)]).expect(0);
     let lines = ran.lines();
@@ -75,7 +75,7 @@ fn a_text_from_anywhere_finds_the_same() {
 }
 
 #[test]
-fn nothing_found_is_exit_code_1() {
+fn query_without_result_exits_with_1() {
     let folder = built();
     let ran = folder.run(&["query", "a.rsm", &text(77)]).expect(1);
     assert_eq!(ran.stdout, "");
@@ -103,7 +103,7 @@ fn nothing_found_is_exit_code_1() {
 }
 
 #[test]
-fn a_key_finds_others_but_not_itself() {
+fn query_by_key_excludes_the_document_itself() {
     let folder = built();
     let ran = folder.run(&["query", "a.rsm", "--key", "b"]).expect(0);
     assert_eq!(ran.lines().len(), 1);
@@ -120,7 +120,7 @@ fn a_key_finds_others_but_not_itself() {
 }
 
 #[test]
-fn every_document_of_a_corpus() {
+fn query_corpus_answers_for_every_document() {
     let folder = built();
     folder.write(
         "q.jsonl",
@@ -158,7 +158,7 @@ fn every_document_of_a_corpus() {
 }
 
 #[test]
-fn bounds_beyond_the_store_are_refused_unless_accepted() {
+fn bounds_outside_the_schema_are_refused_unless_accepted() {
     let folder = built();
     let query = |more: &[&str]| {
         let text = edited(1, 4);
@@ -184,7 +184,7 @@ fn bounds_beyond_the_store_are_refused_unless_accepted() {
 }
 
 #[test]
-fn two_families_have_two_columns() {
+fn query_of_two_families_prints_two_columns() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder
@@ -218,7 +218,7 @@ fn two_families_have_two_columns() {
 }
 
 #[test]
-fn the_nearest_are_there_however_far_they_are() {
+fn nearest_returns_documents_at_any_distance() {
     let folder = built();
     let documents = folder.count("a.rsm");
     let far = folder
@@ -270,7 +270,7 @@ fn exact(a: &str, b: &str) -> String {
 }
 
 #[test]
-fn texts_at_hand_make_similarities_exact() {
+fn texts_option_makes_similarities_exact() {
     let folder = Folder::new();
     let asked = text(1);
     // Less and less like what is asked for, by less than estimates can tell.
@@ -345,7 +345,7 @@ fn texts_at_hand_make_similarities_exact() {
 }
 
 #[test]
-fn a_document_is_within_a_distance_or_none_is() {
+fn within_option_returns_a_document_or_none() {
     let folder = built();
     let within = |more: &[&str]| folder.run(&[&["query", "a.rsm", "--within"][..], more].concat());
     let found = within(&["0.05", "--factor", "2", "--key", "a-near"]).expect(0);
@@ -357,7 +357,7 @@ fn a_document_is_within_a_distance_or_none_is() {
 }
 
 #[test]
-fn options_of_bounds_and_of_the_nearest_exclude_each_other() {
+fn nearest_excludes_options_of_bounds() {
     let folder = built();
     for wrong in [
         &["--nearest", "3", "--limit", "2"][..],

@@ -3,7 +3,7 @@
 use crate::support::{Folder, distinct, edited, line, mixed, text};
 
 #[test]
-fn a_store_is_rewritten() {
+fn reband_rewrites_a_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + &line("a-far", &edited(1, 4)));
     folder
@@ -49,7 +49,7 @@ fn a_store_is_rewritten() {
 }
 
 #[test]
-fn every_change_reaches_the_store() {
+fn reband_applies_every_option() {
     let folder = Folder::new();
     folder
         .run(&["create", "a.rsm", "--minhash", "64", "--simhash", "64"])
@@ -106,7 +106,7 @@ fn reband_refuses_changes_of_signatures() {
 }
 
 #[test]
-fn an_outgrown_design_is_reported_once_and_fixed() {
+fn outgrown_design_is_reported_once_and_fixed_by_reband() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..30));
     folder.write("d.jsonl", distinct(30..40));

@@ -142,7 +142,7 @@ fn patterns_choose_among_objects() {
 }
 
 #[test]
-fn a_file_of_a_web_server_is_read() {
+fn file_on_a_web_server_is_read() {
     let (folder, server) = (Folder::new(), ObjectServer::start());
     server.put("/data/c d.jsonl.gz", gzip(mixed().as_bytes()));
     folder.write("c d.jsonl.gz", gzip(mixed().as_bytes()));
@@ -181,7 +181,7 @@ fn a_file_of_a_web_server_is_read() {
 }
 
 #[test]
-fn unreadable_sources_are_reported() {
+fn unreadable_remote_sources_are_reported() {
     let (folder, server) = (Folder::new(), ObjectServer::start());
     server.put("/b/crawl/a.jsonl", distinct(0..3));
     for (input, parts) in [
@@ -238,7 +238,7 @@ fn unreadable_sources_are_reported() {
 }
 
 #[test]
-fn a_transfer_that_breaks_goes_on_where_it_was() {
+fn broken_transfer_resumes_where_it_stopped() {
     let (folder, server) = (Folder::new(), ObjectServer::start());
     let lines = mixed() + &distinct(100..400);
     server.put("/b/c.jsonl", lines.clone());
@@ -258,7 +258,7 @@ fn a_transfer_that_breaks_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_transfer_that_never_ends_well_is_an_error_and_no_shorter_corpus() {
+fn transfer_that_keeps_breaking_is_an_error() {
     let (folder, server) = (Folder::new(), ObjectServer::start());
     let lines = distinct(100..400);
     for (name, bytes) in [
@@ -288,7 +288,7 @@ fn a_transfer_that_never_ends_well_is_an_error_and_no_shorter_corpus() {
 }
 
 #[test]
-fn an_object_that_changes_between_two_readings_is_refused() {
+fn object_that_changes_between_two_reads_is_refused() {
     for (has_no_tags, has_no_times) in [(false, false), (true, false), (true, true)] {
         let (folder, server) = (Folder::new(), ObjectServer::start());
         server.set(|behaviour| {
@@ -345,7 +345,7 @@ fn a_job_knows_the_versions_of_objects() {
 
 #[cfg(feature = "tables")]
 #[test]
-fn tables_lose_rows_and_nothing_else() {
+fn dedup_of_remote_tables_removes_rows_only() {
     let (folder, server) = (Folder::new(), ObjectServer::start());
     crate::tables::write_all(&folder);
     for name in ["c.parquet", "c.arrow", "c.arrows"] {
@@ -375,7 +375,7 @@ fn tables_lose_rows_and_nothing_else() {
 
 #[cfg(feature = "tables")]
 #[test]
-fn columns_that_are_not_asked_for_are_not_sent() {
+fn only_requested_columns_are_fetched() {
     use arrow_array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
     use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use crate::support::{Folder, distinct};
 
 /// With one damaged page in two, with each with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn a_damaged_store_is_repaired() {
+fn repair_restores_a_damaged_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..400));
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -58,7 +58,7 @@ fn a_damaged_store_is_repaired() {
 }
 
 #[test]
-fn check_names_the_way_out() {
+fn check_of_a_damaged_store_advises_repair() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..20));
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);

@@ -53,7 +53,7 @@ fn control_characters_of_keys_are_escaped_in_every_format() {
 }
 
 #[test]
-fn a_line_or_text_beyond_the_limit_is_a_bad_document() {
+fn line_or_text_beyond_the_limit_is_a_bad_document() {
     let folder = Folder::new();
     let long = text(1).repeat(3);
     folder.write(
@@ -124,7 +124,7 @@ fn run_with_memory(folder: &Folder, kibibytes: u64, arguments: &str) -> crate::s
 /// For one verb in three, for each with `RESEMBLANCE_TESTS=all`.
 #[cfg(target_os = "linux")]
 #[test]
-fn bombs_stay_within_the_memory() {
+fn decompression_bombs_stay_within_memory() {
     let folder = Folder::new();
     folder.write("bomb.jsonl.zst", bomb("{\"id\": 1, \"text\": \"", 700));
     let good = distinct(0..20);
@@ -152,7 +152,7 @@ fn bombs_stay_within_the_memory() {
 }
 
 #[test]
-fn windows_of_decompression_are_bounded() {
+fn decompression_windows_are_bounded() {
     let folder = Folder::new();
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
     encoder.long_distance_matching(true).unwrap();

@@ -8,7 +8,7 @@ fn quoted(value: &str) -> String {
 }
 
 #[test]
-fn kept_rows_pass_through_to_the_byte() {
+fn csv_dedup_keeps_rows_byte_for_byte() {
     let folder = Folder::new();
     let lines = |number: u64| text(number).replacen(' ', "\r\n", 2);
     let header = "note,id,\"text\"\r\n";
@@ -62,7 +62,7 @@ fn kept_rows_pass_through_to_the_byte() {
 }
 
 #[test]
-fn several_files_have_one_header_in_one_output() {
+fn csv_output_of_several_files_has_one_header() {
     let folder = Folder::new();
     let row = |id: &str, number| format!("{id}\t{}\n", text(number));
     folder.write("a.tsv", format!("id\ttext\n{}{}", row("1", 1), row("2", 2)));
@@ -109,7 +109,7 @@ fn several_files_have_one_header_in_one_output() {
 }
 
 #[test]
-fn faults_of_a_table_are_reported() {
+fn csv_faults_are_reported() {
     let folder = Folder::new();
     let cases: [(&str, &str, &[&str]); 7] = [
         (
@@ -178,7 +178,7 @@ fn faults_of_a_table_are_reported() {
 }
 
 #[test]
-fn columns_are_the_fields_that_options_name() {
+fn csv_columns_are_selected_by_field_options() {
     let folder = Folder::new();
     let rows = format!(
         "key,title,body,score,time,data\n007,t,{},1.5,2026-01-31T08:00:00Z,\n8,t,{},20,17,\"{{}}\"\n",
@@ -223,7 +223,7 @@ fn columns_are_the_fields_that_options_name() {
 }
 
 #[test]
-fn decontamination_keeps_tables_too() {
+fn decontaminate_keeps_csv_tables() {
     let folder = Folder::new();
     folder.write("tests.jsonl", line("t", &text(2)));
     let rows = [1, 2, 3].map(|number| format!("{number},{}\n", text(number)));
@@ -245,7 +245,7 @@ fn decontamination_keeps_tables_too() {
 }
 
 #[test]
-fn files_without_names_of_columns_stay_without() {
+fn csv_without_a_header_stays_without() {
     let folder = Folder::new();
     let rows = format!("1;{}\n2;{}\n3;{}\n", text(1), text(1), text(2));
     folder.write("c.csv", &rows);

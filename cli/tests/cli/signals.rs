@@ -39,7 +39,7 @@ pub fn adding(folder: &Folder, more: &[&str]) -> (Child, ChildStdin, BufReader<C
 }
 
 #[test]
-fn an_interrupted_add_leaves_a_prefix_and_can_be_resumed() {
+fn interrupted_add_leaves_a_prefix_and_can_be_resumed() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let folder = Folder::new();
         folder.run(&["create", "a.rsm"]).expect(0);
@@ -80,7 +80,7 @@ fn wait_for_commit(stderr: &mut BufReader<ChildStderr>, documents: u64) {
 }
 
 #[test]
-fn an_idle_pipe_does_not_keep_documents_from_being_committed() {
+fn idle_pipe_does_not_delay_commits() {
     for (more, at_once) in [
         (&["--commit-every", "10"][..], 50),
         (&["--commit-interval", "0.2"], 53),
@@ -102,7 +102,7 @@ fn an_idle_pipe_does_not_keep_documents_from_being_committed() {
 }
 
 #[test]
-fn signals_commit_what_a_pipe_gave_and_skip_goes_on_there() {
+fn signal_commits_documents_of_a_pipe_and_skip_resumes_there() {
     for (signal, more) in [
         ("-INT", &[][..]),
         ("-TERM", &["--upsert"]),
@@ -132,7 +132,7 @@ fn signals_commit_what_a_pipe_gave_and_skip_goes_on_there() {
 }
 
 #[test]
-fn a_bad_document_of_a_pipe_does_not_lose_those_before_it() {
+fn bad_document_of_a_pipe_keeps_earlier_documents() {
     let folder = Folder::new();
     folder.run(&["create", "a.rsm"]).expect(0);
     let input = distinct(0..5) + "not json\n" + &distinct(5..6);
@@ -151,7 +151,7 @@ fn a_bad_document_of_a_pipe_does_not_lose_those_before_it() {
 }
 
 #[test]
-fn questions_of_a_pipe_are_answered_while_it_pauses() {
+fn queries_from_a_pipe_are_answered_while_it_pauses() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -173,7 +173,7 @@ fn questions_of_a_pipe_are_answered_while_it_pauses() {
 }
 
 #[test]
-fn a_killed_add_leaves_a_store_that_opens() {
+fn killed_add_leaves_a_store_that_opens() {
     let folder = Folder::new();
     folder.run(&["create", "a.rsm"]).expect(0);
     let (mut child, stdin, _) = adding(&folder, &[]);

@@ -80,7 +80,7 @@ fn lines(name: &str, folder: &Folder) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn the_verdicts_are_those_on_lines_of_json() {
+fn sqlite_verdicts_equal_those_of_json_lines() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     write_database(&folder, "c.db", &mixed());
@@ -124,7 +124,7 @@ fn the_verdicts_are_those_on_lines_of_json() {
 }
 
 #[test]
-fn rows_are_written_as_they_stand() {
+fn sqlite_rows_are_written_unchanged() {
     let folder = Folder::new();
     let database = open(&folder, "c.db");
     database
@@ -187,7 +187,7 @@ fn rows_are_written_as_they_stand() {
 }
 
 #[test]
-fn nulls_bytes_and_keys_are_those_of_documents() {
+fn sqlite_nulls_and_blobs_are_read_as_documents() {
     let folder = Folder::new();
     let database = open(&folder, "c.db");
     database
@@ -483,7 +483,7 @@ fn a_damaged_database_is_reported_as_such() {
 }
 
 #[test]
-fn a_lock_is_waited_for_and_reported() {
+fn locked_database_is_waited_for_and_reported() {
     let folder = Folder::new();
     let database = write_database(&folder, "c.db", &mixed());
     database.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -499,7 +499,7 @@ fn a_lock_is_waited_for_and_reported() {
 }
 
 #[test]
-fn an_unfinished_change_is_reported() {
+fn unfinished_transaction_is_reported() {
     let folder = Folder::new();
     let database = write_database(&folder, "c.db", &distinct(0..200));
     database
@@ -522,7 +522,7 @@ fn an_unfinished_change_is_reported() {
 }
 
 #[test]
-fn a_database_in_wal_mode_is_read_with_what_its_log_has() {
+fn database_in_wal_mode_is_read_with_its_log() {
     let folder = Folder::new();
     let database = write_database(&folder, "c.db", "");
     database
@@ -544,7 +544,7 @@ fn a_database_in_wal_mode_is_read_with_what_its_log_has() {
 }
 
 #[test]
-fn a_writer_cannot_tear_what_is_read() {
+fn database_is_read_in_one_transaction_beside_a_writer() {
     let folder = Folder::new();
     let database = write_database(&folder, "c.db", &distinct(0..300));
     database
@@ -598,7 +598,7 @@ fn read(corpus: &Arc<Corpus>, is_whole: bool) -> CorpusRecords {
 }
 
 #[test]
-fn a_second_reading_sees_what_was_changed() {
+fn second_pass_detects_changed_rows() {
     for mode in ["DELETE", "WAL"] {
         let folder = Folder::new();
         let database = write_database(&folder, "c.db", &mixed());
@@ -710,7 +710,7 @@ fn verdicts_join_with_the_rows() {
 }
 
 #[test]
-fn rows_without_rowids_have_verdicts_by_their_keys_or_none() {
+fn verdicts_of_tables_without_rowids_use_the_primary_key() {
     let folder = Folder::new();
     let database = write_database(&folder, "c.db", &mixed());
     database
@@ -745,7 +745,7 @@ fn additions(database: &Connection) -> Vec<String> {
 }
 
 #[test]
-fn additions_read_only_what_has_no_verdict() {
+fn add_reads_only_rows_without_verdict() {
     let folder = Folder::new();
     let database = write_database(&folder, "c.db", &mixed());
     folder.run(&["create", "a.rsm"]).expect(0);
@@ -803,7 +803,7 @@ fn additions_read_only_what_has_no_verdict() {
 }
 
 #[test]
-fn documents_that_a_store_has_already_get_their_verdicts() {
+fn documents_already_in_the_store_get_verdicts() {
     let folder = Folder::new();
     let database = write_database(&folder, "c.db", &mixed());
     folder.run(&["create", "a.rsm"]).expect(0);
@@ -873,7 +873,7 @@ const ADD: [&str; 8] = [
 ];
 
 #[test]
-fn a_run_that_ends_between_the_two_commits_is_put_right() {
+fn run_that_ended_between_both_commits_is_completed() {
     let whole = with_near_ones();
     whole.run(&ADD).expect(0);
     let expected = outcome(&whole);
@@ -930,7 +930,7 @@ fn insert_none(folder: &Folder) {
 }
 
 #[test]
-fn verdicts_that_wait_for_a_commit_that_was_not_made_are_forgotten() {
+fn verdicts_of_a_failed_commit_are_discarded() {
     let whole = with_near_ones();
     whole.run(&ADD).expect(0);
     let expected = outcome(&whole);
@@ -951,7 +951,7 @@ fn verdicts_that_wait_for_a_commit_that_was_not_made_are_forgotten() {
 
 #[cfg(unix)]
 #[test]
-fn a_killed_addition_is_completed_by_the_next() {
+fn killed_add_is_completed_by_the_next() {
     let whole = with_near_ones();
     let start = std::time::Instant::now();
     whole.run(&ADD).expect(0);

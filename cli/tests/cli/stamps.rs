@@ -86,7 +86,7 @@ fn newer_documents_replace_older_ones() {
 }
 
 #[test]
-fn documents_are_touched_by_their_keys() {
+fn touch_updates_documents_by_key() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("a", &text(1)) + &line("b", &text(2)));
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -105,7 +105,7 @@ fn documents_are_touched_by_their_keys() {
 }
 
 #[test]
-fn an_eviction_that_takes_nearly_all_must_be_forced() {
+fn evict_of_nearly_all_documents_requires_force() {
     let folder = Folder::new();
     let old = |numbers: std::ops::Range<u64>| dated(numbers, |_| serde_json::json!(5));
     folder.write("old.jsonl", old(0..19));
@@ -147,7 +147,7 @@ fn an_eviction_that_takes_nearly_all_must_be_forced() {
 }
 
 #[test]
-fn any_eviction_of_nearly_all_must_be_forced() {
+fn evict_by_any_rule_of_nearly_all_documents_requires_force() {
     let folder = Folder::new();
     folder.write("c.jsonl", dated(0..20, |number| serde_json::json!(number)));
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -172,7 +172,7 @@ fn any_eviction_of_nearly_all_must_be_forced() {
 }
 
 #[test]
-fn an_eviction_that_finds_nothing_old_says_what_it_looked_for() {
+fn evict_without_old_documents_reports_its_limit() {
     let folder = Folder::new();
     let seconds = |_| serde_json::json!("2026-01-31T08:00:00Z");
     folder.write("seconds.jsonl", dated(0..3, seconds));

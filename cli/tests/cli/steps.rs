@@ -19,7 +19,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn steps_make_two_texts_one() {
+fn text_steps_make_variants_equal() {
     let folder = folder();
     let steps = [
         "--nfkc",
@@ -39,7 +39,7 @@ fn steps_make_two_texts_one() {
 }
 
 #[test]
-fn a_store_keeps_its_steps_and_refuses_others() {
+fn store_records_its_text_steps_and_refuses_different_ones() {
     let folder = folder();
     let steps = [
         "--words",
@@ -79,7 +79,7 @@ fn a_store_keeps_its_steps_and_refuses_others() {
 }
 
 #[test]
-fn code_is_cut_into_tokens() {
+fn code_option_splits_text_into_tokens() {
     let folder = Folder::new();
     let corpus = [
         line("a", "fn f(a:u8)->u8{a+1}"),
@@ -94,7 +94,7 @@ fn code_is_cut_into_tokens() {
 }
 
 #[test]
-fn mistakes_are_reported() {
+fn wrong_text_steps_are_reported() {
     let folder = folder();
     for (options, said) in [
         (["--stop-words", "xx"], "expected one of ar, da"),
@@ -112,7 +112,7 @@ fn mistakes_are_reported() {
 
 /// A French sentence with its accents composed, and the same with each letter and its mark apart.
 #[test]
-fn composed_and_decomposed_copies_are_a_pair() {
+fn composed_and_decomposed_copies_are_duplicates() {
     let folder = Folder::new();
     let corpus = [
         line(
@@ -131,7 +131,7 @@ fn composed_and_decomposed_copies_are_a_pair() {
 }
 
 #[test]
-fn case_spaces_and_order_are_kept_or_not() {
+fn case_and_space_options_are_applied() {
     let folder = Folder::new();
     let corpus = [
         line("a", "The cat sat on the mat"),

@@ -39,7 +39,7 @@ fn every_schema_option_reaches_the_store() {
 }
 
 #[test]
-fn build_takes_a_corpus() {
+fn build_indexes_a_corpus() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     let ran = folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -163,7 +163,7 @@ fn an_existing_file_is_never_overwritten() {
 }
 
 #[test]
-fn get_shows_a_document() {
+fn get_prints_a_document() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("a\tb", "one two three four five six"));
     let options = [
@@ -212,7 +212,7 @@ fn get_shows_a_document() {
 }
 
 #[test]
-fn remove_takes_documents_out() {
+fn remove_removes_documents() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -233,7 +233,7 @@ fn remove_takes_documents_out() {
 }
 
 #[test]
-fn evict_takes_the_oldest() {
+fn evict_removes_exactly_the_oldest() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..10));
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -296,7 +296,7 @@ fn evict_takes_the_oldest() {
 }
 
 #[test]
-fn stats_describe_the_store() {
+fn stats_print_the_figures_of_a_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -333,7 +333,7 @@ fn stats_describe_the_store() {
 }
 
 #[test]
-fn check_is_content_with_a_sound_store() {
+fn check_passes_a_sound_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -374,7 +374,7 @@ fn compact_prints_both_sizes_and_keeps_everything() {
 /// The engine doubles a file to have room, and fills it from both ends. Verbs that change a store leave none of that.
 #[cfg(unix)]
 #[test]
-fn no_change_leaves_a_file_that_was_hardly_written() {
+fn shrinking_changes_leave_no_sparse_file() {
     use std::os::unix::fs::MetadataExt;
 
     let folder = Folder::new();
@@ -408,7 +408,7 @@ fn no_change_leaves_a_file_that_was_hardly_written() {
 }
 
 #[test]
-fn a_prefix_removes_documents_unless_they_are_nearly_all() {
+fn remove_by_prefix_requires_force_for_nearly_all() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..20));
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -446,7 +446,7 @@ fn a_prefix_removes_documents_unless_they_are_nearly_all() {
 }
 
 #[test]
-fn a_store_can_take_the_schema_of_another_one() {
+fn create_like_copies_the_schema() {
     let folder = Folder::new();
     folder
         .run(&["create", "a.rsm", "--chars", "9", "--simhash", "64"])
@@ -475,7 +475,7 @@ fn a_store_can_take_the_schema_of_another_one() {
 }
 
 #[test]
-fn payloads_are_shown_as_text_where_they_are() {
+fn payloads_in_utf8_are_printed_as_text() {
     let folder = Folder::new();
     let document = serde_json::json!({"id": "k", "text": text(1), "payload": "a title"});
     folder.write("c.jsonl", document.to_string() + "\n");

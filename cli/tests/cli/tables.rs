@@ -172,7 +172,7 @@ pub fn write_all(folder: &Folder) -> RecordBatch {
 }
 
 #[test]
-fn the_verdicts_are_the_same_in_every_form() {
+fn verdicts_are_the_same_for_every_table_format() {
     let folder = Folder::new();
     write_all(&folder);
     folder.write("tests.jsonl", line("t", &text(5)));
@@ -229,7 +229,7 @@ fn the_verdicts_are_the_same_in_every_form() {
 }
 
 #[test]
-fn tables_lose_rows_and_nothing_else() {
+fn dedup_of_tables_removes_rows_only() {
     let folder = Folder::new();
     let batch = write_all(&folder);
     let codecs = [
@@ -425,7 +425,7 @@ fn annotated_tables_have_more_columns_and_all_rows() {
 }
 
 #[test]
-fn shards_and_folders_are_one_corpus() {
+fn shards_and_folders_of_tables_are_one_corpus() {
     let folder = Folder::new();
     let documents = documents();
     let batches = [table(&documents[..5]), table(&documents[5..])];
@@ -478,7 +478,7 @@ fn shards_and_folders_are_one_corpus() {
 }
 
 #[test]
-fn columns_are_named_as_fields_are() {
+fn table_columns_are_selected_by_field_options() {
     let folder = Folder::new();
     write_all(&folder);
     let nested = ["--text-field", "meta.body"];
@@ -642,7 +642,7 @@ fn mistakes_with_tables_are_reported() {
 }
 
 #[test]
-fn results_are_tables_too() {
+fn results_are_written_as_tables() {
     let folder = Folder::new();
     write_all(&folder);
     folder.run(&["build", "a.rsm", "c.parquet"]).expect(0);

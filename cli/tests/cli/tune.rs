@@ -20,7 +20,7 @@ fn number(row: &Row, name: &str) -> f64 {
 }
 
 #[test]
-fn bands_for_each_number_of_values() {
+fn tune_lists_bands_for_each_number_of_values() {
     let folder = Folder::new();
     let rows = rows(&folder, &[]);
     let values: Vec<f64> = rows.iter().map(|row| number(row, "values")).collect();
@@ -60,7 +60,7 @@ fn bands_for_each_number_of_values() {
 }
 
 #[test]
-fn a_table_in_words() {
+fn tune_prints_a_table() {
     let folder = Folder::new();
     let arguments = ["tune", "--values", "128", "--format", "table"];
     let ran = folder.run(&arguments).expect(0);
@@ -83,7 +83,7 @@ fn a_table_in_words() {
 }
 
 #[test]
-fn curves_as_svg() {
+fn tune_draws_curves_as_svg() {
     let folder = Folder::new();
     folder.run(&["tune", "--svg", "a.svg", "-q"]).expect(0);
     let svg = folder.read_text("a.svg");
@@ -102,7 +102,7 @@ fn curves_as_svg() {
 }
 
 #[test]
-fn simhash_designs_by_documents() {
+fn tune_lists_simhash_designs_by_number_of_documents() {
     let folder = Folder::new();
     let designs = rows(&folder, &["--simhash", "64"]);
     let documents: Vec<f64> = designs.iter().map(|row| number(row, "documents")).collect();
@@ -136,7 +136,7 @@ fn simhash_designs_by_documents() {
 }
 
 #[test]
-fn a_corpus_gives_the_background() {
+fn tune_measures_the_background_of_a_corpus() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     // 7 documents, 21 pairs: a and a-again equal, the edited ones at 191 / 201 with two and one.
@@ -164,7 +164,7 @@ fn a_corpus_gives_the_background() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn tune_reports_wrong_options() {
     let folder = Folder::new();
     let cases: [(&[&str], &str); 10] = [
         (&["--threshold", "0"], "threshold"),
@@ -190,7 +190,7 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn bands_that_are_given_are_shown() {
+fn tune_shows_the_given_bands() {
     let folder = Folder::new();
     let given = rows(&folder, &["--bands", "20", "--rows", "5"]);
     assert_eq!(given.len(), 1);
@@ -232,7 +232,7 @@ fn bands_that_are_given_are_shown() {
 }
 
 #[test]
-fn near_neighbours_by_theory() {
+fn tune_near_follows_the_theory() {
     let folder = Folder::new();
     let plans = rows(&folder, &["--nearest", "0.8,0.4"]);
     assert_eq!(plans.len(), 2);
@@ -255,7 +255,7 @@ fn near_neighbours_by_theory() {
 }
 
 #[test]
-fn tables_that_are_given_are_shown_and_made() {
+fn tune_shows_the_given_tables() {
     let folder = Folder::new();
     let manku = [
         "--simhash",

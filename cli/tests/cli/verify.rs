@@ -35,7 +35,7 @@ fn kinds(rows: &[[&str; 3]], kind: [char; 2]) -> usize {
 }
 
 #[test]
-fn exact_pairs_are_on_the_right_side_of_the_threshold() {
+fn verify_exact_reports_pairs_above_the_threshold_only() {
     let folder = Folder::new();
     folder.write("c.jsonl", around_the_threshold());
     let estimate = ["pairs", "c.jsonl", "--verify", "estimate"];
@@ -76,7 +76,7 @@ fn exact_pairs_are_on_the_right_side_of_the_threshold() {
 }
 
 #[test]
-fn the_name_of_the_column_says_which_it_is() {
+fn column_name_shows_whether_similarity_is_exact() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("a", &text(1)) + &line("b", &edited(1, 1)));
     let header = |arguments: &[&str]| {
@@ -235,7 +235,7 @@ fn stored_documents_are_compared_by_estimate() {
 }
 
 #[test]
-fn exact_additions_are_those_of_dedup() {
+fn add_with_exact_verification_agrees_with_dedup() {
     let folder = Folder::new();
     folder.write("c.jsonl", around_the_threshold());
     let dedup = ["dedup", "c.jsonl", "-o", "out.jsonl", "--verify", "exact"];
@@ -260,7 +260,7 @@ fn exact_additions_are_those_of_dedup() {
 }
 
 #[test]
-fn it_is_refused_where_it_makes_no_sense() {
+fn verify_exact_is_refused_without_texts() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("a", &text(1)));
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
@@ -275,7 +275,7 @@ fn it_is_refused_where_it_makes_no_sense() {
 }
 
 #[test]
-fn texts_of_what_a_store_holds_make_similarities_exact() {
+fn texts_of_stored_documents_make_similarities_exact() {
     let folder = Folder::new();
     let old = [line("old", &text(1)), line("other", &text(3))].concat();
     folder.write("old.jsonl", &old);

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_filled_at_once_is_as_long_as_what_it_holds() {
+    fn file_filled_in_one_commit_is_as_long_as_its_pages() {
         let options = FileOptions::default();
         let at_once = FileOptions {
             is_filled_at_once: true,

@@ -501,7 +501,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn existing_files_are_not_replaced() {
+    fn rename_keeps_an_existing_file() {
         let folder = tempfile::tempdir().unwrap();
         let (from, target) = (folder.path().join("from"), folder.path().join("target"));
         fs::write(&target, "precious").unwrap();
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_as_good_as_names() {
+    fn both_ways_to_publish_rename_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let (from, target) = (folder.path().join("from"), folder.path().join("target"));
         fs::write(&from, "mine").unwrap();

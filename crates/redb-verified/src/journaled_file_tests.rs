@@ -90,7 +90,7 @@ fn has_journal(disk: &SmallDisk) -> bool {
 }
 
 #[test]
-fn pages_of_zeros_come_to_their_places() {
+fn pages_of_zeros_reach_the_file() {
     let disk = SmallDisk::new(1_000);
     let file = begun(&disk);
     // A long page, of which the second and the last piece are zeros.
@@ -114,7 +114,7 @@ fn pages_of_zeros_come_to_their_places() {
 }
 
 #[test]
-fn journaled_pages_have_room_at_their_places() {
+fn journaled_pages_reserve_room_in_the_file() {
     // Head, four pages, and the journal of 16; then three more.
     let disk = SmallDisk::new(5 + 16 + 3);
     let file = begun(&disk);
@@ -143,7 +143,7 @@ fn journaled_pages_have_room_at_their_places() {
 /// Pages that a large commit or the file's first commits wrote to their places are not written there by a small
 /// one; those that were never written are.
 #[test]
-fn places_that_have_room_are_left_alone_until_a_checkpoint() {
+fn reserved_room_is_written_only_at_a_checkpoint() {
     let disk = SmallDisk::new(1_000);
     let file = begun(&disk);
     let large: Vec<u8> = (0..20 * PAGE_BYTES).map(|at| at as u8 | 1).collect();

@@ -302,7 +302,7 @@ fn open_verified(memory: &MemoryFile) -> Database {
 /// In one mode of four, of every way to commit and every cache one, and of its files one in three and the closed one. In
 /// each, of all files, with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn no_file_of_the_engine_looks_damaged() {
+fn files_of_the_engine_pass_the_layout_check() {
     let (mut files, mut pages, mut all_rows) = (0, 0, 0);
     for mode in modes().into_iter().step_by(one_in(4)) {
         // From the closed file on. Before it, every other is between two commits.
@@ -349,7 +349,7 @@ fn no_file_of_the_engine_looks_damaged() {
 
 /// The trial meets branches, pages that are longer than others, and tables of all widths.
 #[test]
-fn the_linked_engine_passes() {
+fn linked_engine_passes_the_layout_check() {
     let memory = MemoryFile::default();
     try_engine(|| verified(&memory)).unwrap();
     let pages = walk_all(&image(&memory));
@@ -438,7 +438,7 @@ impl StorageBackend for OtherEngine {
 }
 
 #[test]
-fn an_engine_that_does_otherwise_is_refused() {
+fn engine_with_a_different_layout_is_refused() {
     for (other, expected) in [
         (Other::Types, "unknown form"),
         (Other::Checksums, "checksum"),

@@ -27,7 +27,7 @@ fn with_checksums(mut head: [u8; HEAD_BYTES]) -> [u8; HEAD_BYTES] {
 }
 
 #[test]
-fn the_layout_of_the_engine_is_known() {
+fn layout_of_the_engine_is_recognized() {
     assert_eq!(unknown_layout(&seal_head(&known())), None);
     for flags in 0..=KNOWN_FLAGS {
         let mut head = known();
@@ -75,7 +75,7 @@ fn unknown_fields_of_a_sealed_head_are_named() {
 
 /// A commit that the engine found torn stays as it is, and the head is written with it.
 #[test]
-fn noise_in_a_torn_commit_is_no_layout() {
+fn noise_in_a_torn_commit_is_not_an_unknown_layout() {
     let mut head = known();
     head[64 + 80] = 1;
     assert_eq!(unknown_layout(&seal_head(&head)), None);
@@ -84,7 +84,7 @@ fn noise_in_a_torn_commit_is_no_layout() {
 }
 
 #[test]
-fn no_flipped_bit_makes_another_layout() {
+fn flipped_bit_never_looks_like_another_layout() {
     let sealed = seal_head(&known());
     for bit in 0..SEALED_HEAD_BYTES * 8 {
         let mut damaged = sealed;
@@ -116,7 +116,7 @@ fn seals_of_other_releases_are_distinguished() {
 
 /// Where the seal is of no help, a commit's own checksum vouches for its version.
 #[test]
-fn a_damaged_seal_hides_no_newer_version() {
+fn damaged_seal_does_not_hide_a_newer_version() {
     let mut head = known();
     head[192] = 4;
     let mut sealed = seal_head(&with_checksums(head));

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_identify_their_runs() {
+    fn temporary_names_identify_their_process() {
         let own = FormerRun {
             system: system_number().unwrap_or(UNKNOWN_SYSTEM),
             process: std::process::id(),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_without_both_numbers_has_none() {
+    fn process_identity_needs_both_numbers() {
         let (boot, space) = (&b"1234"[..], Path::new("pid:[1]"));
         assert!(number_of(Some(boot), Some(space)).is_some_and(|n| n != UNKNOWN_SYSTEM));
         assert_eq!(number_of(None, Some(space)), None);
@@ -171,7 +171,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn only_files_of_ended_runs_are_removed() {
+    fn only_leftovers_of_ended_processes_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: String| {
             fs::write(folder.path().join(&name), "half a store").unwrap();

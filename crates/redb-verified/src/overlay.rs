@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_read_back_and_leave_the_file_as_it_was() {
+    fn overlay_returns_changes_and_leaves_the_file_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let before: Vec<u8> = (0..3 * PAGE_BYTES).map(|at| (at % 251) as u8).collect();

@@ -437,7 +437,7 @@ mod tests {
 
     /// Pages of rows are found after each commit, by the handle that made it and by others: each page once.
     #[test]
-    fn the_pages_of_rows_are_found_from_the_top_of_the_tree() {
+    fn page_finder_descends_from_the_root_to_each_row() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let options = FileOptions::default();
@@ -482,7 +482,7 @@ mod tests {
 
     /// Each page of rows is visited with the others below the same page, and rows are read at their places.
     #[test]
-    fn rows_are_read_at_the_places_of_their_pages() {
+    fn rows_are_read_from_the_pages_found() {
         let folder = tempfile::tempdir().unwrap();
         let file = RedbFile::create(&folder.path().join("file"), &FileOptions::default()).unwrap();
         let finder = file.page_finder.as_ref().unwrap();

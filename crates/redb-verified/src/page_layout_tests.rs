@@ -278,7 +278,7 @@ fn all_widths() -> impl Iterator<Item = Widths> {
 }
 
 #[test]
-fn no_part_of_a_page_and_no_noise_stops_the_parsers() {
+fn page_parsers_survive_truncation_and_noise() {
     let (bytes, _) = written();
     let mut all = tree(&bytes, head(&bytes).slots[0].tables, Widths::default());
     for (_, row) in rows_of(&all.clone()) {
@@ -316,7 +316,7 @@ fn no_part_of_a_page_and_no_noise_stops_the_parsers() {
 }
 
 #[test]
-fn no_head_leads_behind_what_can_be_addressed() {
+fn head_never_points_beyond_the_addressable_range() {
     let (bytes, _) = written();
     let intact: [u8; HEAD_BYTES] = *bytes.first_chunk().unwrap();
     let mut seed = 9;
@@ -343,7 +343,7 @@ fn no_head_leads_behind_what_can_be_addressed() {
 }
 
 #[test]
-fn the_seal_covers_every_bit() {
+fn head_seal_covers_every_bit() {
     let (bytes, _) = written();
     let head: [u8; HEAD_BYTES] = *bytes.first_chunk().unwrap();
     let sealed = seal_head(&head);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_panic_is_a_bug_at_the_line_of_the_caller() {
+    fn panic_is_reported_as_a_bug_at_the_callers_line() {
         let counters = FileCounters::default();
         let line = line!() + 1;
         let found = catch_panic(&counters, panicking).unwrap_err();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_after_the_file_has_failed_is_damage() {
+    fn panic_after_a_file_error_is_reported_as_damage() {
         let counters = FileCounters::default();
         counters.note_failure();
         for found in [

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_its_name_or_is_removed() {
+    fn temporary_file_is_renamed_or_removed() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("target");
         drop(scratch(folder.path()));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn existing_files_are_not_replaced() {
+    fn temporary_file_never_replaces_an_existing_one() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("target");
         fs::write(&target, "precious").unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn taken_names_are_passed_over() {
+    fn temporary_file_skips_existing_names() {
         let folder = tempfile::tempdir().unwrap();
         let files = FileSource::default();
         let make = |path: &Path| File::create_new(path);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_for_reading_and_writing_leaves_nothing() {
+    fn scratch_file_is_removed_when_dropped() {
         use std::io::{Read, Seek, Write};
         let folder = tempfile::tempdir().unwrap();
         let (scratch, mut file) = TemporaryFile::create_file(folder.path()).unwrap();

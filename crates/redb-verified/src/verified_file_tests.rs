@@ -85,7 +85,7 @@ fn engine_error(result: Result<Vec<u8>>) -> EngineError {
 }
 
 #[test]
-fn memory_is_for_what_is_written_or_referred_to() {
+fn page_table_grows_with_referenced_pages_only() {
     let (file, verification, _) = file(1 << 40);
     assert_eq!(chunks(&verification), 0);
     for page in [1, 5, 1_023, 1_024, 900_000] {
@@ -101,7 +101,7 @@ fn memory_is_for_what_is_written_or_referred_to() {
 
 /// A forged head had an entry made for each page up to one that no file can hold: gigabytes.
 #[test]
-fn pages_behind_the_end_of_the_file_take_no_memory() {
+fn pages_beyond_the_end_of_the_file_take_no_memory() {
     let (_, verification, _) = file(100);
     let mut head = [0u8; HEAD_BYTES];
     head[..9].copy_from_slice(crate::page_layout::ENGINE_MAGIC);
@@ -169,7 +169,7 @@ fn only_whole_pages_and_the_head_are_read_and_written() {
 }
 
 #[test]
-fn a_longer_page_takes_the_place_of_what_was_there() {
+fn longer_page_replaces_the_pages_it_overlaps() {
     let (file, verification, sparse) = file(64);
     for page in 8..12 {
         file.write(page * PAGE, &[1; PAGE_BYTES]).unwrap();
@@ -214,7 +214,7 @@ fn truncated_pages_are_forgotten() {
 
 /// What was written counts, whatever a page says that was read before.
 #[test]
-fn only_what_is_unknown_is_learned() {
+fn learning_never_replaces_a_known_checksum() {
     let expectations = Expectations::default();
     let page = |page, expected| iter::once((page, expected));
     expectations.set(page(7, 0x100 | WRITTEN));
@@ -227,7 +227,7 @@ fn only_what_is_unknown_is_learned() {
 }
 
 #[test]
-fn there_are_only_so_many_kinds() {
+fn tree_kinds_are_bounded() {
     let expectations = Expectations::default();
     let kind = |width| TreeKind {
         widths: Widths {
@@ -245,7 +245,7 @@ fn there_are_only_so_many_kinds() {
 
 /// Many threads note and look at once: nothing that was noted is lost, nothing is made up.
 #[test]
-fn threads_share_what_is_noted() {
+fn threads_share_learned_checksums() {
     let expectations = Expectations::default();
     let noted = |page: usize| (page as u64) << 8 | FIRST_KIND;
     thread::scope(|scope| {

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_unescaped_as_the_parser_does_it() {
+    fn strings_are_unescaped_as_serde_does() {
         let pieces = [
             "plain",
             "\u{e9}\u{1f600}",

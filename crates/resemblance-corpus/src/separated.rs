@@ -294,7 +294,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_and_values_are_those_of_the_crate_csv(
+        fn separated_rows_agree_with_the_crate_csv(
             table in prop::collection::vec(
                 prop::collection::vec("[a\",;\t\n\u{e9} ]{0,6}", 1..5), 0..8),
             separator in prop::sample::select(vec![b',', b'\t']),
@@ -324,7 +324,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_rows_that_are_read_or_refused(bytes in "[a\",\n]{0,40}") {
+        fn separated_reader_reads_or_refuses_any_bytes(bytes in "[a\",\n]{0,40}") {
             let found = rows(bytes.as_bytes(), b',');
             let length: usize = found.iter().map(|row| row.len()).sum();
             prop_assert!(length <= bytes.len());
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_a_line_of_json() {
+    fn separated_row_becomes_a_line_of_json() {
         let settings = CorpusSettings {
             score_field: Some(super::super::FieldPath::from_name("score")),
             ..CorpusSettings::default()

@@ -55,7 +55,7 @@ fn compressed(compression: Compression, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_line_is_a_key_and_a_text() {
+fn json_line_becomes_a_key_and_a_text() {
     let cases: [(&str, &str, &str); 10] = [
         (r#"{"id": "a", "text": "b"}"#, "a", "b"),
         (r#" {"text":"x\ny","id":"k\t"} "#, "k\t", "x\ny"),
@@ -202,7 +202,7 @@ fn every_member_of_a_compressed_file_is_read() {
 }
 
 #[test]
-fn a_cut_or_damaged_file_is_never_a_silent_end() {
+fn truncated_or_damaged_file_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     // not compressible to nothing, so that every cut falls into data
     let mut state = 1_u64;
@@ -320,7 +320,7 @@ fn a_text_file_is_one_document() {
 }
 
 #[test]
-fn arguments_keep_their_order() {
+fn corpus_reads_arguments_in_their_order() {
     let dir = tempfile::tempdir().unwrap();
     let b = write(dir.path(), "b.jsonl", b"1\n2\n");
     let a = write(dir.path(), "a.jsonl", b"3\n");
@@ -357,7 +357,7 @@ fn unreadable_input_is_an_error() {
 }
 
 #[test]
-fn a_change_between_two_readings_is_seen() {
+fn change_between_two_reads_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     let totals = |content: &[u8]| {
         let path = write(dir.path(), "a.jsonl", content);
@@ -373,7 +373,7 @@ fn a_change_between_two_readings_is_seen() {
 
 /// The kept inputs of the fuzzer; a published package has none.
 #[test]
-fn kept_inputs_of_the_fuzzer_hold() {
+fn saved_fuzzer_inputs_pass() {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
     if !fuzz.exists() {
         return;
@@ -391,7 +391,7 @@ fn kept_inputs_of_the_fuzzer_hold() {
 
 #[cfg(all(feature = "sqlite", feature = "tables"))]
 #[test]
-fn rows_of_every_table_are_the_same_documents() {
+fn every_table_format_yields_the_same_documents() {
     use arrow_array::{Int64Array, RecordBatch, StringArray};
 
     let dir = tempfile::tempdir().unwrap();
@@ -464,7 +464,7 @@ fn rows_of_every_table_are_the_same_documents() {
 }
 
 #[test]
-fn values_of_a_signature_of_the_schema_are_that_signature() {
+fn stored_signature_values_become_the_same_signature() {
     use resemblance::{MinHash, Schema, Text};
     for minhash in [MinHash::new(64), MinHash::new(64).value_bits(32)] {
         let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
@@ -513,7 +513,7 @@ fn an_unclosed_quote_is_not_a_bad_row() {
 }
 
 #[test]
-fn carriage_returns_alone_are_named() {
+fn lone_carriage_returns_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let lines = b"{\"id\":1,\"text\":\"a\"}\r{\"id\":2,\"text\":\"b\"}\r";
     let reason = |path: PathBuf| {
@@ -556,7 +556,7 @@ fn carriage_returns_alone_are_named() {
 }
 
 #[test]
-fn zeros_fill_up_gzip_and_nothing_is_an_empty_file() {
+fn gzip_padding_and_empty_files_are_accepted() {
     let dir = tempfile::tempdir().unwrap();
     let mut bytes = compressed(Compression::Gzip, b"one\n");
     bytes.extend([0; 700]);
@@ -597,7 +597,7 @@ fn zeros_fill_up_gzip_and_nothing_is_an_empty_file() {
 }
 
 #[test]
-fn made_keys_depend_on_the_path_alone() {
+fn generated_keys_depend_on_the_path_only() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().to_str().unwrap();
     let line = b"{\"text\":\"a\"}\n";
@@ -623,7 +623,7 @@ fn made_keys_depend_on_the_path_alone() {
 }
 
 #[test]
-fn tables_of_text_have_any_separator_and_names_from_outside() {
+fn separated_tables_accept_any_separator_and_given_names() {
     let dir = tempfile::tempdir().unwrap();
     let with = |separator: Option<u8>, columns: &[&str]| CorpusSettings {
         separator,
@@ -700,7 +700,7 @@ fn skip_unreadable_skips_unreadable_files() {
 
 #[cfg(all(feature = "sqlite", unix))]
 #[test]
-fn a_database_is_read_without_a_trace() {
+fn sqlite_database_is_left_untouched() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a b%20?#.db");
     let database = rusqlite::Connection::open(&path).unwrap();
@@ -749,7 +749,7 @@ fn a_database_is_read_without_a_trace() {
 }
 
 #[test]
-fn scores_are_exact() {
+fn scores_are_read_exactly() {
     let settings = CorpusSettings {
         score_field: Some(FieldPath::from_name("n")),
         ..settings()
@@ -840,7 +840,7 @@ mod hostile_tables {
     ];
 
     #[test]
-    fn declared_lengths_are_bounded_before_anything_is_allocated() {
+    fn declared_lengths_are_checked_before_allocation() {
         let dir = tempfile::tempdir().unwrap();
         let refused = |name: &str, bytes: &[u8]| refusal(dir.path(), name, bytes, &settings());
         for (codec, is_file) in FORMS {
@@ -890,7 +890,7 @@ mod hostile_tables {
     }
 
     #[test]
-    fn rows_decoded_together_fit_into_memory() {
+    fn row_groups_beyond_memory_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let small = CorpusSettings {
             window_bytes: 500,
@@ -912,7 +912,7 @@ mod hostile_tables {
     }
 
     #[test]
-    fn a_cut_table_is_never_a_silent_end() {
+    fn truncated_table_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let refused = |bytes: &[u8]| refusal(dir.path(), "a.arrow", bytes, &settings());
         for (codec, is_file) in FORMS {

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_measured_background_has_the_mean_over_all_pairs() {
+    fn background_has_the_mean_similarity_of_all_pairs() {
         let features = [vec![1, 2], vec![2, 3], vec![7], vec![8]];
         let measured = Background::measured::<Error>(&features, || Ok(())).unwrap();
         // Four documents have six pairs; five of them share nothing.

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn drawings_are_well_formed_and_the_same_each_time() {
+    fn charts_are_well_formed_and_deterministic() {
         let svg = chart().svg().unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
         assert!(svg.contains("a &lt; b &amp; c"), "{svg}");
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn doublings_have_equal_steps() {
+    fn logarithmic_axis_spaces_doublings_equally() {
         let axis = ChartAxis::doublings("k", [64.0, 1024.0, f64::NAN, 0.0].into_iter());
         assert!(axis.from < 64.0 && axis.to > 1024.0);
         assert_eq!(axis.place(128.0) - axis.place(64.0), 1.0);

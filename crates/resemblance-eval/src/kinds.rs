@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_can_be_made_in_every_size() {
+    fn every_signature_kind_builds_in_every_size() {
         for kind in SIGNATURE_KINDS {
             assert!(kind.sizes.is_sorted(), "{}", kind.name);
             for &size in kind.sizes {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_hashes_of_small_sets_are_all_there_is() {
+    fn bottom_k_of_a_small_set_has_all_hashes() {
         let schema = Schema::builder().minhash(MinHash::bottom_k(64));
         let minhash = schema.build().unwrap().minhash().unwrap();
         assert_eq!(variance(&minhash, 0.5, 64.0), 0.0);

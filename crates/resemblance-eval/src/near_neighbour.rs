@@ -86,7 +86,7 @@ mod tests {
 
     /// Indyk and Motwani: for Hamming distance in d dimensions, ρ is at most 1 / c for radius r and factor c.
     #[test]
-    fn rho_is_at_most_that_of_the_theory() {
+    fn rho_is_within_the_bound_of_the_theory() {
         for dimensions in [64.0, 128.0, 1_000.0] {
             for radius in [1.0, 3.0, 6.0] {
                 for factor in [1.5, 2.0, 4.0] {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn planned_bands_find_and_exclude_as_promised() {
+    fn planned_bands_meet_both_probabilities() {
         for (near, far) in [(0.8, 0.05), (0.5, 0.1), (0.3, 0.02)] {
             for documents in [1_000, 1_000_000, 1_000_000_000] {
                 let plan = near_neighbour_plan(near, far, documents).unwrap();

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminals_are_not_driven_by_keys() {
+    fn printable_keys_have_no_control_characters() {
         assert_eq!(for_terminal("a\x1b[2Jb"), "a\\x1B[2Jb");
         assert_eq!(for_terminal("a\u{9b}b\n"), "a\\xC2\\x9Bb\n");
         assert_eq!(for_terminal("a\u{202e}b\t"), "a\\xE2\\x80\\xAEb\t");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_for_readers() {
+    fn printable_numbers_have_separators() {
         let counts = [0, 999, 1_000, 1_234_567].map(grouped);
         assert_eq!(counts, ["0", "999", "1,000", "1,234,567"]);
         let sizes = [999, 1_234, 912_345, 12_345_678_901].map(byte_size);

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_estimates_the_whole() {
+    fn sampled_clusters_estimate_those_of_the_corpus() {
         let near = |found: f64, expected: f64| {
             assert!((found - expected).abs() < 1e-9, "{found} {expected}");
         };

@@ -653,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_tenths() {
+    fn tally_steps_are_tenths() {
         let names: Vec<_> = [0.0, 0.3, 0.7, 0.999, 1.0]
             .map(|similarity| step_name(step_of(similarity)))
             .to_vec();
@@ -707,7 +707,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_are_counted_apart() {
+    fn tally_counts_each_distance() {
         let design = TableDesign::new(64, 3, &[(1, 1); 4]).unwrap();
         let mut tally = SimHashTally::new(design);
         let near = [(0, 0), (2, 3), (5, 3)];

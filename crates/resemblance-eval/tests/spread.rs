@@ -68,7 +68,7 @@ fn recall(sample: &DocumentSample, pairs: &[(usize, usize, f64)], seed: u64) -> 
 }
 
 #[test]
-fn recall_over_seeds_is_that_of_signatures_with_these_seeds() {
+fn recall_over_seeds_agrees_with_reseeded_signatures() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create(folder.path().join("s.rsm"), schema(OWN_SEED)).unwrap();
     let sample = sample();
@@ -128,7 +128,7 @@ fn recall_over_seeds_is_that_of_signatures_with_these_seeds() {
 }
 
 #[test]
-fn other_seeds_need_minhash_of_sets() {
+fn recall_over_seeds_requires_minhash_of_sets() {
     let folder = tempfile::tempdir().unwrap();
     let minhash = MinHash::weighted(64);
     let schema = Schema::builder().text(Text::words(1)).minhash(minhash);

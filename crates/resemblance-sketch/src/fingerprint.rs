@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fingerprints_come_back_from_text_and_bytes() {
+    fn fingerprints_round_trip_through_text_and_bytes() {
         let bytes: [u8; 32] = std::array::from_fn(|index| index as u8 * 7 + 1);
         for fingerprint in [
             Fingerprint::from(0x0123_4567_u32),

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn every_lane_comes_out_sorted_in_memory_and_in_bytes() {
+    fn sort_batch_sorts_every_lane() {
         let bits = [64, 40, 32, 44, 45];
         let layouts = bits.map(PostingLayout::for_code_bits);
         assert_eq!(layouts[0], PostingLayout::Wide);

@@ -253,7 +253,7 @@ mod tests {
     use crate::index::ChunkIter;
 
     #[test]
-    fn batches_share_the_memory_and_are_never_too_large_for_their_layouts() {
+    fn sort_batches_fit_memory_and_layout() {
         for code_bits in [&[64, 40][..], &[64; 5], &[64, 32, 32], &[64, 44]] {
             let layouts: Vec<PostingLayout> = code_bits
                 .iter()
@@ -284,7 +284,7 @@ mod tests {
 
     /// Ids of a store from which most documents are gone.
     #[test]
-    fn ids_that_lie_far_apart_begin_new_batches() {
+    fn distant_ids_start_a_new_sort_batch() {
         let folder = tempfile::tempdir().unwrap();
         let mut sorter = Sorter::new(&[64, 40], false, 1 << 20, 2, folder.path());
         let ids = [

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn written_documents_round_trip() {
+    fn spilled_documents_round_trip() {
         let folder = tempfile::tempdir().unwrap();
         for (documents, chunk) in [(0, 5), (1, 5), (100, 7), (100, 100), (100, 1000)] {
             let spill = Spill::new(folder.path(), chunk);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_is_noticed() {
+    fn spill_detects_a_changed_byte() {
         let folder = tempfile::tempdir().unwrap();
         let spill = Spill::new(folder.path(), 8);
         let batch = sorted_batch(20);

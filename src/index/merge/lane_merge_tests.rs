@@ -131,7 +131,7 @@ fn stream_all(
 }
 
 #[test]
-fn pauses_anywhere_give_the_blocks_and_filters_of_a_run_written_at_once() {
+fn paused_merge_writes_the_run_of_an_unpaused_one() {
     let drops: [fn(u64) -> bool; 4] = [|_| false, |id| id % 3 == 0, |id| id % 7 != 0, |_| true];
     let mut pauses = 0;
     for sizes in [&[4_000, 3_000, 1, 2_000][..], &[5_000], &[0, 10, 0]] {
@@ -205,7 +205,7 @@ fn history(budget: MergeBudget, is_dropped: &(impl Fn(u64) -> bool + Sync)) -> V
 
 /// Each budget with one of the ways to drop in turn, with all of them with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn two_threads_write_what_one_writes() {
+fn merge_with_two_threads_equals_merge_with_one() {
     let distance = one_in(3);
     let drops: [fn(u64) -> bool; 3] = [|_| false, |id| id % 3 == 0, |_| true];
     let mut pauses = 0;
@@ -251,7 +251,7 @@ fn a_panic_of_the_second_thread_is_an_error() {
 /// Each posting is found by a probe that asks the filters first, in every pause; and what is in
 /// no input is mostly ruled out.
 #[test]
-fn probes_find_everything_while_runs_are_merged() {
+fn probes_find_everything_during_a_merge() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let (mut inputs, all) = write_runs(&transaction, &[9_000, 9_000, 9_000], SPREADS[0]);
@@ -340,7 +340,7 @@ fn pipeline_memory_is_bounded_and_passed_blocks_are_freed() {
 }
 
 #[test]
-fn a_damaged_input_ends_the_merge() {
+fn merge_ends_at_a_damaged_input() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let (inputs, _) = write_runs(&transaction, &[3_000, 3_000], SPREADS[0]);
@@ -370,7 +370,7 @@ fn a_damaged_input_ends_the_merge() {
 }
 
 #[test]
-fn a_posting_in_two_inputs_is_noticed() {
+fn merge_detects_a_posting_in_two_inputs() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let postings = [posting(1, 1), posting(2, 2)];
@@ -387,7 +387,7 @@ fn a_posting_in_two_inputs_is_noticed() {
 }
 
 #[test]
-fn a_lane_that_others_do_not_have_is_merged_too() {
+fn merge_includes_a_lane_of_one_input() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let held: BTreeSet<_> = (0..100).map(|id| posting(id % 7, id)).collect();
@@ -458,7 +458,7 @@ fn forge(chunk: &mut MergeChunk, change: impl Fn(&[InputBlock], usize) -> Option
 }
 
 #[test]
-fn a_block_that_is_lost_or_taken_for_another_is_a_bug() {
+fn merge_reports_a_lost_or_swapped_block_as_a_bug() {
     for (slip, cause) in SLIPS.into_iter().enumerate() {
         let database = database();
         let transaction = database.begin_write().unwrap();
@@ -510,7 +510,7 @@ fn merge_without_last_blocks(blocks: usize, inputs: &Inputs, tables: &mut RunTab
 }
 
 #[test]
-fn a_merge_that_leaves_out_the_last_blocks_is_a_bug() {
+fn merge_without_the_last_blocks_is_a_bug() {
     for sizes in [&[9_000, 9_000, 9_000, 9_000][..], &[9_000]] {
         for blocks in [1, 9, 10_000] {
             let database = database();
@@ -524,7 +524,7 @@ fn a_merge_that_leaves_out_the_last_blocks_is_a_bug() {
 }
 
 #[test]
-fn a_merge_that_ends_early_or_does_not_write_all_is_a_bug() {
+fn incomplete_merge_is_a_bug() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let (inputs, _) = write_runs(&transaction, &[9_000, 9_000], SPREADS[0]);

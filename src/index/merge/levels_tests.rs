@@ -37,7 +37,7 @@ fn apply(runs: &mut Vec<RunShape>, plan: &MergePlan) -> u64 {
 }
 
 #[test]
-fn rewrites_are_few() {
+fn levels_rewrite_postings_rarely() {
     const SEAL: u64 = 65_536;
     // 46 seals have 11 merges of 4 and one of 24, so 68 / 46; 153 have 38, 6 and one of 144, so
     // 440 / 153.
@@ -118,7 +118,7 @@ impl Growing {
 /// less than twice as many stand at a level. Each commit does at most what the pace says. In loads of a third of the length,
 /// of the whole one with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn merges_do_not_pile_up() {
+fn levels_bound_pending_merges() {
     for (seal, commit) in [(65_536, 8_192), (1_000, 1_000), (1_000, 40), (512, 1)] {
         let mut store = Growing {
             runs: Vec::new(),
@@ -153,7 +153,7 @@ fn merges_do_not_pile_up() {
 
 /// The figures of docs/design/writer.md for a load by commits of 8,192 documents, million by million.
 #[test]
-fn a_load_merges_each_posting_so_often_and_leaves_so_many_runs() {
+fn levels_bound_merges_per_posting_and_runs() {
     const COMMIT: u64 = 8_192;
     let mut store = Growing {
         runs: Vec::new(),
@@ -204,7 +204,7 @@ fn a_lone_run_is_rewritten_before_half_of_it_is_deleted() {
 }
 
 #[test]
-fn neighbours_merge_lowest_level_first() {
+fn levels_merge_the_lowest_neighbours_first() {
     let mut runs = vec![shape(9, 1, 0, 4), shape(2, 1, 5, 9), shape(7, 1, 10, 14)];
     runs.extend([shape(3, 1, 15, 19), shape(8, 1, 20, 29)]);
     assert_eq!(plan(&runs, &[]), None);
@@ -231,7 +231,7 @@ fn neighbours_merge_lowest_level_first() {
 }
 
 #[test]
-fn one_merge_at_a_time_goes_into_a_level() {
+fn levels_run_one_merge_into_a_level() {
     let runs: Vec<RunShape> = (0..8)
         .map(|run| shape(run, 0, u64::from(run) * 10, u64::from(run) * 10 + 9))
         .collect();
@@ -253,7 +253,7 @@ fn one_merge_at_a_time_goes_into_a_level() {
 }
 
 #[test]
-fn a_larger_run_stands_between_and_a_smaller_one_does_not() {
+fn larger_run_separates_neighbours_and_smaller_one_does_not() {
     let between = |level| {
         vec![
             shape(0, 1, 0, 9),
@@ -330,7 +330,7 @@ fn a_run_more_than_a_fifth_deleted_is_rewritten_alone() {
 }
 
 #[test]
-fn levels_of_runs_written_in_one_piece() {
+fn bulk_runs_start_at_the_level_of_their_size() {
     for (documents, level) in [
         (0, 0),
         (1, 0),

@@ -45,7 +45,7 @@ fn equal_documents_are_not_compared_with_each_other() {
 }
 
 #[test]
-fn comparisons_are_counted() {
+fn join_counts_its_comparisons() {
     let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8));
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create(folder.path().join("s"), schema.build().unwrap()).unwrap();
@@ -86,7 +86,7 @@ fn comparisons_are_counted() {
 }
 
 #[test]
-fn many_fingerprints_in_one_bucket() {
+fn join_handles_many_fingerprints_in_one_bucket() {
     // More than are searched for partners one by one, and more than a round compares.
     let schema = Schema::builder().simhash(SimHash::bits64());
     let folder = tempfile::tempdir().unwrap();
@@ -148,7 +148,7 @@ fn a_cluster_with_a_large_share_is_suspicious() {
 
 /// With one in three schemas, with all of them with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn expectations_are_near_what_happens() {
+fn join_estimate_is_near_the_actual_work() {
     let (_folder, snapshot) = of_equal(
         300,
         4_000,

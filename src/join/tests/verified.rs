@@ -89,7 +89,7 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
 
 /// One in seven limits of buckets, each with `RESEMBLANCE_TESTS=all`. Clusters are made by one thread too then.
 #[test]
-fn verified_joins_are_those_of_the_plain_form() {
+fn verified_joins_agree_with_the_plain_algorithm() {
     for (seed, schema) in (1..).zip(schemas()) {
         let cases = cases_of(&schema, seed, &[None, Some(3)]);
         let (_folder, snapshot) = filled(schema, seed);
@@ -117,7 +117,7 @@ fn alike(count: u32) -> (tempfile::TempDir, Snapshot) {
 }
 
 #[test]
-fn equal_signatures_are_not_taken_for_equal_documents() {
+fn equal_signatures_are_still_verified() {
     // More pairs than are verified together.
     let (_folder, snapshot) = alike(300);
     let is_near = |a: DocumentId, b: DocumentId| a.get() % 3 == b.get() % 3;
@@ -142,7 +142,7 @@ fn equal_signatures_are_not_taken_for_equal_documents() {
 }
 
 #[test]
-fn copies_are_linked_by_one_call_each() {
+fn verified_join_links_copies_by_one_call_each() {
     let (_folder, snapshot) = alike(5_000);
     let calls = Arc::new(Mutex::new(0));
     let counted = Arc::clone(&calls);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn any_stamps_are_ranked_as_if_they_were_sorted() {
+    fn newest_ranks_stamps_as_a_sort_does() {
         let of = |stamp: fn(u64) -> u64| (0..1_000).map(stamp).collect::<Vec<u64>>();
         let distributions = [
             of(|_| 0),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_documents_than_there_should_be_are_damage() {
+    fn newest_reports_missing_documents_as_damage() {
         for (bucket_bits, ages) in [(1, 1), (1, 100)] {
             let found = age_of_rank(5, 10, Memory { bucket_bits, ages }, &mut |visit| {
                 (0..4).for_each(|id| visit((9, id)));

@@ -151,7 +151,7 @@ mod tests {
     use crate::format::PAYLOADS;
 
     #[test]
-    fn neighbours_are_one_range_and_many_are_cut() {
+    fn loss_report_joins_adjacent_ids_and_truncates() {
         let mut losses = LossReport::default();
         for id in [4, 5, 6, 8] {
             losses.lost(id, "gone".into());

@@ -35,7 +35,7 @@ fn refused(name: &str, bytes: &[u8]) -> Vec<Error> {
 }
 
 #[test]
-fn files_of_other_kinds_are_not_stores() {
+fn foreign_files_are_not_stores() {
     let mut sqlite = b"SQLite format 3\0".to_vec();
     sqlite.resize(1 << 20, 0);
     let plain = {
@@ -79,7 +79,7 @@ fn files_of_other_kinds_are_not_stores() {
 
 /// Noise behind the magic, and noise in a head whose seal is good, is an error.
 #[test]
-fn noise_with_the_right_beginning_is_an_error() {
+fn noise_after_a_valid_magic_number_is_an_error() {
     let mut random = Random(11);
     for number in 0..if is_long() { 20_000 } else { 300 } {
         let length = 336 + random.below(1 << 17) as usize;

@@ -179,7 +179,7 @@ fn episode(large: &Large, seed: u64) -> Outcome {
 
 /// Twelve episodes, 30 with `RESEMBLANCE_TESTS=all`. Ten have every number of flips.
 #[test]
-fn flips_under_an_open_store_are_noticed() {
+fn flips_under_an_open_store_are_detected() {
     let large = large();
     let mut tally = Tally::default();
     for seed in 0..if is_long() { 2_000 } else { trials(12, 30) } {

@@ -8,7 +8,7 @@ use crate::repair::{STORE, contents, filled, repair, schema, signature, try_repa
 /// The geometry of pages is that of all files, and each of the two commits has a checksum of its own.
 /// One byte in eleven, each with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn a_damaged_head_costs_nothing() {
+fn repair_of_a_damaged_head_loses_nothing() {
     let (files, before) = filled(100);
     let whole = files.read(STORE);
     for at in (0..336).step_by(one_in(11)) {
@@ -29,7 +29,7 @@ fn a_damaged_head_costs_nothing() {
 }
 
 #[test]
-fn without_a_head_a_scan_finds_the_documents() {
+fn repair_without_a_head_scans_for_documents() {
     let (files, before) = filled(100);
     let mut bytes = files.read(STORE);
     bytes[..4_096].fill(0);
@@ -47,7 +47,7 @@ fn without_a_head_a_scan_finds_the_documents() {
 
 /// A file that was not closed holds its last commit; if that is damaged, the one before.
 #[test]
-fn a_file_that_was_not_closed_needs_no_recovery() {
+fn repair_reads_an_unclosed_file() {
     let files = MemoryFiles::default();
     // At their places: what of commits in a journal is damaged does not look like a crash.
     let options = files.options(&sealing_after(64).journal(0, 0));

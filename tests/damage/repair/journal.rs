@@ -46,7 +46,7 @@ fn records(bytes: &[u8]) -> Vec<Vec<usize>> {
 }
 
 #[test]
-fn a_lost_record_with_others_behind_it_is_damage() {
+fn missing_journal_record_is_damage() {
     let (bytes, states) = left();
     let records = records(&bytes);
     let (last, earlier) = records.split_last().unwrap();
@@ -87,7 +87,7 @@ fn read(bytes: &[u8]) -> Result<Contents, Error> {
 
 /// One byte in 13, each with `RESEMBLANCE_TESTS=all`: a sector has 25 of them.
 #[test]
-fn no_flipped_bit_shows_an_earlier_commit() {
+fn flipped_bit_never_reveals_an_earlier_commit() {
     let (bytes, states) = left();
     let last = states.last().unwrap();
     assert_eq!(&read(&bytes).unwrap(), last);

@@ -35,7 +35,7 @@ fn names(place: &str, at: usize) -> bool {
 
 /// The damaged page is named if and only if the engine's own check minds it.
 #[test]
-fn each_damaged_page_is_named() {
+fn repair_names_each_damaged_page() {
     let (files, _) = filled(400);
     let whole = files.read(STORE);
     assert!(problems(&whole).is_empty() && engine_is_content(&whole));
@@ -77,7 +77,7 @@ fn each_damaged_page_is_named() {
 /// A page that is gone takes the documents with it whose rows are in it or below it, and no other. Each page of a store of
 /// 200 documents, of 400 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn documents_without_rows_in_a_lost_page_are_kept() {
+fn repair_keeps_documents_outside_a_lost_page() {
     let (files, before) = filled(trials(200, 400));
     let whole = files.read(STORE);
     let paths = paths(&whole, &ids(&before));
@@ -142,7 +142,7 @@ fn documents_without_rows_in_a_lost_page_are_kept() {
 /// Of 40 flips, of 200 with `RESEMBLANCE_TESTS=all`: one bit costs the document whose row it is in, or two where it is in
 /// what tells rows apart; where it is in what leads to other pages, it costs nothing.
 #[test]
-fn a_flipped_bit_costs_few_documents() {
+fn repair_after_a_flipped_bit_loses_few_documents() {
     let (files, before) = filled(400);
     let whole = files.read(STORE);
     let paths = paths(&whole, &ids(&before));
@@ -187,7 +187,7 @@ fn a_flipped_bit_costs_few_documents() {
 
 /// Random stretches of several pages, and ends that are missing.
 #[test]
-fn larger_damage_is_survived() {
+fn repair_survives_larger_damage() {
     let (files, before) = filled(400);
     let whole = files.read(STORE);
     let paths = paths(&whole, &ids(&before));

@@ -11,7 +11,7 @@ const DEAD: TableDefinition<'static, u64, &'static [u8]> = TableDefinition::new(
 /// If it is not known any more which documents were removed they are kept, which is told; of those
 /// with one key only the newest is.
 #[test]
-fn removed_documents_may_be_back_but_no_key_is_there_twice() {
+fn repair_may_restore_removed_documents_but_no_key_twice() {
     let place = Place::new();
     let path = place.store();
     let options = StoreOptions::clone(&sealing_after(64));

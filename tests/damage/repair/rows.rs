@@ -103,7 +103,7 @@ named! {
 
 /// A damaged page elsewhere keeps no damaged row from being named.
 #[test]
-fn rows_beside_a_damaged_page_are_named() {
+fn repair_names_rows_beside_a_damaged_page() {
     let place = Place::new();
     filled(&place);
     damage::<u64>(&place, TableDefinition::new("payloads"), |id| *id == 40);
@@ -127,7 +127,7 @@ fn rows_beside_a_damaged_page_are_named() {
 
 /// A scan finds the row that a document had before, too, and takes the one that is whole.
 #[test]
-fn an_older_row_without_its_payload_costs_no_document() {
+fn repair_ignores_an_older_row_without_payload() {
     let place = Place::new();
     let page_of_row = |bytes: &[u8]| *paths(bytes, &[0].into())[&0].documents.last().unwrap();
     let store = sealing_after(64).create(place.store(), schema()).unwrap();
@@ -164,7 +164,7 @@ fn an_older_row_without_its_payload_costs_no_document() {
 
 /// One document goes with each damaged row, in ranges where they are neighbours.
 #[test]
-fn documents_are_dropped_with_their_rows() {
+fn repair_drops_documents_without_rows() {
     let place = Place::new();
     filled(&place);
     let chosen = |id: &u64| (20..25).contains(id);
@@ -192,7 +192,7 @@ fn documents_are_dropped_with_their_rows() {
 }
 
 #[test]
-fn without_its_schema_a_store_needs_another() {
+fn repair_without_the_schema_row_requires_a_schema() {
     let place = Place::new();
     filled(&place);
     damage::<&str>(&place, TableDefinition::new("meta"), |name| {
@@ -223,7 +223,7 @@ fn without_its_schema_a_store_needs_another() {
 
 /// Weights of documents in a schema are a row of their own: without them the signatures are of another recipe.
 #[test]
-fn without_its_weights_a_store_needs_them() {
+fn repair_without_the_weights_row_requires_weights() {
     let place = Place::new();
     let plain = Schema::builder()
         .text(Text::words(1))

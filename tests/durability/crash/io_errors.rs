@@ -435,18 +435,18 @@ fn fail_all(verbs: &[Verb], which: usize, is_crashed: bool) {
 }
 
 #[test]
-fn failing_calls_leave_sessions_as_they_were() {
+fn io_errors_leave_a_session_unchanged() {
     fail_all(&[Verb::Create, Verb::Session, Verb::Read], 2, false);
 }
 
 #[test]
-fn failing_calls_leave_stores_as_they_were() {
+fn io_errors_leave_a_store_unchanged() {
     use Verb::{BackUp, Build, Check, Compact, Reband};
     fail_all(&[Check, Compact, Reband, Build, BackUp], 0, false);
 }
 
 #[test]
-fn failing_calls_leave_recovery_to_the_next() {
+fn io_errors_during_recovery_leave_it_to_the_next_open() {
     use Verb::{Check, Compact, Reband, Session};
     fail_all(&[Session, Check, Compact, Reband], 1, true);
 }

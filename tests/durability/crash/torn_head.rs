@@ -67,7 +67,7 @@ fn survives(
 
 /// One in 13 heads, all with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn a_torn_head_costs_no_document() {
+fn torn_head_loses_no_document() {
     let (mut opened, mut repaired, mut found) = (0, 0, Vec::new());
     let (distance, mut heads) = (one_in(13), 0);
     for (number, (name, schema)) in schemas().into_iter().enumerate() {

@@ -6,7 +6,7 @@ use resemblance::{Bounds, Family, MinHash, Schema, SimHash, Text};
 use super::{code_block, hex};
 
 #[test]
-fn a_schema_and_a_signature_by_themselves_are_as_written_down() {
+fn schema_and_signature_bytes_follow_the_specification() {
     let minhash = MinHash::new(16).value_bits(32).threshold(0.8).banding(2, 2);
     let schema = Schema::builder()
         .text(Text::words(2))
@@ -34,7 +34,7 @@ fn a_schema_and_a_signature_by_themselves_are_as_written_down() {
 }
 
 #[test]
-fn signatures_that_share_a_bucket_are_candidates_of_each_other() {
+fn distributed_codes_group_candidates() {
     let minhash = MinHash::new(64).threshold(0.5);
     let simhash = SimHash::bits64().max_distance(3);
     let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
@@ -76,7 +76,7 @@ fn signatures_that_share_a_bucket_are_candidates_of_each_other() {
 
 /// As a job on many machines finds pairs: candidates by codes, then the rule.
 #[test]
-fn pairs_by_codes_and_rule_are_those_of_a_join() {
+fn distributed_pairs_equal_those_of_a_join() {
     let minhash = MinHash::new(64).threshold(0.5);
     let simhash = SimHash::bits64().max_distance(3);
     let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
@@ -136,7 +136,7 @@ fn pairs_by_codes_and_rule_are_those_of_a_join() {
 }
 
 #[test]
-fn bytes_that_no_signature_has_are_refused() {
+fn impossible_signature_bytes_are_refused() {
     let schema = Schema::builder().minhash(MinHash::new(16)).build().unwrap();
     let codec = Codec::new(&schema).unwrap();
     let signature = schema.sketcher().features(["a", "b"]).unwrap();

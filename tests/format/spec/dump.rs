@@ -113,7 +113,7 @@ fn corrected(found: &[(String, Vec<Row>)]) -> String {
 }
 
 #[test]
-fn the_store_of_two_documents_is_as_dumped() {
+fn store_of_two_documents_matches_the_dump() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("two.rsm");
     make(&path);
@@ -130,7 +130,7 @@ fn the_store_of_two_documents_is_as_dumped() {
 }
 
 #[test]
-fn the_independent_reader_reads_it() {
+fn independent_reader_reads_the_dumped_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("two.rsm");
     make(&path);
@@ -150,7 +150,7 @@ fn the_independent_reader_reads_it() {
 }
 
 #[test]
-fn the_example_of_a_block_is_right() {
+fn block_example_of_the_specification_is_correct() {
     let block = Block {
         run: 1,
         lane: 2,

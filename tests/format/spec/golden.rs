@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::spec::{reader, stored};
 
 #[test]
-fn kept_stores_are_as_specified() {
+fn golden_stores_follow_the_specification() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-1");
     let place = tempfile::tempdir().unwrap();
     let mut stores = 0;

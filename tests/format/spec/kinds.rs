@@ -136,7 +136,7 @@ fn check_rebanded(schema: Schema, rebanding: &Rebanding) {
 }
 
 #[test]
-fn stores_with_new_bands() {
+fn rebanded_stores_follow_the_specification() {
     let all = Rebanding::new()
         .max_distance(5)
         .threshold(0.5)
@@ -154,7 +154,7 @@ fn stores_with_new_bands() {
 }
 
 #[test]
-fn stores_of_kept_hashes() {
+fn containment_stores_follow_the_specification() {
     for containment in [
         Containment::new(1).window(1),
         Containment::new(9).window(7),
@@ -179,7 +179,7 @@ fn values_of(kind: Kind) -> u16 {
 }
 
 #[test]
-fn stores_of_every_kind() {
+fn stores_of_every_kind_follow_the_specification() {
     for kind in Kind::ALL {
         let minhash = minhash_of(kind, values_of(kind)).banding(4, 2);
         let mut schema = Schema::builder().seed(7).minhash(minhash.code_bits(36));
@@ -191,7 +191,7 @@ fn stores_of_every_kind() {
 }
 
 #[test]
-fn stores_of_wide_fingerprints() {
+fn wide_fingerprint_stores_follow_the_specification() {
     let simhash = SimHash::bits128().max_distance(9);
     check(Schema::builder().simhash(simhash.clone()).build().unwrap());
     let schema = Schema::builder().simhash(simhash);
@@ -200,7 +200,7 @@ fn stores_of_wide_fingerprints() {
 }
 
 #[test]
-fn stores_of_short_fingerprints_and_tables_by_hand() {
+fn short_fingerprint_stores_follow_the_specification() {
     let short = SimHash::bits32().tables(&[(3, 2), (1, 1)]);
     check(Schema::builder().simhash(short.clone()).build().unwrap());
     let both = Schema::builder().minhash(MinHash::new(16).banding(3, 3));
@@ -211,7 +211,7 @@ fn stores_of_short_fingerprints_and_tables_by_hand() {
 
 /// One in three, so that every kind and every number of bits comes. All with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn stores_of_cut_values() {
+fn stores_of_cut_values_follow_the_specification() {
     let kinds = [
         Kind::PairMultiply,
         Kind::OnePass,
@@ -228,7 +228,7 @@ fn stores_of_cut_values() {
 }
 
 #[test]
-fn stores_of_external_values_of_few_bits() {
+fn stores_of_external_values_follow_the_specification() {
     for bits in [1, 8, 16] {
         let minhash = MinHash::external(40).value_bits(bits).banding(10, 4);
         check(Schema::builder().minhash(minhash).build().unwrap());
@@ -236,7 +236,7 @@ fn stores_of_external_values_of_few_bits() {
 }
 
 #[test]
-fn empty_documents_are_filed_where_they_are_alike() {
+fn empty_documents_have_postings_where_they_are_alike() {
     for kind in [
         Kind::BottomK,
         Kind::OnePass,

@@ -108,7 +108,7 @@ const PER_SLICE: u64 = 5;
 /// After one slice in eleven of those that drop rows, and after the first of those that write lanes. With
 /// `RESEMBLANCE_TESTS=all` after each that drops rows, and after more of the others.
 #[test]
-fn a_merge_is_readable_after_every_slice() {
+fn paused_merge_is_readable_after_every_slice() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.rsm");
     let options = StoreOptions::new().flush_after(SEAL_AFTER).merge_slice(1);
@@ -183,7 +183,7 @@ fn a_merge_is_readable_after_every_slice() {
 
 /// 448 KiB for filters are 7 bits for each posting of 9,000 documents in 40 bands.
 #[test]
-fn filters_have_four_bits_of_a_bucket_where_memory_is_short() {
+fn filters_have_four_bits_per_bucket_with_little_memory() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("coarse.rsm");
     let minhash = MinHash::new(40).banding(40, 1);

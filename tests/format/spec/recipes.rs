@@ -83,7 +83,7 @@ fn created(recipe: &Recipe, text: Option<Text>) -> reader::Store {
 }
 
 #[test]
-fn recipes() {
+fn schema_recipes_follow_the_specification() {
     let texts: Vec<String> = code_block("self-test").into_iter().map(string).collect();
     check("recipes", |input| {
         let recipe = parse_recipe(input);
@@ -150,7 +150,7 @@ fn of_steps(input: &str) -> Recipe {
 
 /// Containment and seed: hashes -> kept hashes.
 #[test]
-fn kept_hashes() {
+fn kept_hashes_follow_the_specification() {
     check("kept", |input| {
         let (of, hashes) = input.rsplit_once(':').unwrap();
         let hashes: Vec<u64> = match hashes.split_once(" to ") {
@@ -176,7 +176,7 @@ fn kept_hashes() {
 }
 
 #[test]
-fn recipes_with_steps() {
+fn text_steps_follow_the_specification() {
     check("recipes-with-steps", |input| {
         format!("{:016x}", of_steps(input).fingerprint())
     });
@@ -218,7 +218,7 @@ mod with_languages {
     }
 
     #[test]
-    fn stores_show_their_steps() {
+    fn stores_record_text_steps_as_specified() {
         for input in code_block("recipes-with-steps") {
             let recipe = of_steps(input);
             let store = created(&recipe, recipe.text.map(text));
@@ -228,7 +228,7 @@ mod with_languages {
     }
 
     #[test]
-    fn stores_show_their_languages() {
+    fn stores_record_languages_as_specified() {
         let languages = languages();
         assert_eq!(languages.len(), Language::ALL.len());
         for (letters, stop_words, stem) in languages {

@@ -101,7 +101,7 @@ fn values_and_fingerprint(own: &Signature) -> String {
 }
 
 #[test]
-fn families() {
+fn hash_functions_follow_the_specification() {
     check("families", |input| {
         let (kind, rest) = input.split_once(' ').unwrap();
         let (seed, hashes) = seed_and_hashes(rest);
@@ -111,7 +111,7 @@ fn families() {
 }
 
 #[test]
-fn signatures() {
+fn minhash_and_simhash_follow_the_specification() {
     check("signatures", |input| {
         let (seed, hashes) = seed_and_hashes(input);
         let own = of_hashes(seed, Kind::PairMultiply, (16, 64), &hashes);
@@ -129,7 +129,7 @@ fn signatures() {
 }
 
 #[test]
-fn one_pass() {
+fn one_pass_follows_the_specification() {
     check("one-pass", |input| {
         let (seed, hashes) = seed_and_hashes(input);
         let own = of_hashes(seed, Kind::OnePass, (16, 64), &hashes);
@@ -139,7 +139,7 @@ fn one_pass() {
 
 /// That the library makes such rows is shown by the codes of stores.
 #[test]
-fn bottom_k() {
+fn bottom_k_follows_the_specification() {
     check("bottom-k", |input| {
         let (seed, hashes) = seed_and_hashes(input);
         let own = of_hashes(seed, Kind::BottomK, (64, 64), &hashes);
@@ -151,7 +151,7 @@ fn bottom_k() {
 }
 
 #[test]
-fn weighted() {
+fn weighted_minhash_follows_the_specification() {
     check("weighted", |input| {
         let (seed, features) = input.split_once(": ").unwrap();
         let pairs = features
@@ -193,7 +193,7 @@ fn repeated_features_weigh_more_in_weighted_minhash_alone() {
 }
 
 #[test]
-fn logarithms() {
+fn weighted_logarithms_follow_the_specification() {
     check("negative-ln", |input| {
         let x = f64::from_bits(u64::from_str_radix(input, 16).unwrap());
         let found = minhash::negative_ln(x);

@@ -103,7 +103,7 @@ fn export(store: &Store) -> Vec<u8> {
 }
 
 #[test]
-fn the_stream_of_two_documents_is_as_written_down() {
+fn stream_of_two_documents_matches_the_specification() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("two.rsm");
     dump::make(&path);
@@ -120,7 +120,7 @@ fn the_stream_of_two_documents_is_as_written_down() {
 }
 
 #[test]
-fn the_independent_reader_reads_what_stays_of_a_store() {
+fn independent_reader_reads_exported_streams() {
     let minhashes = [
         MinHash::new(32),
         MinHash::new(32).value_bits(32),

@@ -40,7 +40,7 @@ pub(crate) fn numbers(text: &str) -> Vec<u64> {
 }
 
 #[test]
-fn published_hashes() {
+fn hash_vectors_match_published_values() {
     check("crc-32", |input| {
         format!("{:08x}", crc32fast::hash(string(input).as_bytes()))
     });
@@ -57,7 +57,7 @@ fn published_hashes() {
 }
 
 #[test]
-fn heads() {
+fn head_vectors_match() {
     check("head", |input| {
         let (start, zeros) = input.split_once(" + ").unwrap();
         let zeros = zeros.strip_suffix(" zero bytes").unwrap();
@@ -69,7 +69,7 @@ fn heads() {
 }
 
 #[test]
-fn checksums() {
+fn checksum_vectors_match() {
     check("checksum", |input| {
         match input.split(' ').collect::<Vec<_>>()[..] {
             [table, key, body] => {
@@ -98,7 +98,7 @@ fn checksums() {
 }
 
 #[test]
-fn notes_of_equal_documents() {
+fn equal_note_vectors_match() {
     check("equal", |input| {
         let members = input
             .split(' ')
@@ -139,7 +139,7 @@ pub(crate) fn text_of(shingles: Shingles) -> Text {
 }
 
 #[test]
-fn shingles() {
+fn shingle_vectors_match() {
     check("shingles", |input| {
         let (kind, rest) = input.split_once(' ').unwrap();
         let (length, document) = rest.split_once(' ').unwrap();
@@ -158,7 +158,7 @@ fn shingles() {
 /// The steps: what an independent program made of texts.
 #[cfg(feature = "languages")]
 #[test]
-fn steps() {
+fn text_step_vectors_match() {
     check("steps", |input| {
         let (settings, document) = input.split_once(": ").unwrap();
         let mut settings = settings.split(", ");
@@ -201,7 +201,7 @@ fn ascii_json(strings: &[String]) -> String {
 
 /// That the library cuts and packs so is shown by the rows of stores.
 #[test]
-fn cut_values() {
+fn cut_value_vectors_match() {
     check("mix32", |input| {
         format!("{:08x}", mix32(number(input) as u32))
     });
@@ -218,7 +218,7 @@ fn cut_values() {
 
 /// That the library codes so is shown by the blocks of the stores.
 #[test]
-fn codes() {
+fn code_vectors_match() {
     check("key", |input| {
         format!("{:016x}", codes::key_code(string(input).as_bytes()))
     });
@@ -247,7 +247,7 @@ fn codes() {
 
 /// That the library makes such filters is shown by the pieces of the stores.
 #[test]
-fn filters_of_buckets() {
+fn filter_vectors_match() {
     check("filter", |input| {
         let (lane, rest) = input.split_once(": ").unwrap();
         let (shape, code) = rest.split_once(": ").unwrap();

@@ -9,7 +9,7 @@ use crate::evaluation::corpus::Corpus;
 
 /// Every document that shares a run of w + k − 1 words with another, found in the texts themselves.
 #[test]
-fn every_shared_passage_of_the_corpora_is_found() {
+fn containment_finds_every_shared_passage_of_real_corpora() {
     let Some(corpus) = Corpus::read("articles2500") else {
         return;
     };

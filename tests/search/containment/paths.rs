@@ -30,7 +30,7 @@ fn schemas() -> Vec<Schema> {
 }
 
 #[test]
-fn answers_are_those_of_brute_force_in_every_state() {
+fn containment_agrees_with_brute_force_in_every_state() {
     for schema in schemas() {
         let place = Place::new();
         let (store, mut held) = store_of(&place, &schema, 200);
@@ -72,7 +72,7 @@ fn answers_are_those_of_brute_force_in_every_state() {
 }
 
 #[test]
-fn copies_hold_the_same() {
+fn copies_of_a_store_keep_containment() {
     for schema in schemas() {
         let place = Place::new();
         let (store, mut held) = store_of(&place, &schema, 150);
@@ -101,7 +101,7 @@ fn copies_hold_the_same() {
 
 /// The postings of some documents go to the temporary file.
 #[test]
-fn built_offline_in_little_memory() {
+fn containment_builds_offline_in_little_memory() {
     let place = Place::new();
     let schema = schema(Containment::new(2).window(1));
     let mut held = Documents::new(&schema);
@@ -123,7 +123,7 @@ fn built_offline_in_little_memory() {
 }
 
 #[test]
-fn other_bands_leave_kept_hashes_as_they_are() {
+fn reband_keeps_kept_hashes() {
     let place = Place::new();
     let schema = schemas().swap_remove(2);
     let (store, held) = store_of(&place, &schema, 100);

@@ -121,7 +121,7 @@ fn passages_are_located_in_the_texts() {
 /// Positions are a part of a signature: they come through a file, a stream, a repair and bytes, and a text in another
 /// order is another.
 #[test]
-fn positions_come_with_a_document_wherever_it_goes() {
+fn positions_survive_copy_export_and_import() {
     let place = Place::new();
     let [schema, ..] = schemas();
     let (store, _) = store_of(&place, &schema, 60);
@@ -182,7 +182,7 @@ fn positions_come_with_a_document_wherever_it_goes() {
 
 /// Of a shingle that a text repeats endlessly the first places are followed: it ends, and finds the longest.
 #[test]
-fn endless_repeats_are_followed_at_their_first_places() {
+fn endless_repeats_are_located_at_their_first_places() {
     let place = Place::new();
     let [schema, ..] = schemas();
     let store = Store::create(place.store(), schema).unwrap();

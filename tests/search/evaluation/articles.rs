@@ -7,7 +7,7 @@ use crate::evaluation::default_schema;
 use crate::evaluation::stored::Stored;
 
 #[test]
-fn exactly_the_labelled_pairs_of_the_articles() {
+fn articles_yield_exactly_their_labelled_pairs() {
     let Some(corpus) = Corpus::read("articles2500") else {
         return;
     };

@@ -16,7 +16,7 @@ fn share<T>(what: &str, pairs: &[T], holds: impl Fn(&T) -> bool) -> f64 {
 }
 
 #[test]
-fn the_default_seed_on_versions() {
+fn default_seed_meets_its_recall_on_versions() {
     let Some(corpus) = Corpus::read("versions") else {
         return;
     };

@@ -42,16 +42,16 @@ fn check(name: &'static str, max_distance: u8) {
 }
 
 #[test]
-fn versions_within_three_bits() {
+fn fingerprints_find_versions_within_three_bits() {
     check("versions", 3);
 }
 
 #[test]
-fn debian_docs_within_three_bits() {
+fn fingerprints_find_debian_docs_within_three_bits() {
     check("debian-docs", 3);
 }
 
 #[test]
-fn versions_within_six_bits() {
+fn fingerprints_find_versions_within_six_bits() {
     check("versions", 6);
 }

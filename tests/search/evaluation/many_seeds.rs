@@ -288,11 +288,11 @@ fn check(name: &'static str) {
 }
 
 #[test]
-fn versions_over_many_seeds() {
+fn recall_on_versions_over_many_seeds_meets_the_theory() {
     check("versions");
 }
 
 #[test]
-fn debian_docs_over_many_seeds() {
+fn recall_on_debian_docs_over_many_seeds_meets_the_theory() {
     check("debian-docs");
 }

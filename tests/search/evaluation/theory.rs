@@ -60,7 +60,7 @@ fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {
 }
 
 #[test]
-fn the_probability_is_that_of_all_outcomes() {
+fn group_recall_equals_the_sum_over_all_outcomes() {
     // Two bands of two rows and two values in no band: all 64 outcomes, summed.
     for least_equal in 0..=6 {
         let rule = Rule {
@@ -87,7 +87,7 @@ fn the_probability_is_that_of_all_outcomes() {
 }
 
 #[test]
-fn the_default_rule() {
+fn default_rule_is_met_by_the_theory() {
     let schema = crate::evaluation::default_schema().build().unwrap();
     let rule = Rule::of(schema.minhash().unwrap());
     assert_eq!(

@@ -45,7 +45,7 @@ fn rebuild(keep_first: bool) -> Step {
 /// little less. Where 0.8 was the bound, queries left such documents out, `insert_if_new` took them
 /// as new, and pairs had them.
 #[test]
-fn a_rounded_similarity_of_exactly_the_bound() {
+fn episode_with_a_similarity_exactly_at_the_bound() {
     let minhash = MinHash::bottom_k(64).threshold(0.8);
     let schema = Schema::builder().text(Text::words(2)).minhash(minhash);
     let insertion = Change::InsertManyIfNew {
@@ -111,7 +111,7 @@ fn every_step(schema: &Schema, rebandings: &[Rebanding], first: usize) {
 }
 
 #[test]
-fn every_step_with_both_families() {
+fn episode_covers_every_operation_with_both_families() {
     let schema = Schema::builder()
         .text(Text::words(2))
         .minhash(MinHash::new(16).banding(4, 3).threshold(0.5))
@@ -129,7 +129,7 @@ fn every_step_with_both_families() {
 }
 
 #[test]
-fn every_step_with_cut_values() {
+fn episode_covers_every_operation_with_cut_values() {
     let schema = Schema::builder()
         .text(Text::words(2))
         .minhash(

@@ -105,7 +105,7 @@ fn documents_touched_in_time_are_never_evicted() {
 
 /// Several evict at the same time: each document goes once, and none in excess.
 #[test]
-fn two_that_evict_count_each_document_once() {
+fn concurrent_evictions_count_each_document_once() {
     let place = Place::new();
     let store = sealing_after(50).create(place.store(), schema()).unwrap();
     let mut model = super::Stamps::new();

@@ -97,7 +97,7 @@ fn times(make: fn(u64) -> Signature, is_alike: bool) -> [Duration; 5] {
 }
 
 #[test]
-fn answers_stay_right_whatever_the_documents() {
+fn answers_are_correct_for_adversarial_documents() {
     let ordinary = times(ordinary, false);
     for (name, adversarial) in [
         ("all alike", times(alike, true)),

@@ -33,7 +33,7 @@ fn colliding_keys() -> Vec<[u8; 16]> {
 }
 
 #[test]
-fn keys_with_one_code_are_different_keys() {
+fn keys_with_colliding_hashes_stay_different() {
     let keys = colliding_keys();
     let codes: Vec<u64> = keys
         .iter()

@@ -56,7 +56,7 @@ fn fill(path: &Path, first: u32, name: &str) -> u32 {
 }
 
 #[test]
-fn commits_run_out_without_a_loss() {
+fn exhausted_commit_numbers_lose_no_document() {
     let place = Place::new();
     let path = place.store();
     drop(Store::create(&path, schema()).unwrap());
@@ -76,7 +76,7 @@ fn commits_run_out_without_a_loss() {
 }
 
 #[test]
-fn run_numbers_run_out_without_a_loss() {
+fn exhausted_run_numbers_lose_no_document() {
     for left in [0, 1, 2, 5, 6, 7] {
         let place = Place::new();
         let path = place.store();
@@ -106,7 +106,7 @@ fn run_numbers_run_out_without_a_loss() {
 }
 
 #[test]
-fn postings_that_moved_are_counted_to_the_end() {
+fn exhausted_moved_postings_counter_refuses_changes() {
     let place = Place::new();
     let path = place.store();
     let lanes = schema().lanes() as u64;
@@ -131,7 +131,7 @@ fn postings_that_moved_are_counted_to_the_end() {
 
 /// Counters that no sequence of changes makes are damage, even where their checksum is right.
 #[test]
-fn counters_that_cannot_be_are_seen() {
+fn impossible_counters_are_detected() {
     let place = Place::new();
     let path = place.store();
     let store = sealing_after(4).create(&path, schema()).unwrap();

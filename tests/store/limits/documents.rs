@@ -220,7 +220,7 @@ fn holds_extremes(store: &Store, way: usize, extremes: &[(Vec<u8>, Vec<u8>, u64)
 }
 
 #[test]
-fn keys_payloads_and_stamps_at_their_ends() {
+fn keys_payloads_and_stamps_at_their_limits_are_stored() {
     let (long_key, long_payload) = (vec![0; 4_097], vec![0; (64 << 20) + 1]);
     for (way, insert) in WAYS.into_iter().enumerate() {
         let place = Place::new();
@@ -245,7 +245,7 @@ fn keys_payloads_and_stamps_at_their_ends() {
 }
 
 #[test]
-fn keys_payloads_and_stamps_at_their_ends_of_a_build() {
+fn keys_payloads_and_stamps_at_their_limits_are_built() {
     let (long_key, long_payload) = (vec![0; 4_097], vec![0; (64 << 20) + 1]);
     let place = Place::new();
     let mut build = Store::bulk_build(place.store(), schema(), &BulkOptions::new()).unwrap();

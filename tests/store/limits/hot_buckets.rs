@@ -103,7 +103,7 @@ fn reads_much<T>(store: &Store, run: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn a_bucket_of_all_is_probed_within_the_budget() {
+fn bucket_of_all_documents_is_probed_within_the_budget() {
     let (place, begun) = (Place::new(), Instant::now());
     let store = load(&place, &bands(), near, BUDGET);
     note("loaded", begun);
@@ -188,7 +188,7 @@ fn insertions(store: &Store, last: u64) {
 }
 
 #[test]
-fn a_prefix_of_all_is_probed_within_the_budget() {
+fn prefix_of_all_documents_is_probed_within_the_budget() {
     let simhash = SimHash::bits64().max_distance(3);
     let schema = Schema::builder().simhash(simhash).expected_documents(1);
     let schema = schema.build().unwrap();
@@ -218,7 +218,7 @@ fn a_prefix_of_all_is_probed_within_the_budget() {
 }
 
 #[test]
-fn budgets_that_mean_nothing_are_refused() {
+fn budget_of_zero_is_refused() {
     let place = Place::new();
     let none = StoreOptions::new().probe_budget(0);
     let refused = none.create(place.store(), bands()).unwrap_err();

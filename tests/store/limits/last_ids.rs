@@ -239,16 +239,16 @@ fn last_ids_are_as_good_as_others(leap: Leap) {
 }
 
 #[test]
-fn last_ids_alone() {
+fn last_ids_work_in_a_run_of_their_own() {
     last_ids_are_as_good_as_others(Leap::Alone);
 }
 
 #[test]
-fn last_ids_in_a_run_with_the_first() {
+fn last_ids_work_in_a_run_with_the_first() {
     last_ids_are_as_good_as_others(Leap::InMemtable);
 }
 
 #[test]
-fn last_ids_behind_the_run_of_the_first() {
+fn last_ids_work_after_the_run_of_the_first() {
     last_ids_are_as_good_as_others(Leap::BehindRun);
 }

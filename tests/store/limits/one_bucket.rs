@@ -235,12 +235,12 @@ fn all_in_one_bucket(name: &str, corpus: &Corpus) {
 }
 
 #[test]
-fn different_documents_that_share_a_band() {
+fn different_documents_in_one_band_bucket_are_stored() {
     all_in_one_bucket("bands", &bands());
 }
 
 #[test]
-fn different_fingerprints_that_share_a_prefix() {
+fn different_fingerprints_in_one_prefix_bucket_are_stored() {
     let words = (1..1 << 17).map(code_word);
     assert!(
         words.map(u64::count_ones).min().unwrap() >= 6,
@@ -321,7 +321,7 @@ fn all_alike(name: &str, schema: Schema) {
 }
 
 #[test]
-fn all_texts_alike() {
+fn documents_with_one_signature_are_stored() {
     let text = || Schema::builder().text(resemblance::Text::words(2));
     let minhash = MinHash::new(64).threshold(0.7);
     all_alike("equal signatures", text().minhash(minhash).build().unwrap());
@@ -331,7 +331,7 @@ fn all_texts_alike() {
 
 /// A key that is replaced over and over: its postings have one code, and all but one are dead.
 #[test]
-fn one_key_replaced_again_and_again() {
+fn one_key_can_be_replaced_many_times() {
     let corpus = bands();
     let place = Place::new();
     let options = StoreOptions::new().flush_after(200);

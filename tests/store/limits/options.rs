@@ -49,7 +49,7 @@ fn holds(store: &Store) {
 }
 
 #[test]
-fn caches_seals_and_slices_of_any_size() {
+fn caches_flushes_and_slices_of_any_size_work() {
     let new = StoreOptions::new;
     let options = [
         new().cache_bytes(0).flush_after(1),
@@ -77,7 +77,7 @@ fn caches_seals_and_slices_of_any_size() {
 }
 
 #[test]
-fn memory_and_threads_of_builds_of_any_number() {
+fn builds_work_with_any_memory_and_threads() {
     let new = BulkOptions::new;
     let most = NonZeroUsize::MAX;
     let options = [
@@ -104,7 +104,7 @@ fn memory_and_threads_of_builds_of_any_number() {
 }
 
 #[test]
-fn joins_by_no_thread_or_too_many_are_refused() {
+fn joins_refuse_zero_or_too_many_threads() {
     let place = Place::new();
     let store = Store::create(place.store(), schema()).unwrap();
     let snapshot = store.snapshot().unwrap();

@@ -199,7 +199,7 @@ fn schemas_at_their_bounds_find_what_brute_force_finds() {
 
 /// From the fewest bands to the most and back: with 32 documents, with 100 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn bands_change_between_their_bounds() {
+fn reband_works_between_the_bounds_of_a_schema() {
     let schema = minhash(MinHash::new(256).banding(1, 256).threshold(0.9))
         .build()
         .unwrap();
@@ -231,7 +231,7 @@ fn bands_change_between_their_bounds() {
 }
 
 #[test]
-fn values_out_of_bounds_are_refused_by_name() {
+fn schema_values_out_of_bounds_are_refused_by_name() {
     let refused = |builder: SchemaBuilder, name: &str| match builder.build() {
         Err(error @ SketchError::InvalidParameter { parameter, .. }) => {
             assert!(parameter.contains(name), "{error}, expected {name}");

@@ -11,7 +11,7 @@ use crate::reband::{answers, answers_of, create, go_on, open, schemas, signature
 
 /// An image of the file in the middle of the work is what a crash there leaves.
 #[test]
-fn interrupted_anywhere_the_store_is_as_it_was() {
+fn interrupted_reband_leaves_the_store_unchanged() {
     let [.., schema, _] = schemas();
     let place = Place::new();
     let store = create(&place.store(), &schema);
@@ -78,7 +78,7 @@ fn interrupted_anywhere_the_store_is_as_it_was() {
 }
 
 #[test]
-fn a_failure_leaves_the_store_as_it_was() {
+fn failed_reband_leaves_the_store_unchanged() {
     let schema = &schemas()[0];
     let place = Place::new();
     let mut build = Store::bulk_build(place.store(), schema.clone(), &small()).unwrap();

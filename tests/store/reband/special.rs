@@ -10,7 +10,7 @@ use crate::common::{Place, check_clean};
 use crate::reband::{answers, answers_of, create, go_on, open, schemas, signature, small, stats};
 
 #[test]
-fn lanes_that_stay_are_not_written() {
+fn reband_does_not_write_unchanged_lanes() {
     let schema = Schema::builder().minhash(MinHash::new(32).threshold(0.7));
     let schema = schema.expected_documents(100).build().unwrap();
     let place = Place::new();
@@ -43,7 +43,7 @@ fn lanes_that_stay_are_not_written() {
 }
 
 #[test]
-fn stores_without_documents_or_postings_can_be_rebanded() {
+fn reband_accepts_stores_without_documents_or_postings() {
     let rebanding = Rebanding::new().threshold(0.3);
     let schema = &schemas()[0];
     for kind in ["none", "unfiled", "removed"] {
@@ -83,7 +83,7 @@ fn stores_without_documents_or_postings_can_be_rebanded() {
 
 /// A writer may leave the rows of a removed document until its postings go.
 #[test]
-fn rows_of_deleted_documents_are_dropped_with_their_postings() {
+fn reband_drops_rows_and_postings_of_deleted_documents() {
     const ROWS: [redb::TableDefinition<'_, u64, &[u8]>; 2] = [
         redb::TableDefinition::new("documents"),
         redb::TableDefinition::new("payloads"),
@@ -146,7 +146,7 @@ fn rows_of_deleted_documents_are_dropped_with_their_postings() {
 }
 
 #[test]
-fn compacting_gives_the_old_postings_back() {
+fn compact_after_reband_frees_the_old_postings() {
     let schema = &schemas()[3];
     let place = Place::new();
     let store = create(&place.store(), schema);
@@ -172,7 +172,7 @@ fn compacting_gives_the_old_postings_back() {
 }
 
 #[test]
-fn an_outgrown_design_says_so_until_it_is_renewed() {
+fn outgrown_design_is_reported_until_reband() {
     let schema = Schema::builder().simhash(SimHash::bits64());
     let schema = schema.expected_documents(100).build().unwrap();
     let place = Place::new();

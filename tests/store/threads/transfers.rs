@@ -225,7 +225,7 @@ fn time() -> Duration {
 
 /// Beside 64 commits, beside 120 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn no_snapshot_is_ever_torn() {
+fn snapshots_are_never_torn() {
     let least_commits = trials(64, 120);
     let place = Place::new();
     let store = options().create(place.store(), schema()).unwrap();

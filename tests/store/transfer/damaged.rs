@@ -49,7 +49,7 @@ fn refused(store: &Store, stream: &[u8], what: impl Fn() -> String) -> u64 {
 }
 
 #[test]
-fn every_flipped_bit_is_found() {
+fn import_detects_every_flipped_bit() {
     let place = Place::new();
     let (_, stream) = small(&place);
     let store = create(&place, "new.rsm", schema());
@@ -73,7 +73,7 @@ fn ends(stream: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn every_length_but_the_whole_is_cut_short() {
+fn import_detects_every_truncation() {
     let place = Place::new();
     let (_, stream) = small(&place);
     let store = create(&place, "new.rsm", schema());
@@ -91,7 +91,7 @@ fn every_length_but_the_whole_is_cut_short() {
 }
 
 #[test]
-fn frames_have_their_places() {
+fn import_detects_missing_or_swapped_frames() {
     let place = Place::new();
     let (_, stream) = small(&place);
     let store = create(&place, "new.rsm", schema());
@@ -129,7 +129,7 @@ fn frames_have_their_places() {
 
 /// Lengths that promise more than there is take no memory; what is there is read.
 #[test]
-fn forged_lengths_are_refused() {
+fn import_refuses_forged_lengths() {
     let place = Place::new();
     let (_, stream) = small(&place);
     let store = create(&place, "new.rsm", schema());
@@ -156,7 +156,7 @@ impl Read for Failing<'_> {
 }
 
 #[test]
-fn a_failing_reader_is_reported() {
+fn import_reports_a_failing_reader() {
     let place = Place::new();
     let (_, stream) = small(&place);
     let store = create(&place, "new.rsm", schema());
@@ -186,7 +186,7 @@ impl Write for Full {
 }
 
 #[test]
-fn a_writer_that_fails_leaves_the_store_as_it_is() {
+fn failed_export_leaves_the_store_unchanged() {
     let place = Place::new();
     let (store, stream) = small(&place);
     let snapshot = store.snapshot().unwrap();

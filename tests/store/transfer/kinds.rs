@@ -141,7 +141,7 @@ fn pairs(store: &Store) -> Vec<Pair> {
 
 /// Of 100 documents, of 200 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn imported_documents_are_found_as_inserted_ones_are() {
+fn imported_documents_are_found_like_inserted_ones() {
     for (name, from, to) in kinds() {
         let place = Place::new();
         let mut random = Random(11);
@@ -193,7 +193,7 @@ fn streams_round_trip_byte_by_byte() {
 }
 
 #[test]
-fn a_store_without_documents_has_a_stream() {
+fn empty_store_can_be_exported() {
     let place = Place::new();
     let (_, from, to) = kinds().remove(0);
     let stream = export(&create(&place, "old.rsm", from).snapshot().unwrap());
@@ -202,7 +202,7 @@ fn a_store_without_documents_has_a_stream() {
 }
 
 #[test]
-fn a_store_that_is_written_to_is_exported_as_the_snapshot_has_it() {
+fn export_of_a_busy_store_equals_its_snapshot() {
     let place = Place::new();
     let (_, from, to) = kinds().remove(9);
     let old = create(&place, "old.rsm", from);

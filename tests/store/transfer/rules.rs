@@ -89,7 +89,7 @@ fn merged(merge: &Merge, rule: ExistingKeys) -> (BTreeMap<Vec<u8>, Entry>, Vec<E
 }
 
 #[test]
-fn keys_that_both_have_go_by_the_rule() {
+fn import_rule_determines_shared_keys() {
     let merge = Merge::new(1);
     for (number, rule) in [
         ExistingKeys::Skip,
@@ -124,7 +124,7 @@ fn keys_that_both_have_go_by_the_rule() {
 }
 
 #[test]
-fn near_duplicates_are_left_out_as_by_one_call_each() {
+fn import_if_new_agrees_with_single_inserts() {
     let merge = Merge::new(2);
     let store = merge.store("all.rsm");
     let report = import(
@@ -162,7 +162,7 @@ fn stopped(error: Error) -> (u64, Error) {
 }
 
 #[test]
-fn a_refused_key_leaves_what_was_committed_before() {
+fn refused_key_keeps_earlier_commits_of_an_import() {
     let merge = Merge::new(3);
     let known =
         |entry: &Entry| entry.key.is_some() && merge.first.iter().any(|f| f.key == entry.key);
@@ -194,7 +194,7 @@ fn a_refused_key_leaves_what_was_committed_before() {
 }
 
 #[test]
-fn another_recipe_is_named_before_anything_is_written() {
+fn import_names_a_different_recipe_before_writing() {
     let place = Place::new();
     let minhash = |values: MinHash| Schema::builder().text(Text::words(2)).minhash(values);
     let whole = MinHash::new(64).banding(5, 4).value_bits(32);

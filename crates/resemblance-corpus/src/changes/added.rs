@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_get_more_and_keep_what_they_have() {
+    fn added_columns_leave_a_row_unchanged() {
         let columns = columns();
         let text = |record: CorpusRecord| String::from_utf8(record.bytes.to_vec()).unwrap();
         let with = |record: &CorpusRecord| record_with(&columns, record, 7).map(text);

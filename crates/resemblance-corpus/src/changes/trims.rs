@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_gets_its_new_text_and_stays_the_same_beside_it() {
+    fn trimmed_line_changes_its_text_only() {
         let line = "{ \"id\":1.50, \"m\": {\"text\" : \"a\\u00e9\\n\\\"b\\\"\"} ,\"z\":[] }\r\n";
         let field: FieldPath = "m.text".parse().unwrap();
         let trim = |expected: &'static str, other: Option<&'static str>| {

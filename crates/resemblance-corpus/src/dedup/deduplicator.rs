@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn one_by_one_and_together_the_same_documents_are_kept() {
+    fn batches_keep_the_documents_that_single_calls_keep() {
         let folder = tempfile::tempdir().unwrap();
         let create = || Deduplicator::create(folder.path(), schema(), &StoreOptions::new());
         // In memory, moved to a store after some batches, and in a store from the first one on.
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_batch_with_bad_input_nothing_is_decided() {
+    fn batch_with_bad_input_decides_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let mut stream =
             Deduplicator::create(folder.path(), schema(), &StoreOptions::new()).unwrap();

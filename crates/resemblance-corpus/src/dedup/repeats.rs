@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn more_parts_than_memory_are_refused() {
+    fn parts_beyond_memory_are_refused() {
         let mut repeated = RepeatedParts::new().memory_bytes(2 * HASH_BYTES);
         let mut trim = |text: &str| {
             let parts = TextParts::new(TextPart::Line, &Text::words(1), text).unwrap();

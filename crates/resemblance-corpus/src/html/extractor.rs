@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_names_an_extractor() {
+    fn extractor_round_trips_through_its_seed() {
         let current = HtmlExtractor::CURRENT;
         assert_eq!(current.to_string(), "html5ever 0.40.1 (rules 1)");
         assert_eq!(current.seed(), 0x4854_4d4c_0028_0101);
@@ -119,7 +119,7 @@ mod tests {
 
     /// What is built is what is named.
     #[test]
-    fn the_release_is_the_one_that_is_built() {
+    fn extractor_release_matches_the_linked_crate() {
         let lock = include_str!("../../../../Cargo.lock");
         let [major, minor, patch] = HtmlExtractor::CURRENT.version;
         let entry = format!("name = \"html5ever\"\nversion = \"{major}.{minor}.{patch}\"\n");

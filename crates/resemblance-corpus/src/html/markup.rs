@@ -189,7 +189,7 @@ mod tests {
 
     /// A tree of this depth would not fit onto a stack, and a quadratic walk would not end.
     #[test]
-    fn depth_and_wrong_nesting_cost_nothing() {
+    fn deep_or_wrong_nesting_of_html_is_read() {
         let depth = 2_000_000;
         let deep = "<div>".repeat(depth) + "a" + &"</div>".repeat(depth);
         assert_eq!(text_of_html(&deep), "a");
@@ -203,7 +203,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_has_a_text(html in "([<>&;/!'\"=a-c# \\-]|<p>|</b>|<script>|</script>|<!--|-->|&amp;|<template>){0,60}") {
+        fn any_input_has_an_html_text(html in "([<>&;/!'\"=a-c# \\-]|<p>|</b>|<script>|</script>|<!--|-->|&amp;|<template>){0,60}") {
             let text = text_of_html(&html);
             proptest::prop_assert!(!text.starts_with([' ', '\n']) && !text.ends_with([' ', '\n']));
             proptest::prop_assert!(!text.contains("  ") && !text.contains("\n\n"));

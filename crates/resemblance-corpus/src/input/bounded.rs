@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn longer_lines_are_passed_over() {
+    fn lines_beyond_the_limit_are_skipped() {
         let text = b"12345\n123\n\n1234\n12345";
         for capacity in [1, 2, 3, 7, 100] {
             let mut input = BufReader::with_capacity(capacity, &text[..]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_not_taken_beyond_the_limit() {
+    fn line_buffer_stays_within_the_limit() {
         let line = vec![b'x'; 100_000];
         let read = read_up_to(&mut BufReader::new(&line[..]), Some(b'\n'), 70_000).unwrap();
         assert_eq!(read.len(), 70_000);

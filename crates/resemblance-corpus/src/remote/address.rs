@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_and_keys_are_distinguished() {
+    fn address_splits_bucket_and_key() {
         for (argument, bucket, key) in [
             ("s3://b", "b", ""),
             ("s3://b/", "b", ""),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_http_stays_on_this_machine() {
+    fn plain_http_is_for_this_machine_only() {
         for good in [
             "https://example.org/a.jsonl",
             "http://localhost:1/a",
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_shown() {
+    fn addresses_are_printed_without_secrets() {
         let url = Url::parse("https://me:secret@example.org/a%20b.jsonl?token=1").unwrap();
         assert_eq!(shown(&url), Path::new("https://example.org/a%20b.jsonl"));
         assert_eq!(file_name(&url).as_deref(), Some("a b.jsonl"));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_part_of_a_path() {
+    fn address_encodes_a_name_as_one_path_segment() {
         for (path, name) in [
             ("a/%2e%2E%2Fb", "%2e%2E%2Fb"),
             ("a%5Cb", "a%5Cb"),

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_name_is_found_again() {
+    fn sqlite_marker_finds_any_name_again() {
         for name in ["articles", "a */ b", "\"q\" \\ /* \n é", ""] {
             let sql = format!("CREATE TABLE v ({} row_id)", marker(name));
             assert_eq!(sql.matches("*/").count(), 1, "{sql}");

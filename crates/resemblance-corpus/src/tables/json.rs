@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_a_line_of_json() {
+    fn table_row_becomes_a_line_of_json() {
         let mut lists = ListBuilder::new(Int32Builder::new());
         lists.append_value([Some(1), None]);
         lists.append_value([]);

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn similarities_are_those_of_the_sets() {
+    fn exact_similarities_equal_those_of_the_sets() {
         // None, some and all of them in memory.
         for memory_bytes in [0, 2_000, 1 << 30] {
             similarities_with_memory_are_those_of_the_sets(memory_bytes);
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_an_error() {
+    fn missing_feature_folder_is_an_error() {
         let mut features = FeatureSets::new("/nowhere/at/all").memory_bytes(60);
         features.put(DocumentId::new(0), [1]).unwrap();
         assert!(features.put(DocumentId::new(1), [1]).is_err());

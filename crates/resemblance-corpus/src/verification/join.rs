@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn it_finds_what_brute_force_finds() {
+    fn exact_join_agrees_with_brute_force() {
         // Sets of 0 to 39 of 60 numbers, low ones often; equal ones among them.
         let mut state = 7_u64;
         let mut next = move || {
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_similarity_right_at_the_floor_counts() {
+    fn exact_join_includes_the_threshold() {
         let a: Vec<u64> = (0..5).collect();
         let b: Vec<u64> = (0..4).collect();
         let found = joined(&[a, b], 0.8);

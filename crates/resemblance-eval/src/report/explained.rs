@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_spans_are_marked() {
+    fn explained_pair_marks_shared_spans() {
         let pair = pair("So: the <b>cat</b> sat.", "b cat, b\u{1b}[2J dog");
         let text = pair.text(false);
         assert!(

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chains_and_large_clusters_are_found() {
+    fn report_groups_find_chains_and_large_clusters() {
         let ids = |from: u64, count: u64| -> Vec<DocumentId> {
             (from..from + count).map(DocumentId::new).collect()
         };

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_shown_and_not_read() {
+    fn html_escapes_texts() {
         assert_eq!(text("plain é"), "plain é");
         let wild = "<script>alert('1 & 2')</script>\"\u{0}\u{202e}\n";
         let shown =
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn text_has_contrast_by_day_and_night() {
+    fn html_colours_have_contrast_in_both_modes() {
         let themes: Vec<&str> = STYLE
             .lines()
             .filter(|line| line.contains("--paper: #"))

@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_clusters_have_classes() {
+    fn cluster_sizes_are_grouped_into_classes() {
         let classes = [2, 4, 7, 10, 99, 100].map(size_class);
         assert_eq!(
             classes,

@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probability_keeps_its_digits_where_it_is_small() {
+    fn band_probability_is_precise_for_small_values() {
         let banding = Banding::explicit(2, 32, 64).unwrap();
         // 1 - (1 - x)^2 = 2x - x^2 with x = 10^-32, of which 1 - x keeps nothing.
         let found = banding.probability(0.1);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn by_recall_is_what_brute_force_finds() {
+    fn by_recall_agrees_with_brute_force() {
         for values in [1, 2, 3, 7, 16, 32, 64, 100, 128, 200, 256] {
             for threshold in [
                 0.05, 0.1, 0.3, 0.5, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0,
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn by_recall_known_answers() {
+    fn by_recall_returns_known_bandings() {
         let usual = Banding::by_recall(128, 0.8, 0.95, 0.0).unwrap();
         assert_eq!((usual.bands(), usual.rows()), (13, 7));
         assert!((usual.probability(0.8) - 0.953).abs() < 0.0005);
@@ -427,7 +427,7 @@ mod tests {
 
     /// datasketch, and most others, weigh the two areas alike: 9 bands of 13 rows for 0.8 with 128 values.
     #[test]
-    fn the_least_area_is_that_of_datasketch() {
+    fn least_area_banding_agrees_with_datasketch() {
         for (values, threshold, expected) in [(128, 0.8, (9, 13)), (128, 0.5, (25, 5))] {
             let bandings = (1..=values)
                 .flat_map(|rows| (1..=values / rows).map(move |bands| Banding { bands, rows }));
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_are_steepest_where_they_are_asked_to_be() {
+    fn banding_curve_is_steepest_at_the_threshold() {
         // Mining of Massive Datasets: 20 bands of 5 rows, 0.55.
         let usual = Banding::by_curve(100, 0.549_280_271_653).unwrap();
         assert_eq!((usual.bands(), usual.rows()), (20, 5));
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_out_of_range_are_named() {
+    fn banding_parameters_out_of_range_are_named() {
         for threshold in [0.0, -0.1, 1.000_1, f64::NAN, f64::INFINITY] {
             assert_eq!(
                 parameter(Banding::by_recall(128, threshold, 0.9, 0.0)),

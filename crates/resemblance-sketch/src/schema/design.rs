@@ -88,7 +88,7 @@ mod tests {
     use crate::schema::{MinHash, SimHash};
 
     #[test]
-    fn candidates_are_counted_as_the_design_has_them() {
+    fn schema_design_counts_candidates_of_its_lanes() {
         let minhash = MinHash::new(128).banding(16, 8).code_bits(32);
         let builder = Schema::builder().minhash(minhash);
         let builder = builder.simhash(SimHash::bits64());

@@ -96,7 +96,7 @@ mod tests {
     use crate::text::Text;
 
     #[test]
-    fn the_part_that_differs_is_named() {
+    fn schema_difference_names_the_part() {
         let base = || {
             let builder = Schema::builder().text(Text::words(2));
             builder.minhash(MinHash::new(64)).simhash(SimHash::bits64())

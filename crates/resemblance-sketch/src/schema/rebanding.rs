@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rebanded_schema_is_the_one_that_would_be_built() {
+    fn rebanded_schema_equals_one_built_afresh() {
         let built = |minhash: MinHash, distance, documents| {
             let builder = Schema::builder()
                 .minhash(minhash)
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_values_are_refused_by_name() {
+    fn rebanding_names_impossible_values() {
         let minhash = Schema::builder().minhash(MinHash::new(64)).build().unwrap();
         let simhash = Schema::builder().simhash(SimHash::bits64());
         let simhash = simhash.build().unwrap();

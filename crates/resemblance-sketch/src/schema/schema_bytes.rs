@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_travel_with_a_schema() {
+    fn schema_bytes_include_weights() {
         let mut frequencies = DocumentFrequencies::new();
         frequencies.add([1, 2, 3]);
         let weighted = schema().with_weights(frequencies).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_something_else_are_refused() {
+    fn schema_bytes_refuse_foreign_data() {
         let bytes = schema().to_bytes().unwrap();
         for length in 0..bytes.len() {
             let cut = Schema::from_bytes(&bytes[..length]);

@@ -115,13 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_was_written_is_read_back() {
+    fn stored_schema_round_trips() {
         let text = serde_json::to_string(&schema()).unwrap();
         assert_eq!(serde_json::from_str::<Schema>(&text).unwrap(), schema());
     }
 
     #[test]
-    fn a_schema_that_could_not_be_built_is_not_read() {
+    fn stored_schema_is_validated_when_read() {
         let written = serde_json::to_value(schema()).unwrap();
         let changes: [(&str, Value); 7] = [
             ("/minhash/threshold", json!(7.5)),

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_keep_the_rightmost_least_shingle() {
+    fn winnowing_keeps_the_rightmost_least_shingle() {
         for window in [1, 2, 3, 8, 50, 1_024] {
             let containment = Containment::new(1).window(window);
             for length in [0, 1, 2, 7, 8, 9, 100, 1_500] {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn two_of_w_and_one_more_are_kept() {
+    fn winnowing_keeps_two_in_w_plus_one() {
         let hashes: Vec<u64> = (0..100_000).map(mix64).collect();
         for window in [1, 4, 8, 20] {
             let count = kept(Containment::new(1).window(window), &hashes).len() as f64;

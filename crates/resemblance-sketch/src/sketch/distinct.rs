@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_kept_once() {
+    fn distinct_set_keeps_each_hash_once() {
         for count in [0_u64, 1, 2, 767, 768, 769, 1_000, 100_000] {
             let room = [0, 5_000, usize::MAX][count as usize % 3];
             let mut set = DistinctHashes::with_capacity(room);

@@ -268,7 +268,7 @@ mod tests {
 
     /// Each kind of shingles with one of the long texts in turn, with both with `RESEMBLANCE_TESTS=all`.
     #[test]
-    fn hashes_are_those_of_the_distinct_shingles() {
+    fn feature_hashes_are_those_of_distinct_shingles() {
         // Repeats within the buffer, and over its end several times.
         let repeated = "a b c d e ".repeat(60_000);
         let many: String = (0..90_000).map(|n| format!("w{} ", n % 70_001)).collect();
@@ -293,7 +293,7 @@ mod tests {
     /// They were missing beside features, and a store refused documents that it was to compare
     /// exactly.
     #[test]
-    fn signatures_beside_features_have_their_kept_hashes() {
+    fn signature_of_features_has_kept_hashes() {
         for length in [2, 5] {
             let containment = Containment::new(length).window(2);
             let sketcher = sketcher_keeping(Some(Text::words(2)), Some(containment));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_sorted_however_they_are_spread() {
+    fn feature_hashes_are_sorted_for_any_distribution() {
         for count in [0, 1, 63, 64, 65, 1_000, 5_000] {
             for shift in [0, 20, 40, 63] {
                 let hashes = (0..count).map(|i: u64| i.wrapping_mul(GOLDEN_GAMMA) >> shift);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rule_for_texts_there_are_none() {
+    fn schema_without_text_has_no_feature_hashes() {
         assert!(sketcher(None).feature_hashes("a text").is_err());
     }
 }

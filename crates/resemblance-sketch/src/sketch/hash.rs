@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn mixing_can_be_undone() {
+    fn hash_mix_is_invertible() {
         for number in (0..1_000_u64).map(|i| i.wrapping_mul(GOLDEN_GAMMA) >> (i % 64)) {
             assert_eq!(unmix64(mix64(number)), number);
         }

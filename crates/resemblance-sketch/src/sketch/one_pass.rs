@@ -207,7 +207,7 @@ mod tests {
     /// A text of one word over and over took each of its shingles through all rounds: a megabyte took
     /// seconds.
     #[test]
-    fn repeats_are_thrown_in_few_rounds() {
+    fn one_pass_fills_its_places_in_few_rounds() {
         let functions = OnePass::new(7, 1_024);
         for distinct in [1, 2, 10, 100] {
             let mut state = functions.state();

@@ -115,7 +115,7 @@ fn a_document_without_features_is_empty() {
 }
 
 #[test]
-fn a_signature_has_what_the_recipe_asks_for() {
+fn signature_has_the_parts_of_its_recipe() {
     let only_minhash = sketcher(3, Some(16), None).hashes([1, 2]).unwrap();
     let only_simhash = sketcher(3, None, Some(64)).hashes([1, 2]).unwrap();
     let both = sketcher(3, Some(16), Some(64)).hashes([1, 2]).unwrap();

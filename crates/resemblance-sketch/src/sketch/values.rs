@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_back_and_are_compared_alike_in_all_forms() {
+    fn values_round_trip_and_compare_equally_in_all_forms() {
         for bits in [1, 2, 4, 8, 16, 32] {
             for count in [16, 17, 63, 64, 65, 128, 1_024] {
                 let layout = places(count, bits);
@@ -621,14 +621,14 @@ mod tests {
     }
 
     #[test]
-    fn more_values_than_a_store_takes_are_all_counted() {
+    fn values_beyond_the_limit_of_a_store_are_compared() {
         let a = MinHashValues::Minima(vec![1; 140_000]);
         let half = [vec![1; 70_000], vec![2; 70_000]].concat();
         assert_eq!(a.estimate(&MinHashValues::Minima(half)).unwrap(), 0.5);
     }
 
     #[test]
-    fn the_smallest_hashes_are_compared_by_those_of_the_union() {
+    fn bottom_k_values_are_compared_on_the_union() {
         let smallest = |hashes: &[u64]| MinHashValues::Smallest {
             max_count: 4,
             hashes: hashes.to_vec(),

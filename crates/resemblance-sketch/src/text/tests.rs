@@ -242,7 +242,7 @@ fn words_and_gaps_longer_than_blocks_have_the_shingles_of_the_definition() {
 
 /// Buffers are used again, but never while another text is in them.
 #[test]
-fn a_visitor_may_read_another_text() {
+fn shingle_visitor_may_read_another_text() {
     let mut found = Vec::new();
     Text::words(2).for_each_shingle("a b c", |outer| {
         Text::words(1).for_each_shingle("x y", |inner| found.push(format!("{outer} {inner}")));
@@ -282,7 +282,7 @@ fn shingles_of(text: Text, reader: impl Read, mut visit: impl FnMut(&str)) -> Re
 }
 
 #[test]
-fn a_reader_gives_the_shingles_of_the_text() {
+fn shingles_of_a_reader_equal_those_of_its_text() {
     let mut random = SplitMix(3);
     let document = random_text(&mut random, 200_000);
     for text in [Text::words(5), Text::characters(9)] {
@@ -303,7 +303,7 @@ fn a_reader_gives_the_shingles_of_the_text() {
 }
 
 #[test]
-fn one_huge_word_and_the_largest_length() {
+fn huge_word_and_largest_shingle_length_are_handled() {
     let word = "Ab".repeat(100_000);
     assert_eq!(shingles(Text::words(5), &word), [word.to_lowercase()]);
     let many = format!("{word} x ").repeat(3);
@@ -313,7 +313,7 @@ fn one_huge_word_and_the_largest_length() {
 }
 
 #[test]
-fn lengths_are_checked_and_shown() {
+fn shingle_lengths_are_checked_and_printed() {
     for n in [1, 256] {
         assert!(Text::words(n).validate().is_ok() && Text::characters(n).validate().is_ok());
     }
@@ -333,7 +333,7 @@ fn lengths_are_checked_and_shown() {
 }
 
 #[test]
-fn texts_without_steps_are_recorded_as_ever() {
+fn texts_without_steps_keep_their_encoding() {
     for (text, recorded, appended) in [
         (Text::words(5), "00000000 0500", "01 0500 110000 02"),
         (Text::characters(9), "01000000 0900", "02 0900 110000 02"),
@@ -387,7 +387,7 @@ fn every_step() -> Text {
 
 #[cfg(not(feature = "languages"))]
 #[test]
-fn steps_need_their_feature() {
+fn text_steps_require_their_cargo_feature() {
     for text in [
         Text::words(9).stem(Language::English),
         Text::words(5).stop_words(Language::German),
@@ -409,7 +409,7 @@ fn steps_need_their_feature() {
 }
 
 #[test]
-fn steps_that_units_do_not_have_are_refused() {
+fn text_steps_are_refused_for_unsuitable_units() {
     for text in [
         Text::code(5).keep_case(),
         Text::code(5).remove_spaces(),
@@ -466,7 +466,7 @@ fn every_scalar_value_is_composed_as_the_standard_says() {
 }
 
 #[test]
-fn words_have_stop_words_and_stems_and_nothing_else_has() {
+fn stop_words_and_stems_apply_to_words_only() {
     for text in [Text::characters(9), Text::code(5)] {
         for refused in [
             text.stop_words(Language::English),

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_scalar_value_is_read_as_the_standard_library_of_unicode_17_reads_it() {
+    fn scalar_values_are_classified_as_in_the_standard_library() {
         if char::UNICODE_VERSION != UNICODE_VERSION {
             return;
         }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_are_what_the_generator_makes_of_the_unicode_files() {
+    fn unicode_tables_match_their_generator() {
         let data = concat!(env!("CARGO_MANIFEST_DIR"), "/src/text/data");
         for (name, contents) in generator::tables().unwrap() {
             let stored = std::fs::read_to_string(format!("{data}/{name}")).unwrap();
@@ -164,7 +164,7 @@ mod tests {
 
     /// Holds with every compiler: a digest of all answers, computed when they equalled `std`'s.
     #[test]
-    fn the_answers_are_frozen() {
+    fn unicode_classification_is_frozen() {
         let mut answers = Vec::new();
         for c in '\0'..=char::MAX {
             let (first, second) = lower_case(c);

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_come_whole_whatever_the_reader_gives_at_once() {
+    fn utf8_reader_returns_the_text_for_any_read_size() {
         let text = "a é 日本 𝔄\u{301} ".repeat(30_000);
         for step in [1, 2, 3, 5, 4096, usize::MAX] {
             let (found, result) = read(text.as_bytes(), step);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_wrong_byte_is_named() {
+    fn utf8_reader_names_the_first_wrong_byte() {
         let bad: [(&[u8], u64); 6] = [
             (b"abc\xff", 3),
             (b"\xc3", 0),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_fails_is_reported() {
+    fn utf8_reader_reports_a_failing_source() {
         struct Broken;
         impl Read for Broken {
             fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {

@@ -76,7 +76,7 @@ fn naive_permute(order: &[usize], fingerprint: u64) -> u64 {
 }
 
 #[test]
-fn tables_permute_as_the_rule_reads() {
+fn tables_permute_bits_as_specified() {
     let mut next = stream(1);
     for design in designs() {
         let expected = naive_tables(design.groups());
@@ -119,7 +119,7 @@ fn blocks_cover_the_bits_evenly() {
 }
 
 #[test]
-fn choices_are_counted_by_binomials() {
+fn table_count_is_the_binomial_coefficient() {
     // Pascal's triangle.
     let mut row = vec![1_u64];
     for s in 1..=20_u8 {
@@ -161,7 +161,7 @@ fn prefix_ranges_hold_the_codes_that_share_the_prefix() {
 }
 
 #[test]
-fn the_first_meeting_table_is_the_first_with_equal_prefixes() {
+fn first_meeting_table_has_equal_prefixes() {
     let mut next = stream(3);
     for design in designs() {
         let (mut met, mut missed) = (0, 0);
@@ -217,7 +217,7 @@ fn designs_that_miss_matches_are_refused() {
 }
 
 #[test]
-fn designs_are_printed() {
+fn table_designs_are_printed() {
     let printed = |k, groups: Groups| TableDesign::new(64, k, groups).unwrap().to_string();
     assert_eq!(
         printed(3, &[(3, 2), (2, 2), (2, 2)]),
@@ -339,7 +339,7 @@ fn the_probability_at_a_distance_is_that_of_random_bits() {
 /// Wherever a fingerprint's bits differ from another's, up to a distance, some table has its prefix within the
 /// radius: blocks of few bits are tried with all sets of differing bits.
 #[test]
-fn radii_hide_nothing_within_the_distance() {
+fn probe_radii_cover_the_distance() {
     let designs: [(u16, Groups); 7] = [
         (32, &[(1, 1), (1, 1)]),
         (32, &[(3, 2)]),
@@ -399,7 +399,7 @@ fn spread(left: u32, counts: &mut [u32], block: usize, visit: &mut impl FnMut(&[
 }
 
 #[test]
-fn flips_are_all_prefixes_within_the_radius() {
+fn flips_yield_every_prefix_within_the_radius() {
     use crate::lanes::radii::prefix_flips;
     for prefix_bits in [1, 2, 7, 16, 64] {
         for radius in 0..=3 {

@@ -134,7 +134,7 @@ fn chosen_designs_are_in_the_proved_list_whatever_the_number_of_documents() {
 }
 
 #[test]
-fn the_choice_is_the_cheapest_of_all_designs() {
+fn chosen_design_is_the_cheapest() {
     // Against the whole enumeration, with blocks cut finer still, by the cost in plain floats.
     for k in 1..=MAX_TESTED {
         let mut all: Vec<(f64, f64)> = Vec::new();
@@ -163,7 +163,7 @@ fn the_choice_is_the_cheapest_of_all_designs() {
 }
 
 #[test]
-fn known_choices_of_whole_buckets() {
+fn whole_bucket_designs_match_known_choices() {
     let design = |k, documents| whole_bucket_design(64, k, documents).unwrap().unwrap();
     let chosen = |k, documents| design(k, documents).to_string();
     assert_eq!(
@@ -191,7 +191,7 @@ fn known_choices_of_whole_buckets() {
 
 /// One in seven cases, all with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn few_tables_are_chosen() {
+fn chosen_designs_have_few_tables() {
     let chosen = |bits, k, documents| {
         let design = choose_design(bits, k, documents).unwrap();
         let (first, last) = design.prefix_bits().into_inner();
@@ -234,7 +234,7 @@ fn parameters_out_of_range_are_named() {
 }
 
 #[test]
-fn candidates_of_the_known_designs() {
+fn candidate_counts_of_known_designs_match() {
     type KnownGroups = &'static [(u8, u8)];
     let known: [(KnownGroups, f64, f64); 6] = [
         (&[(1, 1), (1, 1), (1, 1), (1, 1)], 61.0, 0.5),
@@ -252,7 +252,7 @@ fn candidates_of_the_known_designs() {
 }
 
 #[test]
-fn equal_sets_are_near_and_disjoint_ones_by_chance() {
+fn candidate_probability_covers_equal_and_disjoint_sets() {
     assert_eq!(simhash_probability(64, 3, 1.0), 1.0);
     // Disjoint sets: every bit is a coin.
     let disjoint = (1.0 + 64.0 + 2_016.0 + 41_664.0) / 2_f64.powi(64);

@@ -363,7 +363,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn with_a_floor_the_similarity_is_the_same_or_below_it_as_well() {
+    fn similarity_with_a_floor_is_exact_or_below_it() {
         let mut state = 1_u64;
         let mut next = |below: u64| {
             state = state

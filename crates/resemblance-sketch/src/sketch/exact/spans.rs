@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_those_of_the_sets_of_shingles() {
+    fn span_counts_equal_those_of_shingle_sets() {
         let mut random = SplitMix(1);
         for _ in 0..100 {
             let [a, b] = random_pair(&mut random);
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_of_any_text_have_shared_shingles_alone() {
+    fn spans_cover_shared_shingles_only() {
         let mut random = SplitMix(3);
         for _ in 0..200 {
             let [a, b] = random_pair(&mut random);
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_recipe_is_refused() {
+    fn spans_refuse_an_invalid_text_recipe() {
         assert!(shared_spans(&Text::words(0), "a", "a").is_err());
         assert!(longest_shared_passage(&Text::words(0), "a", "a").is_err());
     }

@@ -14,7 +14,7 @@ fn packed(values: &[u32], bits: u8) -> Vec<u8> {
 }
 
 #[test]
-fn packed_values_come_back_and_are_counted_one_by_one() {
+fn packed_values_round_trip_and_compare() {
     for bits in WIDTHS {
         for count in [0, 1, 3, 16, 63, 64, 65, 127, 128, 1_000] {
             let a: Vec<u32> = random(count, 1)
@@ -49,7 +49,7 @@ fn packed_values_come_back_and_are_counted_one_by_one() {
 
 /// A bijection, so that no values become equal by the mix: their 32 bits are all different.
 #[test]
-fn the_mix_before_the_cut_is_a_bijection_that_spreads_small_numbers() {
+fn value_mix_is_a_bijection_that_spreads_small_numbers() {
     let mut mixed: Vec<u32> = (0..100_000).map(mix32).collect();
     mixed.sort_unstable();
     mixed.dedup();
@@ -65,7 +65,7 @@ fn the_mix_before_the_cut_is_a_bijection_that_spreads_small_numbers() {
 }
 
 #[test]
-fn estimates_are_corrected_for_chance() {
+fn estimates_of_cut_values_are_corrected_for_chance() {
     for bits in WIDTHS {
         let chance = 0.5_f64.powi(bits.into());
         let expected = |share: f64| (share - chance) / (1.0 - chance);

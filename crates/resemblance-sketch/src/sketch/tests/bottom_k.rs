@@ -21,7 +21,7 @@ fn sets(size: usize, common: u64, each: u64) -> ([BTreeSet<u64>; 2], Vec<u64>) {
 }
 
 #[test]
-fn sketches_merges_and_estimates_are_as_defined() {
+fn bottom_k_follows_its_definition() {
     for size in [1_u16, 16, 100] {
         let least = usize::from(size);
         for (common, each) in [(0, 0), (0, 5), (5, 0), (7, 2), (30, 40), (900, 200)] {
@@ -44,7 +44,7 @@ fn sketches_merges_and_estimates_are_as_defined() {
 }
 
 #[test]
-fn neither_order_nor_repeats_nor_the_cuts_into_updates_matter() {
+fn bottom_k_ignores_order_repeats_and_update_boundaries() {
     let sketch = BottomK::new(2, 32);
     let expected = values(2, 32, 0..5_000);
     let repeated = (0..5_000).rev().flat_map(|feature| [feature; 3]);
@@ -55,7 +55,7 @@ fn neither_order_nor_repeats_nor_the_cuts_into_updates_matter() {
 }
 
 #[test]
-fn memory_does_not_grow_with_the_features() {
+fn bottom_k_memory_is_bounded() {
     let sketch = BottomK::new(2, 32);
     let mut state = sketch.state();
     let before = std::mem::size_of_val(&state);
@@ -69,7 +69,7 @@ fn memory_does_not_grow_with_the_features() {
 /// P = J (1 - q) + q for small sets, within q of J for large ones, q = (15 / 16)^min(k, N). Under a quarter of the seeds,
 /// under all of them with `RESEMBLANCE_TESTS=all`; the bound follows from their number.
 #[test]
-fn rows_agree_as_often_as_stated() {
+fn bottom_k_rows_agree_with_the_stated_probability() {
     let (count, size, seeds) = (16, 128_u16, 4_000 / one_in(4) as u64);
     for (common, each) in [(1, 1), (8, 4), (30, 5), (60, 60), (400, 100), (3_000, 200)] {
         let union = common + 2 * each;
@@ -100,7 +100,7 @@ fn rows_agree_as_often_as_stated() {
 
 /// Rows must be independent of each other: a band of r agrees with probability J^r.
 #[test]
-fn bands_of_rows_agree_as_often_as_independent_ones() {
+fn bottom_k_bands_agree_as_independent_rows_do() {
     let (common, each, seeds) = (800, 100, 3_000_u64);
     let j: f64 = 0.8;
     let mut agree = 0;

@@ -21,7 +21,7 @@ fn values(hasher: &MinHasher, features: impl IntoIterator<Item = u64>) -> Vec<u3
 
 /// The portable kernel is what the others are compared with, as it is with the definition above.
 #[test]
-fn all_instructions_give_the_same_values() {
+fn simd_variants_compute_the_same_minhash() {
     let features: Vec<u64> = (0..1_100_u64).map(|i| i << 40).collect();
     for family in FAMILIES {
         for k in (16..=80).chain([127, 128, 200, 255, 256, 257, 400, 511, 777, 1023, 1024]) {
@@ -51,7 +51,7 @@ fn all_instructions_give_the_same_values() {
 }
 
 #[test]
-fn features_may_come_in_parts_and_repeatedly() {
+fn minhash_ignores_repeats_and_update_boundaries() {
     for family in FAMILIES {
         let hasher = MinHasher::new(3, 100, family);
         let whole = values(&hasher, 0..500);
@@ -68,7 +68,7 @@ fn features_may_come_in_parts_and_repeatedly() {
 
 /// A sketcher holds features back and hands them on in parts.
 #[test]
-fn a_sketcher_has_the_values_of_its_functions() {
+fn sketcher_uses_the_minhash_functions_of_its_seed() {
     for count in [0, 1, 255, 256, 257, 1_000] {
         let hasher = MinHasher::new(9, 117, Permutations::default());
         let expected = values(&hasher, 0..count);

@@ -107,7 +107,7 @@ fn signatures(
 /// Over seeds, with documents that stay the same: a quarter of them where tables need not be made, all with
 /// `RESEMBLANCE_TESTS=all`. Scores are in standard errors, whatever their number.
 #[test]
-fn over_seeds_the_estimate_is_unbiased_and_its_values_are_independent() {
+fn minhash_estimate_is_unbiased_and_its_values_independent() {
     const VALUES: usize = 128;
     for family in FAMILIES {
         let part = match family {
@@ -155,7 +155,7 @@ fn over_seeds_the_estimate_is_unbiased_and_its_values_are_independent() {
 /// often than chance: of 8,128 correlations the largest of chance is near 4 standard errors, beyond
 /// 6 once in 60,000 runs. Of 3,000 documents, of 10,000 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn over_documents_no_two_functions_are_correlated() {
+fn minhash_functions_are_uncorrelated() {
     const VALUES: usize = 128;
     for (family, shape) in FAMILIES
         .into_iter()
@@ -196,7 +196,7 @@ fn over_documents_no_two_functions_are_correlated() {
 /// A family that shares too much fails: functions that only add a number of their own to the hash
 /// order features by one circle.
 #[test]
-fn correlations_are_detected() {
+fn correlation_test_detects_correlated_functions() {
     let (common, each) = (8, 2);
     let j = similarity((common, each));
     let addends: Vec<u32> = (0..128).map(|i: u64| mix64(!i) as u32).collect();
@@ -223,7 +223,7 @@ fn correlations_are_detected() {
 /// nearly Poisson; the terms left out are below 1 % of it. With a quarter of the seeds where tables need not be made, with
 /// all of them with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn the_cut_over_estimates_as_stated() {
+fn cut_values_overestimate_by_the_stated_amount() {
     for (family, structure) in FAMILIES.into_iter().zip(STRUCTURES.into_iter().cycle()) {
         for (bits, n, seeds) in [(16, 100, 200), (20, 1_000, 20)] {
             let mut equal = 0;
@@ -253,7 +253,7 @@ fn the_cut_over_estimates_as_stated() {
 /// The cut to 32 bits over-estimates by at most (1 - J) n / 2^33 = 0.00006 here, far below the
 /// standard error.
 #[test]
-fn a_million_features_are_estimated_as_well() {
+fn minhash_estimates_a_million_features() {
     let sketcher = sketcher(5, Some(256), None);
     let [a, b] = pair(0, 500_000, 250_000).map(|set| sketcher.hashes(set).unwrap());
     let error = a.jaccard(&b).unwrap() - 0.5;

@@ -10,7 +10,7 @@ fn values(seed: u64, size: u16, hashes: impl IntoIterator<Item = u64>) -> Vec<u3
 
 /// 5,000 features are more than are taken through the rounds together.
 #[test]
-fn neither_order_nor_repeats_nor_the_cuts_into_updates_matter() {
+fn one_pass_ignores_order_repeats_and_update_boundaries() {
     let sketch = OnePass::new(3, 256);
     for features in [1_u64, 7, 300, 5_000, 9_000] {
         let expected = values(3, 256, 0..features);
@@ -30,7 +30,7 @@ fn neither_order_nor_repeats_nor_the_cuts_into_updates_matter() {
 }
 
 #[test]
-fn the_values_of_a_union_are_the_minima_by_place() {
+fn one_pass_union_is_the_minimum_per_place() {
     for (common, each) in [(0, 1), (3, 4), (100, 40), (2_000, 700)] {
         let [a, b] = pair(5, common, each).map(|set| values(1, 128, set));
         let union = values(1, 128, 5..5 + common + 2 * each);
@@ -40,7 +40,7 @@ fn the_values_of_a_union_are_the_minima_by_place() {
 }
 
 #[test]
-fn only_the_empty_set_has_places_without_a_value() {
+fn one_pass_fills_every_place_of_a_nonempty_set() {
     for size in [1, 16, 1024] {
         assert_eq!(values(0, size, []), vec![u32::MAX; size.into()]);
         for seed in 0..20 {
@@ -57,7 +57,7 @@ fn only_the_empty_set_has_places_without_a_value() {
 /// with b = 10 in place of 26; and where a place is filled in its last round, which cells of k / 2^b
 /// of a round do not tell apart. The count of chance is nearly Poisson.
 #[test]
-fn unequal_features_have_equal_values_as_seldom_as_stated() {
+fn one_pass_collides_with_the_stated_probability() {
     for (features, seeds) in [(1_u64, 300), (10, 300), (1_000, 100), (50_000, 30)] {
         let mut equal = 0;
         for seed in 0..seeds {

@@ -28,7 +28,7 @@ fn naive(seed: u64, features: &[(u64, i128)]) -> u64 {
 }
 
 #[test]
-fn fingerprints_are_those_of_the_definition() {
+fn simhash_follows_its_definition() {
     for count in [0, 1, 2, 3, 4, 10, 254, 255, 256, 510, 511, 1_001] {
         for seed in [0, 1, 77] {
             let sketcher = sketcher(seed, None, Some(64));
@@ -118,7 +118,7 @@ fn the_sum_of_the_weights_is_bounded() {
 /// Ties included (sets of 2 and 4), each bit is a fair coin and bits are independent: over S seeds
 /// the number of set bits has mean 32 and variance 16.
 #[test]
-fn bits_are_fair_and_independent() {
+fn simhash_bits_are_fair_and_independent() {
     for count in [1, 2, 3, 4, 50] {
         for structure in STRUCTURES {
             let seeds = 4_000;
@@ -160,7 +160,7 @@ fn measure(common: u64, each: u64, structure: fn(u64) -> u64, seeds: u64) -> (f6
 /// for ties would give 3/8, a coin of each document 1/2. Bits are independent: with one decider for
 /// all of them a third of these pairs would be at distance 0.
 #[test]
-fn ties_keep_similarity() {
+fn simhash_breaks_ties_independently_per_bit() {
     let seeds = 6_000;
     for structure in STRUCTURES {
         let (differ, near) = measure(1, 1, structure, seeds);
@@ -175,7 +175,7 @@ fn ties_keep_similarity() {
 /// binomial P(distance <= 3) that follows from it. Odd sizes: no ties. For hundreds of features
 /// the normal limit is off by less than the 0.002 and 0.01 allowed for it.
 #[test]
-fn distances_follow_the_angle() {
+fn simhash_distance_follows_the_angle() {
     let seeds = 2_000;
     for (common, each) in [(800, 101), (900, 51), (990, 5)] {
         for structure in [STRUCTURES[0], STRUCTURES[3]] {

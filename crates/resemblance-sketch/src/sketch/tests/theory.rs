@@ -187,7 +187,7 @@ fn cut_estimate(a: &[u32], b: &[u32], bits: u8) -> f64 {
 
 /// Broder 1997: J (1 - J) / k.
 #[test]
-fn k_hash_functions() {
+fn k_hash_functions_estimate_as_the_theory_predicts() {
     let failures = cells("k functions", |a, b, j, _| Observation {
         error: share(&k_hash(a), &k_hash(b)) - j,
         variance: Variance::Equal(binomial(j)),
@@ -197,7 +197,7 @@ fn k_hash_functions() {
 
 /// Dahlgaard, Knudsen and Thorup 2017: at most J (1 - J) / k.
 #[test]
-fn one_pass_values() {
+fn one_pass_values_estimate_as_the_theory_predicts() {
     let failures = cells("one pass", |a, b, j, _| Observation {
         error: share(&one_pass(a), &one_pass(b)) - j,
         variance: Variance::AtMost(binomial(j)),
@@ -207,7 +207,7 @@ fn one_pass_values() {
 
 /// Broder 1997: a draw without replacement, J (1 - J) / k × (N - k) / (N - 1).
 #[test]
-fn bottom_k_values() {
+fn bottom_k_values_estimate_as_the_theory_predicts() {
     let sketch = BottomK::new(11, SIZE as u16);
     let values = |hashes: &[u64]| {
         let mut state = sketch.state();
@@ -226,7 +226,7 @@ fn bottom_k_values() {
 
 /// Ioffe 2010: J (1 - J) / k for the weighted J.
 #[test]
-fn weighted_values() {
+fn weighted_values_estimate_as_the_theory_predicts() {
     let failures = cells("weighted", |a, b, _, _| {
         let sets = [weigh(a, 1), weigh(b, 2)];
         let j = weighted_similarity(&sets);
@@ -242,7 +242,7 @@ fn weighted_values() {
 /// Moulton and Jiang 2018: the values are of the same feature with the probability J of the distributions,
 /// independently, so that the variance is J (1 - J) / k.
 #[test]
-fn values_of_distributions() {
+fn distribution_values_estimate_as_the_theory_predicts() {
     let hasher = WeightedMinHasher::new(WeightProcess::Rates, 11, SIZE as u16);
     let failures = cells("probability", |a, b, _, _| {
         // The second document is three times as long.
@@ -261,7 +261,7 @@ fn values_of_distributions() {
 
 /// Li and König 2010, over values of each kind.
 #[test]
-fn cut_values() {
+fn cut_values_estimate_as_the_theory_predicts() {
     for bits in [1, 4] {
         let failures = cells("k functions, cut", |a, b, j, _| Observation {
             error: cut_estimate(&k_hash(a), &k_hash(b), bits) - j,
@@ -288,7 +288,7 @@ fn cut_values() {
 
 /// The bounds are of use: what is biased, or repeats its values, is found out.
 #[test]
-fn wrong_kinds_are_found_out() {
+fn theory_test_detects_a_wrong_kind() {
     let pairs = |_| trials(200, 400);
     let uncorrected = cells_of("cut, without correction", pairs, |a, b, j, _| {
         let [a, b] = [a, b].map(|set| k_hash(set).into_iter().map(|v| b_bit::cut(v, 4, true)));

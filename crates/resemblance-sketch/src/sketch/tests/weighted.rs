@@ -17,7 +17,7 @@ fn weights(features: u64, kind: u64) -> Vec<(u64, u64)> {
 
 /// A tight limit leaves values without an event; those that have one have the same.
 #[test]
-fn the_limit_of_time_changes_nothing_before_it() {
+fn weighted_time_limit_does_not_change_earlier_values() {
     for (process, kind) in PROCESSES
         .into_iter()
         .flat_map(|p| (0..4).map(move |k| (p, k)))
@@ -42,7 +42,7 @@ fn the_limit_of_time_changes_nothing_before_it() {
 }
 
 #[test]
-fn order_does_not_matter_and_weights_may_be_any() {
+fn weighted_minhash_ignores_order_and_accepts_any_weight() {
     for process in PROCESSES {
         order_does_not_matter_to(&WeightedMinHasher::new(process, 4, 64));
     }
@@ -74,7 +74,7 @@ fn order_does_not_matter_to(hasher: &WeightedMinHasher) {
 /// A weight of w against one of v > w agrees in w / v of the values, whether it ends a block or
 /// cuts one. The values of a pair are independent.
 #[test]
-fn the_weights_of_one_feature_agree_by_their_ratio() {
+fn weights_of_one_feature_agree_by_their_ratio() {
     for (small, large) in [
         (1, 2),
         (1, 3),
@@ -99,7 +99,7 @@ fn the_weights_of_one_feature_agree_by_their_ratio() {
 
 /// Two values of one feature are equal whatever its weight, and so are those of all weights times ten.
 #[test]
-fn rates_are_compared_by_their_shares() {
+fn probability_minhash_compares_normalized_weights() {
     for seed in 0..20 {
         let hasher = WeightedMinHasher::new(WeightProcess::Rates, seed, 128);
         assert_eq!(
@@ -114,7 +114,7 @@ fn rates_are_compared_by_their_shares() {
 
 /// Against the standard library's, which is within one unit in the last place.
 #[test]
-fn the_logarithm_is_within_its_bound() {
+fn weighted_logarithm_is_within_its_error_bound() {
     let mut inputs: Vec<f64> = (0..200_000_u64)
         .map(|i| ((mix64(i) >> 11) + 1) as f64 / 2_f64.powi(53))
         .collect();
@@ -136,7 +136,7 @@ fn the_logarithm_is_within_its_bound() {
 /// Exponential with mean 1: the first three moments are 1, 2 and 6, with variances of
 /// (2 n)! - n!² a draw.
 #[test]
-fn gaps_are_exponential() {
+fn weighted_gaps_are_exponential() {
     let draws = 1_000_000;
     let gaps = || (1..=draws).map(|i| negative_ln(((mix64(i) >> 11) + 1) as f64 / 2_f64.powi(53)));
     for (power, mean, square) in [(1, 1.0, 2.0), (2, 2.0, 24.0), (3, 6.0, 720.0)] {

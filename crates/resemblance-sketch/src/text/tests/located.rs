@@ -169,7 +169,7 @@ fn is_kept(_: Text, _: String) -> bool {
 }
 
 #[test]
-fn places_are_those_of_the_units_that_shingles_are_made_of() {
+fn located_shingles_have_the_places_of_their_units() {
     let mut random = SplitMix(6);
     for _ in 0..200 {
         let count = random.next(40);

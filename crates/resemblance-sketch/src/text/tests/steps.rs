@@ -241,7 +241,7 @@ const NORMAL: u64 = 15_522_592_856_307_256_485;
 const NORMAL_OF_ONE_IN_SEVEN: u64 = 13_005_848_734_466_518_395;
 
 #[test]
-fn the_table_says_what_unicode_17_has() {
+fn normalisation_table_matches_unicode_17() {
     if unicode_normalization::UNICODE_VERSION == (17, 0, 0) {
         assert!(('\0'..=char::MAX).all(|c| is_assigned(c) == is_public_assigned(c)));
     } else {
@@ -258,7 +258,7 @@ fn the_table_says_what_unicode_17_has() {
 }
 
 #[test]
-fn endless_sequences_are_cut_in_the_same_places_whatever_the_pieces() {
+fn long_combining_sequences_are_cut_independently_of_pieces() {
     let marks = format!("a{}b", "\u{301}\u{323}".repeat(3_000));
     let mut expected = String::new();
     let all: Vec<char> = marks.chars().collect();
@@ -276,7 +276,7 @@ fn endless_sequences_are_cut_in_the_same_places_whatever_the_pieces() {
 }
 
 #[test]
-fn data_of_languages_are_those_that_were_frozen() {
+fn language_data_is_frozen() {
     let table: Vec<String> = Language::ALL
         .into_iter()
         .map(|language| {
@@ -303,7 +303,7 @@ fn data_of_languages_are_those_that_were_frozen() {
 }
 
 #[test]
-fn other_data_than_recorded_are_refused() {
+fn language_data_other_than_recorded_is_refused() {
     for text in [
         Text::words(5).stop_words(Language::English),
         Text::words(5).stem(Language::English),
