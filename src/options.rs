@@ -14,9 +14,9 @@ const KEPT_HASHES_PER_DOCUMENT: u64 = 64;
 /// Number of postings below which a second thread costs more than it saves.
 const MIN_IN_PARALLEL: u64 = 16_384;
 
-/// Options of an open store: its use of memory and disk. None of them is stored in the file, and
-/// none changes an answer except [`probe_budget`](Self::probe_budget): an answer that it may have
-/// changed is marked.
+/// Options of an open store: its use of memory and disk. The file does not store them. Only
+/// [`probe_budget`](Self::probe_budget) can change an answer, and an answer that it may have
+/// changed reports this.
 ///
 /// ```
 /// use resemblance::StoreOptions;
@@ -69,17 +69,19 @@ impl StoreOptions {
         }
     }
 
-    /// Sets the size of the one cache that reads and the writer share. A quarter holds pages of the
-    /// file, and of a cache of less than 64 MiB the lesser of one half and 16 MiB. The rest holds
-    /// data that probes read from runs: filters, up to seven eighths of it; places of other blocks
-    /// in the file, up to half of what filters leave, or a tenth; and blocks of postings in the
-    /// remainder. [`Snapshot::stats`](crate::Snapshot::stats) reports the memory of filters and
-    /// blocks. At least 1 MiB is used. Default: 64 MiB, whatever the machine has.
+    /// Sets the size of the one cache that reads and the writer share, at least 1 MiB. Default: 64
+    /// MiB, whatever the machine has. A quarter of it holds pages of the file; a cache of less than
+    /// 64 MiB uses one half or 16 MiB for them, whichever is less. The rest holds data that probes
+    /// read from runs: filters in up to seven eighths of it, the places of other blocks in the file
+    /// in up to half of the remainder (or a tenth), and blocks of postings in what is left.
+    /// [`Snapshot::stats`](crate::Snapshot::stats) reports the memory of filters and blocks.
     ///
-    /// New filters have 3 to 16 bits for each posting, and the smaller a run the more. They are made so small that those
-    /// of all documents of the store find room, as long as there is room for 3 bits; beyond that the largest runs get none.
-    /// While a store grows, those of runs that were written when it was smaller may make it up to twice as much. A store that
-    /// is written with a small cache and read with a large one has coarser filters until its runs are merged.
+    /// New filters have 3 to 16 bits for each posting; smaller runs get more bits. Their size is
+    /// chosen so that the filters of all documents of the store fit. If there is not enough memory
+    /// for 3 bits, the largest runs get no filters. While a store grows, filters may take up to
+    /// twice their share, because older runs were written when the store was smaller. A store that
+    /// is written with a small cache and read with a large one has coarser filters until its runs
+    /// are merged.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes.max(1 << 20);
@@ -118,7 +120,7 @@ impl StoreOptions {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("pages.rsm");
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// // Of a file of many gigabytes that must be there again at once:
+    /// // For a file of many gigabytes that must open quickly after a crash:
     /// let store = StoreOptions::new().quick_repair(true).create(path, schema)?;
     /// assert_eq!(store.close()?, resemblance::Closed::File);
     /// # Ok::<(), resemblance::Error>(())
@@ -129,9 +131,9 @@ impl StoreOptions {
         self
     }
 
-    /// Sets if a commit that has much to merge or to sort computes on a second thread while it reads and
-    /// writes on its own. The thread ends before the commit does, and the written bytes are the same. Default: on if the
-    /// machine has more than one processor.
+    /// Sets whether a commit with much to merge or sort computes on a second thread while the first
+    /// one reads and writes. The thread ends before the commit does, and the written bytes are the
+    /// same. Default: on if the machine has more than one processor.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
@@ -147,9 +149,9 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the greatest number of calls of different threads, such as
-    /// [`Store::insert_if_new`](crate::Store::insert_if_new), that share a transaction: 1 to 65,536. With 1
-    /// each call syncs by itself. Default: 1,024.
+    /// Sets the maximum number of calls from different threads, such as
+    /// [`Store::insert_if_new`](crate::Store::insert_if_new), that share a transaction: 1 to
+    /// 65,536. With 1, each call syncs separately. Default: 1,024.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
@@ -165,16 +167,16 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the maximum time that a call waits for those of other threads before it begins to
-    /// write. It waits only while fewer threads have called than called at about the same time
-    /// recently, and at most for a quarter of the time that the last commit took: a lone writer
+    /// Sets the maximum time that a call waits for calls of other threads before it begins to
+    /// write. It waits only while fewer threads are calling than have recently called at about the
+    /// same time, and at most for a quarter of the time that the last commit took. A single writer
     /// never waits. Default: 1 ms.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// use std::time::Duration;
-    /// // More calls to a sync, for a disk that takes long to sync.
+    /// // More calls per sync, for a disk that is slow to sync.
     /// let options = StoreOptions::new().group_wait(Duration::from_millis(5));
     /// assert_eq!(options.create_in_memory(schema)?.close()?, resemblance::Closed::File);
     /// # Ok::<(), resemblance::Error>(())
@@ -207,14 +209,15 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the greatest number of candidates that the forms of `insert_if_new` compare a document with, 1 or
-    /// more, so that a document costs no more where templates or error pages fill a bucket. They first
-    /// look for an identical document, and then choose candidates as
+    /// Sets the maximum number of candidates with which `insert_if_new` and its variants compare a
+    /// document, 1 or more. This bounds the cost of a document if templates or error pages fill a
+    /// bucket. The search first looks for an identical document, and then chooses candidates as
     /// [`Query::probe_budget`](crate::Query::probe_budget) does. Default: no limit.
     ///
-    /// Beyond the budget, a near-duplicate can be treated as new, and one that is found need not be
-    /// the best: [`Novelty::budget_exceeded`](crate::Novelty::budget_exceeded) reports it. Queries
-    /// have a separate budget.
+    /// If the budget is exceeded, a near-duplicate may be treated as new, and a reported
+    /// near-duplicate may not be the most similar one.
+    /// [`Novelty::budget_exceeded`](crate::Novelty::budget_exceeded) reports this. Queries have a
+    /// separate budget.
     ///
     /// ```
     /// # use resemblance::{MinHash, Novelty, Schema, Signature, StoreOptions};
@@ -240,13 +243,14 @@ impl StoreOptions {
         self
     }
 
-    /// Opens files also where the file system has no locks, as some network and user-space file systems
-    /// do not: without this that is [`Error::LocksUnsupported`]. Where there are locks they are used.
+    /// Opens files even if the file system has no locks, as is the case with some network and
+    /// user-space file systems. Without this option, such files are refused with
+    /// [`Error::LocksUnsupported`]. If there are locks, they are used.
     ///
-    /// Then nothing keeps a second process, or a second handle of this one, from opening the store beside
-    /// this one. **If two write at once they overwrite each other's pages: documents are lost and the file
-    /// is damaged, and neither gets an error.** Use it only where you make sure yourself that one process
-    /// has the store open for writing, and none beside it.
+    /// Without locks, nothing prevents a second process, or this process, from opening the store a
+    /// second time. **If two handles write at once, they overwrite each other's pages: documents
+    /// are lost, the file is damaged, and neither handle gets an error.** Use this option only if
+    /// you make sure that no other process has the store open while one writes to it.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
@@ -264,8 +268,8 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the merge debt, in postings, at which a commit advances a merge, unless fewer are left. Small
-    /// slices let tests see merges of small runs under way.
+    /// Sets the merge debt, in postings, at which a commit advances a merge, unless fewer postings
+    /// are left to merge. Small slices let tests observe unfinished merges of small runs.
     #[doc(hidden)]
     #[must_use]
     pub fn merge_slice(mut self, postings: u64) -> Self {
@@ -273,8 +277,8 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the size of the journal for small commits in bytes, 0 for none, and the number of syncs
-    /// after which each opening uses it. Tests fill it by making it small.
+    /// Sets the size of the journal for small commits in bytes (0 for no journal), and the number
+    /// of syncs after which each opening uses it. Tests use small journals, which fill quickly.
     #[doc(hidden)]
     #[must_use]
     pub fn journal(mut self, bytes: u64, after_syncs: u32) -> Self {
@@ -282,7 +286,7 @@ impl StoreOptions {
         self
     }
 
-    /// Sets other files than those of the operating system. For tests.
+    /// Replaces the files of the operating system by others. Tests use this.
     #[doc(hidden)]
     #[must_use]
     pub fn files(mut self, files: Arc<dyn Files>) -> Self {

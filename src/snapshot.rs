@@ -17,11 +17,11 @@ use resemblance_sketch::schema::{DesignReport, Schema};
 #[cfg(doc)]
 use crate::error::Error;
 
-/// The store as it was at one commit. It sees no later change; it never waits for the writer, and the
-/// writer never waits for it. It is cheap to make and to clone, and any number of snapshots may live in
-/// any threads. It keeps the file open.
+/// The store as it was at one commit. A snapshot sees no later change. It never waits for the
+/// writer, and the writer never waits for it. It is cheap to make and to clone, and any number of
+/// snapshots may exist in any threads. It keeps the file open.
 ///
-/// Space that the writer frees is not used again while an older snapshot lives.
+/// Space that the writer frees is not reused while an older snapshot exists.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -56,11 +56,13 @@ impl Snapshot {
         &self.view
     }
 
-    /// Begins a query for documents that are near a signature, or near each of many.
+    /// Begins a query for the documents that are near a signature. Many signatures can be queried
+    /// together.
     ///
-    /// Many are answered several times sooner together than one by one: the more signatures, the less each
-    /// costs, up to some ten thousand. Beside the answers, up to some 100 MB of memory are used; more if a
-    /// single signature has over a million candidates.
+    /// Many signatures together are answered several times faster than one by one. The time for
+    /// each falls with their number, up to about ten thousand. In addition to the answers, the
+    /// query uses up to about 100 MB of memory, or more if a single signature has over a million
+    /// candidates.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -87,9 +89,10 @@ impl Snapshot {
         Query::new(self.view.view(), Cow::Borrowed(signatures.signatures()))
     }
 
-    /// Begins a query for documents that contain a text, given by its signature, or each of many
-    /// texts: *is this paragraph in that page?* [`min_share`](ContainmentQuery::min_share) sets how
-    /// much of it they must contain.
+    /// Begins a query for the documents that contain a text: *is this paragraph in that page?* The
+    /// text is given by its signature, and many texts can be queried together.
+    /// [`min_share`](ContainmentQuery::min_share) sets how much of the text a document must
+    /// contain.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -113,9 +116,9 @@ impl Snapshot {
         self.about_passages(signatures, ShareOf::Query)
     }
 
-    /// Begins a query for documents that a text contains, given by its signature, or that each of
-    /// many texts contains. [`min_share`](ContainmentQuery::min_share) sets how much of them it
-    /// must contain.
+    /// Begins a query for the documents that a text contains. The text is given by its signature,
+    /// and many texts can be queried together. [`min_share`](ContainmentQuery::min_share) sets how
+    /// much of a document the text must contain.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -134,8 +137,8 @@ impl Snapshot {
         self.about_passages(signatures, ShareOf::Document)
     }
 
-    /// Begins a query for documents that share any passage with a text, given by its signature, or with each
-    /// of many texts.
+    /// Begins a query for the documents that share any passage with a text. The text is given by
+    /// its signature, and many texts can be queried together.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -215,14 +218,14 @@ impl Snapshot {
         Nearest::new(self.view.view(), signatures.signatures(), n)
     }
 
-    /// Returns the documents that share a bucket with a signature, ascending by id and not compared with
-    /// it; for many signatures, those of each.
+    /// Returns the documents that share a bucket with a signature, ascending by id, without
+    /// comparing them with it. For many signatures, it returns the candidates of each.
     ///
-    /// A bucket has a number of at most [`code_bits`](crate::schema::MinHashSchema::code_bits)
-    /// bits: documents whose values in a band differ may share one. In a band of more than two
-    /// rows, 16 bits are left for the rows after the first two, so one in 65,536 documents that
-    /// agree only in the first two is returned too. To get only documents that agree in a whole
-    /// band, compare the band's values.
+    /// The code of a bucket has at most [`code_bits`](crate::schema::MinHashSchema::code_bits)
+    /// bits, so documents whose values in a band differ may share a bucket. In a band of more than
+    /// two rows, 16 bits are for the rows after the first two. One in 65,536 documents that agree
+    /// only in the first two rows is therefore returned too. To get only documents that agree in a
+    /// whole band, compare the band's values.
     ///
     /// # Errors
     ///
@@ -346,9 +349,9 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// Iterates over all documents in the order of their insertion; see [`Records::from_id`] and
-    /// [`Records::key_prefix`] for some of them. The iterator keeps the snapshot alive. Where reading fails,
-    /// it yields an error and ends.
+    /// Iterates over all documents in the order of their insertion. [`Records::from_id`] and
+    /// [`Records::key_prefix`] select some of them. The iterator keeps the snapshot alive. If
+    /// reading fails, it yields an error and ends.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -373,13 +376,13 @@ impl Snapshot {
     /// The pairs are exactly those that a query for each document would return. They are ordered by
     /// lane: each pair is returned in the first lane in which its two documents meet, bucket by
     /// bucket, ascending by code. Within a bucket they are ordered by the later signature, then by
-    /// the earlier one, and signatures by their first documents (where they fit into memory, else
-    /// share by share). The order is therefore the same in every run over the same store, whatever
-    /// the number of threads.
+    /// the earlier one. Signatures are ordered by their first documents. If those of a bucket do
+    /// not fit into memory, this holds within each part of the bucket. The order is therefore the
+    /// same in every run over the same store, whatever the number of threads.
     ///
-    /// Documents with equal signatures are compared as one. Memory holds at most about 64 MiB of
-    /// signatures (of two threads or more, for a moment twice that) and what one bucket takes: 40
-    /// bytes a document in it and 56 more a different signature.
+    /// Documents with equal signatures are compared as one. The search holds at most about 64 MiB
+    /// of signatures in memory, and briefly twice that with two threads or more. One bucket takes
+    /// 40 bytes for each of its documents and 56 for each different signature.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -397,14 +400,14 @@ impl Snapshot {
         Join::new(Arc::new(self.view.clone()))
     }
 
-    /// Searches for the connected components of the documents under the pairs within bounds: every link is
-    /// such a pair. Documents without a partner are left out. [`Join`] sets bounds, threads and more, and
-    /// runs it.
+    /// Searches for clusters: the groups of documents that pairs within the bounds connect.
+    /// Documents without a partner are left out. [`Join`] sets bounds, threads and more, and runs
+    /// the search.
     ///
-    /// Memory holds what [`pairs`](Self::pairs) needs, one bit a document, and 8 bytes for each id in a range
-    /// of 256 ids of which any is in a cluster, whatever the number of pairs. At the end the clusters
-    /// themselves take their place, 16 bytes a document. [`Clusters::suspicious`] names clusters that are
-    /// too large to be believed.
+    /// Beyond the memory of [`pairs`](Self::pairs), this takes one bit per document, and 8 bytes
+    /// for each id in a range of 256 ids if any of these is in a cluster, whatever the number of
+    /// pairs. At the end the clusters replace them, with 16 bytes per document.
+    /// [`Clusters::suspicious`] names clusters that are too large to be plausible.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -450,8 +453,8 @@ impl Snapshot {
         DesignReport::new(self.schema(), self.len())
     }
 
-    /// Counts the documents, postings, runs and tables of the store. It reads every posting and walks all
-    /// tables, which takes seconds for millions of documents.
+    /// Counts the documents, postings, runs and tables of the store. This reads every posting and
+    /// all tables, which takes seconds for millions of documents.
     ///
     /// # Errors
     ///
@@ -470,8 +473,8 @@ impl Snapshot {
         maintain::stats(&self.view)
     }
 
-    /// Checks all rows and postings of this snapshot, and the file's pages that it reads for this.
-    /// Other threads may continue reading and writing.
+    /// Checks all rows and postings of this snapshot, and the pages of the file that contain them.
+    /// Other threads may continue to read and write.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store};
@@ -490,16 +493,16 @@ impl Snapshot {
     /// Copies the store, as this snapshot sees it, into another file, while readers and the writer
     /// continue to use it. The copy is an independent store: it has the same documents with the
     /// same ids, the same runs, merges under way and marks of removed documents, and therefore
-    /// gives the same answers. It can be opened and written to as any other. A read-only handle
-    /// suffices.
+    /// gives the same answers. It can be opened and written like any other store. A read-only
+    /// handle suffices to make it.
     ///
     /// The copy grows under a temporary name in the folder of `path`, and appears under `path` when it
     /// is complete and durable, with the mode of the store. A killed process leaves a file whose name
     /// begins with `.resemblance-`, which only its owner may read and the next run removes.
     ///
-    /// The checksums of all pages and rows that are read are verified on the way. Free pages are not
-    /// copied, so the copy can be smaller. While the snapshot lives, space that the writer frees is
-    /// not used again, as always: drop it after the backup.
+    /// The copy verifies the checksums of all pages and rows that it reads. It omits free pages, so
+    /// it can be smaller than the store. Drop the snapshot after the backup, because space that the
+    /// writer frees is not reused while it exists.
     ///
     /// Memory: the cache of the copy, 64 MiB by default, and some MiB more.
     ///
@@ -519,7 +522,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// [`Error::AlreadyExists`] if the copy's path exists: the file there is left as it is.
+    /// [`Error::AlreadyExists`] if the copy's path exists: the file there does not change.
     /// [`Error::Corrupt`] if a page or a row of the store is damaged; [`Error::NewerFormat`] and
     /// [`Error::UnknownFeatures`] if a newer release must do it, because the store may have tables
     /// that this one does not know; [`Error::InvalidParameter`] for an option out of its range;
@@ -530,12 +533,12 @@ impl Snapshot {
     }
 
     /// Writes all documents as a stream, in the order of their ids: keys, stamps, payloads and
-    /// signatures, not the bands and tables that they are indexed in. [`Store::import`] takes it into
-    /// a store with the same recipe, whatever its bands. The stream is that of section 13 of
-    /// `format-spec.md`; it has checksums, and is not compressed.
+    /// signatures, but not the index. [`Store::import`] reads it into a store with the same recipe,
+    /// whatever its bands. Section 13 of `format-spec.md` describes the stream. It has checksums
+    /// and is not compressed.
     ///
-    /// Exports the snapshot while the store is in use. Takes about a MiB of memory, and that of the
-    /// longest document.
+    /// The store may be in use meanwhile. The export takes about a MiB of memory, and the memory of
+    /// the longest document.
     ///
     /// ```
     /// use resemblance::{MinHash, Schema, Store, Text};
@@ -559,8 +562,8 @@ impl Snapshot {
     /// # Errors
     ///
     /// [`Error::Corrupt`] if a page or a row of the store is damaged, [`Error::Io`] if it cannot be read
-    /// or the stream cannot be written, [`Error::Stopped`] if the progress callback breaks off: what
-    /// has been written of the stream then has no end, and an import of it fails there.
+    /// or the stream cannot be written, [`Error::Stopped`] if the progress callback stops the
+    /// export. The stream then has no end mark, so its import fails.
     ///
     /// [`Store::import`]: crate::Store::import
     pub fn export<'a>(&'a self, writer: impl Write + 'a) -> Operation<'a, ExportReport> {

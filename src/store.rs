@@ -47,10 +47,10 @@ use crate::maintain::ExistingKeys;
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 ///
-/// The methods, those that people need first at the top:
+/// The methods, most important first:
 ///
 /// - **Open**: [`create`](Self::create), [`open`](Self::open),
-///   [`open_or_create`](Self::open_or_create) and other settings by [`options`](Self::options).
+///   [`open_or_create`](Self::open_or_create), and with other settings [`options`](Self::options).
 /// - **Write**: [`insert_if_new`](Self::insert_if_new), [`insert`](Self::insert),
 ///   [`upsert`](Self::upsert), [`remove`](Self::remove), [`touch`](Self::touch), each durable when it
 ///   returns. Many changes together: [`begin_write`](Self::begin_write). Without waiting:
@@ -242,15 +242,15 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::AlreadyExists`] if something has that name; it is left as it is.
-    /// [`Error::Io`] if the file cannot be made.
+    /// [`Error::AlreadyExists`] if the path exists; nothing there changes. [`Error::Io`] if the
+    /// file cannot be created.
     #[doc(alias("new"))]
     pub fn create(path: impl AsRef<Path>, schema: Schema) -> Result<Self> {
         Self::options().create(path, schema)
     }
 
-    /// Creates a store in memory with default options, for tests and for work that need not last. It is gone with
-    /// its last handle, unless a [backup](crate::Snapshot::backup) writes it to a file.
+    /// Creates a store in memory with default options, for tests and temporary work. It disappears
+    /// with its last handle, unless a [backup](crate::Snapshot::backup) writes it to a file.
     ///
     /// # Errors
     ///
@@ -270,7 +270,7 @@ impl Store {
         Self::options().create_in_memory(schema)
     }
 
-    /// Opens a store with default options. Never creates one. After a crash it repairs the file.
+    /// Opens an existing store with default options. After a crash this recovers the file.
     ///
     /// # Errors
     ///
@@ -298,8 +298,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open) and [`create`](Self::create), and [`Error::InvalidParameter`] if the store has
-    /// another schema: the message shows both.
+    /// As [`open`](Self::open) and [`create`](Self::create), and [`Error::InvalidParameter`] if the
+    /// store has a different schema: the message shows both.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -330,10 +330,10 @@ impl Store {
         StoreOptions::new()
     }
 
-    /// Opens a store for reading, with default options. Several processes may do so at the same time, as
-    /// long as none has it open for writing. Nothing is ever written to the file, which may be on media
-    /// that cannot be written: after a crash its recovery, for which the file is read twice, is made in
-    /// memory, each time until a writer opens it.
+    /// Opens a store for reading, with default options. Several processes may do so at the same
+    /// time, if none has it open for writing. Nothing is ever written to the file, so it may be on
+    /// read-only media. After a crash, each opening reads the file twice and recovers the store in
+    /// memory, until a writer opens it.
     ///
     /// # Errors
     ///
@@ -366,10 +366,10 @@ impl Store {
 
     /// Inserts a document unless its key or a near-duplicate of it is in the store. The document is
     /// durable when this returns. If two threads insert near-duplicates at the same time, exactly
-    /// one of them learns that its document is new.
+    /// one of the documents is new.
     ///
-    /// While other threads write, this searches the committed documents, and needs no transaction if the
-    /// document is not new.
+    /// While other threads write, this first searches the committed documents, and needs no
+    /// transaction if it finds a duplicate there.
     ///
     /// # Errors
     ///
@@ -396,9 +396,10 @@ impl Store {
 
     /// Inserts a document, under a key that must be free or without one. It is durable when this returns.
     ///
-    /// This method and the other one-call forms (`insert_if_new`, `upsert`, `remove`, `touch`) may be called from any number of threads. Calls of about the same time
-    /// share one transaction and one sync; each has the result that it would have alone, in the order in
-    /// which they came. See [`StoreOptions::group_calls`] and [`StoreOptions::group_wait`].
+    /// This method and the other one-call forms (`insert_if_new`, `upsert`, `remove`, `touch`) may
+    /// be called from any number of threads. Calls made at about the same time share one
+    /// transaction and one sync. Each has the result that it would have if the calls were made one
+    /// after another. See [`StoreOptions::group_calls`] and [`StoreOptions::group_wait`].
     /// [`queue`](Self::queue) is for callers that do not wait.
     ///
     /// # Errors
@@ -475,8 +476,8 @@ impl Store {
         self.group_commit.commit(request)?.found()
     }
 
-    /// Gives the document with a key another stamp, and returns its id if there is one. The change is
-    /// durable when this returns; if the stamp is the same, nothing is written or synced.
+    /// Sets the stamp of the document with a key, and returns its id if there is one. The change is
+    /// durable when this returns. If the stamp is the same, nothing is written or synced.
     ///
     /// # Errors
     ///
@@ -497,12 +498,12 @@ impl Store {
         self.group_commit.commit(request)?.found()
     }
 
-    /// Begins a write transaction, after waiting for the one that another thread has open, if any.
+    /// Begins a write transaction. If another thread has one open, this waits for its end.
     ///
     /// # Errors
     ///
-    /// [`Error::Busy`] if this thread holds one, [`Error::ReadOnly`] for a handle that only reads,
-    /// [`Error::Closed`] after a failed commit.
+    /// [`Error::Busy`] if this thread has a transaction open, [`Error::ReadOnly`] for a read-only
+    /// handle, [`Error::Closed`] after a failed commit.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -524,7 +525,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::Busy`] if any thread holds one; otherwise as [`begin_write`](Self::begin_write).
+    /// [`Error::Busy`] if any thread has one open; otherwise as [`begin_write`](Self::begin_write).
     ///
     /// ```
     /// # use resemblance::{Error, MinHash, Schema, Store, Text};
@@ -560,7 +561,7 @@ impl Store {
     }
 
     /// Waits until all changes that have been [queued](Self::queue) so far are committed. They are
-    /// durable then, unless a ticket reports an error.
+    /// then durable, unless a ticket reports an error.
     ///
     /// # Errors
     ///
@@ -584,10 +585,11 @@ impl Store {
         self.group_commit.commit(WriteRequest::Flush)?.flushed()
     }
 
-    /// Waits for queued changes, as [`flush`](Self::flush) does, and drops this handle. Closes the
-    /// file unless another handle, a snapshot or a transaction keeps it open. Dropping the last
+    /// Waits for queued changes, as [`flush`](Self::flush) does, and drops this handle. This closes
+    /// the file unless another handle, a snapshot or a transaction keeps it open. Dropping the last
     /// handle waits too, but cannot return errors, and may leave a file twice as long as its
-    /// contents; `close` truncates it, if the file system reports that the rest was never written.
+    /// contents. `close` truncates the file if the file system reports that the rest was never
+    /// written.
     ///
     /// # Errors
     ///
@@ -636,9 +638,9 @@ impl Store {
         &self.store().context.schema
     }
 
-    /// Keeps documents that are not near any that this store has, and not near each other. Nothing
-    /// is written to the store: kept documents are in a write transaction that is never committed.
-    /// See [`KeptDocuments::create`] for a pass that begins empty.
+    /// Begins to collect documents that are near no document of this store, and not near each
+    /// other. Nothing is written to the store: the collected documents are in a write transaction
+    /// that is never committed. See [`KeptDocuments::create`] to begin without a store.
     ///
     /// # Errors
     ///
@@ -665,12 +667,12 @@ impl Store {
     /// [`slice_documents`](Operation::slice_documents) in each, so that neither readers nor other
     /// writers wait for long. Each document is reread before it is removed: one that was
     /// [touched](WriteTransaction::touch), replaced or removed meanwhile is spared and counted.
-    /// Documents that are inserted meanwhile are not examined. After a stop or a crash the evicted
-    /// documents remain evicted, and the same call continues with the others. The memory does not
-    /// depend on the number of documents.
+    /// Documents that are inserted meanwhile are not examined. After a stop or a crash, the evicted
+    /// documents remain evicted, and the same call evicts the rest. The memory does not depend on
+    /// the number of documents.
     ///
-    /// Merges within later commits give the space to other documents; [`Store::compact`] gives it back to
-    /// the disk.
+    /// Merges within later commits free the space for other documents; [`Store::compact`] returns
+    /// it to the disk.
     ///
     /// ```
     /// use resemblance::{Document, EvictPolicy};
@@ -696,29 +698,27 @@ impl Store {
     /// [`begin_write`](Self::begin_write), including [`Error::Busy`] if this thread holds a
     /// transaction, and of [`WriteTransaction::commit`]; [`Error::Corrupt`] and [`Error::Io`] if
     /// the file cannot be read; [`Error::Stopped`] if the progress callback, which is called after
-    /// each transaction and while no transaction is open, stops the eviction. Documents that
-    /// earlier transactions have evicted remain evicted, and the same eviction continues with the
-    /// rest.
+    /// each transaction and while no transaction is open, stops the eviction.
     #[doc(alias("expire", "ttl"))]
     pub fn evict<'a>(&'a self, policy: EvictPolicy<'a>) -> Operation<'a, EvictReport> {
         maintain::evict(self.store(), policy)
     }
 
-    /// Takes in the documents of a stream that [`Snapshot::export`] wrote: under new ids, in their
-    /// order, with keys, stamps, payloads and signatures. The two stores must have the same recipe: all
-    /// that makes signatures (text, seed, kind and number of values, bits of fingerprints). Thresholds,
-    /// bands and tables may differ: documents are indexed as in this store. Only where values are
-    /// kept with few bits must the bands be the same, as other ones cannot be made of them; a store
-    /// that keeps few bits takes whole values, and cuts them.
+    /// Inserts the documents of a stream that [`Snapshot::export`] wrote: under new ids, in the
+    /// order of the stream, with their keys, stamps, payloads and signatures. The two stores must
+    /// have the same recipe: everything that determines signatures (text, seed, kind and number of
+    /// values, bits of fingerprints). Thresholds, bands and tables may differ, because documents
+    /// are indexed with the schema of this store. A store that keeps few bits of each value cuts
+    /// wider values, and refuses values with fewer bits.
     ///
     /// The import runs in transactions of bounded size, each durable; other writers may write in
     /// between. Documents committed before an error remain in the store. An interrupted import can
     /// be repeated with [`ExistingKeys::Skip`], which skips the documents that are already there.
-    /// **Documents without a key are always inserted**, a second time too, unless near-duplicates
+    /// **Documents without a key are always inserted**, even a second time, unless near-duplicates
     /// are left out.
     ///
-    /// Memory: one transaction. A stream is not believed: damage anywhere in it is an error, and so is
-    /// one that was cut short.
+    /// The import needs the memory of one transaction. Damage anywhere in the stream is an error,
+    /// and so is a stream that was cut short.
     ///
     /// There is an example at [`Snapshot::export`].
     ///
@@ -739,13 +739,13 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Before anything is written: [`Error::OtherRecipe`] names what differs; [`Error::DamagedStream`]
-    /// if it is something else; [`Error::NewerFormat`], [`Error::SelfTest`] and
-    /// [`Error::MissingFeature`] as in [`open`](Self::open); [`Error::InvalidParameter`] for options that
-    /// contradict each other.
+    /// Before anything is written: [`Error::OtherRecipe`] names the difference between the recipes;
+    /// [`Error::DamagedStream`] if the input is not a stream; [`Error::NewerFormat`],
+    /// [`Error::SelfTest`] and [`Error::MissingFeature`] as in [`open`](Self::open);
+    /// [`Error::InvalidParameter`] for options that contradict each other.
     ///
-    /// After that, [`Error::ImportStopped`], which gives the number of documents of the stream that
-    /// are complete, and the cause: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`];
+    /// After that, [`Error::ImportStopped`], which gives the number of documents that have been
+    /// imported, and the cause: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`];
     /// [`Error::Stopped`] if the progress callback, which is called before each transaction and at
     /// the end, stops the import; or an error of [`begin_write`](Self::begin_write) or
     /// [`WriteTransaction::commit`]. If a commit failed, its documents may be in the store as well.
@@ -753,9 +753,9 @@ impl Store {
         maintain::import(self.store(), reader)
     }
 
-    /// Returns the counts of all that was done through this handle and its clones, snapshots and
-    /// transactions since the store was opened. It takes a few dozen atomic reads, and a lock that only
-    /// the making of snapshots takes, too.
+    /// Returns counts of all operations of this handle and its clones, snapshots and transactions
+    /// since the store was opened. This takes a few dozen atomic reads, and a lock that is
+    /// otherwise taken only to make snapshots.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store};
@@ -779,18 +779,18 @@ impl Store {
         }
     }
 
-    /// Checks a store that nobody has open for writing: the pages of the file and the checksums of all
-    /// rows, then, if the pages are whole, everything of ours in it. Nothing is written to the file, and
-    /// others may read it meanwhile.
+    /// Checks a store that nobody has open for writing. It verifies the pages of the file and the
+    /// checksums of all rows. If all pages are intact, it then compares rows, runs, filters and
+    /// counters with each other. Nothing is written to the file, and others may read it meanwhile.
     ///
-    /// The report names every damaged page, with the documents whose rows can be below it, and
-    /// every damaged row. A wrong record of free pages is a problem that concerns no document;
-    /// [`compact`](Self::compact) fixes it. If pages are damaged no documents are counted;
+    /// The report names every damaged page, with the documents whose rows may be in it or below it,
+    /// and every damaged row. A wrong record of free pages affects no document;
+    /// [`compact`](Self::compact) fixes it. If pages are damaged, no documents are counted;
     /// [`repair`](Self::repair) reports how many can be kept.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open). Damaged pages and rows are in the report, though.
+    /// As [`open`](Self::open), but damaged pages and rows are in the report.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store};
@@ -804,10 +804,10 @@ impl Store {
         Self::options().check(path)
     }
 
-    /// Merges all runs of a store that nobody has open into one, drops everything of removed
-    /// documents, and gives free space back to the disk. The merge runs in transactions of bounded
-    /// size, and the rest moves pages one by one. If it is interrupted or stopped, the store is as
-    /// good as before, and the next compaction continues where this one stopped.
+    /// Merges all runs of a store that nobody has open into one, drops the data of removed
+    /// documents, and returns free space to the disk. The merge runs in transactions of bounded
+    /// size; then pages are moved one by one. If the compaction is interrupted or stopped, the
+    /// store remains intact, and the next compaction continues where this one stopped.
     ///
     /// # Errors
     ///
@@ -828,19 +828,19 @@ impl Store {
         Self::options().compact(path)
     }
 
-    /// Rebuilds a damaged store: creates a new one of every document that was not removed and whose
-    /// row and payload have the right checksums. Keys, payloads, stamps, signatures and ids are
+    /// Rebuilds a damaged store: creates a new store from every document that was not removed and
+    /// whose row and payload have correct checksums. Keys, payloads, stamps, signatures and ids are
     /// kept; everything else is rebuilt. The old file is only read, and need not have been closed
-    /// properly. Nobody can write it meanwhile.
+    /// properly. It is locked against writers meanwhile.
     ///
-    /// The repair follows the tables from their roots, in bounded memory, and continues behind
-    /// damage: below a damaged page it takes whatever has its own checksum. The report lists what
-    /// is lost. If a key occurs twice, because the record that one document replaced another is
-    /// lost, the newest document is kept. If the last commit cannot be read from its root on, the
-    /// one before is used, and the report mentions it.
+    /// The repair follows the tables from their roots, in bounded memory, and continues past
+    /// damage: below a damaged page it keeps the rows whose checksums are correct. The report lists
+    /// what is lost. If a key occurs twice, because the record that one document replaced another
+    /// is lost, the newest document is kept. If the root of the last commit cannot be read, the
+    /// commit before it is used, and the report mentions this.
     ///
-    /// The new store appears under `target`, complete and durable, as one of
-    /// [`bulk_build`](Self::bulk_build) does, and takes memory and temporary files as that.
+    /// The new store appears under `target` when it is complete and durable, and takes memory and
+    /// temporary files as in a [`bulk_build`](Self::bulk_build).
     ///
     /// ```
     /// use resemblance::{MinHash, Schema, Store, Text};
@@ -873,13 +873,13 @@ impl Store {
         maintain::repair(path.as_ref(), target.as_ref())
     }
 
-    /// Makes one store of several that were made by one recipe, such as those that many machines built of
-    /// the parts of a corpus. The documents have their ids in the order of the shards, and within a
-    /// shard in the order that they have there. Near-duplicates are all kept. The new store has the
-    /// bands, tables and other settings of the first shard. The shards are only read, one at a time.
+    /// Merges several stores with the same recipe into one, such as shards of a corpus that many
+    /// machines built. Ids follow the order of the shards, and within a shard the order of its
+    /// documents. All near-duplicates are kept. The new store has the bands, tables and other
+    /// settings of the first shard. The shards are only read, one at a time.
     ///
-    /// The new store appears under `target`, complete and durable, as one of
-    /// [`bulk_build`](Self::bulk_build) does, and takes memory and temporary files as that.
+    /// The new store appears under `target` when it is complete and durable, and takes memory and
+    /// temporary files as in a [`bulk_build`](Self::bulk_build).
     ///
     /// ```
     /// use resemblance::{MinHash, Schema, Store, Text};
@@ -910,16 +910,17 @@ impl Store {
         maintain::merge_shards(target.as_ref(), shards.collect())
     }
 
-    /// Begins to build a new store offline: the quickest way to put many documents into one. The result
-    /// answers like a store into which the same documents were inserted one by one.
+    /// Begins to build a new store offline, which is the fastest way to store many documents. The
+    /// result answers like a store into which the same documents were inserted one by one.
     ///
     /// The store grows under a temporary name in the folder of `path`, and appears under `path`,
     /// complete and durable, when the build is finished. A killed process leaves a file whose name
     /// begins with `.resemblance-`, which only its owner may read and the next run removes.
     ///
-    /// Memory: the limit of the options, the cache, and some tens of MiB. Disk: the store, and while it
-    /// is built 8 bytes a posting (12 in lanes of keys and SimHash tables, and of bands with more
-    /// than 44 bits) of whatever does not fit into the memory for sorting.
+    /// The build takes the memory that the options allow, the cache, and some tens of MiB. It takes
+    /// disk space for the store, and temporarily 8 bytes for each posting that does not fit into
+    /// the memory for sorting (12 in lanes of keys, of SimHash tables, and of bands with more than
+    /// 44 bits).
     ///
     /// ```
     /// use resemblance::{BulkOptions, Document, MinHash, Schema, Store, Text};
@@ -938,8 +939,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::AlreadyExists`] if something has the name: it is left as it is. [`Error::Io`] if
-    /// the file cannot be made, [`Error::InvalidParameter`] for an option out of its range.
+    /// [`Error::AlreadyExists`] if the path exists; nothing there changes. [`Error::Io`] if the
+    /// file cannot be created, [`Error::InvalidParameter`] for an option out of its range.
     #[doc(alias("load"))]
     pub fn bulk_build<'w>(
         path: impl AsRef<Path>,
@@ -949,24 +950,24 @@ impl Store {
         build::bulk_build(path, schema, options)
     }
 
-    /// Reindexes the documents of a store from the signatures that it holds: for another threshold
-    /// or recall, in other bands, codes or SimHash tables. Texts are not needed. Ids, keys,
-    /// payloads and stamps are kept; afterwards the store answers like one that was created with
+    /// Reindexes the documents of a store from their signatures, for a different threshold or
+    /// recall, or with different bands, codes or SimHash tables. Texts are not needed. Ids, keys,
+    /// payloads and stamps are kept. Afterwards the store answers like one that was created with
     /// the [new schema](Schema::rebanded).
     ///
-    /// This call opens the file itself, and nobody else may have it open: earlier handles and
-    /// snapshots would continue with the old bands. Everything happens in one commit. Until then
-    /// the file is the old store, and it still is after a failure, an interruption or a crash.
-    /// Postings of removed documents are dropped, and documents in memory are flushed to runs.
+    /// This call opens the file itself. Nobody else may have it open, because earlier handles and
+    /// snapshots would continue with the old bands. Everything happens in one commit, so after a
+    /// failure, an interruption or a crash the file is still the old store. Postings of removed
+    /// documents are dropped, and documents in memory are flushed to runs.
     ///
     /// Before anything is written all pages of the file are read and verified.
     ///
-    /// Memory: as in [`bulk_build`](Self::bulk_build), whose options this takes
-    /// [too](Operation::bulk), and the store's data about unflushed and removed documents. Disk:
-    /// the file grows by the new postings, because the old ones are kept until the commit; and the
-    /// temporary file, as in a build. [`Operation::estimate`] returns the amounts. If the lanes do
-    /// not change, because only the number of expected documents changes or a threshold without an
-    /// effect on the bands, one row is written and nothing is read.
+    /// The call takes as much memory as [`bulk_build`](Self::bulk_build), whose options it
+    /// [accepts](Operation::bulk), and the store's data about unflushed and removed documents. The
+    /// file grows by the new postings, because the old ones are kept until the commit, and there is
+    /// a temporary file as in a build. [`Operation::estimate`] returns the amounts. If the lanes do
+    /// not change (because only the number of expected documents changes, or because the new
+    /// threshold needs the same bands), one row is written and nothing is read.
     ///
     /// ```
     /// use resemblance::{MinHash, Schema, Store, Text, schema::Rebanding};
@@ -988,12 +989,12 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open) and [`Schema::rebanded`]; [`Error::InvalidParameter`] for an option out
-    /// of its range; [`Error::ReadOnly`] for a store that this release may only read;
-    /// [`Error::Corrupt`] if a page or a row is damaged; [`Error::Stopped`] if the progress callback
-    /// breaks off; [`Error::Io`] if a disk is full, for one. The store is as it was then. Only if the
-    /// commit itself fails is the outcome unknown until the store is opened again: it is the old or
-    /// the new one as a whole.
+    /// As [`open`](Self::open) and [`Schema::rebanded`]; [`Error::InvalidParameter`] for an option
+    /// out of its range; [`Error::ReadOnly`] for a store that this release may only read;
+    /// [`Error::Corrupt`] if a page or a row is damaged; [`Error::Stopped`] if the progress
+    /// callback stops it; [`Error::Io`] if, for example, a disk is full. The store has not changed
+    /// then. Only if the commit itself fails is the outcome unknown until the store is opened
+    /// again: it is then either the old or the new store as a whole.
     pub fn reband<'a>(
         path: impl AsRef<Path>,
         rebanding: &Rebanding,
