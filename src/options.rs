@@ -73,8 +73,9 @@ impl StoreOptions {
     /// MiB, whatever the machine has. A quarter of it holds pages of the file; a cache of less than
     /// 64 MiB uses one half or 16 MiB for them, whichever is less. The rest holds data that probes
     /// read from runs: filters in up to seven eighths of it, the places of other blocks in the file
-    /// in up to half of the remainder (or a tenth), and blocks of postings in what is left.
-    /// [`Snapshot::stats`](crate::Snapshot::stats) reports the memory of filters and blocks.
+    /// in up to half of the remainder (or a tenth of the whole, if that is more), and blocks of
+    /// postings in what is left. [`Snapshot::stats`](crate::Snapshot::stats) reports the memory of
+    /// filters and blocks.
     ///
     /// New filters have 3 to 16 bits for each posting; smaller runs get more bits. Their size is
     /// chosen so that the filters of all documents of the store fit. If there is not enough memory
