@@ -22,8 +22,9 @@ use crate::types::DocumentId;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An invariant of this crate is broken: a fault of ours, and neither the file's nor the caller's.
-    /// The transaction is rolled back and nothing of it is committed. Please report it.
+    /// An invariant of this crate is broken. This is our fault, and neither the file's nor the
+    /// caller's. The transaction is rolled back and nothing of it is committed. Please report the
+    /// error.
     #[error(
         "internal error: {what} ({file}:{line}); nothing was committed; please report this as a bug"
     )]
@@ -65,9 +66,9 @@ pub enum Error {
     KeyTwice {
         /// The key.
         key: Vec<u8>,
-        /// The document that it came with first.
+        /// The first document with this key.
         first: DocumentId,
-        /// The document that it came with again: of all such, the first.
+        /// The next document with this key.
         second: DocumentId,
     },
     /// A signature does not fit the schema, or two signatures cannot be compared.
@@ -82,19 +83,19 @@ pub enum Error {
         /// The signature that the schema, or the other signature, requires.
         expected: String,
     },
-    /// `create` met a file that exists. It was not touched.
+    /// `create` found a file that exists. The file has not changed.
     #[error("{} exists already; open it, or choose another name", path.display())]
     AlreadyExists {
         /// The file.
         path: PathBuf,
     },
-    /// `open` met no file. Opening never creates one.
+    /// `open` found no file. Opening never creates one.
     #[error("{} does not exist; create it first", path.display())]
     NotFound {
         /// The file.
         path: PathBuf,
     },
-    /// The file is something else. It was not touched.
+    /// The file is not a store. It has not changed.
     #[error("{} is not a resemblance store: {reason}", path.display())]
     NotAStore {
         /// The file.
@@ -112,7 +113,7 @@ pub enum Error {
         /// The newest format version that this release reads.
         supported: u16,
     },
-    /// The store asks for a feature that this release does not know.
+    /// The store requires a feature that this release does not know.
     #[error(
         "the store uses feature flags {flags:#x} that this release does not know; use a newer release"
     )]
@@ -157,7 +158,7 @@ pub enum Error {
         detail: String,
     },
     /// A stream to be imported is damaged, cut short, or something else. Documents before the
-    /// damage can be imported; export the rest again.
+    /// damage can be imported. Export the rest again.
     #[error("the stream is damaged after {documents} documents: {detail}")]
     DamagedStream {
         /// Whole documents before the damage.
@@ -165,8 +166,8 @@ pub enum Error {
         /// A description of what was found and what was expected.
         detail: String,
     },
-    /// The documents of an exported stream were made by another recipe than those of the store, so that
-    /// their signatures cannot be compared. Import them into a store with the same recipe.
+    /// The documents of an exported stream were made with a different recipe from those of the
+    /// store, so their signatures cannot be compared. Import them into a store with the same recipe.
     #[error(
         "the stream was made by another recipe: {part}: found {found}, expected {expected}, as in the \
          store"
@@ -183,8 +184,8 @@ pub enum Error {
     /// the rest can be imported again.
     #[error("{source}; the first {documents} documents of the stream are dealt with and stay so")]
     ImportStopped {
-        /// The number of documents, from the start of the stream, that are complete and need not be
-        /// sent again.
+        /// The number of documents, from the start of the stream, that have been imported and need
+        /// not be sent again.
         documents: u64,
         /// The error that stopped it.
         #[source]
@@ -211,8 +212,8 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The file system has no locks, so that nothing would keep two processes from writing at once, which
-    /// loses documents. Nothing was written. Keep the store on another file system, or see
+    /// The file system has no locks, so nothing would prevent two processes from writing at once,
+    /// which loses documents. Nothing was written. Keep the store on another file system, or see
     /// [`StoreOptions::without_lock`](crate::StoreOptions::without_lock).
     #[error(
         "{} cannot be locked: its file system has no locks, and two writers at once would damage the \
@@ -224,8 +225,8 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The handle, snapshot, transaction, ticket or iterator was made in another process: this one was
-    /// forked from it. Nothing was read or written. Open the store in the process that uses it, after
+    /// The handle, snapshot, transaction, ticket or iterator was made in the process from which
+    /// this one was forked. Nothing was read or written. Open the store in the process that uses it, after
     /// the fork; sketchers work in any process.
     #[error("the store was opened before a fork, in another process; open it in this one")]
     Forked,
@@ -236,8 +237,8 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The progress callback of a long operation stopped it. The operation documents which of its
-    /// work is kept; otherwise everything is as it was before.
+    /// The progress callback of a long operation stopped it. The operation documents which work is
+    /// kept. All else is undone.
     #[error("{work} was stopped by its progress callback")]
     Stopped {
         /// The operation, such as "the backup".
@@ -246,12 +247,12 @@ pub enum Error {
     /// The handle was opened for reading only.
     #[error("the store was opened read-only")]
     ReadOnly,
-    /// A write transaction is open: begun or last changed by this thread, where waiting for it would never
-    /// end, or, for `try_begin_write`, by any thread.
+    /// A write transaction is open. This thread began or last changed it, so waiting for it would
+    /// never end; for `try_begin_write`, it may belong to any thread.
     #[error("a write transaction is open; commit or drop it first")]
     Busy,
-    /// Too much waits for a commit already: wait for the tickets that were given out, or call in a way
-    /// that waits.
+    /// The queue of changes that wait for a commit is full. Wait for outstanding tickets, or use a
+    /// call that waits.
     #[error(
         "{waiting_bytes} bytes of changes may wait for a commit, and do; wait for their tickets first"
     )]

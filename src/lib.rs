@@ -1,8 +1,9 @@
 //! An embedded, transactional, on-disk store for near-duplicate search.
 //!
-//! *Have I already got something like this?* A store answers it for texts, sets, weighted features
-//! and ready-made signatures, from one file, durably, while documents are added and removed: with MinHash
-//! (estimated Jaccard similarity), SimHash (Hamming distance), or both at once.
+//! *Have I already got something like this?* A store answers that question for texts, sets,
+//! weighted features and ready-made signatures, with MinHash (estimated Jaccard similarity),
+//! SimHash (Hamming distance), or both at once. It is one durable file, in which documents are
+//! added and removed.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, SimHash, Store, Text};
@@ -51,23 +52,24 @@
 //! - Every long operation reports its [`Progress`] to a callback, which can stop it, and returns a
 //!   [`report`].
 //!
-//! The names that most programs need are at the root. The modules hold the rest: [`schema`], [`search`],
-//! [`report`], [`stats`] and [`metrics`] the details of a schema, an answer, an operation and a store;
-//! [`distributed`] what only joins over many machines need.
+//! The names that most programs need are at the root. The modules contain the rest: [`schema`],
+//! [`search`], [`report`], [`stats`] and [`metrics`] have the details of a schema, an answer, an
+//! operation and a store; [`distributed`] has the parts that only joins over many machines need.
 //!
 //! # Kinds of signatures
 //!
 //! - [`MinHash::new`]: minima of k hash functions. The default choice.
-//! - [`MinHash::one_pass`]: equally accurate, at a cost per feature that does not depend on k. For
-//!   many values and long documents.
+//! - [`MinHash::one_pass`]: equally accurate, at a cost per feature that does not depend on k. Use
+//!   it for many values and long documents.
 //! - [`MinHash::bottom_k`]: the k smallest hashes, exact for small sets.
 //! - [`MinHash::weighted`]: weighted Jaccard similarity, where it matters how often a feature
 //!   occurs.
 //! - [`MinHash::probability`]: probability Jaccard similarity, where only the shares of features matter.
 //! - [`MinHash::external`]: values computed elsewhere, which [`Signature::from_minhash`] and
-//!   related functions take.
-//! - [`MinHash::value_bits`]: any of them but bottom-k with 1 to 32 bits a value, 16 if not given.
-//! - [`SimHash::bits64`] and [`SimHash::bits128`]: fingerprints that differ in few bits where
+//!   related functions accept.
+//! - [`MinHash::value_bits`]: the number of bits per value, from 1 to 32, for every kind except
+//!   bottom-k. Default: 16.
+//! - [`SimHash::bits64`] and [`SimHash::bits128`]: fingerprints that differ in few bits if the
 //!   documents are nearly identical.
 //!
 //! [`Signature::merge`] makes the signature of a union from those of its parts.
@@ -76,25 +78,26 @@
 //!
 //! # What can be relied on
 //!
-//! - Changes survive a crash once their commit has returned `Ok`; uncommitted changes never show.
-//! - Every document within a Hamming distance is found. By similarity a pair is found with a
-//!   probability that the schema prints and every answer carries. A result reports whatever was
+//! - Changes survive a crash once their commit has returned `Ok`; uncommitted changes are never
+//!   visible.
+//! - Every document within a Hamming distance is found. By similarity, a pair is found with a
+//!   probability that the schema prints and every answer states. A result reports whatever was
 //!   capped, skipped or estimated.
 //! - Hashes and bytes on disk are frozen by `format-spec.md`, and a self-test in the file is
 //!   repeated whenever it is opened.
 //! - All bounds are inclusive. Matches are returned best first, ties in order of insertion.
 //! - No input and no file makes the library panic. Every page is verified when it is read from the
-//!   file: damage is [`Error::Corrupt`], never a wrong or a shorter answer. (Should the storage engine
-//!   panic all the same, that is caught and is an error too, unless a program is built with
-//!   `panic = "abort"`.)
+//!   file: damage is [`Error::Corrupt`], never a wrong or a shorter answer. (If the storage engine
+//!   panics nevertheless, the panic is caught and returned as an error, unless the program is built
+//!   with `panic = "abort"`.)
 //!
-//! `docs/promises.md` in the repository has all promises, each with the test that shows it.
+//! `docs/promises.md` in the repository lists all promises, each with the test that checks it.
 //!
 //! # Features
 //!
-//! None by default. `languages` has those steps of [`Text`] that know a language: stop words and
-//! stems. `log` reports events of stores through the crate of that name, under targets that begin
-//! with `resemblance::`; [`guide::metrics`] lists the events. The command-line tool is a separate
+//! No feature is on by default. `languages` adds the steps of [`Text`] that depend on a language:
+//! stop words and stems. `log` reports events of stores through the crate `log`, under targets that
+//! begin with `resemblance::`; [`guide::metrics`] lists the events. The command-line tool is a separate
 //! package, `resemblance-cli`, with `languages`.
 
 mod build;
@@ -156,9 +159,9 @@ pub use types::{
 };
 pub use write::{InsertMany, WriteTransaction};
 
-/// Details of a [`Schema`]: kinds of MinHash, its bands and tables as they were designed, units and
-/// languages of texts, frequencies of features, and the error of sketching. Most programs set them
-/// through a [`SchemaBuilder`] and name few of them.
+/// Details of a [`Schema`]: kinds of MinHash, the designs of bands and tables, units and languages
+/// of texts, frequencies of features, and the error of sketching. Most programs set them through a
+/// [`SchemaBuilder`] and use few of these names.
 pub mod schema {
     pub use resemblance_sketch::{
         Banding, DesignReport, DocumentFrequencies, EmptyDocuments, Language, MinHashKind,
