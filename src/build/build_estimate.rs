@@ -46,11 +46,11 @@ const POSITION_BYTES: f64 = 1.7;
 pub struct BuildEstimate {
     /// The documents whose postings are written.
     pub documents: u64,
-    /// Memory at the peak: for sorting, the cache, and buffers.
+    /// Peak memory: for sorting, the cache, and buffers.
     pub memory_bytes: u64,
-    /// The size of the file of a build. For a rebanding, its maximum growth, less its free space:
-    /// the old postings remain beside the new ones until the commit. 0 if no lane changes, and
-    /// nothing is rewritten.
+    /// The size of the file of a build. For a rebanding, the maximum growth of the file beyond its
+    /// free space, because the old postings are kept until the commit. It is 0 if no lane changes
+    /// and nothing is rewritten.
     pub disk_bytes: u64,
     /// The temporary file at the end; 0 if everything is sorted in memory.
     pub temporary_bytes: u64,

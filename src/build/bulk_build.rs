@@ -85,8 +85,8 @@ pub struct BulkReport {
     pub spilled_bytes: u64,
 }
 
-/// A store that is being built offline: documents are inserted, and nobody sees any of them before
-/// [`finish`](Self::finish) has put the whole store under its name. Dropping it leaves nothing
+/// A store that is being built offline. Nobody sees the inserted documents before
+/// [`finish`](Self::finish) gives the complete store its name. Dropping the build leaves nothing
 /// behind.
 ///
 /// See [`Store::bulk_build`](crate::Store::bulk_build). A build can move to another thread, so its
@@ -163,8 +163,8 @@ impl<'w> BulkBuild<'w> {
         })
     }
 
-    /// Takes the next document, and gives it the next id, from 0. A key that came before is found
-    /// only by [`finish`](Self::finish).
+    /// Inserts a document with the next id, starting with 0. Repeated keys are detected only by
+    /// [`finish`](Self::finish).
     ///
     /// # Errors
     ///
@@ -255,10 +255,10 @@ impl<'w> BulkBuild<'w> {
         self
     }
 
-    /// Sets the callback of [`finish`](Self::finish) for each document that it leaves out because
-    /// an earlier one has its key, or a later one, if the options keep the last: it gets the id
-    /// that [`insert`](Self::insert) returned, and the key. Documents are reported in the order of
-    /// their insertion. The callback may stop the build like that of
+    /// Sets a callback for the documents that [`finish`](Self::finish) leaves out because an
+    /// earlier document has the same key (or a later one, if the options keep the last). It
+    /// receives the id that [`insert`](Self::insert) returned, and the key. Documents are reported
+    /// in the order of their insertion. The callback may stop the build like that of
     /// [`on_progress`](Self::on_progress).
     ///
     /// ```
@@ -311,7 +311,7 @@ impl<'w> BulkBuild<'w> {
     /// # Errors
     ///
     /// [`Error::KeyTwice`] if a key was inserted twice and the options do not choose which to keep;
-    /// [`Error::AlreadyExists`] if something has got the name meanwhile; [`Error::Stopped`] if a
+    /// [`Error::AlreadyExists`] if the path has come to exist meanwhile; [`Error::Stopped`] if a
     /// callback stops it; [`Error::Io`]. No store is created then.
     pub fn finish(mut self) -> Result<BulkReport> {
         let callbacks = std::mem::take(&mut self.callbacks);

@@ -13,7 +13,7 @@ use resemblance_sketch::schema::Schema;
 /// Minimum memory limit, in bytes; a lower one is raised to it.
 const MIN_MEMORY_BYTES: u64 = 1 << 20;
 
-/// The rule for a document whose key an earlier document has.
+/// The rule for documents with the key of an earlier document.
 ///
 /// ```
 /// # use resemblance::{BulkOptions, DuplicateKeys, Error, MinHash, Schema, Store};
@@ -92,8 +92,8 @@ impl BulkOptions {
         }
     }
 
-    /// The options with which the file is written. The cache is used in addition to the memory
-    /// for sorting.
+    /// Sets the options with which the file is written. The cache takes memory in addition to the
+    /// memory for sorting.
     #[must_use]
     pub fn store(mut self, options: StoreOptions) -> Self {
         self.store = options;
@@ -101,34 +101,34 @@ impl BulkOptions {
     }
 
     /// Sets the memory in which postings are sorted, in bytes; at least 1 MiB. The rest is written
-    /// to a temporary file, sorted piece by piece. Up to fifty times the limit of postings are
-    /// sorted within it to the end (with 256 MiB and 20 lanes: 75 million documents); with more,
-    /// the last step takes more memory, in proportion.
+    /// to a temporary file, sorted piece by piece. This memory suffices for postings of up to fifty
+    /// times its size (with 256 MiB and 20 lanes: 75 million documents). Beyond that, the last step
+    /// takes proportionally more memory.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes.max(MIN_MEMORY_BYTES);
         self
     }
 
-    /// The folder of the temporary file; the store's own if not given. The store itself always
-    /// grows in its own folder.
+    /// Sets the folder of the temporary file. Default: the folder of the store, in which the store
+    /// itself is always built.
     #[must_use]
     pub fn temp_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.temp_dir = Some(folder.into());
         self
     }
 
-    /// Sets the number of threads that sort, beside the one that inserts: by default one for each further
-    /// core, and at least one. Of more than 1,024 the rest is not started.
+    /// Sets the number of threads that sort, in addition to the one that inserts. Default: one for
+    /// each further core, and at least one. At most 1,024 are started.
     #[must_use]
     pub fn threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// The mean number of [kept hashes](crate::Signature::kept_hashes) of a document, which
-    /// [`estimate`](Self::estimate) takes for a schema with containment: about 2 / (w + 1) of its shingles,
-    /// or 1 / s. Nothing else depends on it.
+    /// Sets the mean number of [kept hashes](crate::Signature::kept_hashes) of a document, for
+    /// [`estimate`](Self::estimate) with a schema that has containment. It is about 2 / (w + 1) of
+    /// the shingles, or 1 / s. Nothing else depends on it.
     ///
     /// ```
     /// use resemblance::{BulkOptions, Containment, Schema};
@@ -145,7 +145,7 @@ impl BulkOptions {
         self
     }
 
-    /// The rule for a document whose key an earlier document has.
+    /// Sets the rule for documents with the key of an earlier document.
     #[must_use]
     pub fn duplicate_keys(mut self, rule: DuplicateKeys) -> Self {
         self.duplicate_keys = rule;

@@ -13,7 +13,7 @@ use crate::state;
 use crate::types::{Operation, Phase, Report, Watch};
 use resemblance_sketch::schema::{Rebanding, Schema};
 
-/// The store that is to be rebanded, and how.
+/// The store to reband, and the changes to its schema.
 pub struct RebandRequest {
     path: PathBuf,
     rebanding: Rebanding,
@@ -101,8 +101,8 @@ pub struct RebandReport {
     pub schema: Schema,
     /// Live documents in the store.
     pub documents: u64,
-    /// True if postings were rewritten. They are not if the new schema gives all documents the same
-    /// codes as the old one: then a few bytes of the file have changed.
+    /// True if postings were rewritten. If the new schema gives all documents the same codes as the
+    /// old one, they are not, and only a few bytes of the file have changed.
     pub is_rewritten: bool,
     /// Postings that were written, in all lanes.
     pub postings: u64,
@@ -113,8 +113,8 @@ pub struct RebandReport {
     pub spilled_bytes: u64,
     /// Bytes on disk before.
     pub size_before_bytes: u64,
-    /// Bytes on disk afterwards, including those of the old postings: they are free for later use,
-    /// and [`Store::compact`](crate::Store::compact) gives them back to the disk.
+    /// Bytes on disk afterwards, including the space of the old postings. It is free for later use,
+    /// and [`Store::compact`](crate::Store::compact) returns it to the disk.
     pub size_after_bytes: u64,
 }
 

@@ -17,12 +17,12 @@ use crate::sync::HomeProcess;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
 use resemblance_sketch::sketch::Signature;
 
-/// Queues changes without waiting for them. Each method returns a [`Ticket`], which is a future and can
-/// also be waited for by a thread. [`Store::queue`](crate::Store::queue) makes one.
+/// Queues changes without waiting for them. Each method returns a [`Ticket`], which is a future; a
+/// thread can also wait for it. [`Store::queue`](crate::Store::queue) makes one.
 ///
-/// Changes of all threads, including those of calls that wait, are made in the order in which they are
-/// queued, many at a time in one transaction. The store runs a thread for them as long as something
-/// waits. A queued change is made whether its ticket is kept or dropped, and it survives a crash once the
+/// The changes of all threads, including calls that wait, are executed in the order in which they
+/// are queued, many in one transaction. The store runs a thread for them while changes are waiting.
+/// A queued change is executed whether its ticket is kept or dropped, and survives a crash once the
 /// ticket has its answer.
 ///
 /// ```
@@ -186,9 +186,9 @@ impl Queue {
         self.submit(WriteRequest::Flush, WriteReply::flushed)
     }
 
-    /// Waits until a change may be queued: until fewer bytes wait than
-    /// [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes) allows. Another task may be faster, and
-    /// the change be refused all the same.
+    /// Waits until a change may be queued, because fewer bytes are waiting than
+    /// [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes) allows. If another task is
+    /// faster, the change may still be refused.
     ///
     /// # Errors
     ///
@@ -248,7 +248,7 @@ impl Queue {
     }
 }
 
-/// The answer to a queued change, as a future or by [`wait`](Self::wait).
+/// The answer to a queued change. It is a future; a thread can [`wait`](Self::wait) for it.
 ///
 /// ```
 /// # use resemblance::{MinHash, Novelty, Schema, Store, Text, Ticket};

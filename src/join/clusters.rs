@@ -35,9 +35,10 @@ pub struct Clusters {
     suspicious: Vec<SuspiciousCluster>,
 }
 
-/// A cluster that is hardly one of near-duplicates. Near is not transitive: a chain of pairs, each
-/// of them verified, can connect documents that have little in common, and boilerplate that many
-/// documents share makes such chains. Look at some members before all but one are dropped.
+/// A cluster that is too large to consist of near-duplicates only. Near is not transitive: a chain
+/// of pairs, each of them verified, can connect documents that have little in common, and
+/// boilerplate that many documents share makes such chains. Look at some members before you drop
+/// all but one.
 ///
 /// ```
 /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -58,7 +59,7 @@ pub struct Clusters {
 pub struct SuspiciousCluster {
     /// Its first member.
     pub first: DocumentId,
-    /// Its members.
+    /// The number of its members.
     pub documents: u64,
     /// Their share of all documents of the store, 0 to 1.
     pub share: f64,
@@ -121,17 +122,17 @@ impl Clusters {
     }
 
     /// Returns the counts of buckets, documents and pairs that
-    /// [`Join::max_bucket`](crate::Join::max_bucket) left out. The more they are, the
-    /// more clusters may be split or missing.
+    /// [`Join::max_bucket`](crate::Join::max_bucket) left out. The greater the counts, the more
+    /// clusters may be split or missing.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
     }
 
-    /// Returns the clusters that are too large to be believed, by their first members: those of
-    /// more than [`SUSPICIOUS_SHARE`](Self::SUSPICIOUS_SHARE) of all documents of the store and at
-    /// least [`SUSPICIOUS_DOCUMENTS`](Self::SUSPICIOUS_DOCUMENTS) of them. Iterating returns them
-    /// as well.
+    /// Returns the clusters that are too large to be plausible, ordered by their first members.
+    /// They have more than [`SUSPICIOUS_SHARE`](Self::SUSPICIOUS_SHARE) of all documents of the
+    /// store, and at least [`SUSPICIOUS_DOCUMENTS`](Self::SUSPICIOUS_DOCUMENTS) documents.
+    /// Iterating returns these clusters as well.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};

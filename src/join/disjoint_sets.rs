@@ -8,8 +8,8 @@ const PAGE_IDS: u64 = 256;
 /// Disjoint sets (Tarjan 1975) with path splitting. The smallest id of a set is its root, so that the
 /// result does not depend on the order of the pairs.
 ///
-/// Takes 8 bytes an id in stretches of 256 ids of which any was joined, and no more for any number
-/// of pairs.
+/// This takes 8 bytes per id in each range of 256 ids of which any was joined, for any number of
+/// pairs.
 #[derive(Clone, Debug, Default)]
 pub struct DisjointSets {
     /// The parents of the ids of each stretch, by its number. An id that is in none is its own.
@@ -17,7 +17,7 @@ pub struct DisjointSets {
 }
 
 impl DisjointSets {
-    /// Makes one set of the sets of two ids.
+    /// Unites the sets of two ids.
     pub fn join(&mut self, a: u64, b: u64) {
         let (a, b) = (self.root(a), self.root(b));
         if a != b {

@@ -42,20 +42,21 @@ const FINGERPRINT_SECONDS: f64 = 2e-9;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct JoinEstimate {
-    /// Documents.
+    /// Number of documents.
     pub documents: u64,
     /// Number of postings to read in all lanes: this one is exact.
     pub postings: u64,
-    /// Signatures to be read, about; one that is in several large enough buckets counts in each.
+    /// Approximate number of signatures to read. A signature in several large buckets counts in
+    /// each.
     pub signatures: u64,
-    /// Comparisons of two signatures, about.
+    /// Approximate number of comparisons of two signatures.
     pub comparisons: u64,
-    /// Pairs, about: those that meet in the first band, of large buckets verified in part, and
-    /// those that are near in the first table.
+    /// Approximate number of pairs. Counts the pairs in the first band (only a part of large
+    /// buckets is verified) and the near pairs in the first table.
     pub pairs: u64,
-    /// Memory in bytes, about, the store's cache not counted.
+    /// Approximate memory in bytes, without the store's cache.
     pub memory_bytes: u64,
-    /// Time in seconds, about, on one core of a laptop, with the file in the system's cache.
+    /// Approximate time in seconds, on one core of a laptop, with the file in the system's cache.
     pub seconds: f64,
 }
 

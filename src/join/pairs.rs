@@ -101,15 +101,15 @@ impl Pairs {
         self.unverified()
     }
 
-    /// Returns the buckets, documents and pairs that [`Join::max_bucket`](crate::Join::max_bucket) has left out so
-    /// far; after the last pair, those of the whole join.
+    /// Returns the buckets, documents and pairs that [`Join::max_bucket`](crate::Join::max_bucket)
+    /// has left out so far. After the last pair, this is the result for the whole join.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         let gatherer = self.gatherer.as_ref();
         gatherer.map_or_else(LeftOut::default, |gatherer| gatherer.left_out)
     }
 
-    /// Returns how many lanes have been read so far, and how many there are: how far the join is.
+    /// Returns the number of lanes that have been read so far, and the number of all lanes.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -129,7 +129,7 @@ impl Pairs {
         (total - left, total)
     }
 
-    /// Reports how far the join is.
+    /// Reports the progress of the join.
     #[doc(hidden)]
     pub fn report(&self, watch: &mut Watch<'_>) -> Result<()> {
         let (done, total) = self.lanes_read();

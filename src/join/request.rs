@@ -17,8 +17,8 @@ use crate::types::{DocumentId, Progress, Record, Watch};
 #[cfg(doc)]
 use crate::error::Error;
 
-/// A search of a whole snapshot, put together and then run: for its near [pairs](Pairs), or for the
-/// [clusters](Clusters) that they form. `A` is what answers it.
+/// A search of a whole snapshot for its near [pairs](Pairs), or for the [clusters](Clusters) that
+/// they form. Set its options, then run it. `A` is the type of the answer.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -130,8 +130,8 @@ impl<'a, A> Join<'a, A> {
         self.options.bounds
     }
 
-    /// Returns the least similarity that the join returns: 0 if the bounds do not speak of it, or are wrong,
-    /// which running the join reports.
+    /// Returns the minimum similarity of the pairs that the join returns. It is 0 if the bounds do
+    /// not limit the similarity, or if they are invalid, which running the join reports.
     #[doc(hidden)]
     pub fn similarity_floor(&self) -> f64 {
         let bounds = self.options.bounds;
@@ -157,7 +157,7 @@ impl<'a, A> Join<'a, A> {
         self
     }
 
-    /// The bounds, in place of those that were set before.
+    /// Replaces all bounds that were set before.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
@@ -214,9 +214,9 @@ impl<'a, A> Join<'a, A> {
         self
     }
 
-    /// Sets the memory for signatures, in bytes; 64 MiB if not given. If the signatures of all
-    /// documents that share a bucket with another fit there, each is read once. Otherwise they are
-    /// read a batch at a time, some in several batches, which take up to 64 MiB whatever is set
+    /// Sets the memory for signatures, in bytes. Default: 64 MiB. If the signatures of all
+    /// documents that share a bucket with another document fit, each is read once. Otherwise they
+    /// are read in batches, some of them repeatedly; batches take up to 64 MiB whatever is set
     /// here. The result is the same.
     ///
     /// ```
@@ -231,22 +231,23 @@ impl<'a, A> Join<'a, A> {
         self
     }
 
-    /// Threads that read and compare signatures, 1 to 1,024; one if not given. The result and its order
-    /// are the same for any number.
+    /// Sets the number of threads that read and compare signatures, 1 to 1,024. Default: one. The
+    /// result and its order are the same for any number.
     pub fn threads(mut self, threads: usize) -> Self {
         self.options.threads = Some(threads);
         self
     }
 
-    /// Cuts the work on large buckets short, and so may miss pairs. No bucket is cut short if not given.
+    /// Limits the work on large buckets, and so may miss pairs. Default: no limit.
     ///
-    /// A bucket of m documents has m² / 2 pairs, which for texts that share much boilerplate may
-    /// be too many. Documents with the same signature count as one here, and are always found to
-    /// be alike. In a bucket of more than `signatures` different ones (at least 1), the
-    /// `signatures` that were inserted first are compared with all, the others not among each
-    /// other in this bucket. What that leaves out is counted: see [`LeftOut`](crate::search::LeftOut). Where pairs
-    /// are verified, documents with the same signature are not taken to be alike: each two of them are
-    /// verified, and so are the documents of each two signatures that are compared.
+    /// A bucket of m documents has m² / 2 pairs, which for texts that share much boilerplate may be
+    /// too many. Documents with the same signature count as one here, and are always found to be
+    /// alike. If a bucket has more different signatures than `signatures` (at least 1), the first
+    /// `signatures` of them by insertion are compared with all others, but the others are not
+    /// compared with each other in this bucket. The pairs that are left out are counted: see
+    /// [`LeftOut`](crate::search::LeftOut). If pairs are verified, documents with the same
+    /// signature are not assumed to be alike: each pair of them is verified, and so is each pair of
+    /// documents whose signatures are compared.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -271,11 +272,11 @@ impl<'a, A> Join<'a, A> {
     /// the probability that its two documents share a bucket: see
     /// [`MinHashSchema::probability`](crate::schema::MinHashSchema::probability).
     ///
-    /// The closure is called once for each two documents that share a bucket, the earlier one
-    /// first, from all threads of the join; the pairs and their order are the same for any number
-    /// of threads. Equal signatures are not treated as equal documents, so m copies mean m² / 2
-    /// calls for pairs, and about m for clusters: two documents that are known to be in one cluster
-    /// are not verified any more. Candidates take about 2 MB of memory.
+    /// The closure is called once for each pair of documents that share a bucket, with the earlier
+    /// one first, from all threads of the join. The pairs and their order are the same for any
+    /// number of threads. Equal signatures are not treated as equal documents, so m copies mean m²
+    /// / 2 calls for pairs. For clusters they mean only about m calls, because two documents that
+    /// are known to be in one cluster are not verified. Candidates take about 2 MB of memory.
     ///
     /// An error of the closure ends the join, and so does [`Error::InvalidParameter`] for a value
     /// outside 0 to 1. A panic of the closure continues through the join.
@@ -306,9 +307,9 @@ impl<'a, A> Join<'a, A> {
         self
     }
 
-    /// Estimates the cost of this join without a verification, from the sizes of the lanes and a sample
-    /// of their buckets: the first 262,144 postings of the first band and of the first table. Takes well
-    /// under a second.
+    /// Estimates the cost of this join without a verification, from the sizes of the lanes and a
+    /// sample of their buckets: the first 262,144 postings of the first band and of the first
+    /// table. This takes well under a second.
     ///
     /// # Errors
     ///
@@ -335,8 +336,8 @@ impl Join<'_, Pairs> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for bounds outside the schema and for an option out of its range; the
-    /// iterator yields an error and ends where the file cannot be read.
+    /// [`Error::InvalidParameter`] for bounds outside the schema and for an option out of its
+    /// range; the iterator yields an error and ends if the file cannot be read.
     pub fn run(self) -> Result<Pairs> {
         let pairs = Pairs::new(self.source, self.options, false)?;
         Ok(match self.verify {
@@ -388,8 +389,8 @@ impl<'a> Join<'a, Clusters> {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for bounds outside the schema and for an option out of its range;
-    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read; the closure's own;
-    /// [`Error::Stopped`] if the progress callback breaks it off.
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read; any error of the closure;
+    /// [`Error::Stopped`] if the progress callback stops the search.
     pub fn run(self) -> Result<Clusters> {
         let watch = watch("the search for clusters", self.on_progress);
         let documents = self.source.len();

@@ -150,11 +150,11 @@ impl TableLane<'_> {
 pub struct LeftOut {
     /// Buckets that were cut short.
     pub buckets: u64,
-    /// Documents in them that were compared with the first ones only; a document counts in each of
-    /// its buckets.
+    /// Documents in these buckets that were compared only with the first ones. A document counts in
+    /// each of its buckets.
     pub documents: u64,
-    /// Pairs of these that were not compared in their bucket; a pair counts in each bucket that it
-    /// shares. Some may have been found in a smaller bucket all the same.
+    /// Pairs of such documents that were not compared in their bucket. A pair counts in each bucket
+    /// that it shares. Some of these pairs may have been found in a smaller bucket.
     pub pairs: u64,
 }
 

@@ -33,8 +33,8 @@ pub struct Pair {
     /// The Jaccard similarity, from 0 to 1. It is an estimate unless `is_exact` is set. `None`
     /// without MinHash in the schema, unless the pair was verified.
     pub similarity: Option<f64>,
-    /// True if the similarity is exact: the one that the closure of
-    /// [`Join::verify`](crate::Join::verify) returned for these two. Else it is an estimate.
+    /// True if the similarity is exact: the closure of [`Join::verify`](crate::Join::verify)
+    /// returned it for this pair. Otherwise it is an estimate.
     pub is_exact: bool,
     /// The Hamming distance of the fingerprints; `None` without SimHash in the schema.
     pub distance: Option<u32>,

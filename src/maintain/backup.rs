@@ -37,8 +37,8 @@ pub(crate) fn backup<'a>(snapshot: &'a SnapshotView, path: &Path) -> Operation<'
 }
 
 impl Operation<'_, BackupReport> {
-    /// Sets the options with which the copy is written, of which the cache alone matters; the default
-    /// [`StoreOptions`] if not set.
+    /// Sets the options with which the copy is written, of which only the cache matters. Default:
+    /// the default [`StoreOptions`].
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, StoreOptions, Text};

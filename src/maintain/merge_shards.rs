@@ -28,8 +28,8 @@ impl Report for BulkReport {
 }
 
 impl Operation<'_, BulkReport> {
-    /// Sets the options by which the merged store is built: memory, threads, and what happens to a
-    /// document whose key an earlier one has.
+    /// Sets the options with which the merged store is built: memory, threads, and the rule for
+    /// repeated keys.
     ///
     /// ```
     /// # use resemblance::{BulkOptions, DuplicateKeys, MinHash, Schema, Store};

@@ -58,9 +58,9 @@ pub struct Stats {
     pub memtable_documents: u64,
     /// Bytes of memory that the memtable takes.
     pub memtable_bytes: u64,
-    /// Removed documents whose payloads and signatures are still there: merges drop them.
+    /// Removed documents whose payloads and signatures are still in the file. Merges drop them.
     pub dead_rows: u64,
-    /// Bytes of memory that marks of removed documents take, whose postings are still there.
+    /// Bytes of memory for the marks of removed documents whose postings are still in the file.
     pub dead_bytes: u64,
     /// Bytes of memory that filters of runs take, a part of the [cache](crate::StoreOptions::cache_bytes).
     pub filter_cache_bytes: u64,
@@ -80,15 +80,15 @@ pub struct Stats {
     pub file_bytes: u64,
     /// The bytes that the file takes on the disk, if the system reports them; else its length.
     pub allocated_bytes: u64,
-    /// An estimate of the bytes that [`Store::compact`](crate::Store::compact) would give back:
-    /// pages that are free, filters larger than those of a single run, and the remains of removed
-    /// documents.
+    /// An estimate of the bytes that [`Store::compact`](crate::Store::compact) would return to the
+    /// disk: pages that are free, filters larger than those of a single run, and the remains of
+    /// removed documents.
     pub compact_gain_bytes: u64,
-    /// Bytes stored in all tables, with their own overhead, a live document; 0 without documents.
+    /// Bytes in all tables, including their overhead, per live document; 0 without documents.
     pub bytes_per_document: f64,
 }
 
-/// A run: the flushed postings of documents with neighbouring ids.
+/// A run: the flushed postings of documents with consecutive ids.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
@@ -113,7 +113,8 @@ pub struct RunStats {
     pub first_id: u64,
     /// The highest id of its range.
     pub last_id: u64,
-    /// Postings in all lanes, those left that have not moved to the run that it is merged into.
+    /// Postings in all lanes, without those that have already moved to the run into which it is
+    /// merged.
     pub postings: u64,
     /// Blocks in all lanes.
     pub blocks: u64,
@@ -121,8 +122,8 @@ pub struct RunStats {
     pub dead: u64,
 }
 
-/// A merge of runs that is under way: commits advance it, by work that is in proportion to what they
-/// insert and remove.
+/// A merge of runs that is under way. Commits advance it in proportion to what they insert and
+/// remove.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -152,7 +153,8 @@ pub struct MergeStats {
     pub blocks: u64,
     /// Postings that are still in the old ones.
     pub postings_left: u64,
-    /// Removed documents whose payloads and signatures it has still to drop, which it does first.
+    /// Removed documents whose payloads and signatures the merge has yet to drop, which it does
+    /// first.
     pub rows_left: u64,
 }
 
@@ -214,7 +216,8 @@ pub struct LaneStats {
     pub lane: u16,
     /// `key`, `band 3`, `table 2`.
     pub role: String,
-    /// Postings, in runs and in memory, those of removed documents included until a merge.
+    /// Postings in runs and in memory, including postings of removed documents that no merge has
+    /// dropped.
     pub postings: u64,
     /// Blocks on disk.
     pub blocks: u64,

@@ -70,12 +70,13 @@ impl Collected {
         })
     }
 
-    /// All near pairs: see [`Snapshot::pairs`](crate::Snapshot::pairs).
+    /// Searches for all near pairs: see [`Snapshot::pairs`](crate::Snapshot::pairs).
     pub fn pairs<'a>(&self) -> Join<'a, Pairs> {
         Join::new(Arc::clone(&self.source))
     }
 
-    /// The clusters that they form: see [`Snapshot::clusters`](crate::Snapshot::clusters).
+    /// Searches for the clusters of near pairs: see
+    /// [`Snapshot::clusters`](crate::Snapshot::clusters).
     pub fn clusters<'a>(&self) -> Join<'a, Clusters> {
         Join::new(Arc::clone(&self.source))
     }

@@ -16,8 +16,8 @@ use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::Signature;
 
 /// The documents of one job, such as a search for the pairs of a corpus. They are in memory while
-/// they fit into [`BulkOptions::memory_bytes`], and beyond that in a temporary store, which is
-/// built offline. Answers and their order are the same either way.
+/// they fit into [`BulkOptions::memory_bytes`], and otherwise in a temporary store, which is built
+/// offline. Answers and their order are the same either way.
 ///
 /// ```
 /// use resemblance::Collection;
@@ -66,8 +66,8 @@ impl fmt::Debug for Collection<'_> {
 }
 
 impl<'w> Collection<'w> {
-    /// Begins without documents. `folder` is for the temporary store, and for the files by which a
-    /// build sorts, unless the options name another.
+    /// Creates an empty collection. `folder` is for the temporary store, and for temporary files of
+    /// sorting unless the options name another folder.
     ///
     /// # Errors
     ///
@@ -83,8 +83,8 @@ impl<'w> Collection<'w> {
         })
     }
 
-    /// Takes the next document, and gives it the next id, from 0. A key that came before is found only
-    /// by [`finish`](Self::finish).
+    /// Inserts a document with the next id, starting with 0. Repeated keys are detected only by
+    /// [`finish`](Self::finish).
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl<'w> Collection<'w> {
         Ok(())
     }
 
-    /// Returns the number of documents taken so far.
+    /// Returns the number of documents inserted so far.
     #[must_use]
     pub fn len(&self) -> u64 {
         match &self.held {
@@ -134,7 +134,7 @@ impl<'w> Collection<'w> {
         }
     }
 
-    /// Returns true if no document was taken yet.
+    /// Returns true if no document was inserted yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -170,8 +170,8 @@ impl<'w> Collection<'w> {
         self
     }
 
-    /// Sets what [`finish`](Self::finish) calls with each document that it leaves out because of its
-    /// key: see [`BulkBuild::on_duplicate`].
+    /// Sets a callback for the documents that [`finish`](Self::finish) leaves out because of their
+    /// keys: see [`BulkBuild::on_duplicate`].
     ///
     /// ```
     /// use resemblance::Collection;

@@ -27,9 +27,9 @@ const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 /// Documents that are moved to a store together.
 const MOVED_TOGETHER: usize = 4_096;
 
-/// The documents of one pass, each kept unless it is near one that was kept before: in memory while they
-/// fit there, and beyond that in a temporary store; or beside the documents of a store, in a transaction
-/// that is never committed.
+/// The documents of one pass, without those that are near an earlier kept document. They are in
+/// memory while they fit, and otherwise in a temporary store. If they are compared with the
+/// documents of a store, they are in a transaction of that store that is never committed.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -102,9 +102,10 @@ impl DocumentsInStore {
 }
 
 impl KeptDocuments {
-    /// Keeps documents in memory, 64 MiB of them unless [`set_memory_bytes`](Self::set_memory_bytes) is
-    /// called, and beyond that in a temporary store in `folder`. With a probe budget it is a store from the
-    /// start: which candidates a budget leaves out depends on how they are kept.
+    /// Begins a pass that keeps documents in up to 64 MiB of memory (see
+    /// [`set_memory_bytes`](Self::set_memory_bytes)), and beyond that in a temporary store in
+    /// `folder`. With a probe budget they are in a store from the start, because the candidates
+    /// that a budget leaves out depend on how documents are kept.
     ///
     /// # Errors
     ///
@@ -144,8 +145,8 @@ impl KeptDocuments {
         self.memory_bytes = bytes;
     }
 
-    /// Sets the number of threads that look up the documents of a batch, as long as the kept ones are in
-    /// memory. Decisions are the same for any number.
+    /// Sets the number of threads that look up the documents of a batch while the kept documents
+    /// are in memory. Decisions are the same for any number.
     pub fn set_threads(&mut self, threads: NonZeroUsize) {
         if let Place::Memory(memory) = &mut self.place {
             memory.index.set_threads(threads);
@@ -165,7 +166,7 @@ impl KeptDocuments {
         }
     }
 
-    /// Returns the number of documents that are kept, those that the store had before included.
+    /// Returns the number of kept documents, including the earlier documents of the store.
     #[must_use]
     pub fn len(&self) -> u64 {
         match &self.place {
@@ -180,7 +181,7 @@ impl KeptDocuments {
         self.len() == 0
     }
 
-    /// Returns a kept document, by its id.
+    /// Returns the kept document with an id.
     ///
     /// # Errors
     ///

@@ -43,7 +43,8 @@ pub enum Family {
     Both,
 }
 
-/// The options of searches, for callers who keep them as data. Builder methods fill the same fields.
+/// The options of searches, for callers who keep them as data. The builder methods set the same
+/// fields.
 ///
 /// Each search reads the options that it has a use for: [`Nearest`](crate::Nearest) `bounds.by`, `scan`,
 /// `exclude`, `with_payloads` and `min_recall`, [`ContainmentQuery`](crate::ContainmentQuery) `limit` and
@@ -71,18 +72,20 @@ pub enum Family {
 pub struct SearchOptions {
     /// The bounds that documents must meet.
     pub bounds: Bounds,
-    /// The greatest number of documents in an answer, the best; `None` returns all.
+    /// The maximum number of documents in an answer, which has the best ones; `None` returns all.
     pub limit: Option<usize>,
     /// See [`Query::probe_budget`](crate::Query::probe_budget).
     pub probe_budget: Option<u64>,
-    /// `Some(true)` compares with every document, `Some(false)` never does. `None` does so where it costs
-    /// less, or where [`Nearest`](crate::Nearest) cannot do without, for which `Some(true)` means the same.
+    /// `Some(true)` compares with every document, `Some(false)` never does. `None` does so if it
+    /// costs less, or if [`Nearest`](crate::Nearest) has no other way. For
+    /// [`Nearest`](crate::Nearest), `Some(true)` means the same as `None`.
     pub scan: Option<bool>,
-    /// A document that is left out.
+    /// A document to leave out.
     pub exclude: Option<DocumentId>,
     /// True to return the payloads of documents as well.
     pub with_payloads: bool,
-    /// The number of threads, 1 to 1,024. `None` takes those that the machine runs at once, of joins one.
+    /// The number of threads, 1 to 1,024. `None` uses as many threads as the machine runs at once,
+    /// and one for joins.
     pub threads: Option<usize>,
     /// See [`Nearest::min_recall`](crate::Nearest::min_recall); `None` means 0.9.
     pub min_recall: Option<f64>,
@@ -105,9 +108,9 @@ impl SearchOptions {
 
 /// Bounds on the results of a query or a join. All are inclusive.
 ///
-/// A bound that is not given comes from the schema: its threshold, its greatest distance, and its
-/// [`Combine`] rule. Where a schema has both families and only one bound is given, that family
-/// alone decides.
+/// A bound that is not set comes from the schema: its threshold, its maximum distance, and its
+/// [`Combine`] rule. If a schema has both families and only one bound is set, only the family of
+/// that bound counts.
 ///
 /// ```
 /// use resemblance::Bounds;
@@ -118,23 +121,23 @@ impl SearchOptions {
 pub struct Bounds {
     /// See the [method](Self::min_similarity); `None` takes the schema's threshold.
     pub min_similarity: Option<f64>,
-    /// See the [method](Self::max_distance); `None` takes the schema's greatest distance.
+    /// See the [method](Self::max_distance); `None` takes the schema's maximum distance.
     pub max_distance: Option<u32>,
-    /// The family that decides; `None` leaves it to the bounds and the schema.
+    /// The family to compare by; `None` leaves the choice to the bounds and the schema.
     pub by: Option<Family>,
     /// See the [method](Self::accept_lower_recall).
     pub accept_lower_recall: bool,
 }
 
 impl Bounds {
-    /// The schema's own bounds.
+    /// Creates bounds that are all taken from the schema.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the least similarity, 0 to 1: estimated, or exact where it is verified. A value below
-    /// the schema's threshold is an error, unless
+    /// Sets the minimum similarity, 0 to 1. It is compared with the estimate, or with the exact
+    /// similarity if it is verified. A value below the schema's threshold is an error, unless
     /// [`accept_lower_recall`](Self::accept_lower_recall) is set or a scan is requested.
     #[must_use]
     pub fn min_similarity(mut self, similarity: f64) -> Self {
@@ -142,11 +145,11 @@ impl Bounds {
         self
     }
 
-    /// Sets the greatest distance in bits; the schema's if not given. Any value is allowed: no
-    /// document within it is missing. Beyond the distance that the buckets of the tables cover, a
-    /// query also reads the buckets near its own, or compares with every document where that costs
-    /// less: [`Matches::scope`](crate::Matches::scope) reports which. A join then sorts the
-    /// fingerprints into special tables, for at most 63 bits.
+    /// Sets the maximum distance in bits. Default: the distance of the schema. Any value is
+    /// allowed, and no document within it is missed. Beyond the distance that the buckets of the
+    /// tables cover, a query also reads neighbouring buckets, or compares with every document if
+    /// that costs less: [`Matches::scope`](crate::Matches::scope) reports which. A join then sorts
+    /// the fingerprints into special tables, for at most 63 bits.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, SimHash, Store, Text};
@@ -166,7 +169,7 @@ impl Bounds {
         self
     }
 
-    /// Sets the family that decides.
+    /// Sets the family to compare by.
     ///
     /// ```
     /// # use resemblance::{Bounds, Family, MinHash, Schema, SimHash, Store, Text};

@@ -19,9 +19,9 @@ use resemblance_sketch::sketch::Signature;
 
 const DEFAULT_MIN_RECALL: f64 = 0.9;
 
-/// A question for the documents that are nearest to a signature, or to each of many, which is
-/// configured and then run. [`Snapshot::nearest`](crate::Snapshot::nearest) and related methods
-/// create it.
+/// A search for the documents that are nearest to a signature, or to each of many.
+/// [`Snapshot::nearest`](crate::Snapshot::nearest) and related methods create it; configure it,
+/// then run it.
 ///
 /// `A` is what answers it: [`Matches`], or a `Vec` of them in the order of the signatures. Many share
 /// the scan.
@@ -108,22 +108,23 @@ impl<'a, A> Nearest<'a, A> {
         self
     }
 
-    /// The family by which documents are near: [`Family::MinHash`], the default where the schema has it, or
+    /// Sets the family to compare by: [`Family::MinHash`], the default if the schema has it, or
     /// [`Family::SimHash`].
     pub fn by(mut self, by: Family) -> Self {
         self.options.bounds.by = Some(by);
         self
     }
 
-    /// The probability, 0 to 1, with which a document as near as the last one of the answer must be found; 0.9 if not
-    /// given. With 1 all signatures are read unless the tables find such documents for certain.
+    /// Sets the probability, 0 to 1, with which a document as near as the last one of the answer
+    /// must be found. Default: 0.9. With 1, all signatures are read unless the tables find such
+    /// documents for certain.
     pub fn min_recall(mut self, probability: f64) -> Self {
         self.options.min_recall = Some(probability);
         self
     }
 
-    /// Reads no more signatures than those in buckets: for large stores. The answer may have fewer documents
-    /// than asked for, and its [`recall`](Matches::recall) may be less than
+    /// Reads only the signatures in buckets, which is useful for large stores. The answer may have
+    /// fewer documents than requested, and its [`recall`](Matches::recall) may be less than
     /// [`min_recall`](Self::min_recall).
     pub fn without_scan(mut self) -> Self {
         self.options.scan = Some(false);
@@ -209,7 +210,7 @@ impl<'a, A> Nearest<'a, A> {
 }
 
 impl<'a> Nearest<'a> {
-    /// Leaves one document out: that of the signature, if it is stored.
+    /// Leaves out one document, such as the document of the signature itself if it is stored.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -234,13 +235,13 @@ impl<'a> Nearest<'a> {
     /// because the document is unavailable, the estimate decides. SimHash cannot be verified: its
     /// distances are exact.
     ///
-    /// Estimates of 128 values have a mean error of 0.04 where J is 0.5: they cannot separate
-    /// documents that are almost equally near. So each stage asks about its candidates in the order
-    /// of their estimates, about each document once, until a document as near as the last one would
-    /// hardly have an estimate as small as the remaining ones: with the probability (1 −
+    /// Estimates from 128 values have a mean error of 0.04 at J = 0.5, so they cannot separate
+    /// documents that are almost equally near. Each stage therefore verifies its candidates in the
+    /// order of their estimates, each document once. It stops when a document as near as the last
+    /// one would have an estimate as low as the remaining ones only with probability (1 −
     /// [`min_recall`](Self::min_recall)) / 100, by Chernoff's bound. [`Matches::recall`] includes
-    /// that. With `min_recall` 1 all candidates are asked about, and after a scan all documents.
-    /// Meanwhile candidates take up to 48 bytes of memory each.
+    /// this probability. With `min_recall` 1 all candidates are verified, and after a scan all
+    /// documents. Each candidate takes up to 48 bytes of memory.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -264,8 +265,8 @@ impl<'a> Nearest<'a> {
     }
 
     /// Returns the `n` nearest documents, the nearest first, or all if there are fewer. If the
-    /// signature has features, only documents with features count. By SimHash, the lesser distance
-    /// comes before the greater similarity.
+    /// signature has features, only documents with features count. By SimHash, documents are
+    /// ordered by distance first, and then by similarity.
     ///
     /// [`Matches::recall`] is the probability that a document as near as the last one was found, by the
     /// S-curve of the bands or the combinatorics of the tables, and 1 after a scan that is not
@@ -289,9 +290,9 @@ impl<'a> Nearest<'a> {
     /// found, at least [`min_recall`](Self::min_recall) unless there is [no
     /// scan](Self::without_scan).
     ///
-    /// The distance is 1 − J for MinHash, where J is the estimated similarity, and the number of differing
-    /// bits for SimHash. The document is the nearest of those that were looked at; how many documents the
-    /// question is for does not matter.
+    /// The distance is 1 − J for MinHash, where J is the estimated similarity, and the number of
+    /// differing bits for SimHash. The document is the nearest of those that were compared. The
+    /// requested number of documents has no effect.
     ///
     /// # Errors
     ///
@@ -314,8 +315,9 @@ impl<'a> Nearest<'a> {
 }
 
 impl<'a> Nearest<'a, Vec<Matches>> {
-    /// Verifies candidates: as [`Nearest::verify`](Nearest::<Matches>::verify), the closure is also given the
-    /// index of the signature that asks. All work is then done on the calling thread, but for the scan.
+    /// Verifies candidates: as [`Nearest::verify`](Nearest::<Matches>::verify), the closure also
+    /// receives the index of the query's signature. All work except the scan is then done on the
+    /// calling thread.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -337,8 +339,8 @@ impl<'a> Nearest<'a, Vec<Matches>> {
     }
 
     /// Returns the `n` nearest documents of each signature, as [for one](Nearest::<Matches>::run).
-    /// The signatures are divided among threads. Those whose nearest documents are in no bucket
-    /// share one scan, as long as their answers have at most 2 million documents.
+    /// The signatures are divided among threads. Signatures whose nearest documents are in no
+    /// bucket share one scan, if their answers have at most 2 million documents.
     ///
     /// # Errors
     ///
@@ -361,8 +363,8 @@ impl<'a> Nearest<'a, Vec<Matches>> {
         self.answer(goal)
     }
 
-    /// Answers the (c, r)-near-neighbour problem for each signature, as
-    /// [for one](Nearest::<Matches>::within).
+    /// Solves the (c, r)-near-neighbour problem for each signature, as [for
+    /// one](Nearest::<Matches>::within).
     ///
     /// # Errors
     ///

@@ -20,8 +20,9 @@ use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 
 /// One signature, or many: the subject of a query.
 ///
-/// A query about a [`Signature`] is answered by [`Matches`], one about a slice of signatures, or whatever
-/// can be seen as one, such as a `Vec` or an array, by a `Vec` of them, in the same order.
+/// A query for a [`Signature`] returns [`Matches`]. A query for a slice of signatures, or for
+/// anything that can be borrowed as one, such as a `Vec` or an array, returns a `Vec` of
+/// [`Matches`] in the same order.
 ///
 /// ```
 /// # use resemblance::{Matches, MinHash, Schema, Store, Text};
@@ -97,10 +98,11 @@ impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
     }
 }
 
-/// A question to a snapshot or a transaction about one signature or many, put together and then run.
+/// A query of a snapshot or a transaction for one signature or many. Set its options, then run it.
 ///
-/// `A` is what answers it: [`Matches`], or a `Vec` of them in the order of the signatures. Many are
-/// answered together: no thread reads a block of a lane or a stored signature twice.
+/// `A` is the type of the answer: [`Matches`], or a `Vec` of them in the order of the signatures.
+/// Many signatures are answered together: no thread reads a block of a lane or a stored signature
+/// twice.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -166,7 +168,7 @@ impl<'a, A> Query<'a, A> {
         self
     }
 
-    /// The bounds, in place of those that were set before. [`min_similarity`](Self::min_similarity) and
+    /// Replaces all bounds that were set before. [`min_similarity`](Self::min_similarity) and
     /// [`max_distance`](Self::max_distance) set one of them.
     ///
     /// ```
@@ -227,7 +229,7 @@ impl<'a, A> Query<'a, A> {
         self
     }
 
-    /// At most this many matches for each signature, the best; all if not given.
+    /// Returns only the best matches for each signature, at most this number. Default: all.
     pub fn limit(mut self, limit: usize) -> Self {
         self.options.limit = Some(limit);
         self
@@ -250,11 +252,11 @@ impl<'a, A> Query<'a, A> {
         self
     }
 
-    /// Compares at most this number of the documents that share a bucket with the signature: those
-    /// that share the most buckets with it, and among equals those that were inserted first. There
-    /// is no limit by default. A budget bounds the cost of a query where buckets are hot, and it
-    /// can change the answer: [`Matches::budget_exceeded`] then reports it. A query with a budget
-    /// never chooses to compare with every document.
+    /// Compares at most this number of the documents that share a bucket with the signature: the
+    /// documents that share the most buckets with it, and among equals the earliest inserted.
+    /// Default: no limit. A budget bounds the cost of a query where buckets are hot, and it can
+    /// change the answer: [`Matches::budget_exceeded`] then reports it. A query with a budget never
+    /// chooses to compare with every document.
     ///
     /// From each run and each piece of the index in memory, a query reads at most as many postings
     /// of a bucket as the budget has documents, and at least 1,024: those of the documents that
@@ -284,7 +286,7 @@ impl<'a, A> Query<'a, A> {
         self
     }
 
-    /// Leaves one document out: mostly that of the signature, if it is stored.
+    /// Leaves out one document, such as the document of the signature itself if it is stored.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -303,7 +305,7 @@ impl<'a, A> Query<'a, A> {
         self
     }
 
-    /// Compares with every document: complete whatever the bounds, and slow.
+    /// Compares with every document. The answer is complete for any bounds, but the query is slow.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -354,8 +356,9 @@ impl<'a> Query<'a> {
     /// still found with the probability that its two documents share a bucket, [`Matches::recall`]
     /// at the bound.
     ///
-    /// It is called once for each candidate, ascending by id, after they have all been read: they
-    /// take up to 48 bytes of memory each (with a [`scan`](Self::scan): every document).
+    /// The closure is called once for each candidate, ascending by id, after all candidates have
+    /// been read. Each candidate takes up to 48 bytes of memory; with a [`scan`](Self::scan), every
+    /// document is a candidate.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -378,7 +381,7 @@ impl<'a> Query<'a> {
         self
     }
 
-    /// Answers the question.
+    /// Runs the query.
     ///
     /// # Errors
     ///
@@ -393,8 +396,8 @@ impl<'a> Query<'a> {
 }
 
 impl<'a> Query<'a, Vec<Matches>> {
-    /// Verifies every candidate: as [`Query::verify`](Query::<Matches>::verify), the closure is also
-    /// given the index of the signature that asks.
+    /// Verifies every candidate: as [`Query::verify`](Query::<Matches>::verify), but the closure
+    /// also receives the index of the query's signature.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -414,10 +417,10 @@ impl<'a> Query<'a, Vec<Matches>> {
         self
     }
 
-    /// Sets the greatest number of threads that answer, 1 to 1,024; small batches take fewer. The
-    /// answers are the same for any number. A query of a transaction, and one with
-    /// [`verify`](Self::verify), is answered on the calling thread alone. Default: the number of
-    /// threads that the machine runs at once.
+    /// Sets the maximum number of threads that answer, 1 to 1,024; small batches use fewer. The
+    /// answers are the same for any number. Queries of a transaction, and queries with
+    /// [`verify`](Self::verify), run only on the calling thread. Default: the number of threads
+    /// that the machine runs at once.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -433,7 +436,7 @@ impl<'a> Query<'a, Vec<Matches>> {
         self
     }
 
-    /// Answers the question for each signature, in their order.
+    /// Runs the query for each signature, in their order.
     ///
     /// # Errors
     ///

@@ -12,7 +12,8 @@ pub(crate) const KEY_LIMIT_BYTES: usize = 4096;
 /// Longest payload, in bytes.
 pub(crate) const PAYLOAD_LIMIT_BYTES: usize = 64 << 20;
 
-/// The part of a document that is stored beside its signature: an optional key, a stamp and a payload.
+/// The part of a document that is stored with its signature: an optional key, a stamp and a
+/// payload.
 ///
 /// A key alone is a document, too, and so is a key with a payload.
 ///
@@ -97,7 +98,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Makes a document without a key, which is known by its id alone.
+    /// Makes a document without a key, which can be found only by its id.
     #[must_use]
     pub fn without_key() -> Self {
         Self {
@@ -107,7 +108,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Sets the stamp: a number of the caller's choice, such as the seconds of a clock. Default: 0.
+    /// Sets the stamp, a number that the caller chooses, such as a time in seconds. Default: 0.
     #[must_use]
     pub fn stamp(mut self, stamp: u64) -> Self {
         self.stamp = stamp;
@@ -214,11 +215,11 @@ impl Record {
     }
 }
 
-/// Returns a key as text on one line: every key has exactly one such form.
+/// Returns a key as text on one line. Every key has exactly one such form.
 ///
-/// Backslashes, control characters, those that change the direction of text and bytes that are not UTF-8
-/// are escaped: `\\`, `\t`, `\n`, `\r`, and `\xHH` for each byte of the others. The command-line tool
-/// prints keys so, and takes them back with `--escaped`.
+/// Backslashes, control characters, those that change the direction of text and bytes that are not
+/// UTF-8 are escaped: `\\`, `\t`, `\n`, `\r`, and `\xHH` for each byte of the others. The
+/// command-line tool prints keys in this form, and accepts them with `--escaped`.
 ///
 /// ```
 /// use resemblance::key_text;

@@ -9,7 +9,7 @@ use crate::types::document::{Document, key_text};
 /// The candidates that a probe with a budget left out: see
 /// [`Query::probe_budget`](crate::Query::probe_budget).
 ///
-/// It prints as the number, after "at least" if there may be more.
+/// It prints as a number, preceded by "at least" if there may be more.
 ///
 /// ```
 /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -29,7 +29,7 @@ use crate::types::document::{Document, key_text};
 pub struct BudgetExceeded {
     /// Number of documents that share a bucket with the query and were not compared.
     pub documents: u64,
-    /// True if some buckets were not read to their end, so that there may be more such documents.
+    /// True if some buckets were not read to their end, so there may be more such documents.
     pub is_least: bool,
 }
 
@@ -171,8 +171,8 @@ pub enum Scope {
     Scan,
 }
 
-/// The answer to a query: matches, best first (greater similarity, then lesser distance, then
-/// lesser id), each document once, and how far the answer can be trusted to be complete.
+/// The answer to a query. It contains the matches, best first (by greater similarity, then smaller
+/// distance, then smaller id), each document once, and states how complete the answer is.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text, search::Scope};
@@ -199,33 +199,35 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// Returns the documents among which the matches were looked for.
+    /// Returns the documents among which the query searched for matches.
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// Returns the probability that a document right at the similarity bound is among the candidates.
-    /// `None` means that no document within the bounds can be missing, since the bound is a distance (of
-    /// both bounds that must be met one is), or all documents were scanned. If a budget left documents
-    /// out, neither holds: see [`budget_exceeded`](Self::budget_exceeded).
+    /// Returns the probability that a document exactly at the similarity bound is among the
+    /// candidates. `None` means that no document within the bounds can be missing, because a bound
+    /// that must be met is a distance, or because all documents were scanned. If a budget left out
+    /// documents, neither statement holds: see [`budget_exceeded`](Self::budget_exceeded).
     ///
-    /// In an answer of [`Nearest`](crate::Nearest) it is the probability that a document as near as the last one was
-    /// found, 1 after a scan (a little less where [candidates are verified](crate::Nearest::verify)), and 0 where fewer were found than asked for without a scan.
+    /// In an answer of [`Nearest`](crate::Nearest) it is the probability that a document as near as
+    /// the last one was found. It is 1 after a scan (a little less if [candidates are
+    /// verified](crate::Nearest::verify)), and 0 if a search without a scan found fewer documents
+    /// than requested.
     #[must_use]
     pub fn recall(&self) -> Option<f64> {
         self.recall
     }
 
-    /// Returns the number of documents that were compared with the query. Those that equal a compared one
-    /// count, too, and for [`Nearest`](crate::Nearest) those of each stage.
+    /// Returns the number of documents that were compared with the query. This includes documents
+    /// that equal a compared one, and for [`Nearest`](crate::Nearest) the documents of each stage.
     #[must_use]
     pub fn candidates(&self) -> usize {
         self.candidates
     }
 
-    /// Returns the candidates that the [budget](crate::Query::probe_budget) left out; `None` if it left none
-    /// out or there was no budget, so that the answer is complete.
+    /// Returns the candidates that the [budget](crate::Query::probe_budget) left out. `None` means
+    /// that it left none out, or that there was no budget.
     #[must_use]
     pub fn budget_exceeded(&self) -> Option<BudgetExceeded> {
         self.beyond

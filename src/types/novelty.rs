@@ -71,7 +71,8 @@ impl Novelty {
         }
     }
 
-    /// Returns the document that was found, near or with the same key; `None` for one that was inserted.
+    /// Returns the near-duplicate that was found, or the document with the same key; `None` if the
+    /// document was inserted.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -124,8 +125,8 @@ pub struct Upserted {
     pub revision: Revision,
 }
 
-/// The comparison of an upserted document with its own last version, which is given as the match that a
-/// query would return: see [`Match::similarity`] and [`Match::distance`].
+/// The comparison of an upserted document with its last version. The last version is a [`Match`],
+/// as a query would return it: see [`Match::similarity`] and [`Match::distance`].
 ///
 /// ```
 /// use resemblance::{MinHash, Revision, Schema, Store, Text};

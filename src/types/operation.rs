@@ -28,8 +28,8 @@ pub trait Report: Sized {
 
 type Work<'a, R> = dyn FnOnce(<R as Report>::Settings, &mut Watch<'_>) -> Result<R> + 'a;
 
-/// A long operation that [`run`](Self::run) performs, and that returns an `R`: a check, a repair, a
-/// backup. Some have special settings, which are listed below.
+/// A long operation, such as a check, a repair or a backup. [`run`](Self::run) performs it and
+/// returns an `R`. Some operations have special settings, which are listed below.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store};
@@ -76,12 +76,12 @@ impl<'a, R: Report> Operation<'a, R> {
         self
     }
 
-    /// Does the operation.
+    /// Runs the operation.
     ///
     /// # Errors
     ///
-    /// The errors of the method that described it, and [`Error::Stopped`](crate::Error::Stopped) if the
-    /// progress callback breaks off.
+    /// The errors of the method that described it, and [`Error::Stopped`](crate::Error::Stopped) if
+    /// the progress callback stops the operation.
     pub fn run(self) -> Result<R> {
         let (work, settings) = (self.work, self.settings);
         self.watch.run(|watch| work(settings, watch))

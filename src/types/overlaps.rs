@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::id::DocumentId;
 use crate::types::document::{Document, key_text};
 
-/// A document that shares passages with a query, by the hashes that are kept of both.
+/// A document that shares passages with a query, according to the kept hashes of both.
 ///
 /// ```
 /// # use resemblance::{Containment, Document, Schema, Store, Text};
@@ -75,25 +75,26 @@ impl Overlap {
         self.document_hashes
     }
 
-    /// Returns the share of the query's different shingles that the document has, 0 to 1: an estimate, the
-    /// share of its kept hashes without those that are capped. Of a query that is as a whole in the document
-    /// it is 1 if the query has a window of shingles. Of [scaled](crate::Containment::scaled) hashes it is
-    /// unbiased, given that the query has any kept hash.
+    /// Returns the share of the query's different shingles that the document contains, 0 to 1. This
+    /// is an estimate: the share of the query's kept hashes, without capped ones. If the document
+    /// contains the whole query, and the query has at least one window of shingles, it is 1. With
+    /// [scaled](crate::Containment::scaled) hashes it is unbiased if the query has any kept hash.
     #[must_use]
     pub fn query_share(&self) -> f64 {
         f64::from(self.shared) / f64::from(self.query_hashes)
     }
 
-    /// Returns the share of the document's different shingles that the query has, 0 to 1: an estimate as
-    /// [`query_share`](Self::query_share), except that capped hashes count as not shared.
+    /// Returns the share of the document's different shingles that the query contains, 0 to 1. This
+    /// is an estimate like [`query_share`](Self::query_share), but capped hashes count as not
+    /// shared.
     #[must_use]
     pub fn document_share(&self) -> f64 {
         f64::from(self.shared) / f64::from(self.document_hashes)
     }
 
     /// Returns the approximate variance of [`query_share`](Self::query_share) for
-    /// [scaled](crate::Containment::scaled) hashes: that of a sample of m of s × m shingles, which
-    /// is c (1 − c) / m × (1 − 1 / s) for a share of c and m kept hashes. Returns `None` for
+    /// [scaled](crate::Containment::scaled) hashes. It is the variance of a sample of m of s × m
+    /// shingles: c (1 − c) / m × (1 − 1 / s) for a share of c and m kept hashes. Returns `None` for
     /// windows, which are not a random sample.
     ///
     /// ```
@@ -114,12 +115,12 @@ impl Overlap {
         Some(of_sample * (1.0 - 1.0 / scale))
     }
 
-    /// Returns the length of the longest passage of the query that the document seems to have, in
-    /// shingles: from the first to the last of consecutive kept shingles of the query whose hashes
-    /// the document has. This is an estimate: the passage may extend further on both sides by less
-    /// than a window, and the document may have its parts in different places. Returns `None` if
-    /// the query comes from a store without [positions](crate::Containment::positions), which does
-    /// not keep the order of its shingles.
+    /// Returns the estimated length, in shingles, of the longest passage of the query that the
+    /// document contains. The passage extends from the first to the last of consecutive kept
+    /// shingles of the query whose hashes the document has. The real passage may be longer on both
+    /// sides by less than a window, and the document may contain its parts in different places.
+    /// Returns `None` if the query comes from a store without
+    /// [positions](crate::Containment::positions), which does not keep the order of its shingles.
     #[must_use]
     pub fn longest_run(&self) -> Option<u64> {
         self.longest_run
@@ -128,13 +129,13 @@ impl Overlap {
     /// Returns the positions of the shared passages, in the order of the query; `None` unless the
     /// schema keeps [positions](crate::Containment::positions).
     ///
-    /// Each is a run of shingles that occurs in both, from a kept one to a kept one. The common
-    /// text may be up to w − 1 shingles longer on both sides. It is returned in parts where two
-    /// kept shingles are further apart than the length of a shingle (with features: where not all
-    /// are kept). Every kept shingle of the query that the document has is in one of the passages,
-    /// except for capped ones at the ends. If a passage is longest in several places of the
-    /// document, the first of them is returned; if a shingle occurs there more than 64 times, the
-    /// first 64 places are tried.
+    /// Each passage is a run of shingles that occurs in both, and begins and ends with a kept
+    /// shingle. The common text may be up to w − 1 shingles longer on each side. A passage is split
+    /// where two kept shingles are further apart than the length of a shingle (with features: where
+    /// not all are kept). Every kept shingle of the query that the document has is in one of the
+    /// passages, except for capped ones at the ends. If several places of the document have the
+    /// longest passage, the first of them is returned. If a shingle occurs in the document more
+    /// than 64 times, the first 64 places are tried.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store};
@@ -182,7 +183,8 @@ pub struct PlacedPassage {
     pub document: Range<usize>,
 }
 
-/// The answer to a question about shared passages: documents, those that share most first (ties by id).
+/// The answer to a query about shared passages: documents, ordered by how much they share, most
+/// first (ties by id).
 ///
 /// ```
 /// # use resemblance::{Containment, Schema, Store, Text};
@@ -212,10 +214,10 @@ impl Overlaps {
         self.query_hashes
     }
 
-    /// Returns the number of the query's kept hashes that were not looked for, because more
-    /// documents have them than the [cap](crate::ContainmentQuery::max_document_frequency) allows.
-    /// A shared passage all of whose kept hashes are capped is not found. If this is 0, hashes are
-    /// kept by windows, and the passage is at least as long as these promise, none is missing.
+    /// Returns the number of the query's kept hashes that were ignored, because more documents have
+    /// them than the [cap](crate::ContainmentQuery::max_document_frequency) allows. A shared
+    /// passage is not found if all its kept hashes are capped. If this number is 0 and hashes are
+    /// kept by windows, every shared passage of the guaranteed length is found.
     #[must_use]
     pub fn capped_hashes(&self) -> usize {
         self.capped_hashes

@@ -10,16 +10,17 @@ use crate::error::{Error, Result};
 /// Work that is done between two calls of a callback, in units of a phase that counts one by one.
 const UNITS_PER_CALL: u64 = 4_096;
 
-/// Progress of a long operation. Every operation takes a callback for it, `on_progress`.
+/// The progress of a long operation, which the callback that is set with `on_progress` receives.
 ///
-/// An operation has one or several phases, one after the other. In each it calls at the start, at
-/// the end, and in between; [`done`](Self::done) never decreases within a phase, and ends at
-/// [`total`](Self::total) where that is known, unless the phase is documented otherwise.
+/// An operation has one or several phases, one after the other. In each phase the operation calls
+/// the callback at the start, at the end, and in between. [`done`](Self::done) never decreases
+/// within a phase, and ends at [`total`](Self::total) if that is known, unless the phase documents
+/// otherwise.
 ///
 /// The callback runs in the thread of `run`. If it returns
 /// [`ControlFlow::Break`](std::ops::ControlFlow::Break), the operation stops and returns
-/// [`Error::Stopped`](crate::Error::Stopped); each operation documents which of its work is kept. A
-/// panic of the callback stops the operation in the same way, and then continues through `run`.
+/// [`Error::Stopped`](crate::Error::Stopped); each operation documents which work is kept. A panic
+/// of the callback stops the operation in the same way, and then continues through `run`.
 ///
 /// ```
 /// use std::ops::ControlFlow;
