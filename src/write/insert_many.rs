@@ -12,8 +12,7 @@ use crate::write::transaction::WriteTransaction;
 use crate::write::writer::Writer;
 use resemblance_sketch::sketch::Signature;
 
-/// An insert of many documents, run by `run`.
-/// [`WriteTransaction::insert_many`] makes one.
+/// An insert of many documents, which `run` performs. [`WriteTransaction::insert_many`] creates it.
 ///
 /// Without [`if_new`](Self::if_new) it inserts all of them or none, and `run` returns their ids in the same order.
 /// With it, `run` returns a [`Novelty`] for each.
@@ -50,8 +49,9 @@ impl<A> fmt::Debug for InsertMany<'_, A> {
 }
 
 impl<'a> InsertMany<'a, DocumentId> {
-    /// Inserts those documents alone that are new, one after the other. The stored documents are searched for
-    /// the whole batch together, and each document is also compared with those before it in the batch.
+    /// Inserts only the documents that are new, one after the other. The stored documents are
+    /// searched for the whole batch together, and each document is also compared with those before
+    /// it in the batch.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
@@ -88,8 +88,8 @@ impl<'a> InsertMany<'a, DocumentId> {
     ///
     /// Returns the errors of [`WriteTransaction::insert`], with the index of the bad document in
     /// the batch; then nothing of the batch is inserted. Returns [`Error::KeyExists`] for the first
-    /// key that the store or an earlier document of the batch has; the id is then the one that this
-    /// document would have got.
+    /// key that the store or an earlier document of the batch has; its id is then the id that this
+    /// document would have had.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -108,11 +108,11 @@ impl<'a> InsertMany<'a, DocumentId> {
 
 impl<'a> InsertMany<'a, Novelty> {
     /// Verifies every candidate, including those whose estimate is not within the bounds: as
-    /// [`Query::verify`](crate::Query::verify). The closure is given the index of a document and
-    /// the document that it may resemble, and does not see this transaction. It is asked about
-    /// documents with an equal signature first: the first of them for which it returns a similarity
-    /// of 1, or (with MinHash values) `None`, is the match, and it is asked about no other. The
-    /// [`Match`](crate::Match) of an existing key remains an estimate.
+    /// [`Query::verify`](crate::Query::verify). The closure receives the index of a document and
+    /// the document that it may resemble, and does not see this transaction. It is called for
+    /// documents with an equal signature first. The first of them for which it returns a similarity
+    /// of 1, or (with MinHash values) `None`, is the match, and the closure is called for no other
+    /// document. The [`Match`](crate::Match) of an existing key remains an estimate.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text, search::Earlier};
@@ -135,8 +135,8 @@ impl<'a> InsertMany<'a, Novelty> {
         self.verify_from(move |index, earlier, _| similarity(index, earlier))
     }
 
-    /// Verifies as [`verify`](Self::verify) does, and gives the closure the least similarity that matters: in place
-    /// of a lower one it may return any number below.
+    /// Verifies as [`verify`](Self::verify) does. The closure also receives the minimum similarity
+    /// that matters, and may return any lower number in place of a lower similarity.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};

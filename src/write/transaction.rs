@@ -18,10 +18,10 @@ use resemblance_sketch::sketch::Signature;
 #[cfg(doc)]
 use crate::error::Error;
 
-/// Changes that become visible and durable together, at [`commit`](Self::commit). A transaction reads its
-/// own writes, and dropping it rolls them back. A store has one at a time. It may be moved to another
-/// thread. It belongs to the thread that changed it last: there, waiting for another write transaction would
-/// never end and is [`Error::Busy`].
+/// Changes that become visible and durable together, at [`commit`](Self::commit). A transaction
+/// reads its own writes, and dropping it rolls them back. A store has one at a time. It may be
+/// moved to another thread. It belongs to the thread that changed it last. If that thread begins
+/// another write transaction, waiting would never end, so the call returns [`Error::Busy`].
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -79,10 +79,10 @@ impl WriteTransaction {
     /// Inserts a document in place of the one with the same key, if there is one, and compares the two:
     /// see [`Upserted::revision`]. A document whose signature is unchanged keeps its id.
     ///
-    /// Stamp and payload are those given, whatever the old document had; [`touch`](Self::touch) renews a
-    /// stamp alone. If the signature is unchanged, only stamp and payload are written. If these are
-    /// unchanged as well, nothing is written, and a transaction without other changes commits without a
-    /// sync. A document without a key replaces nothing.
+    /// Stamp and payload are the given ones, whatever the old document had; [`touch`](Self::touch)
+    /// changes only a stamp. If the signature is unchanged, only stamp and payload are written. If
+    /// these are unchanged as well, nothing is written, and a transaction without other changes
+    /// commits without a sync. A document without a key replaces nothing.
     ///
     /// # Errors
     ///
@@ -123,9 +123,9 @@ impl WriteTransaction {
         self.insert_if_new_since(&document.into(), signature, None)
     }
 
-    /// Gives the document with a key another stamp, later or earlier, and returns its id if there
-    /// is one. Id, payload and signature do not change. Nothing is written if the stamp is the
-    /// same.
+    /// Sets the stamp of the document with a key, to a later or an earlier one, and returns its id
+    /// if there is one. Id, payload and signature do not change. Nothing is written if the stamp is
+    /// the same.
     ///
     /// ```
     /// use resemblance::Document;
@@ -148,8 +148,8 @@ impl WriteTransaction {
         self.change_at_key(key.as_ref(), |writer, id| writer.touch(id, stamp))
     }
 
-    /// Gives the document with an id another stamp, as [`touch`](Self::touch) does; whether there is
-    /// one.
+    /// Sets the stamp of the document with an id, as [`touch`](Self::touch) does, and returns
+    /// whether there is one.
     ///
     /// # Errors
     ///
@@ -170,10 +170,10 @@ impl WriteTransaction {
         self.change(|writer| writer.touch(id.get(), stamp))
     }
 
-    /// Removes the document under a key; its id if there was one.
+    /// Removes the document with a key, and returns its id if there was one.
     ///
     /// The document is no longer found. Its key, payload and signature remain in the file until a
-    /// merge or [`Store::compact`](crate::Store::compact) drops them, and as bytes of free pages
+    /// merge or [`Store::compact`](crate::Store::compact) drops them, and after that in free pages
     /// until these are reused.
     ///
     /// # Errors
@@ -183,7 +183,8 @@ impl WriteTransaction {
         self.change_at_key(key.as_ref(), Writer::remove_document)
     }
 
-    /// Removes the document with an id, as [`remove`](Self::remove) does; whether there was one.
+    /// Removes the document with an id, as [`remove`](Self::remove) does, and returns whether there
+    /// was one.
     ///
     /// # Errors
     ///
@@ -293,7 +294,8 @@ impl WriteTransaction {
         self.len() == 0
     }
 
-    /// Begins a query for documents that are near a signature, or near each of many, this transaction's own included.
+    /// Begins a query for the documents that are near a signature, including documents of this
+    /// transaction. Many signatures can be queried together.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -313,9 +315,10 @@ impl WriteTransaction {
         Query::new(self.view(), Cow::Borrowed(signatures.signatures()))
     }
 
-    /// Begins a query for documents that contain a text, given by its signature, or each of many
-    /// texts: *is this paragraph in that page?* [`min_share`](ContainmentQuery::min_share) sets how
-    /// much of it they must contain.
+    /// Begins a query for the documents that contain a text: *is this paragraph in that page?* The
+    /// text is given by its signature, and many texts can be queried together.
+    /// [`min_share`](ContainmentQuery::min_share) sets how much of the text a document must
+    /// contain.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -342,9 +345,9 @@ impl WriteTransaction {
         self.about_passages(signatures, ShareOf::Query)
     }
 
-    /// Begins a query for documents that a text contains, given by its signature, or that each of
-    /// many texts contains. [`min_share`](ContainmentQuery::min_share) sets how much of them it
-    /// must contain.
+    /// Begins a query for the documents that a text contains. The text is given by its signature,
+    /// and many texts can be queried together. [`min_share`](ContainmentQuery::min_share) sets how
+    /// much of a document the text must contain.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -364,8 +367,8 @@ impl WriteTransaction {
         self.about_passages(signatures, ShareOf::Document)
     }
 
-    /// Begins a query for documents that share any passage with a text, given by its signature, or with each
-    /// of many texts.
+    /// Begins a query for the documents that share any passage with a text. The text is given by
+    /// its signature, and many texts can be queried together.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -394,8 +397,8 @@ impl WriteTransaction {
         ContainmentQuery::new(self.view(), signatures, share_of)
     }
 
-    /// Begins a search for the `n` documents that are nearest to a signature, this transaction's own
-    /// included: as [`Snapshot::nearest`](crate::Snapshot::nearest).
+    /// Begins a search for the `n` documents that are nearest to a signature, including documents
+    /// of this transaction. It works as [`Snapshot::nearest`](crate::Snapshot::nearest).
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -420,9 +423,9 @@ impl WriteTransaction {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written, the outcome is unknown until the store is opened again, and this handle
-    /// writes no more ([`Error::Closed`]). After [`Error::Bug`] nothing was committed, and the store can be
-    /// used on.
+    /// If the file cannot be written, the outcome is unknown until the store is opened again, and
+    /// this handle writes no more ([`Error::Closed`]). After [`Error::Bug`] nothing was committed,
+    /// and the store can still be used.
     pub fn commit(mut self) -> Result<()> {
         self.writer.check_usable()?;
         self.guard.hold_here();

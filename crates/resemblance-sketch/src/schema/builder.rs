@@ -46,9 +46,9 @@ impl MinHash {
     }
 
     /// Creates signatures of `values` values, 16 to 1,024, from one pass over the features. They
-    /// are as accurate as those of `values` hash functions. A feature costs the same however many
-    /// values there are, once there are more features than about `values` · ln `values`; fewer
-    /// features take several rounds, and functions may be quicker for them.
+    /// are as accurate as signatures from `values` hash functions. For sets of more than about
+    /// `values` · ln `values` features, the cost per feature does not depend on the number of
+    /// values. Smaller sets take several rounds, and [`new`](Self::new) may be faster for them.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -61,10 +61,10 @@ impl MinHash {
         Self::new_of_kind(MinHashKind::OnePass, values)
     }
 
-    /// Signatures of the `max_values` smallest hashes of 64 bits, 64 to 1,024 of them.
+    /// Creates signatures of the `max_values` smallest hashes of 64 bits, 64 to 1,024 of them.
     ///
-    /// They are indexed by rows computed from them, one for each eight values: row j is the least
-    /// hash that falls into the j-th of that number of equal bins. Two documents agree in a row at
+    /// The index uses rows that are computed from the hashes, one row for eight values: row j is
+    /// the least hash in the j-th of that number of equal bins. Two documents agree in a row at
     /// least as often as they are similar, except for a share of e⁻⁸. For the same recall, bands
     /// are therefore shorter, and find more candidates, than with the same number of values of
     /// another kind.
@@ -80,8 +80,9 @@ impl MinHash {
         Self::new_of_kind(MinHashKind::BottomK, max_values)
     }
 
-    /// Signatures of `values` values, 16 to 1,024, of *weighted* features: they estimate the weighted similarity Σ min / Σ max. A text's shingle, or a feature given without a weight, weighs
-    /// 1 each time it occurs.
+    /// Creates signatures of `values` values, 16 to 1,024, from *weighted* features. They estimate
+    /// the weighted similarity Σ min / Σ max. A text's shingle, or a feature given without a
+    /// weight, weighs 1 each time it occurs.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -95,11 +96,11 @@ impl MinHash {
         Self::new_of_kind(MinHashKind::Weighted, values)
     }
 
-    /// Signatures of `values` values, 16 to 1,024, of weighted features: they estimate the
-    /// [probability Jaccard similarity](crate::exact::probability_jaccard) of the distributions which the
-    /// weights are in proportion to (Moulton and Jiang 2018). Documents with the same shares of features
-    /// are equal, however long they are. A text's shingle, or a feature given without a weight, weighs 1
-    /// each time it occurs.
+    /// Creates signatures of `values` values, 16 to 1,024, from weighted features. They estimate
+    /// the [probability Jaccard similarity](crate::exact::probability_jaccard) of the distributions
+    /// to which the weights are proportional (Moulton and Jiang 2018). Documents with the same
+    /// shares of features are equal, however long they are. A text's shingle, or a feature given
+    /// without a weight, weighs 1 each time it occurs.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema};
@@ -115,10 +116,10 @@ impl MinHash {
     }
 
     /// Creates signatures of `values` values, 16 to 1,024, that are computed elsewhere, by any
-    /// method whose values are equal with the probability of the similarity. They have 32 bits
-    /// unless [`value_bits`](Self::value_bits) sets another number: then they are given with that
-    /// number of bits, or with more, of which the store keeps the lowest.
-    /// [`Signature::from_minhash64`] takes longer ones.
+    /// method whose values are equal with a probability that is the similarity. Values have 32 bits
+    /// unless [`value_bits`](Self::value_bits) sets another number. Given values may have more
+    /// bits, of which the store keeps the lowest. [`Signature::from_minhash64`] accepts 64-bit
+    /// values.
     ///
     /// [`Signature::from_minhash64`]: crate::Signature::from_minhash64
     ///
@@ -150,8 +151,8 @@ impl MinHash {
         }
     }
 
-    /// The family of hash functions, [`Permutations::PairMultiply`] if not given. It has an effect on
-    /// [`new`](Self::new) alone.
+    /// Sets the family of hash functions. Default: [`Permutations::PairMultiply`]. It affects only
+    /// [`new`](Self::new).
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, MinHashKind, Permutations, Schema};
@@ -171,9 +172,9 @@ impl MinHash {
     /// König 2010). The default is 16, or 32 for [external](Self::external) values.
     ///
     /// Unequal values become equal with probability 2⁻ᵇ when they are cut to b bits. The estimate
-    /// corrects for it; its variance grows from J (1 − J) / k to (1 − J) (J + 1 / (2ᵇ − 1)) / k. The
-    /// bands are made of cut values, and are chosen with that probability in mind: with few bits they
-    /// are longer. Signatures of cut values cannot be [merged](crate::Signature::merge).
+    /// corrects for this; its variance grows from J (1 − J) / k to (1 − J) (J + 1 / (2ᵇ − 1)) / k.
+    /// Bands are made of cut values, and their choice takes this probability into account: with few
+    /// bits they are longer. Signatures of cut values cannot be [merged](crate::Signature::merge).
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -188,14 +189,14 @@ impl MinHash {
         self
     }
 
-    /// The least Jaccard similarity of near-duplicates: above 0, at most 1; 0.8 if not given.
+    /// Sets the minimum Jaccard similarity of near-duplicates, above 0 and at most 1. Default: 0.8.
     pub fn threshold(mut self, threshold: f64) -> Self {
         self.threshold = threshold;
         self
     }
 
-    /// The share of the pairs at the threshold that must share a band, between 0 and 1; 0.95 if not
-    /// given. Pairs above the threshold are found more often.
+    /// Sets the share of the pairs at the threshold that must share a band, between 0 and 1.
+    /// Default: 0.95. Pairs above the threshold are found more often.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -299,8 +300,8 @@ impl SimHash {
         Self::of_bits(64)
     }
 
-    /// Fingerprints of 32 bits, the lower half of those of 64: for short texts and little space. Among many documents
-    /// distances above 2 are met by chance.
+    /// Creates fingerprints of 32 bits, the lower half of the fingerprints of 64 bits, for short
+    /// texts and little space. Among many documents, distances above 2 occur by chance.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash, Text};
@@ -312,8 +313,8 @@ impl SimHash {
         Self::of_bits(32)
     }
 
-    /// Fingerprints of 128 bits: twice the bytes, and twice the distance separates near from far documents
-    /// as well.
+    /// Creates fingerprints of 128 bits. They take twice the bytes of 64 bits. Twice the distance
+    /// separates near from far documents equally well.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash};
@@ -326,9 +327,10 @@ impl SimHash {
         Self::of_bits(128)
     }
 
-    /// Fingerprints of 32, 64, 128 or 256 bits that are made elsewhere, such as perceptual hashes of images (PDQ
-    /// has 256 bits). The store takes them as they are, by [`Signature::from_fingerprint`](crate::Signature::from_fingerprint),
-    /// and refuses texts and features unless there is MinHash for these.
+    /// Accepts fingerprints of 32, 64, 128 or 256 bits that are made elsewhere, such as perceptual
+    /// hashes of images (PDQ has 256 bits). The store takes them unchanged, by
+    /// [`Signature::from_fingerprint`](crate::Signature::from_fingerprint), and refuses texts and
+    /// features unless there is MinHash for these.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, Signature, SimHash};
@@ -356,20 +358,21 @@ impl SimHash {
         }
     }
 
-    /// The greatest number of differing bits between near-duplicates: 1 to 10, 3 if not given; of 32 bits
-    /// 1 to 5, 2 if not given; of 128 bits 1 to 20, 6 if not given; of 256 bits 1 to 40, 31 if not given. With
-    /// [tables](Self::tables) of your own it may be any that takes at most 65,536 buckets, and is the
-    /// greatest that whole buckets prove if not given. The store finds *every* fingerprint within it, and
-    /// queries may ask for more or less.
+    /// Sets the maximum number of differing bits between near-duplicates: 1 to 10 (default 3) for
+    /// 64 bits, 1 to 5 (default 2) for 32 bits, 1 to 20 (default 6) for 128 bits, and 1 to 40
+    /// (default 31) for 256 bits. With explicit [tables](Self::tables) it may be any distance that
+    /// takes at most 65,536 buckets; its default is then the greatest distance for which whole
+    /// buckets suffice. The store finds *every* fingerprint within it, and queries may ask for more
+    /// or less.
     pub fn max_distance(mut self, distance: u8) -> Self {
         self.max_distance = Some(distance);
         self
     }
 
-    /// Sets the permuted tables directly instead of having them chosen by the [expected
-    /// documents](SchemaBuilder::expected_documents): groups of `(blocks, leading blocks)` as
-    /// [`TableDesign`](crate::TableDesign) has them. Building the schema fails if finding every
-    /// fingerprint within the greatest distance would take more than 65,536 buckets.
+    /// Sets the permuted tables directly, instead of choosing them by the [expected
+    /// documents](SchemaBuilder::expected_documents): groups of `(blocks, leading blocks)` as in
+    /// [`TableDesign`](crate::TableDesign). Building the schema fails if finding every fingerprint
+    /// within the maximum distance would take more than 65,536 buckets.
     ///
     /// ```
     /// use resemblance_sketch::{Schema, SimHash};
@@ -405,7 +408,7 @@ impl SimHash {
 }
 
 impl Schema {
-    /// Starts a schema. At least one of MinHash, SimHash and containment must be given.
+    /// Begins a schema. It needs at least one of MinHash, SimHash and containment.
     pub fn builder() -> SchemaBuilder {
         SchemaBuilder::default()
     }
@@ -451,8 +454,8 @@ impl Default for SchemaBuilder {
 }
 
 impl SchemaBuilder {
-    /// Sets the rules by which texts become shingles. Without them the store takes features and
-    /// signatures only.
+    /// Sets the rules by which texts become shingles. Without them the store accepts only features
+    /// and signatures.
     pub fn text(mut self, text: Text) -> Self {
         self.text = Some(text);
         self
@@ -490,7 +493,8 @@ impl SchemaBuilder {
         self
     }
 
-    /// The rule by which documents are near if both families are given; [`Combine::Any`] if not given.
+    /// Sets the rule by which documents are near if the schema has both families. Default:
+    /// [`Combine::Any`].
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Combine, Schema, SimHash};
@@ -504,7 +508,7 @@ impl SchemaBuilder {
         self
     }
 
-    /// The seed of all hash functions; 1 if not given. Signatures made with different seeds cannot
+    /// Sets the seed of all hash functions. Default: 1. Signatures made with different seeds cannot
     /// be compared.
     ///
     /// ```
@@ -519,9 +523,9 @@ impl SchemaBuilder {
         self
     }
 
-    /// The number of documents that the store is expected to grow to; 1,000,000 if not given. It only
-    /// decides which permuted tables SimHash gets, with longer prefixes for more documents: more documents
-    /// than expected make probes slower, never wrong.
+    /// Sets the number of documents that the store is expected to contain. Default: 1,000,000. It
+    /// only determines the permuted tables of SimHash, which have longer prefixes for more
+    /// documents. More documents than expected make probes slower, never wrong.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash};

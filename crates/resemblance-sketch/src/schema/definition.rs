@@ -63,7 +63,7 @@ impl MinHashSchema {
         self.kind
     }
 
-    /// The number of values in a signature; for bottom-k the greatest possible number.
+    /// Returns the number of values in a signature; for bottom-k the maximum number.
     #[must_use]
     pub fn values(&self) -> u16 {
         self.values
@@ -75,9 +75,9 @@ impl MinHashSchema {
         self.layout().bits()
     }
 
-    /// The variance of the estimate of a pair of this similarity, by the theory of the kind:
-    /// J (1 − J) / k for k whole values (Broder 1997), (1 − J) (J + 1 / (2ᵇ − 1)) / k for values of
-    /// b bits (Li and König 2010). For bottom-k and one-pass it is a bound.
+    /// Returns the variance of the estimate for a pair of this similarity, according to the theory
+    /// of the kind: J (1 − J) / k for k whole values (Broder 1997), (1 − J) (J + 1 / (2ᵇ − 1)) / k
+    /// for values of b bits (Li and König 2010). For bottom-k and one-pass it is a bound.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema};
@@ -132,9 +132,10 @@ impl MinHashSchema {
         self.code_bits
     }
 
-    /// The probability 1 − (1 − sʳ)ᵇ that a pair of this similarity shares one of b bands of r values,
-    /// and so is compared. s is the probability that a value is equal: the similarity J, and for values
-    /// of v < 32 bits J + (1 − J) / 2ᵛ, because unequal ones may become equal when they are cut.
+    /// Returns the probability 1 − (1 − sʳ)ᵇ that a pair of this similarity shares one of b bands
+    /// of r values, and is therefore compared. s is the probability that a value is equal: the
+    /// similarity J, and for values of v < 32 bits J + (1 − J) / 2ᵛ, because unequal ones may
+    /// become equal when they are cut.
     #[must_use]
     pub fn probability(&self, similarity: f64) -> f64 {
         let agreement = self
@@ -149,11 +150,12 @@ impl MinHashSchema {
         self.probability(self.threshold)
     }
 
-    /// The standard deviation, over seeds, of the recall of pairs right at the threshold, if they are
-    /// `families` of equally many pairs, and those of a family are found or missed together:
-    /// √(p (1 − p) / families), where p is [`recall_at_threshold`](Self::recall_at_threshold). Pairs
-    /// that share documents are nearly so. With as many families as pairs it is the least deviation,
-    /// that of independent pairs. Infinite without any family.
+    /// Returns the standard deviation, over seeds, of the recall of pairs exactly at the threshold.
+    /// It assumes `families` groups with the same number of pairs, and that the pairs of a group
+    /// are found or missed together, which nearly holds for pairs that share documents. It is √(p
+    /// (1 − p) / families), where p is [`recall_at_threshold`](Self::recall_at_threshold). If every
+    /// pair is a family, it is the deviation for independent pairs. It is infinite without any
+    /// family.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema};
@@ -236,8 +238,8 @@ impl Schema {
         Sketcher::from_valid(self.recipe.clone(), self.weights.clone(), value_bits)
     }
 
-    /// Makes a signature of MinHash values of this schema, such as [`Signature::minhash`] returns. Values that have
-    /// more bits than the schema keeps are cut.
+    /// Makes a signature of MinHash values of this schema, such as [`Signature::minhash`] returns.
+    /// Values with more bits than the schema keeps are cut.
     ///
     /// # Errors
     ///
@@ -271,7 +273,8 @@ impl Schema {
         Ok(Signature::of_values(layout, values, are_samples, mark))
     }
 
-    /// Makes the MinHash values of a schema that differs from this one in its seed alone.
+    /// Returns a sketcher for the MinHash values of a schema that differs from this one only in its
+    /// seed.
     pub fn minhash_sketcher(&self, seed: u64) -> Result<Sketcher> {
         let minhash = self.minhash.ok_or_else(|| bug("the schema has MinHash"))?;
         let recipe = Recipe {
@@ -283,10 +286,10 @@ impl Schema {
         Ok(Sketcher::from_valid(recipe, None, minhash.value_bits))
     }
 
-    /// Gives each feature a weight by its rarity in a corpus. A store that is created with this schema
-    /// keeps the frequencies: its sketchers weigh features by them, texts and features alike, and
-    /// signatures that were made with other frequencies, or without, are refused. They can never be
-    /// changed in it. Serialising a schema leaves them out.
+    /// Gives each feature a weight by its rarity in a corpus. A store that is created with this
+    /// schema keeps the frequencies, which can never be changed. Its sketchers weigh the features
+    /// of texts and other documents by them, and it refuses signatures that were made with
+    /// different frequencies or without any. Serialising a schema leaves them out.
     ///
     /// # Errors
     ///
@@ -319,7 +322,7 @@ impl Schema {
         Ok(self)
     }
 
-    /// The frequencies by which features are weighed, if there are any.
+    /// Returns the frequencies by which features are weighted, if there are any.
     ///
     /// ```
     /// # use resemblance_sketch::{DocumentFrequencies, Schema, SimHash};
@@ -353,8 +356,8 @@ impl Schema {
         self.recipe.empty
     }
 
-    /// The number of documents that the store is expected to grow to, by which its SimHash tables were
-    /// chosen.
+    /// Returns the number of documents that the store is expected to contain, by which its SimHash
+    /// tables were chosen.
     #[must_use]
     pub fn expected_documents(&self) -> u64 {
         self.expected_documents
@@ -373,7 +376,7 @@ impl Schema {
     }
 
     /// Returns the SimHash part: the tables by which fingerprints are indexed, with their bits and
-    /// their greatest distance, which is the default of queries, joins and inserts.
+    /// their maximum distance, which is the default of queries, joins and inserts.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash};
@@ -428,7 +431,8 @@ impl Schema {
         self.minhash.is_some() || self.simhash.is_some()
     }
 
-    /// Refuses to look for near documents where the schema has neither MinHash nor SimHash.
+    /// Returns an error if the schema has neither MinHash nor SimHash, so that near documents
+    /// cannot be found.
     ///
     /// # Errors
     ///
@@ -438,7 +442,8 @@ impl Schema {
         SketchError::require(self.has_families(), "schema", "containment alone", expected)
     }
 
-    /// The number of lanes: one for keys, one a band, one a permuted table, one for kept hashes.
+    /// Returns the number of lanes: one for keys, one for each band, one for each permuted table,
+    /// and one for kept hashes.
     #[must_use]
     pub fn lanes(&self) -> usize {
         let tables = self.simhash.as_ref().map_or(0, TableDesign::table_count);

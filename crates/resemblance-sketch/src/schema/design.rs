@@ -33,7 +33,7 @@ pub struct DesignReport {
 }
 
 impl DesignReport {
-    /// The report for a store of this schema that holds `documents` documents.
+    /// Creates the report for a store of this schema with `documents` documents.
     #[must_use]
     pub fn new(schema: &Schema, documents: u64) -> Self {
         let design = schema.simhash.as_ref();

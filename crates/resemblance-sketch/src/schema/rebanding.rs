@@ -39,16 +39,16 @@ impl Rebanding {
         Self::default()
     }
 
-    /// The least Jaccard similarity of near-duplicates: above 0, at most 1. Bands are chosen for it
-    /// again, unless they are [given](Self::banding).
+    /// Sets the minimum Jaccard similarity of near-duplicates, above 0 and at most 1. New bands are
+    /// chosen for it, unless [`banding`](Self::banding) sets them.
     pub fn threshold(mut self, threshold: f64) -> Self {
         self.threshold = Some(threshold);
         self
     }
 
-    /// The share of the pairs at the threshold that must share a band, between 0 and 1. If bands are
-    /// chosen and no share is given, it is 0.95: a store does not keep the share by which its bands were
-    /// chosen.
+    /// Sets the share of the pairs at the threshold that must share a band, between 0 and 1.
+    /// Default: 0.95, if bands are chosen, because a store does not keep the share by which its
+    /// bands were chosen.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Rebanding, Schema};
@@ -90,8 +90,8 @@ impl Rebanding {
         self
     }
 
-    /// The greatest number of differing bits between near-duplicates by SimHash, as
-    /// [`SimHash::max_distance`](crate::SimHash::max_distance). Tables are chosen for it again.
+    /// Sets the maximum number of differing bits between near-duplicates by SimHash, as
+    /// [`SimHash::max_distance`](crate::SimHash::max_distance) does. New tables are chosen for it.
     ///
     /// ```
     /// # use resemblance_sketch::{Rebanding, Schema, SimHash};
@@ -105,8 +105,9 @@ impl Rebanding {
         self
     }
 
-    /// Sets the tables directly, as [`SimHash::tables`](crate::SimHash::tables). The greatest distance is
-    /// the one within which they find all, unless it is [given](Self::max_distance).
+    /// Sets the tables directly, as [`SimHash::tables`](crate::SimHash::tables). The maximum
+    /// distance is the one within which they find all, unless [`max_distance`](Self::max_distance)
+    /// sets it.
     ///
     /// ```
     /// # use resemblance_sketch::{Rebanding, Schema, SimHash};
@@ -120,8 +121,9 @@ impl Rebanding {
         self
     }
 
-    /// The number of documents that the store is expected to grow to. SimHash tables are chosen for it
-    /// again; besides, it decides only when the [design](crate::DesignReport) is outgrown.
+    /// Sets the number of documents that the store is expected to contain. New SimHash tables are
+    /// chosen for it. Otherwise it only determines when the [design](crate::DesignReport) no longer
+    /// fits.
     ///
     /// ```
     /// # use resemblance_sketch::{Rebanding, Schema, SimHash};
@@ -197,7 +199,7 @@ impl Rebanding {
 }
 
 impl Schema {
-    /// This schema with a change of how documents are indexed.
+    /// Returns this schema with a change of how documents are indexed.
     ///
     /// # Errors
     ///

@@ -90,8 +90,9 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Returns the fingerprint of all that decides how signatures are made: signatures can be compared if
-    /// those of their schemas are equal. Section 5.8 of `format-spec.md` specifies it.
+    /// Returns a fingerprint of everything that determines how signatures are made. Signatures can
+    /// be compared if the fingerprints of their schemas are equal. Section 5.8 of `format-spec.md`
+    /// specifies it.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema};

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
 use crate::error::{Result, SketchError};
 
-/// Bits of a kept hash. Of half a thousand million kept hashes two different ones are equal by chance with
-/// a probability of 3 × 10⁻⁵ each.
+/// Bits of a kept hash. A hash collides with any of 500 million different ones with probability 3 ×
+/// 10⁻⁵.
 pub const KEPT_HASH_BITS: u8 = 44;
 
 /// The windows that a schema accepts, in shingles.
@@ -27,13 +27,13 @@ const DEFAULT_WINDOW: u16 = 8;
 /// A document is cut into shingles of k units (words, characters or code tokens, depending on the
 /// schema's [`Text`](crate::Text)), and the hashes of some are kept with its signature and indexed:
 ///
-/// - **By windows** (Schleimer, Wilkerson and Aiken, *Winnowing*, 2003; the default): of each w consecutive
-///   shingles the one with the least hash, the rightmost of equal ones. About 2 / (w + 1) of all shingles are
-///   kept. **Every passage of w shingles, w + k − 1 units, that two documents share is found, for certain**;
-///   no passage shorter than k units is.
-/// - **Scaled** (FracMinHash: Irber et al. 2022): each shingle with a probability of 1 / s, whatever its
-///   neighbours are. It takes less room and promises no passage, but the share of the query that a document
-///   contains is estimated without bias, with a known variance.
+/// - **By windows** (Schleimer, Wilkerson and Aiken, *Winnowing*, 2003; the default): from each w
+///   consecutive shingles, the one with the least hash is kept (of equal ones the rightmost). About
+///   2 / (w + 1) of all shingles are kept. **Every passage of w shingles, w + k − 1 units, that two
+///   documents share is found, for certain**; no passage shorter than k units is.
+/// - **Scaled** (FracMinHash: Irber et al. 2022): each shingle is kept with probability 1 / s,
+///   whatever its neighbours are. This takes less space and guarantees no passage, but the share of
+///   the query that a document contains is estimated without bias, with a known variance.
 ///
 /// If features are given instead of a text, they are its shingles, in the given order.
 ///
@@ -114,8 +114,8 @@ enum Selection {
 }
 
 impl Containment {
-    /// Shingles of `k` units, 1 to 256, and a [window](Self::window) of 8 of them. Their length does not
-    /// depend on that of the shingles of [`Text`](crate::Text), which MinHash and SimHash see.
+    /// Keeps shingles of `k` units, 1 to 256, with a [window](Self::window) of 8. Their length is
+    /// independent of the shingles of [`Text`](crate::Text) that MinHash and SimHash use.
     pub const fn new(k: u16) -> Self {
         Self {
             units: k,
@@ -124,13 +124,14 @@ impl Containment {
         }
     }
 
-    /// Keeps the least of each `w` consecutive shingles, 1 to 1,024; with 1 all are kept.
+    /// Keeps the least hash of each `w` consecutive shingles, 1 to 1,024. With 1, all are kept.
     pub const fn window(mut self, w: u16) -> Self {
         self.selection = Selection::Window(w);
         self
     }
 
-    /// Keeps each shingle with a probability of 1 / `s`, 1 to 1,000,000, in place of windows.
+    /// Keeps each shingle with probability 1 / `s`, where `s` is 1 to 1,000,000, instead of using
+    /// windows.
     ///
     /// ```
     /// # use resemblance_sketch::{Containment, Schema};
@@ -144,10 +145,10 @@ impl Containment {
         self
     }
 
-    /// Also keeps the positions of each kept shingle in its document, so that answers contain where
-    /// the shared passages are in both (`Overlap::passages` of a store), without the texts. Each
-    /// kept shingle of a document of n shingles, repeats included, takes about (log₂ n + 2) / 8
-    /// more bytes in the document's row: 1.6 for two thousand.
+    /// Also keeps the positions of each kept shingle in its document, so that answers contain the
+    /// positions of shared passages in both texts (`Overlap::passages` of a store) without reading
+    /// the texts. Each kept shingle of a document of n shingles, repeats included, takes about
+    /// (log₂ n + 2) / 8 more bytes in the document's row: 1.6 for two thousand.
     ///
     /// ```
     /// # use resemblance_sketch::{Containment, Schema, Text};
@@ -191,7 +192,7 @@ impl Containment {
         }
     }
 
-    /// Returns s where one in s shingles is kept; `None` if they are kept by [windows](Self::window).
+    /// Returns s if one in s shingles is kept; `None` if they are kept by [windows](Self::window).
     #[must_use]
     pub fn scale(&self) -> Option<u32> {
         match self.selection {
@@ -200,8 +201,8 @@ impl Containment {
         }
     }
 
-    /// Returns the length from which on every shared passage is found, in units: w + k − 1. `None` if
-    /// shingles are [scaled](Self::scaled), where any passage can be missed.
+    /// Returns the minimum length, in units, at which every shared passage is found: w + k − 1.
+    /// `None` if shingles are [scaled](Self::scaled), because any passage can then be missed.
     #[must_use]
     pub fn min_shared_units(&self) -> Option<u32> {
         self.window_shingles().map(|_| self.guaranteed_units())

@@ -11,12 +11,13 @@ use crate::error::Result;
 const MIN_HASHES: usize = 1 << 16;
 
 impl Sketcher {
-    /// The hashes of a text's distinct features, ascending: the set whose signature
-    /// [`text`](Self::text) makes, one that [`hashes`](Self::hashes) takes. 8 bytes a feature.
+    /// Returns the hashes of a text's distinct features, ascending, in 8 bytes per feature.
+    /// [`text`](Self::text) makes the signature of this set, and [`hashes`](Self::hashes) accepts
+    /// it.
     ///
-    /// The Jaccard similarity of two such sets is that of the documents, but for collisions: two
-    /// features have the same hash with a probability of 2⁻⁶⁴, so that some two of two documents of ten
-    /// thousand features each do with about 10⁻¹¹.
+    /// The Jaccard similarity of two such sets is the similarity of the documents, except for
+    /// collisions. Two features have the same hash with probability 2⁻⁶⁴, so two documents with ten
+    /// thousand features each have a collision with a probability of about 10⁻¹¹.
     ///
     /// # Errors
     ///
@@ -39,8 +40,9 @@ impl Sketcher {
         Ok(features.sorted().into())
     }
 
-    /// The [signature](Self::text) of a text and its [feature hashes](Self::feature_hashes). The text is
-    /// read once, unless features have weights or hashes are kept for containment.
+    /// Returns the [signature](Self::text) of a text and its [feature
+    /// hashes](Self::feature_hashes). The text is read once, unless features have weights or hashes
+    /// are kept for containment.
     ///
     /// # Errors
     ///

@@ -14,15 +14,16 @@ use crate::error::{Result, SketchError};
 /// The number of documents of a corpus that have each feature, from which weights follow (tf-idf,
 /// Salton and Buckley 1988): a feature that nearly all documents have identifies none of them.
 ///
-/// A feature that occurs t times in a document weighs t · (ln((1 + N) / (1 + n)) + 1) if n of N documents
-/// have it. A feature that no document has weighs most, and every feature weighs something. The logarithm
-/// is this crate's own and the same on every platform, as signatures of the same document must be.
+/// A feature that occurs t times in a document weighs t · (ln((1 + N) / (1 + n)) + 1) if n of N
+/// documents have it. A feature that no document has weighs most, and every feature weighs
+/// something. This crate implements the logarithm itself, because it must be the same on every
+/// platform.
 ///
-/// Takes about 20 bytes of memory for each different feature of the corpus.
+/// The frequencies take about 20 bytes of memory for each different feature of the corpus.
 ///
-/// Signatures made with other frequencies cannot be compared. So a program that weighs its documents
-/// keeps them in the store, with [`Schema::with_weights`](crate::Schema::with_weights), or in a file, with
-/// [`save`](Self::save) and [`load`](Self::load).
+/// Signatures made with different frequencies cannot be compared. A program therefore keeps its
+/// frequencies in the store, with [`Schema::with_weights`](crate::Schema::with_weights), or in a
+/// file, with [`save`](Self::save) and [`load`](Self::load).
 ///
 /// ```
 /// use resemblance_sketch::{DocumentFrequencies, Schema, SimHash, Text};
@@ -105,7 +106,7 @@ impl DocumentFrequencies {
         })
     }
 
-    /// Writes the frequencies, 16 bytes for each feature. The same frequencies are always the same bytes.
+    /// Writes the frequencies, 16 bytes for each feature. Equal frequencies give equal bytes.
     ///
     /// # Errors
     ///
@@ -172,7 +173,8 @@ impl DocumentFrequencies {
         frequencies.map_err(|error| damaged(&error.to_string()))
     }
 
-    /// Returns the hash of each feature and the number of documents that have it, ascending by the hash.
+    /// Returns the hash of each feature and the number of documents that have it, ascending by
+    /// hash.
     ///
     /// ```
     /// use resemblance_sketch::DocumentFrequencies;
@@ -243,7 +245,7 @@ impl DocumentFrequencies {
         self.counts.get(&hash).map_or(0, |count| *count)
     }
 
-    /// The weight of one occurrence of the feature with this hash, at least 1.
+    /// Returns the weight of one occurrence of the feature with this hash, at least 1.
     ///
     /// ```
     /// # use resemblance_sketch::DocumentFrequencies;

@@ -17,12 +17,12 @@ use crate::fingerprint::Fingerprint;
 /// The compact form of a document by which it is compared: MinHash values, a SimHash fingerprint, or
 /// both, and the kept hashes by which shared passages are found.
 ///
-/// A [`Sketcher`](crate::Sketcher) makes signatures and marks them with its recipe, so that those
-/// of different recipes are not compared by mistake. Signatures that another program made are
-/// created with [`from_minhash`](Self::from_minhash), [`from_bottom_k`](Self::from_bottom_k),
-/// [`from_simhash`](Self::from_simhash), [`from_fingerprint`](Self::from_fingerprint) and
-/// [`from_parts`](Self::from_parts). They are unmarked: the caller must ensure that they fit
-/// together.
+/// A [`Sketcher`](crate::Sketcher) makes signatures and marks them with its recipe, so that
+/// signatures of different recipes are not compared by mistake. Signatures that another program
+/// made are created with [`from_minhash`](Self::from_minhash),
+/// [`from_bottom_k`](Self::from_bottom_k), [`from_simhash`](Self::from_simhash),
+/// [`from_fingerprint`](Self::from_fingerprint) and [`from_parts`](Self::from_parts). They are
+/// unmarked: the caller must ensure that they fit together.
 ///
 /// A document without features has an *empty* signature: all MinHash values are `u32::MAX`
 /// (bottom-k has no values), and the fingerprint is 0. [`is_empty`](Self::is_empty) distinguishes
@@ -85,9 +85,9 @@ impl Hash for Signature {
 }
 
 impl Signature {
-    /// Returns a hash of all that the signature consists of, for tables of signatures of one schema:
-    /// equal signatures have equal digests, and two of a hundred million different ones agree with a
-    /// probability of 10⁻²³. Section 14 of `format-spec.md` specifies it.
+    /// Returns a hash of the whole signature, for tables of signatures of one schema. Equal
+    /// signatures have equal digests. Among a hundred million different signatures, two digests
+    /// agree with a probability of 10⁻²³. Section 14 of `format-spec.md` specifies it.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema, Text};
@@ -120,10 +120,11 @@ impl Signature {
         xxh3_128(&bytes)
     }
 
-    /// A signature of ready-made MinHash values, minima of hash functions.
+    /// Creates a signature from ready-made MinHash values, minima of hash functions.
     ///
-    /// They are 32 bits each, as another program made them. Those that a signature of a schema returns were cut, as a
-    /// rule: [`Schema::signature_of_values`](crate::Schema::signature_of_values) makes a signature of them.
+    /// They have 32 bits each, as another program made them. The values that a signature of a
+    /// schema returns are usually cut: use
+    /// [`Schema::signature_of_values`](crate::Schema::signature_of_values) for these.
     ///
     /// ```
     /// let signature = resemblance_sketch::Signature::from_minhash(vec![7; 128]);
@@ -148,9 +149,9 @@ impl Signature {
         Self::new(Some(values), None, is_empty, Some(recipe))
     }
 
-    /// Creates a signature of ready-made MinHash values of 64 bits, each cut to 32 by a hash: equal
-    /// ones remain equal, others become equal with probability 2⁻³². They are not minima any more,
-    /// so such signatures cannot be [merged](Self::merge).
+    /// Creates a signature of ready-made MinHash values of 64 bits, each reduced to 32 by a hash.
+    /// Equal values remain equal; different ones become equal with probability 2⁻³². They are no
+    /// longer minima, so such signatures cannot be [merged](Self::merge).
     ///
     /// ```
     /// use resemblance_sketch::Signature;
@@ -168,8 +169,8 @@ impl Signature {
     }
 
     /// Creates a signature of the smallest hashes of a set, at most `max_count` of them (bottom-k):
-    /// the smallest `max_count` are kept, sorted and without repeats. Fewer mean that the set has
-    /// no more. `u64::MAX` counts as one less.
+    /// the smallest `max_count` are kept, sorted and without repeats. Fewer hashes mean that the
+    /// set has no more. `u64::MAX` counts as `u64::MAX − 1`.
     ///
     /// ```
     /// use resemblance_sketch::Signature;
@@ -209,7 +210,8 @@ impl Signature {
         Self::from_parts(None, Some(fingerprint))
     }
 
-    /// A signature of a ready-made fingerprint of any width, such as a perceptual hash of an image.
+    /// Creates a signature from a ready-made fingerprint of any width, such as a perceptual hash of
+    /// an image.
     ///
     /// ```
     /// use resemblance_sketch::{Fingerprint, Signature};
@@ -277,8 +279,8 @@ impl Signature {
         Self { kept, ..self }
     }
 
-    /// The hashes of the shingles that are kept to find shared passages, ascending, each below 2⁴⁴ and
-    /// once; `None` without [`Containment`](crate::Containment) in the schema.
+    /// Returns the distinct hashes of the shingles that are kept to find shared passages,
+    /// ascending, each below 2⁴⁴; `None` without [`Containment`](crate::Containment) in the schema.
     ///
     /// ```
     /// # use resemblance_sketch::{Containment, Schema, Text};
@@ -294,7 +296,7 @@ impl Signature {
         self.kept.as_ref().map(|kept| &*kept.hashes)
     }
 
-    /// The kept shingles in the order of the document; empty if they are not known.
+    /// Returns the kept shingles in the order of the document; empty if they are not known.
     #[inline]
     pub fn kept_shingles(&self) -> &[KeptShingle] {
         self.kept.as_ref().map_or(&[], |kept| &kept.shingles)
@@ -338,8 +340,8 @@ impl Signature {
         Self::new(values, simhash, is_empty, recipe)
     }
 
-    /// The MinHash values, `None` without any and for bottom-k. Each is below 2ᵇ for values of b
-    /// [bits](Self::value_bits).
+    /// Returns the MinHash values; `None` if there are none, and for bottom-k. Each is below 2ᵇ for
+    /// values of b [bits](Self::value_bits).
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -368,7 +370,8 @@ impl Signature {
         self.values.as_ref().and_then(MinHashValues::hashes)
     }
 
-    /// The bits of a MinHash value: 32, fewer if they were cut, 64 for bottom-k.
+    /// Returns the number of bits of a MinHash value: 32, fewer if values were cut, and 64 for
+    /// bottom-k.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema, Signature};
