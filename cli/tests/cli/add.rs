@@ -4,7 +4,7 @@ use crate::support::{Folder, distinct, edited, line, mixed, text};
 
 fn created() -> Folder {
     let folder = Folder::new();
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     folder
 }
 
@@ -14,12 +14,12 @@ fn add_reads_corpora_in_their_order() {
     folder.write("b.jsonl", distinct(0..3));
     folder.write("a.jsonl", distinct(3..5));
     folder
-        .run(&["add", "a.rsm", "b.jsonl", "a.jsonl"])
+        .run("add a.rsm b.jsonl a.jsonl")
         .expect(0)
         .says(&["read 5, added 5, dropped 0, skipped 0, empty 0"]);
     for number in ["0", "1", "2", "3", "4"] {
         let record = folder
-            .run(&["get", "a.rsm", number, "--format", "jsonl"])
+            .run(&format!("get a.rsm {number} --format jsonl"))
             .expect(0);
         assert!(record.stdout.starts_with(&format!("{{\"id\":{number},")));
     }
@@ -30,8 +30,8 @@ fn add_refuses_an_existing_key_by_default() {
     let folder = created();
     folder.write("c.jsonl", line("k", &text(1)));
     folder.write("d.jsonl", line("new", &text(2)) + &line("k", &text(3)));
-    folder.run(&["add", "a.rsm", "c.jsonl"]).expect(0);
-    folder.run(&["add", "a.rsm", "d.jsonl"]).expect(3).says(&[
+    folder.run("add a.rsm c.jsonl").expect(0);
+    folder.run("add a.rsm d.jsonl").expect(3).says(&[
         "d.jsonl:2",
         "\"k\" is in the store already",
         "committed 0 documents",
@@ -39,11 +39,11 @@ fn add_refuses_an_existing_key_by_default() {
     ]);
     assert_eq!(folder.count("a.rsm"), 1);
     folder
-        .run(&["add", "a.rsm", "d.jsonl", "--skip-bad"])
+        .run("add a.rsm d.jsonl --skip-bad")
         .expect(0)
         .says(&["read 2, added 1, dropped 0, skipped 1"]);
     folder
-        .run(&["add", "a.rsm", "d.jsonl", "--upsert"])
+        .run("add a.rsm d.jsonl --upsert")
         .expect(0)
         .says(&["read 2, added 1", "replaced 1, unchanged 1"]);
     assert_eq!(folder.count("a.rsm"), 2);
@@ -57,14 +57,14 @@ fn if_new_skips_near_duplicates_and_existing_keys() {
     let folder = created();
     folder.write("c.jsonl", mixed() + &line("a", &text(9)));
     folder
-        .run(&["add", "a.rsm", "c.jsonl", "--if-new"])
+        .run("add a.rsm c.jsonl --if-new")
         .expect(0)
         .says(&["read 8, added 4, dropped 3, skipped 0, empty 0, known keys 1"]);
     folder
-        .run(&["add", "a.rsm", "c.jsonl", "--if-new"])
+        .run("add a.rsm c.jsonl --if-new")
         .expect(0)
         .says(&["added 0, dropped 3", "known keys 5"]);
-    folder.run(&["pairs", "a.rsm"]).expect(1);
+    folder.run("pairs a.rsm").expect(1);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn failed_add_keeps_its_commits_and_can_be_resumed() {
     let broken: String = good.lines().take(17).map(|l| format!("{l}\n")).collect();
     folder.write("c.jsonl", broken + "{\"id\": 1}\n");
     let ran = folder
-        .run(&["add", "a.rsm", "c.jsonl", "--commit-every", "10", "-v"])
+        .run("add a.rsm c.jsonl --commit-every 10 -v")
         .expect(3);
     assert!(
         ran.stderr
@@ -90,7 +90,7 @@ fn failed_add_keeps_its_commits_and_can_be_resumed() {
     assert_eq!(folder.count("a.rsm"), 10);
     folder.write("c.jsonl", good);
     folder
-        .run(&["add", "a.rsm", "c.jsonl", "--skip", "10"])
+        .run("add a.rsm c.jsonl --skip 10")
         .expect(0)
         .says(&["read 15, added 15"]);
     assert_eq!(folder.count("a.rsm"), 25);
@@ -146,16 +146,16 @@ fn atomic_add_commits_all_or_nothing() {
     let folder = created();
     folder.write("c.jsonl", distinct(0..300) + "bad\n");
     folder
-        .run(&["add", "a.rsm", "c.jsonl", "--atomic"])
+        .run("add a.rsm c.jsonl --atomic")
         .expect(3)
         .says(&["c.jsonl:301", "nothing was added"]);
     assert_eq!(folder.count("a.rsm"), 0);
     folder
-        .run(&["add", "a.rsm", "c.jsonl", "--atomic", "--skip-bad"])
+        .run("add a.rsm c.jsonl --atomic --skip-bad")
         .expect(0);
     assert_eq!(folder.count("a.rsm"), 300);
     folder
-        .run(&["add", "a.rsm", "c.jsonl", "--atomic", "--commit-every", "5"])
+        .run("add a.rsm c.jsonl --atomic --commit-every 5")
         .expect(2);
 }
 
@@ -167,11 +167,11 @@ fn documents_without_features_are_counted_and_resemble_nothing() {
         line("x", "") + &line("y", " ...! ") + &line("z", &text(1)),
     );
     folder
-        .run(&["add", "a.rsm", "c.jsonl", "--if-new"])
+        .run("add a.rsm c.jsonl --if-new")
         .expect(0)
         .says(&["added 3, dropped 0, skipped 0, empty 2"]);
-    folder.run(&["pairs", "a.rsm"]).expect(1);
-    folder.run(&["query", "a.rsm", ""]).expect(1);
+    folder.run("pairs a.rsm").expect(1);
+    folder.run("query a.rsm ''").expect(1);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn add_never_creates_a_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder
-        .run(&["add", "a.rsm", "c.jsonl"])
+        .run("add a.rsm c.jsonl")
         .expect(4)
         .says(&["a.rsm does not exist"]);
     assert_eq!(folder.names(), ["c.jsonl"]);

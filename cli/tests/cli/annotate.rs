@@ -21,8 +21,8 @@ fn annotate_appends_columns_and_keeps_the_rest() {
     let quoted = |id: &str| format!("\"{}\"", id.replace('"', "\"\""));
     let rows = rows.map(|(id, text)| format!("{},{text}\r\n", quoted(id)));
     folder.write("b.csv", "id,text\r\n".to_owned() + &rows.concat());
-    let arguments = ["dedup", "a.jsonl.gz", "b.csv", "--annotate", "out/"];
-    let ran = folder.run(&arguments).expect(0);
+    let arguments = "dedup a.jsonl.gz b.csv --annotate out/";
+    let ran = folder.run(arguments).expect(0);
     ran.says(&["read 11, kept 5, dropped 6", "dropped as equal 3"]);
     assert_eq!(
         folder.names(),
@@ -64,23 +64,11 @@ fn annotate_appends_columns_and_keeps_the_rest() {
 fn annotate_reports_survivors_of_a_store_and_emptied_texts() {
     let folder = Folder::new();
     folder.write("seen.jsonl", line("x", &text(8)) + &line("seen", &text(1)));
-    folder.run(&["build", "seen.rsm", "seen.jsonl"]).expect(0);
+    folder.run("build seen.rsm seen.jsonl").expect(0);
     let corpus = mixed() + "no JSON\n" + &line("gone", &text(4));
     folder.write("c.jsonl", corpus);
-    let arguments = [
-        "dedup",
-        "c.jsonl",
-        "--annotate",
-        "-",
-        "--annotate-prefix",
-        "near",
-        "--against",
-        "seen.rsm",
-        "--level",
-        "paragraph,document",
-        "--skip-bad",
-    ];
-    let ran = folder.run(&arguments).expect(0);
+    let arguments = "dedup c.jsonl --annotate - --annotate-prefix near --against seen.rsm --level paragraph,document --skip-bad";
+    let ran = folder.run(arguments).expect(0);
     let ran = ran.says(&["emptied 2"]);
     let lines = ran.lines();
     // The bad one is not there.
@@ -122,7 +110,9 @@ fn annotate_refuses_existing_column_names_before_reading() {
     folder.write("a.jsonl", taken.to_owned() + "no JSON");
     folder.write("b.csv", "text,dedup_kept\na,b");
     for (name, field) in [("a.jsonl", "dedup_size"), ("b.csv", "dedup_kept")] {
-        let ran = folder.run(&["dedup", name, "--annotate", "out/"]).expect(3);
+        let ran = folder
+            .run(&format!("dedup {name} --annotate out/"))
+            .expect(3);
         ran.says(&[
             name,
             &format!("field or column {field:?} already"),
@@ -131,46 +121,28 @@ fn annotate_refuses_existing_column_names_before_reading() {
     }
     // Further lines are looked at as they are written.
     folder.write("c.jsonl", line("x", &text(1)) + taken);
-    let ran = folder
-        .run(&["dedup", "c.jsonl", "--annotate", "out.jsonl"])
-        .expect(3);
+    let ran = folder.run("dedup c.jsonl --annotate out.jsonl").expect(3);
     ran.says(&["c.jsonl:2", "\"dedup_size\" already"]);
-    let named = [
-        "dedup",
-        "c.jsonl",
-        "--annotate",
-        "-",
-        "--annotate-prefix",
-        "x",
-    ];
+    let named = "dedup c.jsonl --annotate - --annotate-prefix x";
     assert!(
         folder
-            .run(&named)
+            .run(named)
             .expect(0)
             .stdout
             .contains("\"dedup_size\": null,\"x_kept\":true")
     );
 
     folder.write("texts/a.txt", "a text");
-    let ran = folder
-        .run(&["dedup", "texts", "--annotate", "out/"])
-        .expect(3);
+    let ran = folder.run("dedup texts --annotate out/").expect(3);
     ran.says(&["a.txt: one text"]);
-    let same = ["dedup", "c.jsonl", "-o", "x.jsonl", "--annotate", "x.jsonl"];
+    let same = "dedup c.jsonl -o x.jsonl --annotate x.jsonl";
     folder
-        .run(&same)
+        .run(same)
         .expect(2)
         .says(&["the annotated documents"]);
-    let level = [
-        "dedup",
-        "c.jsonl",
-        "--annotate",
-        "x.jsonl",
-        "--level",
-        "line",
-    ];
+    let level = "dedup c.jsonl --annotate x.jsonl --level line";
     folder
-        .run(&level)
+        .run(level)
         .expect(2)
         .says(&["--annotate is for near-duplicate documents"]);
     assert_eq!(

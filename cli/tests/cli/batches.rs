@@ -29,27 +29,27 @@ fn every_verb_finds_matches_across_batches() {
     let folder = Folder::new();
     let (lines, firsts) = corpus();
     folder.write("c.jsonl", &lines);
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     let kept = format!("{}", firsts.len());
     let dropped = format!("dropped {}", 6_000 - firsts.len());
     folder
-        .run(&["add", "a.rsm", "c.jsonl", "--if-new"])
+        .run("add a.rsm c.jsonl --if-new")
         .expect(0)
         .says(&[&format!("read 6000, added {kept}"), &dropped]);
     folder
-        .run(&["dedup", "c.jsonl", "-o", "d.jsonl"])
+        .run("dedup c.jsonl -o d.jsonl")
         .expect(0)
         .says(&[&format!("read 6000, kept {kept}"), &dropped]);
     assert_eq!(folder.read_text("d.jsonl"), firsts.concat());
     let found = folder
-        .run(&["query", "a.rsm", "--corpus", "c.jsonl", "--limit", "1"])
+        .run("query a.rsm --corpus c.jsonl --limit 1")
         .expect(0);
     assert_eq!(found.lines().len(), 6_000);
     for (number, line) in found.lines().iter().enumerate() {
         assert!(line.starts_with(&format!("k{number}\t")), "{line}");
     }
     folder
-        .run(&["dedup", "c.jsonl", "--against", "a.rsm", "-o", "e.jsonl"])
+        .run("dedup c.jsonl --against a.rsm -o e.jsonl")
         .expect(0)
         .says(&["read 6000, kept 0, dropped 6000"]);
 }
@@ -63,29 +63,22 @@ fn first_bad_document_is_named_in_any_batch() {
     lines[4_500] = line("7", &text(1));
     lines[4_600] = "no document\n".into();
     folder.write("c.jsonl", lines.concat());
-    folder.run(&["create", "a.rsm"]).expect(0);
-    folder.run(&["add", "a.rsm", "c.jsonl"]).expect(3).says(&[
+    folder.run("create a.rsm").expect(0);
+    folder.run("add a.rsm c.jsonl").expect(3).says(&[
         "c.jsonl:4501",
         "\"7\" is in the store already",
         "--skip 0",
     ]);
     folder
-        .run(&["add", "a.rsm", "c.jsonl", "--commit-every", "4550"])
+        .run("add a.rsm c.jsonl --commit-every 4550")
         .expect(3)
         .says(&["c.jsonl:4501", "committed 0 documents"]);
     folder
-        .run(&[
-            "add",
-            "a.rsm",
-            "c.jsonl",
-            "--if-new",
-            "--commit-every",
-            "4550",
-        ])
+        .run("add a.rsm c.jsonl --if-new --commit-every 4550")
         .expect(3)
         .says(&["c.jsonl:4601", "committed 4549 documents", "--skip 4550"]);
     folder
-        .run(&["add", "a.rsm", "c.jsonl", "--skip", "4550", "--skip-bad"])
+        .run("add a.rsm c.jsonl --skip 4550 --skip-bad")
         .expect(0)
         .says(&["read 450, added 449, dropped 0, skipped 1"]);
     assert_eq!(folder.count("a.rsm"), 4_998);

@@ -8,7 +8,7 @@ const BOLD: &str = "\u{1b}[1m";
 fn colours_are_for_terminals_unless_requested() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + &line("\u{1b}[31mred", &text(50)));
-    folder.run(&["build", "s.rsm", "c.jsonl"]).expect(0);
+    folder.run("build s.rsm c.jsonl").expect(0);
     for (verb, paints_output, paints_messages) in [
         (&["stats", "s.rsm", "--format", "table"][..], true, false),
         (&["tune", "--format", "table"], true, false),
@@ -66,7 +66,7 @@ fn colours_are_for_terminals_unless_requested() {
             plain.0
         );
     }
-    let wrong = folder.run(&["stats", "s.rsm", "--color", "red"]).expect(2);
+    let wrong = folder.run("stats s.rsm --color red").expect(2);
     assert!(
         wrong.stderr.contains("auto, always, never"),
         "{}",
@@ -80,7 +80,7 @@ fn colours_are_for_terminals_unless_requested() {
 fn terminal_output_has_colours_and_escapes_control_characters() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + &line("\u{1b}[31mred", &text(50)));
-    folder.run(&["build", "s.rsm", "c.jsonl"]).expect(0);
+    folder.run("build s.rsm c.jsonl").expect(0);
     let on_terminal = |arguments: &str, variable: (&str, &str)| {
         let tool = env!("CARGO_BIN_EXE_resemblance");
         let mut script = std::process::Command::new("script");

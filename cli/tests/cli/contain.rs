@@ -21,16 +21,8 @@ fn pages() -> Folder {
         )
     };
     folder.write("pages.jsonl", (1..=4).map(page).collect::<String>());
-    let build = [
-        "build",
-        "pages.rsm",
-        "pages.jsonl",
-        "--containment",
-        "5",
-        "--window",
-        "4",
-    ];
-    folder.run(&build).expect(0);
+    let build = "build pages.rsm pages.jsonl --containment 5 --window 4";
+    folder.run(build).expect(0);
     folder
 }
 
@@ -43,14 +35,8 @@ fn contain_finds_paragraphs_in_pages() {
         line("in none", &words(9_000, 20)),
     ];
     folder.write("paragraphs.jsonl", paragraphs.concat());
-    let contain = [
-        "contain",
-        "--in",
-        "pages.rsm",
-        "--query",
-        "paragraphs.jsonl",
-    ];
-    let ran = folder.run(&contain).expect(0);
+    let contain = "contain --in pages.rsm --query paragraphs.jsonl";
+    let ran = folder.run(contain).expect(0);
     let found: Vec<Vec<&str>> = ran
         .lines()
         .iter()
@@ -67,11 +53,7 @@ fn contain_finds_paragraphs_in_pages() {
     ran.says(&["read 3, with documents 2"]);
 
     // With the texts of the pages the longest passage has its place in both.
-    let placed = [
-        &contain[..],
-        &["--texts", "pages.jsonl", "--format", "jsonl"],
-    ]
-    .concat();
+    let placed = format!("{contain} --texts pages.jsonl --format jsonl");
     let ran = folder.run(&placed).expect(0);
     let pages = folder.read_text("pages.jsonl");
     assert_eq!(ran.lines().len(), 3);
@@ -87,7 +69,7 @@ fn contain_finds_paragraphs_in_pages() {
         assert_eq!(at("longest_run"), 16);
     }
 
-    let capped = [&contain[..], &["--max-frequency", "1", "--format", "jsonl"]].concat();
+    let capped = format!("{contain} --max-frequency 1 --format jsonl");
     let ran = folder.run(&capped).expect(0);
     let rows: Vec<serde_json::Value> = ran
         .lines()
@@ -106,16 +88,8 @@ fn contain_finds_paragraphs_in_pages() {
     );
 
     // The other way round: each page contains a paragraph.
-    let build = [
-        "build",
-        "tests.rsm",
-        "paragraphs.jsonl",
-        "--containment",
-        "5",
-        "--window",
-        "4",
-    ];
-    folder.run(&build).expect(0);
+    let build = "build tests.rsm paragraphs.jsonl --containment 5 --window 4";
+    folder.run(build).expect(0);
     let contained = [
         "contain",
         "--in",
@@ -140,9 +114,9 @@ fn contain_finds_paragraphs_in_pages() {
 #[test]
 fn stored_positions_locate_passages() {
     let folder = pages();
-    let options = ["--containment", "5", "--window", "4", "--positions"];
+    let options = "--containment 5 --window 4 --positions";
     folder
-        .run(&[&["build", "placed.rsm", "pages.jsonl"][..], &options].concat())
+        .run(&format!("build placed.rsm pages.jsonl {options}"))
         .expect(0);
     let quoted = format!("So: {}, as they say", words(1_000, 20));
     folder.write("quote.jsonl", line("quote", &quoted));
@@ -239,16 +213,8 @@ fn decontaminate_removes_documents_that_share_passages_with_tests() {
     // As a share of the tests, and against a store of them.
     let share = [&against[..], &["--force", "--min-share", "0.9"]].concat();
     folder.run(&share).expect(0).says(&["kept 3, dropped 1"]);
-    let build = [
-        "build",
-        "tests.rsm",
-        "tests.jsonl",
-        "--containment",
-        "8",
-        "--window",
-        "6",
-    ];
-    folder.run(&build).expect(0);
+    let build = "build tests.rsm tests.jsonl --containment 8 --window 6";
+    folder.run(build).expect(0);
     let store = [&out[..], &["--force", "--against", "tests.rsm"]].concat();
     folder.run(&store).expect(0).says(&["kept 2, dropped 2"]);
     assert_eq!(folder.read_text("r.tsv"), report);
@@ -274,18 +240,10 @@ fn frequent_passages_are_listed_once() {
         )
     });
     folder.write("pages.jsonl", pages.collect::<String>());
-    let build = [
-        "build",
-        "pages.rsm",
-        "pages.jsonl",
-        "--containment",
-        "4",
-        "--window",
-        "1",
-    ];
-    folder.run(&build).expect(0);
-    let contain = ["contain", "--in", "pages.rsm", "--query", "pages.jsonl"];
-    let list = |more: &str| folder.run(&[&contain[..], &["--boilerplate", more]].concat());
+    let build = "build pages.rsm pages.jsonl --containment 4 --window 1";
+    folder.run(build).expect(0);
+    let contain = "contain --in pages.rsm --query pages.jsonl";
+    let list = |more: &str| folder.run(&format!("{contain} --boilerplate '{more}'"));
     let ran = list("6").expect(0);
     let start = words(2_000, 20).len() + 2;
     let expected = format!("page 2\t{start}\t{}\t7\t12\t{menu}", start + menu.len());
@@ -302,35 +260,26 @@ fn frequent_passages_are_listed_once() {
 #[test]
 fn contain_refuses_stores_without_kept_hashes() {
     let folder = pages();
-    folder.run(&["build", "near.rsm", "pages.jsonl"]).expect(0);
-    let contain = ["contain", "--in", "near.rsm", "--query", "pages.jsonl"];
-    folder.run(&contain).expect(2).says(&["containment"]);
+    folder.run("build near.rsm pages.jsonl").expect(0);
+    let contain = "contain --in near.rsm --query pages.jsonl";
+    folder.run(contain).expect(2).says(&["containment"]);
     folder
-        .run(&["pairs", "pages.rsm"])
+        .run("pairs pages.rsm")
         .expect(2)
         .says(&["containment alone"]);
     folder
-        .run(&["query", "pages.rsm", "some text"])
+        .run("query pages.rsm 'some text'")
         .expect(2)
         .says(&["containment alone"]);
-    let both = [
-        "create",
-        "both.rsm",
-        "--containment",
-        "9",
-        "--scaled",
-        "100",
-        "--minhash",
-        "64",
-    ];
-    let ran = folder.run(&both).expect(0);
+    let both = "create both.rsm --containment 9 --scaled 100 --minhash 64";
+    let ran = folder.run(both).expect(0);
     assert!(
         ran.stderr.contains("shingles of 9, one in 100"),
         "{}",
         ran.stderr
     );
     // By exact similarities, too, documents are added with the hashes that are kept of them.
-    let add = ["add", "both.rsm", "pages.jsonl", "--if-new"];
-    folder.run(&add).expect(0).says(&["added 4"]);
-    folder.run(&["create", "x.rsm", "--window", "4"]).expect(2);
+    let add = "add both.rsm pages.jsonl --if-new";
+    folder.run(add).expect(0).says(&["added 4"]);
+    folder.run("create x.rsm --window 4").expect(2);
 }

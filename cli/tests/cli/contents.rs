@@ -89,9 +89,9 @@ fn list_selects_by_prefix_stamp_and_number() {
     });
     let lines = lines.map(|line| format!("{line}\n")).concat();
     folder.write("c.jsonl", lines);
-    let fields = ["--stamp-field", "when", "--payload-field", "more"];
+    let fields = "--stamp-field when --payload-field more";
     folder
-        .run(&[&["build", "a.rsm", "c.jsonl"][..], &fields].concat())
+        .run(&format!("build a.rsm c.jsonl {fields}"))
         .expect(0);
     let cases: [(&[&str], &str); 9] = [
         (&[], "key\tstamp\na/1\t10\nb,\"2\"\t20\na/3\t30\n"),

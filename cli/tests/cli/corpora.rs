@@ -31,9 +31,7 @@ fn field_options_name_text_and_id() {
     );
     let arguments = ["c.jsonl", "--id-field", "url", "--text-field", "body"];
     assert_eq!(keys(&folder, &arguments), ["u"]);
-    folder
-        .run(&["build", "x.rsm", "c.jsonl", "--id-field", "text"])
-        .expect(2);
+    folder.run("build x.rsm c.jsonl --id-field text").expect(2);
 }
 
 #[test]
@@ -51,7 +49,7 @@ fn integer_ids_become_decimal_keys() {
     );
     folder.write("d.jsonl", corpus[0].clone() + &line("12", &text(9)));
     folder
-        .run(&["build", "x.rsm", "d.jsonl"])
+        .run("build x.rsm d.jsonl")
         .expect(3)
         .says(&["d.jsonl:2", "came before"]);
 }
@@ -94,7 +92,7 @@ fn truncated_file_is_refused_even_with_skip_bad() {
         }
     }
     folder
-        .run(&["build", "x.rsm", "fake.jsonl.gz"])
+        .run("build x.rsm fake.jsonl.gz")
         .expect(3)
         .says(&["is not gzip, as its name says"]);
     assert_eq!(
@@ -144,20 +142,18 @@ fn folder_of_text_files_is_a_corpus() {
     );
     folder.write("t/latin1.txt", b"caf\xe9");
     folder
-        .run(&["build", "x.rsm", "t"])
+        .run("build x.rsm t")
         .expect(3)
         .says(&["invalid UTF-8 at byte 4\n  at t/latin1.txt\n"]);
     folder
-        .run(&["build", "x.rsm", "t", "--skip-bad"])
+        .run("build x.rsm t --skip-bad")
         .expect(0)
         .says(&["added 5", "skipped 1"]);
     folder
-        .run(&["build", "y.rsm", "t", "--include", "["])
+        .run("build y.rsm t --include [")
         .expect(2)
         .says(&["--include"]);
-    let ran = folder
-        .run(&["build", "y.rsm", "t", "--include", "*.nothing"])
-        .expect(4);
+    let ran = folder.run("build y.rsm t --include *.nothing").expect(4);
     assert!(
         ran.stderr.contains("no file was found in t"),
         "{}",
@@ -176,14 +172,12 @@ fn links_in_a_folder_are_read_unless_they_loop_or_dangle() {
     symlink(folder.path("t"), folder.path("t/loop")).unwrap();
     assert_eq!(keys(&folder, &["t"]), ["t/a.txt", "t/link.txt"]);
     symlink(folder.path("nowhere"), folder.path("t/dangling")).unwrap();
-    folder.run(&["build", "x.rsm", "t"]).expect(4).says(&[
+    folder.run("build x.rsm t").expect(4).says(&[
         "a link to what does not exist\n  at t/dangling\n",
         "--skip-bad",
     ]);
     // It stops nothing that does not ask for it.
-    folder
-        .run(&["build", "x.rsm", "t", "--include", "*.txt"])
-        .expect(0);
+    folder.run("build x.rsm t --include *.txt").expect(0);
 }
 
 #[cfg(unix)]
@@ -195,17 +189,14 @@ fn file_names_outside_utf8_become_keys() {
     folder.write("t/a.txt", text(1));
     let name = folder.path("t").join(OsStr::from_bytes(b"b\xff\t.txt"));
     std::fs::write(name, text(1)).unwrap();
-    let pairs = folder.run(&["pairs", "t"]).expect(0);
+    let pairs = folder.run("pairs t").expect(0);
     assert_eq!(pairs.stdout, "t/a.txt\tt/b\\xFF\\t.txt\t1.000000\n");
-    let json = folder
-        .run(&["clusters", "t", "--format", "jsonl"])
-        .expect(0)
-        .stdout;
+    let json = folder.run("clusters t --format jsonl").expect(0).stdout;
     assert_eq!(
         json.lines().nth(1).unwrap(),
         "{\"cluster_id\":0,\"cluster_key\":\"t/a.txt\",\"id\":1,\"key\":null,\"key_hex\":\"742f62ff092e747874\"}"
     );
-    folder.run(&["build", "s.rsm", "t"]).expect(0);
+    folder.run("build s.rsm t").expect(0);
     folder
         .run(&["get", "s.rsm", "--escaped", "t/b\\xFF\\t.txt"])
         .expect(0);
@@ -218,23 +209,21 @@ fn file_names_outside_utf8_become_keys() {
 fn standard_input_is_read_as_lines() {
     let folder = Folder::new();
     folder
-        .run_with_input(&["build", "a.rsm", "-"], distinct(0..3).as_bytes())
+        .run_with_input("build a.rsm -", distinct(0..3).as_bytes())
         .expect(0);
     let more = gzip(distinct(3..6).as_bytes());
-    folder
-        .run_with_input(&["add", "a.rsm", "-"], &more)
-        .expect(0);
+    folder.run_with_input("add a.rsm -", &more).expect(0);
     assert_eq!(folder.count("a.rsm"), 6);
     folder
-        .run_with_input(&["add", "a.rsm", "-"], b"{}\n")
+        .run_with_input("add a.rsm -", b"{}\n")
         .expect(3)
         .says(&["field \"text\" is missing\n  at standard input:1"]);
     folder
-        .run_with_input(&["add", "a.rsm", "-", "-"], b"")
+        .run_with_input("add a.rsm - -", b"")
         .expect(3)
         .says(&["given twice"]);
     folder
-        .run_with_input(&["build", "b.rsm", "-"], b"")
+        .run_with_input("build b.rsm -", b"")
         .expect(0)
         .says(&["read 0, added 0"]);
 }
@@ -246,7 +235,7 @@ fn a_very_long_line_is_read_in_linear_time() {
     assert!(long.len() > 10_000_000);
     folder.write("c.jsonl", line("long", &long) + &distinct(0..1));
     folder
-        .run(&["build", "a.rsm", "c.jsonl"])
+        .run("build a.rsm c.jsonl")
         .expect(0)
         .says(&["added 2"]);
 }

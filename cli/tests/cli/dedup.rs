@@ -16,7 +16,7 @@ fn dedup_keeps_the_first_near_duplicate_byte_for_byte() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     let ran = folder
-        .run(&["dedup", "c.jsonl", "-o", "out.jsonl", "--report", "r.tsv"])
+        .run("dedup c.jsonl -o out.jsonl --report r.tsv")
         .expect(0);
     assert_eq!(ran.stdout, "");
     ran.says(&["read 7, kept 4, dropped 3, skipped 0, empty 0, dropped as equal 1"]);
@@ -30,17 +30,8 @@ fn dedup_keeps_the_first_near_duplicate_byte_for_byte() {
     assert_eq!(folder.names(), ["c.jsonl", "out.jsonl", "r.tsv"]);
     let header = "dropped\tsurvivor\tsimilarity\tsimilarity_is\n";
     assert_eq!(folder.read_text("r.tsv"), header.to_owned() + &report);
-    let without = [
-        "dedup",
-        "c.jsonl",
-        "-o",
-        "-",
-        "--report",
-        "r.tsv",
-        "--force",
-        "--no-header",
-    ];
-    folder.run(&without).expect(0);
+    let without = "dedup c.jsonl -o - --report r.tsv --force --no-header";
+    folder.run(without).expect(0);
     assert_eq!(folder.read_text("r.tsv"), report);
 }
 
@@ -89,17 +80,9 @@ fn dedup_is_the_same_with_any_number_of_threads() {
         .collect();
     folder.write("c.jsonl", corpus);
     let outs = ["1", "2", "7"].map(|threads| {
-        let ran = folder.run(&[
-            "dedup",
-            "c.jsonl",
-            "-o",
-            "-",
-            "--threads",
-            threads,
-            "--report",
-            "r.tsv",
-            "--force",
-        ]);
+        let ran = folder.run(&format!(
+            "dedup c.jsonl -o - --threads {threads} --report r.tsv --force"
+        ));
         (ran.expect(0).stdout, folder.report("r.tsv"))
     });
     assert_eq!(outs[0].0.lines().count(), 300);
@@ -124,27 +107,21 @@ fn dedup_passes_odd_but_valid_lines_unchanged() {
     ]
     .concat();
     folder.write("c.jsonl", &corpus);
-    folder
-        .run(&["dedup", "c.jsonl", "-o", "out.jsonl"])
-        .expect(0);
+    folder.run("dedup c.jsonl -o out.jsonl").expect(0);
     assert_eq!(folder.read("out.jsonl"), corpus);
     // a line without an end gets one where another follows; the mark stays at the start only
     folder.write(
         "d.jsonl",
         [b"\xef\xbb\xbf", distinct(10..11).as_bytes()].concat(),
     );
-    folder
-        .run(&["dedup", "c.jsonl", "d.jsonl", "-o", "both.jsonl"])
-        .expect(0);
+    folder.run("dedup c.jsonl d.jsonl -o both.jsonl").expect(0);
     assert_eq!(
         folder.read("both.jsonl"),
         [&corpus, &b"\n"[..], distinct(10..11).as_bytes()].concat()
     );
     // the marked line itself is dropped
     folder.write("e.jsonl", distinct(10..11));
-    folder
-        .run(&["dedup", "e.jsonl", "d.jsonl", "-o", "out/"])
-        .expect(0);
+    folder.run("dedup e.jsonl d.jsonl -o out/").expect(0);
     assert_eq!(folder.read("out/d.jsonl"), b"");
 }
 
@@ -185,9 +162,7 @@ fn dedup_accepts_repeated_ids() {
         "c.jsonl",
         line("k", &text(1)) + &line("k", &text(2)) + &line("k", &text(1)),
     );
-    let ran = folder
-        .run(&["dedup", "c.jsonl", "-o", "-", "--report", "r.tsv"])
-        .expect(0);
+    let ran = folder.run("dedup c.jsonl -o - --report r.tsv").expect(0);
     assert_eq!(ran.lines().len(), 2);
     assert_eq!(folder.report("r.tsv"), "k\tk\t1.000000\tequal\n");
 }
@@ -204,17 +179,9 @@ fn report_names_the_most_similar_earlier_document() {
     // far and near are 0.81 apart, x is 0.95 from near and 0.86 from far
     let report = |threshold| {
         folder
-            .run(&[
-                "dedup",
-                "c.jsonl",
-                "-o",
-                "-",
-                "--report",
-                "r.tsv",
-                "--force",
-                "--threshold",
-                threshold,
-            ])
+            .run(&format!(
+                "dedup c.jsonl -o - --report r.tsv --force --threshold '{threshold}'"
+            ))
             .expect(0);
         folder.report("r.tsv")
     };
@@ -228,25 +195,13 @@ fn dedup_against_a_store_drops_its_near_duplicates() {
         "old.jsonl",
         line("old\t1", &text(1)) + &line("old2", &text(2)),
     );
-    folder
-        .run(&["build", "seen.rsm", "old.jsonl", "--words", "4"])
-        .expect(0);
+    folder.run("build seen.rsm old.jsonl --words 4").expect(0);
     folder.write("c.jsonl", mixed());
     let before = folder.read("seen.rsm");
     for policy in ["first", "cluster"] {
-        let against = [
-            "dedup",
-            "c.jsonl",
-            "-o",
-            "-",
-            "--against",
-            "seen.rsm",
-            "--report",
-            "r.tsv",
-            "--force",
-            "--policy",
-            policy,
-        ];
+        let against = format!(
+            "dedup c.jsonl -o - --against seen.rsm --report r.tsv --force --policy {policy}"
+        );
         let ran = folder.run(&against).expect(0);
         let keys: Vec<_> = ran.stdout.lines().map(|l| &l[..9]).collect();
         assert_eq!(keys, ["{\"id\":\"c\"", "{\"id\":\"d\""]);
@@ -260,45 +215,21 @@ fn dedup_against_a_store_drops_its_near_duplicates() {
         assert_eq!(report.lines().count(), 5);
     }
     assert_eq!(folder.read("seen.rsm"), before);
-    let tight = [
-        "dedup",
-        "c.jsonl",
-        "-o",
-        "-",
-        "--against",
-        "seen.rsm",
-        "--threshold",
-        "1",
-    ];
-    folder.run(&tight).expect(0).says(&["kept 4, dropped 3"]);
+    let tight = "dedup c.jsonl -o - --against seen.rsm --threshold 1";
+    folder.run(tight).expect(0).says(&["kept 4, dropped 3"]);
+    folder.run(&format!("{tight} --words 4")).expect(0);
     folder
-        .run(&[&tight[..], &["--words", "4"]].concat())
-        .expect(0);
-    folder
-        .run(&[&tight[..], &["--words", "5"]].concat())
+        .run(&format!("{tight} --words 5"))
         .expect(2)
         .says(&["--words", "own schema"]);
+    folder.run(&format!("{tight} --seed 2")).expect(2);
     folder
-        .run(&[&tight[..], &["--seed", "2"]].concat())
+        .run("dedup c.jsonl -o - --against seen.rsm --threshold 0.3")
         .expect(2);
     folder
-        .run(&[
-            "dedup",
-            "c.jsonl",
-            "-o",
-            "-",
-            "--against",
-            "seen.rsm",
-            "--threshold",
-            "0.3",
-        ])
-        .expect(2);
-    folder
-        .run(&["dedup", "c.jsonl", "-o", "-", "--against", "missing.rsm"])
+        .run("dedup c.jsonl -o - --against missing.rsm")
         .expect(4);
-    folder
-        .run(&["dedup", "c.jsonl", "-o", "-", "--against", "c.jsonl"])
-        .expect(6);
+    folder.run("dedup c.jsonl -o - --against c.jsonl").expect(6);
 }
 
 #[test]
@@ -307,18 +238,18 @@ fn output_folder_refuses_colliding_names() {
     folder.write("x/a.jsonl", mixed());
     folder.write("y/a.jsonl", mixed());
     folder
-        .run(&["dedup", "x/a.jsonl", "y/a.jsonl", "-o", "out/"])
+        .run("dedup x/a.jsonl y/a.jsonl -o out/")
         .expect(2)
         .says(&["x/a.jsonl and y/a.jsonl"]);
     folder
-        .run_with_input(&["dedup", "-", "-o", "out/"], b"")
+        .run_with_input("dedup - -o out/", b"")
         .expect(2)
         .says(&["standard input has no file name"]);
     folder
-        .run(&["dedup", "x/a.jsonl", "-o", "-", "--report", "-"])
+        .run("dedup x/a.jsonl -o - --report -")
         .expect(2)
         .says(&["standard output"]);
-    folder.run(&["dedup", "x/a.jsonl"]).expect(2);
+    folder.run("dedup x/a.jsonl").expect(2);
     assert_eq!(folder.names(), ["x/a.jsonl", "y/a.jsonl"]);
 }
 
@@ -327,23 +258,12 @@ fn dedup_handles_simhash_and_empty_documents() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + &line("e1", "") + &line("e2", "!?"));
     let ran = folder
-        .run(&[
-            "dedup",
-            "c.jsonl",
-            "-o",
-            "-",
-            "--simhash",
-            "64",
-            "--report",
-            "r.tsv",
-        ])
+        .run("dedup c.jsonl -o - --simhash 64 --report r.tsv")
         .expect(0);
     assert!(ran.stdout.ends_with(&(line("e1", "") + &line("e2", "!?"))));
     ran.says(&["empty 2"]);
     assert!(folder.report("r.tsv").starts_with("a-again\ta\t0\tequal\n"));
-    let alike = folder
-        .run(&["dedup", "c.jsonl", "-o", "-", "--empty", "alike"])
-        .expect(0);
+    let alike = folder.run("dedup c.jsonl -o - --empty alike").expect(0);
     assert!(alike.stdout.ends_with(&line("e1", "")));
 }
 
@@ -360,9 +280,7 @@ fn dedup_and_clusters_agree_with_pairs() {
         .map(|number| (number * 91 % 240).to_string())
         .collect();
     let position = |key: &str| order.iter().position(|other| other == key).unwrap();
-    let pairs = folder
-        .run(&["pairs", "c.jsonl", "--threshold", "0.88"])
-        .expect(0);
+    let pairs = folder.run("pairs c.jsonl --threshold 0.88").expect(0);
     let mut earlier = vec![Vec::new(); order.len()];
     for pair in pairs.lines() {
         let fields: Vec<_> = pair.split('\t').collect();
@@ -392,16 +310,7 @@ fn dedup_and_clusters_agree_with_pairs() {
         lines.map(|(_, line)| line.to_owned() + "\n").collect()
     };
     let dedup = |policy| {
-        let arguments = [
-            "dedup",
-            "c.jsonl",
-            "-o",
-            "-",
-            "--threshold",
-            "0.88",
-            "--policy",
-            policy,
-        ];
+        let arguments = format!("dedup c.jsonl -o - --threshold 0.88 --policy {policy}");
         folder.run(&arguments).expect(0).stdout
     };
     let by_first = dedup("first");
@@ -409,9 +318,7 @@ fn dedup_and_clusters_agree_with_pairs() {
     assert_eq!(by_first, lines(&|index| kept[index]));
     assert_eq!(by_cluster, lines(&|index| first[index] == index));
     assert_ne!(by_first, by_cluster);
-    let clusters = folder
-        .run(&["clusters", "c.jsonl", "--threshold", "0.88"])
-        .expect(0);
+    let clusters = folder.run("clusters c.jsonl --threshold 0.88").expect(0);
     let mut expected: Vec<(&str, &str)> = (0..order.len())
         .filter(|index| {
             first
@@ -444,15 +351,7 @@ fn dry_run_of_a_sample_estimates_removals() {
     let lines = documents.map(|(id, number)| line(&format!("d{id}"), &short(number)));
     folder.write("c.jsonl", lines.collect::<String>());
     for policy in ["first", "cluster"] {
-        let dry = [
-            "dedup",
-            "c.jsonl",
-            "--dry-run",
-            "--sample",
-            "0.3",
-            "--policy",
-            policy,
-        ];
+        let dry = format!("dedup c.jsonl --dry-run --sample 0.3 --policy {policy}");
         let ran = folder.run(&dry).expect(0);
         assert_eq!(folder.run(&dry).expect(0).stderr, ran.stderr);
         let reported = ran.stderr.split("of all documents about ").nth(1).unwrap();
@@ -460,10 +359,8 @@ fn dry_run_of_a_sample_estimates_removals() {
         assert!((33.0..42.0).contains(&reported), "{}", ran.stderr);
         assert_eq!(folder.names(), ["c.jsonl"]);
     }
-    let dry = ["dedup", "c.jsonl", "--dry-run", "--sample", "1"];
-    let whole = folder
-        .run(&[&dry[..], &["--report", "r.tsv"]].concat())
-        .expect(0);
+    let dry = "dedup c.jsonl --dry-run --sample 1";
+    let whole = folder.run(&format!("{dry} --report r.tsv")).expect(0);
     assert!(whole.stderr.contains("dropped 1499"), "{}", whole.stderr);
     assert!(whole.stderr.contains("about 37.5 %"), "{}", whole.stderr);
     assert_eq!(folder.report("r.tsv").lines().count(), 1_499);

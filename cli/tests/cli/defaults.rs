@@ -44,7 +44,7 @@ fn arguments_override_environment_overrides_file() {
     // The usual place, and none.
     folder.write("home/resemblance/config.toml", "[pairs]\nthreshold = 1.0\n");
     let home = folder.path("home");
-    let mut command = folder.command(&["pairs", "c.jsonl"]);
+    let mut command = folder.command("pairs c.jsonl");
     command.env_remove("RESEMBLANCE_CONFIG");
     let usual = if cfg!(windows) {
         "APPDATA"

@@ -213,16 +213,7 @@ fn eval_samples_are_independent_of_order_and_threads() {
     folder.write("c.jsonl", &corpus);
     folder.write("r.jsonl", reversed.join("\n"));
     let run = |name: &str, threads: &str| {
-        let arguments = [
-            "eval",
-            name,
-            "--sample",
-            "50",
-            "--threads",
-            threads,
-            "--list",
-            "0",
-        ];
+        let arguments = format!("eval {name} --sample 50 --threads {threads} --list 0");
         folder.run(&arguments).expect(0)
     };
     let first = run("c.jsonl", "1");
@@ -240,17 +231,8 @@ fn eval_samples_are_independent_of_order_and_threads() {
 fn eval_writes_charts_to_a_folder() {
     let folder = Folder::new();
     folder.write("c.jsonl", pairs(20, 5) + &pairs(20, 29));
-    let all = [
-        "eval",
-        "c.jsonl",
-        "--minhash",
-        "128",
-        "--simhash",
-        "64",
-        "--svg",
-        "charts",
-    ];
-    let ran = folder.run(&all).expect(0);
+    let all = "eval c.jsonl --minhash 128 --simhash 64 --svg charts";
+    let ran = folder.run(all).expect(0);
     assert!(
         ran.stderr
             .contains("recall.svg, precision.svg, precision-recall.svg, error.svg, simhash.svg"),
@@ -264,7 +246,7 @@ fn eval_writes_charts_to_a_folder() {
             "{name}: {svg}"
         );
     }
-    folder.run(&all).expect(4).says(&["--force"]);
+    folder.run(all).expect(4).says(&["--force"]);
 }
 
 /// Of 30 pairs, of 300 with `RESEMBLANCE_TESTS=all`.
@@ -275,16 +257,8 @@ fn eval_compares_kinds_and_sizes() {
     let count = trials(30, 300);
     folder.write("c.jsonl", pairs(count, 34));
     let (pair_count, estimates) = (count as f64, 4.0 * count as f64);
-    let compare = [
-        "eval",
-        "c.jsonl",
-        "--compare",
-        "--format",
-        "jsonl",
-        "--svg",
-        "charts",
-    ];
-    let stdout = folder.run(&compare).expect(0).stdout;
+    let compare = "eval c.jsonl --compare --format jsonl --svg charts";
+    let stdout = folder.run(compare).expect(0).stdout;
     let mut sizes = Vec::new();
     let mut kinds = std::collections::BTreeMap::new();
     for line in stdout.lines() {
@@ -340,7 +314,7 @@ fn eval_compares_kinds_and_sizes() {
     }
     folder.write("d.jsonl", line("a", "one two") + &line("b", "one two"));
     folder
-        .run(&["eval", "d.jsonl", "--compare"])
+        .run("eval d.jsonl --compare")
         .expect(3)
         .says(&["nothing to estimate"]);
 }
@@ -351,23 +325,23 @@ fn eval_reports_wrong_options() {
     folder.write("c.jsonl", mixed());
     folder.write("twice.jsonl", line("a", "x") + &line("a", "y"));
     folder
-        .run(&["eval", "c.jsonl", "--min", "0"])
+        .run("eval c.jsonl --min 0")
         .expect(2)
         .says(&["--min"]);
     folder
-        .run(&["eval", "c.jsonl", "--min", "0.9"])
+        .run("eval c.jsonl --min 0.9")
         .expect(2)
         .says(&["--min", "0.8"]);
-    folder.run(&["eval", "c.jsonl", "--seeds", "0"]).expect(2);
-    folder.run(&["eval", "missing.jsonl"]).expect(4);
+    folder.run("eval c.jsonl --seeds 0").expect(2);
+    folder.run("eval missing.jsonl").expect(4);
     folder
-        .run(&["eval", "twice.jsonl"])
+        .run("eval twice.jsonl")
         .expect(3)
         .says(&["twice.jsonl:2", "came before"]);
-    folder.run(&["eval", "twice.jsonl", "--skip-bad"]).expect(0);
+    folder.run("eval twice.jsonl --skip-bad").expect(0);
     folder.write("none.jsonl", "");
     folder
-        .run(&["eval", "none.jsonl", "--simhash", "64", "--minhash", "16"])
+        .run("eval none.jsonl --simhash 64 --minhash 16")
         .expect(0);
 }
 
@@ -426,19 +400,8 @@ fn eval_draws_every_figure_for_any_corpus() {
         "news/docs.jsonl",
         (1..9).flat_map(family).collect::<String>(),
     );
-    let eval = [
-        "eval",
-        "news/docs.jsonl",
-        "--seeds",
-        "1",
-        "--simhash",
-        "64",
-        "--minhash",
-        "64",
-    ];
-    folder
-        .run(&[&eval[..], &["--figures", "f"]].concat())
-        .expect(0);
+    let eval = "eval news/docs.jsonl --seeds 1 --simhash 64 --minhash 64";
+    folder.run(&format!("{eval} --figures f")).expect(0);
     for (name, parts) in [
         (
             "shingle-sizes.svg",
@@ -461,14 +424,12 @@ fn eval_draws_every_figure_for_any_corpus() {
         }
     }
     folder
-        .run(&[&eval[..], &["--figures", "f"]].concat())
+        .run(&format!("{eval} --figures f"))
         .expect(4)
         .says(&["exists"]);
     // Of documents that have nothing in common there is less to draw.
     folder.write("apart.jsonl", crate::support::distinct(0..5));
-    let ran = folder
-        .run(&["eval", "apart.jsonl", "--figures", "g"])
-        .expect(0);
+    let ran = folder.run("eval apart.jsonl --figures g").expect(0);
     assert!(ran.stderr.contains("nothing to estimate"), "{}", ran.stderr);
     assert!(folder.names().contains(&"g/shingle-sizes.svg".to_owned()));
 }

@@ -21,24 +21,14 @@ fn pair() -> Folder {
 #[test]
 fn explain_marks_shared_parts_of_two_texts() {
     let folder = pair();
-    let explain = [
-        "explain",
-        "a",
-        "b",
-        "--corpus",
-        "corpus.jsonl",
-        "--words",
-        "3",
-    ];
-    let ran = folder.run(&explain).expect(0);
+    let explain = "explain a b --corpus corpus.jsonl --words 3";
+    let ran = folder.run(explain).expect(0);
     assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
     let marked =
         "--- b\n⟦It was the worst of times, it was the best of⟧ days — <⟦b>Charles & Dickens</b⟧>!";
     assert!(ran.stdout.contains(marked), "{}", ran.stdout);
 
-    let json = folder
-        .run(&[&explain[..], &["--format", "json"]].concat())
-        .expect(0);
+    let json = folder.run(&format!("{explain} --format json")).expect(0);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     let pair = &json[0];
     assert_eq!((&pair["a"], &pair["b"]), (&"a".into(), &"b".into()));
@@ -87,23 +77,12 @@ fn explain_marks_shared_parts_of_two_texts() {
     }
 
     // Files are the same texts; a spelled-out pair is the one that a report lists.
-    let files = ["explain", "a.txt", "b.txt", "--words", "3"];
-    let of_files = folder.run(&files).expect(0);
+    let files = "explain a.txt b.txt --words 3";
+    let of_files = folder.run(files).expect(0);
     let body = |text: &str| text.split_once("\nsimilarity ").unwrap().1.to_owned();
     assert_eq!(body(&of_files.stdout), body(&ran.stdout));
-    let pairs = [
-        "pairs",
-        "corpus.jsonl",
-        "--words",
-        "3",
-        "--threshold",
-        "0.1",
-        "--bands",
-        "64",
-        "--rows",
-        "2",
-    ];
-    let found = folder.run(&[&pairs[..], &["--header"]].concat()).expect(0);
+    let pairs = "pairs corpus.jsonl --words 3 --threshold 0.1 --bands 64 --rows 2";
+    let found = folder.run(&format!("{pairs} --header")).expect(0);
     folder.write("pairs.tsv", &found.stdout);
     let reported = [
         "explain",
@@ -160,30 +139,19 @@ fn explain_shows_similarities_of_counted_shingles() {
 #[test]
 fn explain_reports_pairs_it_cannot_explain() {
     let folder = pair();
-    let missing = ["explain", "a", "nowhere", "--corpus", "corpus.jsonl"];
-    folder.run(&missing).expect(1).says(&["nowhere"]);
-    folder.run(&["explain", "a", "b"]).expect(4).says(&["a"]);
-    folder
-        .run(&["explain", "-", "-"])
-        .expect(2)
-        .says(&["twice"]);
-    folder.run(&["explain", "a.txt"]).expect(2);
-    let features = ["explain", "a.txt", "b.txt", "--features"];
-    folder.run(&features).expect(2).says(&["texts"]);
+    let missing = "explain a nowhere --corpus corpus.jsonl";
+    folder.run(missing).expect(1).says(&["nowhere"]);
+    folder.run("explain a b").expect(4).says(&["a"]);
+    folder.run("explain - -").expect(2).says(&["twice"]);
+    folder.run("explain a.txt").expect(2);
+    let features = "explain a.txt b.txt --features";
+    folder.run(features).expect(2).says(&["texts"]);
     folder.write("bad.tsv", "one column\n");
-    let bad = ["explain", "--pairs", "bad.tsv", "--corpus", "corpus.jsonl"];
-    folder.run(&bad).expect(3).says(&["two keys", "bad.tsv:1"]);
+    let bad = "explain --pairs bad.tsv --corpus corpus.jsonl";
+    folder.run(bad).expect(3).says(&["two keys", "bad.tsv:1"]);
     folder.write("many.tsv", "a\tb\na\tc\nb\tb\n");
-    let limited = [
-        "explain",
-        "--pairs",
-        "many.tsv",
-        "--corpus",
-        "corpus.jsonl",
-        "--limit",
-        "1",
-    ];
-    folder.run(&limited).expect(0).says(&["1 more pairs"]);
+    let limited = "explain --pairs many.tsv --corpus corpus.jsonl --limit 1";
+    folder.run(limited).expect(0).says(&["1 more pairs"]);
 }
 
 /// Groups of near-duplicates, a chain in which each text is near the next alone, and texts with markup.
@@ -271,8 +239,8 @@ fn a_report_agrees_with_the_other_verbs() {
     let simhash = [&REPORT[..], &["-o", "distances.html", "--simhash", "64"]].concat();
     folder.run(&simhash).expect(0);
     must_be_well_formed(&folder.read_text("distances.html"));
-    let piped = ["report", "-", "-o", "x.html"];
-    let ran = folder.run_with_input(&piped, b"");
+    let piped = "report - -o x.html";
+    let ran = folder.run_with_input(piped, b"");
     ran.expect(2).says(&["read once"]);
 }
 
@@ -387,10 +355,8 @@ fn a_report_drops_what_dedup_drops() {
             .collect();
         assert_eq!(shown, expected, "{options:?}");
     }
-    let mixed = [
-        "report", "c.jsonl", "-o", "no.html", "--policy", "cluster", "--budget", "3",
-    ];
-    folder.run(&mixed).expect(2).says(&["--budget"]);
+    let mixed = "report c.jsonl -o no.html --policy cluster --budget 3";
+    folder.run(mixed).expect(2).says(&["--budget"]);
 }
 
 /// A browser shows the page: what it makes of it has all parts, and its picture is not blank.

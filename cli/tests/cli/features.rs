@@ -120,7 +120,7 @@ fn features_compare_customers_by_products() {
     // The same from a store, by estimate, which finds all that is well within the bound.
     let build = [&["build", "s.rsm", "c.jsonl"][..], &options].concat();
     folder.run(&build).expect(0);
-    let estimated = found(&folder.run(&["pairs", "s.rsm"]).expect(0).stdout);
+    let estimated = found(&folder.run("pairs s.rsm").expect(0).stdout);
     let near = expected
         .iter()
         .filter(|(_, similarity)| **similarity > 0.85);
@@ -129,8 +129,8 @@ fn features_compare_customers_by_products() {
             .all(|(pair, _)| estimated.contains_key(pair))
     );
     // Queries, clusters and a corpus without its near-duplicates take the same lines.
-    let query = ["query", "s.rsm", "--corpus", "c.jsonl", "--limit", "1"];
-    let answers = folder.run(&query).expect(0).stdout;
+    let query = "query s.rsm --corpus c.jsonl --limit 1";
+    let answers = folder.run(query).expect(0).stdout;
     let own = |line: &str| line.split('\t').next() == line.split('\t').nth(1);
     assert_eq!(answers.lines().filter(|line| own(line)).count(), keys.len());
     let clusters = [&["clusters", "c.jsonl"][..], &options].concat();
@@ -179,11 +179,8 @@ fn fingerprints_compare_pictures() {
     assert_eq!(found(&folder.run(&pairs).expect(0).stdout), expected);
     let create = [&["create", "s.rsm"][..], &options].concat();
     folder.run(&create).expect(0);
-    folder.run(&["add", "s.rsm", "p.jsonl"]).expect(0);
-    assert_eq!(
-        found(&folder.run(&["pairs", "s.rsm"]).expect(0).stdout),
-        expected
-    );
+    folder.run("add s.rsm p.jsonl").expect(0);
+    assert_eq!(found(&folder.run("pairs s.rsm").expect(0).stdout), expected);
 }
 
 /// Pieces of music with the 64-bit hashes of their landmarks; each copy has lost some and gained noise.
@@ -215,9 +212,7 @@ fn features_compare_music_by_landmarks() {
     assert_same(&found(&folder.run(&pairs).expect(0).stdout), &expected);
     let build = [&["build", "s.rsm", "m.jsonl"][..], &options].concat();
     folder.run(&build).expect(0);
-    let got = folder
-        .run(&["get", "s.rsm", "00.ogg", "--format", "jsonl"])
-        .expect(0);
+    let got = folder.run("get s.rsm 00.ogg --format jsonl").expect(0);
     let got: serde_json::Value = serde_json::from_str(&got.stdout).unwrap();
     assert_eq!(got["stamp"], 300);
     assert_eq!(got["payload_hex"], "7b22686173686573223a3330307d");
@@ -235,20 +230,11 @@ fn feature_weights_give_one_signature_in_either_notation() {
     ];
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
     folder.write("w.jsonl", lines);
-    let pairs = [
-        "pairs",
-        "w.jsonl",
-        "--features",
-        "--threshold",
-        "0.9",
-        "--minhash-kind",
-    ];
-    let probability = folder
-        .run(&[&pairs[..], &["probability"]].concat())
-        .expect(0);
+    let pairs = "pairs w.jsonl --features --threshold 0.9 --minhash-kind";
+    let probability = folder.run(&format!("{pairs} probability")).expect(0);
     assert_eq!(probability.stdout, "a\tb\t1.000000\n");
-    folder.run(&[&pairs[..], &["weighted"]].concat()).expect(1);
-    let sets = folder.run(&[&pairs[..], &["functions"]].concat()).expect(0);
+    folder.run(&format!("{pairs} weighted")).expect(1);
+    let sets = folder.run(&format!("{pairs} functions")).expect(0);
     let all = "a\tb\t1.000000\na\tc\t1.000000\nb\tc\t1.000000\n";
     assert_eq!(sets.stdout, all);
 }
@@ -268,19 +254,12 @@ fn external_signatures_are_compared() {
     ];
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
     folder.write("s.jsonl", lines);
-    let external = ["--minhash-kind", "external", "--minhash", "32"];
-    let pairs = folder
-        .run(&[&["pairs", "s.jsonl"][..], &external].concat())
-        .expect(0);
+    let external = "--minhash-kind external --minhash 32";
+    let pairs = folder.run(&format!("pairs s.jsonl {external}")).expect(0);
     assert_eq!(pairs.stdout, format!("a\tb\t{:.6}\n", 31.0 / 32.0));
-    folder
-        .run(&[&["create", "s.rsm"][..], &external].concat())
-        .expect(0);
-    folder.run(&["add", "s.rsm", "s.jsonl"]).expect(0);
-    let stored = folder
-        .run(&["query", "s.rsm", "--corpus", "s.jsonl"])
-        .expect(0)
-        .stdout;
+    folder.run(&format!("create s.rsm {external}")).expect(0);
+    folder.run("add s.rsm s.jsonl").expect(0);
+    let stored = folder.run("query s.rsm --corpus s.jsonl").expect(0).stdout;
     assert_eq!(stored.lines().count(), 5);
 }
 
@@ -367,13 +346,9 @@ fn schema_mismatches_are_reported_with_their_line() {
         refused.says(&said);
     }
     folder.write("t.txt", "a text");
-    let refused = folder
-        .run(&["pairs", "--features", "--as", "files", "t.txt"])
-        .expect(3);
+    let refused = folder.run("pairs --features --as files t.txt").expect(3);
     refused.says(&["a text", "JSON Lines with \"features\"", "t.txt"]);
-    let refused = folder
-        .run(&["pairs", "c.jsonl", "--features", "--words", "3"])
-        .expect(2);
+    let refused = folder.run("pairs c.jsonl --features --words 3").expect(2);
     refused.says(&["--words is for texts"]);
 }
 
@@ -413,24 +388,27 @@ fn tf_idf_lowers_the_weight_of_boilerplate() {
         "{}",
         built.stderr
     );
-    folder.run(&["pairs", "s.rsm", "--tf-idf"]).expect(1);
+    folder.run("pairs s.rsm --tf-idf").expect(1);
     let create = [&["create", "e.rsm", "--tf-idf-of", "c.jsonl"][..], &schema].concat();
     folder.run(&create).expect(0);
-    folder.run(&["add", "e.rsm", "c.jsonl"]).expect(0);
+    folder.run("add e.rsm c.jsonl").expect(0);
     let query = |store: &str| {
         let text = format!("{frame} {}", own(33));
-        folder.run(&["query", store, &text]).expect(0).stdout
+        folder
+            .run(&format!("query {store} '{text}'"))
+            .expect(0)
+            .stdout
     };
     assert_eq!(query("s.rsm"), "33\t1.000000\n");
     assert_eq!(query("e.rsm"), query("s.rsm"));
-    let twice = folder.run_with_input(&["pairs", "-", "--simhash", "64", "--tf-idf"], b"");
+    let twice = folder.run_with_input("pairs - --simhash 64 --tf-idf", b"");
     twice.expect(2).says(&["--tf-idf", "twice"]);
     folder
-        .run(&["pairs", "c.jsonl", "--tf-idf"])
+        .run("pairs c.jsonl --tf-idf")
         .expect(2)
         .says(&["weights"]);
     folder
-        .run(&["create", "x.rsm", "--simhash", "64", "--tf-idf"])
+        .run("create x.rsm --simhash 64 --tf-idf")
         .expect(2)
         .says(&["--tf-idf-of"]);
 }

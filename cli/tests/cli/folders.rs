@@ -15,7 +15,7 @@ fn shards_of_a_folder_are_read_by_lines_whatever_their_names() {
     let folder = Folder::new();
     folder.write("c4/a.ndjson", without_ids(0..3));
     folder.write("c4/b.ndjson", without_ids(2..5));
-    let ran = folder.run(&["dedup", "c4", "-o", "out/"]).expect(0);
+    let ran = folder.run("dedup c4 -o out/").expect(0);
     assert!(
         ran.stderr
             .contains("resemblance: 2 files as JSON Lines (6 documents)\n"),
@@ -38,7 +38,7 @@ fn dedup_of_a_folder_writes_a_folder() {
     folder.write("in/6.json.xz", xz(distinct(10..12).as_bytes()));
     folder.write("in/note.txt", text(20));
     folder.write("in/note.txt.gz", gzip(text(21).as_bytes()));
-    let ran = folder.run(&["dedup", "in", "-o", "out"]).expect(0);
+    let ran = folder.run("dedup in -o out").expect(0);
     let reported = "resemblance: 6 files as JSON Lines (12 documents), 2 files as one text each\n";
     assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     assert_eq!(folder.read("out/1.json"), folder.read("in/1.json"));
@@ -48,7 +48,7 @@ fn dedup_of_a_folder_writes_a_folder() {
     assert_eq!(gunzip(&folder.read("out/note.txt.gz")), text(21));
     // What was written can be read again, by each of the programs.
     folder
-        .run(&["dedup", "out", "-o", "again"])
+        .run("dedup out -o again")
         .expect(0)
         .says(&["read 14, kept 14"]);
     for name in ["5.ndjson.bz2", "6.json.xz"] {
@@ -59,17 +59,13 @@ fn dedup_of_a_folder_writes_a_folder() {
     }
     // Without texts too, unless the name is that of a file.
     folder.write("shards/a.jsonl", mixed());
-    folder
-        .run(&["dedup", "shards", "-o", "shards-out"])
-        .expect(0);
+    folder.run("dedup shards -o shards-out").expect(0);
     assert_eq!(folder.read_text("shards-out/a.jsonl").lines().count(), 4);
-    folder
-        .run(&["dedup", "shards", "-o", "one.jsonl"])
-        .expect(0);
+    folder.run("dedup shards -o one.jsonl").expect(0);
     assert_eq!(folder.read_text("one.jsonl").lines().count(), 4);
     folder.write("taken", "");
     folder
-        .run(&["dedup", "shards", "-o", "taken", "--force"])
+        .run("dedup shards -o taken --force")
         .expect(2)
         .says(&["taken is a file, but the output of a folder is a folder"]);
 }
@@ -79,9 +75,7 @@ fn as_option_overrides_the_detected_form() {
     let folder = Folder::new();
     folder.write("in/a.jsonl", distinct(0..3));
     folder.write("in/b.txt", text(9));
-    let ran = folder
-        .run(&["dedup", "in", "-o", "o1", "--as", "files"])
-        .expect(0);
+    let ran = folder.run("dedup in -o o1 --as files").expect(0);
     assert!(
         ran.stderr
             .contains("resemblance: 2 files as one text each\n"),
@@ -89,7 +83,7 @@ fn as_option_overrides_the_detected_form() {
         ran.stderr
     );
     folder
-        .run(&["dedup", "in", "-o", "o2", "--as", "lines"])
+        .run("dedup in -o o2 --as lines")
         .expect(3)
         .says(&["not a JSON object\n  at in/b.txt:1"]);
     let texts = ["in/b.txt", "in/a.jsonl"];
@@ -143,7 +137,7 @@ fn non_text_files_are_refused_with_advice() {
                 .says(&[&format!("\n  at {path}\n")]);
         }
         folder
-            .run(&["dedup", "in", "-o", "out", "--skip-bad"])
+            .run("dedup in -o out --skip-bad")
             .expect(0)
             .says(&["read 4, kept 3", "skipped 1"]);
         assert_eq!(
@@ -182,28 +176,28 @@ fn a_wrong_text_field_is_reported_and_not_skipped() {
     }
     assert_eq!(folder.names(), ["c.jsonl"]);
     // More than half is too many; half of them is not.
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     folder.write("more.jsonl", distinct(10..14) + &lines(0..5));
     folder
-        .run(&["add", "a.rsm", "more.jsonl", "--skip-bad"])
+        .run("add a.rsm more.jsonl --skip-bad")
         .expect(3)
         .says(&["5 of 9 documents are bad", named, "committed 0 documents"]);
     assert_eq!(folder.count("a.rsm"), 0);
     folder.write("more.jsonl", distinct(10..15) + &lines(0..5));
     folder
-        .run(&["add", "a.rsm", "more.jsonl", "--skip-bad"])
+        .run("add a.rsm more.jsonl --skip-bad")
         .expect(0)
         .says(&["added 5", "skipped 5"]);
     // The format is guessed where there are no fields.
     folder.write("table", "id,text,more\n1,a,b\n");
     folder
-        .run(&["pairs", "table", "--skip-bad"])
+        .run("pairs table --skip-bad")
         .expect(3)
         .says(&["2 of 2 documents are bad", "it looks like CSV"]);
     // A rare bad line may be skipped, and is.
     folder.write("rare.jsonl", distinct(0..3) + "{\"id\": 4}\n");
     folder
-        .run(&["pairs", "rare.jsonl"])
+        .run("pairs rare.jsonl")
         .expect(3)
         .says(&["--skip-bad skips such documents"]);
 }
@@ -218,12 +212,12 @@ fn dangling_links_are_skipped() {
     }
     symlink("nowhere", folder.path("in/broken")).unwrap();
     symlink("circle", folder.path("in/circle")).unwrap();
-    folder.run(&["dedup", "in", "-o", "out"]).expect(4).says(&[
+    folder.run("dedup in -o out").expect(4).says(&[
         "a link to what does not exist\n  at in/broken\n",
         "--skip-bad passes over",
     ]);
     folder
-        .run(&["dedup", "in", "-o", "out", "--skip-bad"])
+        .run("dedup in -o out --skip-bad")
         .expect(0)
         .says(&["read 4, kept 2", "skipped 2"]);
     assert!(!folder.path("out/broken").exists());
@@ -256,9 +250,9 @@ fn nothing_is_written_through_a_link_in_the_output() {
         folder.path("out2/a.jsonl"),
     )
     .unwrap();
-    folder.run(&["dedup", "flat", "-o", "out2"]).expect(4);
+    folder.run("dedup flat -o out2").expect(4);
     folder
-        .run(&["dedup", "flat", "-o", "out2", "--force"])
+        .run("dedup flat -o out2 --force")
         .expect(4)
         .says(&["out2/a.jsonl is a link"]);
     assert_eq!(folder.read_text("elsewhere/a.jsonl"), "precious");
@@ -270,12 +264,12 @@ fn skipped_unreadable_files_are_listed_at_the_end() {
     folder.write("t/a.jsonl", mixed());
     folder.write("t/b.jsonl.gz", "no gzip");
     folder.write("t/c.jsonl", "{\n");
-    let dedup = ["dedup", "t", "-o", "out.jsonl", "--exclude", "c.*"];
+    let dedup = "dedup t -o out.jsonl --exclude c.*";
     folder
-        .run(&dedup)
+        .run(dedup)
         .expect(3)
         .says(&["b.jsonl.gz is not gzip"]);
-    let skipping = [&dedup[..], &["--skip-unreadable"]].concat();
+    let skipping = format!("{dedup} --skip-unreadable");
     let ran = folder.run(&skipping).expect(2);
     let reported = "skipped: t/b.jsonl.gz is not gzip, as its name says";
     assert_eq!(ran.stderr.matches(reported).count(), 1, "{}", ran.stderr);

@@ -19,29 +19,20 @@ fn folder() -> Folder {
 #[test]
 fn pairs_are_written_in_every_format() {
     let folder = folder();
-    let tsv = folder
-        .run(&["pairs", "c.jsonl", "--header"])
-        .expect(0)
-        .stdout;
+    let tsv = folder.run("pairs c.jsonl --header").expect(0).stdout;
     assert_eq!(
         tsv,
         "key_a\tkey_b\tsimilarity\n\
          plain\ttab\\tnew\\nline\\rback\\\\slash \"quoted\" \u{e9}\u{1F600}\t1.000000\n"
     );
-    let json = folder
-        .run(&["pairs", "c.jsonl", "--format", "jsonl"])
-        .expect(0)
-        .stdout;
+    let json = folder.run("pairs c.jsonl --format jsonl").expect(0).stdout;
     assert_eq!(
         json,
         "{\"id_a\":0,\"key_a\":\"plain\",\"id_b\":1,\
          \"key_b\":\"tab\\tnew\\nline\\rback\\\\slash \\\"quoted\\\" \u{e9}\u{1F600}\",\
          \"similarity\":1.0,\"distance\":null}\n"
     );
-    let table = folder
-        .run(&["pairs", "c.jsonl", "--format", "table"])
-        .expect(0)
-        .stdout;
+    let table = folder.run("pairs c.jsonl --format table").expect(0).stdout;
     let lines: Vec<_> = table.lines().collect();
     assert_eq!(lines.len(), 3, "{table}");
     assert_eq!(
@@ -49,16 +40,8 @@ fn pairs_are_written_in_every_format() {
         ["key_a", "key_b", "similarity"]
     );
     assert!(lines[2].starts_with(" plain"));
-    let both = [
-        "pairs",
-        "c.jsonl",
-        "--minhash",
-        "128",
-        "--simhash",
-        "64",
-        "--header",
-    ];
-    let tsv = folder.run(&both).expect(0).stdout;
+    let both = "pairs c.jsonl --minhash 128 --simhash 64 --header";
+    let tsv = folder.run(both).expect(0).stdout;
     assert!(tsv.starts_with("key_a\tkey_b\tsimilarity\tdistance\n"));
 }
 
@@ -66,13 +49,10 @@ fn pairs_are_written_in_every_format() {
 fn clusters_are_written_in_every_format() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("z", &text(1)) + &line("a", &text(1)));
-    let tsv = folder
-        .run(&["clusters", "c.jsonl", "--header"])
-        .expect(0)
-        .stdout;
+    let tsv = folder.run("clusters c.jsonl --header").expect(0).stdout;
     assert_eq!(tsv, "cluster_key\tkey\nz\ta\nz\tz\n");
     let json = folder
-        .run(&["clusters", "c.jsonl", "--format", "jsonl"])
+        .run("clusters c.jsonl --format jsonl")
         .expect(0)
         .stdout;
     assert_eq!(
@@ -85,7 +65,7 @@ fn clusters_are_written_in_every_format() {
 #[test]
 fn query_results_are_written_as_jsonl() {
     let folder = folder();
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     let json = folder
         .run(&["query", "a.rsm", &text(2), "--format", "jsonl"])
         .expect(0)
@@ -99,18 +79,12 @@ fn query_results_are_written_as_jsonl() {
 #[test]
 fn check_and_compact_write_jsonl() {
     let folder = folder();
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     assert_eq!(
-        folder
-            .run(&["check", "a.rsm", "--format", "jsonl"])
-            .expect(0)
-            .stdout,
+        folder.run("check a.rsm --format jsonl").expect(0).stdout,
         ""
     );
-    let json = folder
-        .run(&["compact", "a.rsm", "--format", "jsonl"])
-        .expect(0)
-        .stdout;
+    let json = folder.run("compact a.rsm --format jsonl").expect(0).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(json["size_before_bytes"].is_u64() && json["size_after_bytes"].is_u64());
 }
@@ -145,14 +119,14 @@ fn quiet_prints_errors_only() {
     ] {
         assert_eq!(folder.run(arguments).expect(0).stderr, "", "{arguments:?}");
     }
-    assert_ne!(folder.run(&["pairs", "missing", "-q"]).expect(4).stderr, "");
-    folder.run(&["pairs", "a.rsm", "-q", "-v"]).expect(2);
+    assert_ne!(folder.run("pairs missing -q").expect(4).stderr, "");
+    folder.run("pairs a.rsm -q -v").expect(2);
 }
 
 #[test]
 fn help_version_and_completions_are_printed() {
     let folder = Folder::new();
-    let help = folder.run(&["--help"]).expect(0).stdout;
+    let help = folder.run("--help").expect(0).stdout;
     for part in [
         "Exit codes:",
         "Examples:",
@@ -190,7 +164,7 @@ fn help_version_and_completions_are_printed() {
         let help = folder.run(&[verb, "--help"]).expect(0).stdout;
         assert!(help.contains("Example"), "{verb}: {help}");
     }
-    let version = folder.run(&["--version"]).expect(0).stdout;
+    let version = folder.run("--version").expect(0).stdout;
     let format = resemblance::stats::FORMAT_VERSION;
     assert_eq!(
         version,
@@ -204,13 +178,13 @@ fn help_version_and_completions_are_printed() {
         assert!(script.contains("dedup") && script.len() > 1000, "{shell}");
     }
     std::fs::create_dir(folder.path("man1")).unwrap();
-    folder.run(&["man", "man1"]).expect(0);
+    folder.run("man man1").expect(0);
     for page in ["resemblance.1", "resemblance-dedup.1", "resemblance-list.1"] {
         let page = std::fs::read_to_string(folder.path("man1").join(page)).unwrap();
         assert!(page.contains(".SH SYNOPSIS"), "{page}");
     }
     folder.write("none", "a file");
-    folder.run(&["man", "none"]).expect(4).says(&["none"]);
+    folder.run("man none").expect(4).says(&["none"]);
     let bare = folder.run(&[]).expect(2);
     assert!(bare.stderr.contains("Usage:"));
 }

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use crate::contents::Held;
 use crate::sample::trials;
 use crate::signals::adding;
-use crate::support::{Folder, Ran, distinct, ran, say, short};
+use crate::support::{Arguments, Folder, Ran, distinct, ran, say, short};
 
 /// How many amounts of room are tried.
 fn steps() -> u64 {
@@ -34,8 +34,8 @@ const DOCUMENTS: usize = 1_000;
 fn filled() -> Folder {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..1_000));
-    folder.run(&["build", "a.rsm", "c.jsonl", "-q"]).expect(0);
-    folder.run(&["compact", "a.rsm", "-q"]).expect(0);
+    folder.run("build a.rsm c.jsonl -q").expect(0);
+    folder.run("compact a.rsm -q").expect(0);
     folder.write("c.jsonl", distinct(5_000..5_000 + DOCUMENTS as u64));
     folder
 }
@@ -148,9 +148,7 @@ const REMOVED: &str = "remove a.rsm 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987
 fn scenarios() -> Vec<Scenario> {
     let before = filled();
     let removed = before.copy();
-    removed
-        .run(&REMOVED.split(' ').collect::<Vec<_>>())
-        .expect(0);
+    removed.run(REMOVED).expect(0);
     let output = filled();
     output.write("o.jsonl", "what was there\n");
     let every = format!("--commit-every {EVERY}");
@@ -263,8 +261,8 @@ impl SmallDisk {
         }
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
-        self.within(env!("CARGO_BIN_EXE_resemblance"), arguments)
+    fn run(&self, arguments: &(impl Arguments + ?Sized)) -> Ran {
+        self.within(env!("CARGO_BIN_EXE_resemblance"), &arguments.words())
     }
 
     /// Where this process finds a file of it.
@@ -360,7 +358,7 @@ fn full_temporary_folder_loses_no_committed_document() {
     let folder = Folder::new();
     // 13 bands and the key make more than 1 MiB, the least memory for sorting.
     folder.write("c.jsonl", short(0..12_000));
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     let before = folder.held("a.rsm");
     let place = folder.path("");
     let place = place.to_string_lossy();
@@ -413,7 +411,7 @@ fn store_is_readable_on_a_full_disk() {
         return;
     };
     let folder = filled();
-    let mut command = folder.command(&["add", "a.rsm", "-"]);
+    let mut command = folder.command("add a.rsm -");
     let command = command.stdin(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // The engine's mark of a file that is open for writing.
@@ -427,17 +425,17 @@ fn store_is_readable_on_a_full_disk() {
     child.kill().unwrap();
     child.wait().unwrap();
     disk.fill(&folder, 0);
-    let read = disk.run(&["get", "a.rsm", "7"]).expect(0);
+    let read = disk.run("get a.rsm 7").expect(0);
     assert_eq!(read.stderr, "");
     disk.resize(64 << 20);
-    disk.run(&["get", "a.rsm", "7"]).expect(0);
-    disk.run(&["check", "a.rsm"]).expect(0);
+    disk.run("get a.rsm 7").expect(0);
+    disk.run("check a.rsm").expect(0);
 }
 
 #[test]
 fn unclosed_store_is_read_without_writing() {
     let folder = Folder::new();
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     let (mut child, stdin, _) = adding(&folder, &[]);
     child.kill().unwrap();
     child.wait().unwrap();

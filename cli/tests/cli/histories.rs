@@ -25,12 +25,12 @@ fn same_pairs(lines: &[String], schema: &[&str]) -> usize {
     with(&["build", "built.rsm", "all.jsonl"]);
 
     with(&["create", "added.rsm"]);
-    folder.run(&["add", "added.rsm", "all.jsonl"]).expect(0);
+    folder.run("add added.rsm all.jsonl").expect(0);
 
     with(&["create", "pieces.rsm"]);
     for piece in lines.chunks(lines.len().div_ceil(trials(12, 50))) {
         folder.write("piece.jsonl", piece.concat());
-        folder.run(&["add", "pieces.rsm", "piece.jsonl"]).expect(0);
+        folder.run("add pieces.rsm piece.jsonl").expect(0);
     }
 
     with(&["build", "again.rsm", "all.jsonl"]);
@@ -44,7 +44,7 @@ fn same_pairs(lines: &[String], schema: &[&str]) -> usize {
     remove.extend(keys.iter().map(String::as_str));
     folder.run(&remove).expect(0);
     folder.write("tenth.jsonl", tenth.concat());
-    folder.run(&["add", "again.rsm", "tenth.jsonl"]).expect(0);
+    folder.run("add again.rsm tenth.jsonl").expect(0);
 
     let pairs = |store: &str| {
         folder.run(&["check", store]).expect(0);

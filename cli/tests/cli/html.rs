@@ -7,7 +7,7 @@ use crate::support::{Folder, line, text};
 fn build_without_html_names_the_feature() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("a", &text(1)));
-    let refused = folder.run(&["pairs", "c.jsonl", "--html"]).expect(3);
+    let refused = folder.run("pairs c.jsonl --html").expect(3);
     refused.says(&["html5ever 0.40.1", "--features html"]);
 }
 
@@ -66,11 +66,9 @@ mod with_it {
     fn the_same_text_with_other_markup_is_a_duplicate() {
         let folder = Folder::new();
         folder.write("c.jsonl", corpus());
-        let dedup = [
-            "dedup", "c.jsonl", "--html", "-o", "o.jsonl", "--report", "r.tsv",
-        ];
+        let dedup = "dedup c.jsonl --html -o o.jsonl --report r.tsv";
         folder
-            .run(&dedup)
+            .run(dedup)
             .expect(0)
             .says(&["read 8, kept 5, dropped 3"]);
         // What is kept is the HTML as it came.
@@ -84,38 +82,22 @@ mod with_it {
         for (style, name) in ["x.html", "y.htm", "z"].iter().enumerate() {
             folder.write(&format!("site/{name}"), page(&text(7), style));
         }
-        let clusters = folder.run(&["clusters", "site", "--html"]).expect(0);
+        let clusters = folder.run("clusters site --html").expect(0);
         assert_eq!(clusters.lines().len(), 3, "{}", clusters.stdout);
-        let eval = folder
-            .run(&["eval", "c.jsonl", "--html", "--min", "0.5"])
-            .expect(0);
+        let eval = folder.run("eval c.jsonl --html --min 0.5").expect(0);
         assert!(eval.stdout.contains("pairs"), "{}", eval.stdout);
-        let pair = ["explain", "a0", "a2", "--corpus", "c.jsonl", "--html"];
-        let explained = folder.run(&pair).expect(0);
+        let pair = "explain a0 a2 --corpus c.jsonl --html";
+        let explained = folder.run(pair).expect(0);
         assert!(!explained.stdout.contains("script"), "{}", explained.stdout);
-        let files = [
-            "explain",
-            "site/x.html",
-            "site/y.htm",
-            "--html",
-            "--format",
-            "json",
-        ];
-        let explained = folder.run(&files).expect(0);
+        let files = "explain site/x.html site/y.htm --html --format json";
+        let explained = folder.run(files).expect(0);
         let explained: serde_json::Value = serde_json::from_str(&explained.stdout).unwrap();
         assert!(
             explained[0]["similarity"].as_f64().unwrap() > 0.95,
             "{explained}"
         );
-        let tune = [
-            "tune",
-            "--corpus",
-            "c.jsonl",
-            "--html",
-            "--threshold",
-            "0.8",
-        ];
-        folder.run(&tune).expect(0);
+        let tune = "tune --corpus c.jsonl --html --threshold 0.8";
+        folder.run(tune).expect(0);
         let report = ["report", "c.jsonl", "--html", "-o", "r.html"];
         folder.run(&report).expect(0);
         assert!(!folder.read_text("r.html").contains("document.write"));
@@ -125,61 +107,42 @@ mod with_it {
     fn store_records_that_its_texts_are_html() {
         let folder = Folder::new();
         folder.write("c.jsonl", corpus());
-        folder
-            .run(&["build", "s.rsm", "c.jsonl", "--html"])
-            .expect(0);
-        folder.run(&["create", "e.rsm", "--html"]).expect(0);
+        folder.run("build s.rsm c.jsonl --html").expect(0);
+        folder.run("create e.rsm --html").expect(0);
         // No option is needed from then on.
-        let added = folder
-            .run(&["add", "e.rsm", "c.jsonl", "--if-new"])
-            .expect(0);
+        let added = folder.run("add e.rsm c.jsonl --if-new").expect(0);
         added.says(&["added 5, dropped 3"]);
         for store in ["s.rsm", "e.rsm"] {
             folder.write("page.html", page(&text(3), 0));
             let found = folder
-                .run(&["query", store, "--file", "page.html", "--limit", "1"])
+                .run(&format!("query {store} --file page.html --limit 1"))
                 .expect(0);
             assert!(found.stdout.starts_with("b3\t"), "{}", found.stdout);
             let all = folder
-                .run(&["query", store, "--corpus", "c.jsonl", "--limit", "1"])
+                .run(&format!("query {store} --corpus c.jsonl --limit 1"))
                 .expect(0);
             assert_eq!(all.lines().len(), 8, "{}", all.stdout);
         }
         folder.write("more.jsonl", line("new", &page(&text(9), 1)) + &corpus());
-        let dedup = ["dedup", "more.jsonl", "--against", "s.rsm", "-o", "n.jsonl"];
-        folder.run(&dedup).expect(0).says(&["kept 1"]);
-        folder.run(&["build", "p.rsm", "c.jsonl"]).expect(0);
-        let against = [
-            "dedup",
-            "c.jsonl",
-            "--against",
-            "p.rsm",
-            "-o",
-            "x",
-            "--html",
-        ];
+        let dedup = "dedup more.jsonl --against s.rsm -o n.jsonl";
+        folder.run(dedup).expect(0).says(&["kept 1"]);
+        folder.run("build p.rsm c.jsonl").expect(0);
+        let against = "dedup c.jsonl --against p.rsm -o x --html";
         folder
-            .run(&against)
+            .run(against)
             .expect(2)
             .says(&["--html", "own schema"]);
         // Passages of tests that are HTML.
         folder.write("t.jsonl", line("t", &page(&text(2), 0)));
-        let build = ["build", "t.rsm", "t.jsonl", "--html", "--containment", "5"];
-        folder.run(&build).expect(0);
-        let clean = [
-            "decontaminate",
-            "c.jsonl",
-            "--against",
-            "t.rsm",
-            "-o",
-            "clean.jsonl",
-        ];
-        folder.run(&clean).expect(0).says(&["dropped 1"]);
+        let build = "build t.rsm t.jsonl --html --containment 5";
+        folder.run(build).expect(0);
+        let clean = "decontaminate c.jsonl --against t.rsm -o clean.jsonl";
+        folder.run(clean).expect(0).says(&["dropped 1"]);
         // A job of plain texts is none of HTML.
-        let job = ["pairs", "c.jsonl", "--job", "job"];
-        folder.run(&job).expect(0);
+        let job = "pairs c.jsonl --job job";
+        folder.run(job).expect(0);
         folder
-            .run(&[&job[..], &["--html"]].concat())
+            .run(&format!("{job} --html"))
             .expect(2)
             .says(&["other values of --html"]);
     }
@@ -204,15 +167,15 @@ mod with_it {
                 .unwrap(),
         );
         for verb in [
-            &["add", "s.rsm", "c.jsonl"][..],
-            &["query", "s.rsm", "--corpus", "c.jsonl"],
-            &["query", "s.rsm", "a text"],
-            &["dedup", "c.jsonl", "--against", "s.rsm", "-o", "o.jsonl"],
+            "add s.rsm c.jsonl",
+            "query s.rsm --corpus c.jsonl",
+            "query s.rsm 'a text'",
+            "dedup c.jsonl --against s.rsm -o o.jsonl",
         ] {
             let refused = folder.run(verb).expect(3);
             refused.says(&["html5ever 0.39.7 (rules 1)", "html5ever 0.40.1 (rules 1)"]);
         }
-        folder.run(&["stats", "s.rsm"]).expect(0);
+        folder.run("stats s.rsm").expect(0);
     }
 
     #[test]
@@ -221,13 +184,13 @@ mod with_it {
         let depth = 300_000;
         let deep = "<div><b>".repeat(depth) + &text(1) + &"</div>".repeat(depth);
         folder.write("c.jsonl", line("deep", &deep) + &line("flat", &text(1)));
-        let pairs = folder.run(&["pairs", "c.jsonl", "--html"]).expect(0);
+        let pairs = folder.run("pairs c.jsonl --html").expect(0);
         assert_eq!(pairs.stdout, "deep\tflat\t1.000000\n");
         let mut latin = page(&text(1), 0).into_bytes();
         latin.extend(b"caf\xe9");
         folder.write("site/latin.html", &latin);
         folder.write("site/fine.html", page(&text(1), 0));
-        let refused = folder.run(&["pairs", "site", "--html"]).expect(3);
+        let refused = folder.run("pairs site --html").expect(3);
         refused.says(&["site/latin.html", "UTF-8"]);
         let wide: Vec<u8> = page(&text(1), 0)
             .encode_utf16()
@@ -235,7 +198,7 @@ mod with_it {
             .collect();
         folder.write("site/latin.html", &wide);
         folder
-            .run(&["pairs", "site", "--html"])
+            .run("pairs site --html")
             .expect(3)
             .says(&["UTF-16", "iconv"]);
         for (more, part) in [

@@ -48,25 +48,23 @@ fn every_verb_accepts_documents_without_ids() {
             "c4/b.json:2"
         ]
     );
-    let pairs = folder.run(&["pairs", "c4", "--no-header"]).expect(0);
+    let pairs = folder.run("pairs c4 --no-header").expect(0);
     assert_eq!(
         pairs.stdout,
         "c4/a.json:2\tc4/b.json:1\t1.000000\nc4/a.json:3\tc4/b.json:2\t1.000000\n"
     );
     let reported = "documents without the field \"id\": 5; their keys are path:line\n";
     assert!(pairs.stderr.contains(reported), "{}", pairs.stderr);
-    folder.run(&["clusters", "c4"]).expect(0);
-    folder.run(&["create", "s.rsm"]).expect(0);
-    folder.run(&["add", "s.rsm", "c4/a.json"]).expect(0);
+    folder.run("clusters c4").expect(0);
+    folder.run("create s.rsm").expect(0);
+    folder.run("add s.rsm c4/a.json").expect(0);
     folder
-        .run(&["add", "s.rsm", "c4/b.json", "--if-new"])
+        .run("add s.rsm c4/b.json --if-new")
         .expect(0)
         .says(&["added 0, dropped 2"]);
-    folder.run(&["query", "s.rsm", "--corpus", "c4"]).expect(0);
-    folder.run(&["eval", "c4"]).expect(0);
-    folder
-        .run(&["dedup", "c4", "-o", "out", "--report", "r.tsv"])
-        .expect(0);
+    folder.run("query s.rsm --corpus c4").expect(0);
+    folder.run("eval c4").expect(0);
+    folder.run("dedup c4 -o out --report r.tsv").expect(0);
     assert!(
         folder
             .report("r.tsv")
@@ -82,16 +80,16 @@ fn colliding_ids_get_the_path_of_the_later_file() {
     let arguments = ["a.jsonl", "b.jsonl"];
     assert_eq!(keys(&folder, &arguments), ["1", "2", "b.jsonl:2", "3"]);
     let reported = "ids that an earlier file has too: 1; their keys are path:id";
-    let ran = folder.run(&["pairs", "a.jsonl", "b.jsonl"]).expect(1);
+    let ran = folder.run("pairs a.jsonl b.jsonl").expect(1);
     assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     // Where an addition goes on, the keys are the same.
-    folder.run(&["create", "s.rsm"]).expect(0);
-    folder.run(&["add", "s.rsm", "a.jsonl"]).expect(0);
+    folder.run("create s.rsm").expect(0);
+    folder.run("add s.rsm a.jsonl").expect(0);
     folder
-        .run(&["add", "s.rsm", "a.jsonl", "b.jsonl", "--skip", "2"])
+        .run("add s.rsm a.jsonl b.jsonl --skip 2")
         .expect(0)
         .says(&["added 2"]);
-    folder.run(&["get", "s.rsm", "b.jsonl:2"]).expect(0);
+    folder.run("get s.rsm b.jsonl:2").expect(0);
     folder.write("x/s.json", c4(0..1));
     folder.write("y/s.json", c4(1..2));
     assert_eq!(keys(&folder, &["x", "y"]), ["x/s.json:1", "y/s.json:1"]);
@@ -101,13 +99,10 @@ fn colliding_ids_get_the_path_of_the_later_file() {
     assert_eq!(keys(&folder, &texts), ["x/t.txt", "y/t.txt"]);
     // Within one file an id that comes twice is a mistake, and --skip-bad not the only way out.
     folder.write("twice.jsonl", line("1", &text(1)) + &line("1", &text(2)));
-    folder
-        .run(&["build", "t.rsm", "twice.jsonl"])
-        .expect(3)
-        .says(&[
-            "key \"1\" came before\n  at twice.jsonl:2\n",
-            "--id path gives",
-        ]);
+    folder.run("build t.rsm twice.jsonl").expect(3).says(&[
+        "key \"1\" came before\n  at twice.jsonl:2\n",
+        "--id path gives",
+    ]);
     assert_eq!(
         keys(&folder, &["twice.jsonl", "--id", "path"]),
         ["twice.jsonl:1", "twice.jsonl:2"]
@@ -119,27 +114,23 @@ fn generated_keys_belong_to_one_document() {
     let folder = Folder::new();
     folder.write("d1/p.jsonl", c4(0..1));
     folder.write("d2/p.jsonl", c4(1..2));
-    folder.run(&["create", "s.rsm"]).expect(0);
+    folder.run("create s.rsm").expect(0);
     for path in ["d1/p.jsonl", "d2/p.jsonl"] {
         folder
-            .run(&["add", "s.rsm", path, "--if-new"])
+            .run(&format!("add s.rsm {path} --if-new"))
             .expect(0)
             .says(&["added 1"]);
         folder
-            .run(&["add", "s.rsm", path, "--if-new"])
+            .run(&format!("add s.rsm {path} --if-new"))
             .expect(0)
             .says(&["added 0"]);
     }
     assert_eq!(folder.count("s.rsm"), 2);
     // The same key for another document is no document that was there before.
     folder.write("d1/p.jsonl", c4(2..3));
-    for options in [
-        &["--if-new"][..],
-        &["--upsert"],
-        &["--if-new", "--verify", "estimate"],
-    ] {
+    for options in ["--if-new", "--upsert", "--if-new --verify estimate"] {
         folder
-            .run(&[&["add", "s.rsm", "d1/p.jsonl"], options].concat())
+            .run(&format!("add s.rsm d1/p.jsonl {options}"))
             .expect(3)
             .says(&[
                 "key \"d1/p.jsonl:1\" is made of the path of the file and the line",
@@ -148,20 +139,16 @@ fn generated_keys_belong_to_one_document() {
             ]);
     }
     folder.write("t.txt", text(7));
-    folder
-        .run(&["add", "s.rsm", "t.txt", "--as", "files"])
-        .expect(0);
+    folder.run("add s.rsm t.txt --as files").expect(0);
     folder.write("t.txt", text(8));
     folder
-        .run(&["add", "s.rsm", "t.txt", "--as", "files", "--if-new"])
+        .run("add s.rsm t.txt --as files --if-new")
         .expect(3)
         .says(&[
             "key \"t.txt\" is made of the path of the file,",
             "--upsert replaces it",
         ]);
-    folder
-        .run(&["add", "s.rsm", "t.txt", "--as", "files", "--upsert"])
-        .expect(0);
+    folder.run("add s.rsm t.txt --as files --upsert").expect(0);
     assert_eq!(folder.count("s.rsm"), 3);
 }
 
@@ -179,18 +166,19 @@ fn id_option_selects_the_key() {
     assert_eq!(key(&["--id", "path"]), "c.jsonl:2");
     assert_eq!(key(&["--id-field", "line"]), "l");
     assert_eq!(key(&["--text-field", "meta.text"]), "top");
+    folder.run("pairs c.jsonl --id url").expect(3).says(&[
+        "field \"url\" is missing",
+        "its fields are",
+        "--id",
+    ]);
     folder
-        .run(&["pairs", "c.jsonl", "--id", "url"])
-        .expect(3)
-        .says(&["field \"url\" is missing", "its fields are", "--id"]);
-    folder
-        .run(&["pairs", "c.jsonl", "--id", "text"])
+        .run("pairs c.jsonl --id text")
         .expect(2)
         .says(&["must be different fields"]);
     // On standard input there is no path.
-    let ran = folder.run_with_input(&["build", "i.rsm", "-"], c4(0..1).as_bytes());
+    let ran = folder.run_with_input("build i.rsm -", c4(0..1).as_bytes());
     ran.expect(0);
-    folder.run(&["get", "i.rsm", "--", "-:1"]).expect(0);
+    folder.run("get i.rsm -- -:1").expect(0);
 }
 
 #[test]
@@ -205,18 +193,12 @@ fn text_field_joins_several_fields() {
     ];
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
     folder.write("c.jsonl", &lines);
-    let arguments = [
-        "pairs",
-        "c.jsonl",
-        "--text-field",
-        "title,body",
-        "--no-header",
-    ];
-    let ran = folder.run(&arguments).expect(0);
+    let arguments = "pairs c.jsonl --text-field title,body --no-header";
+    let ran = folder.run(arguments).expect(0);
     assert!(ran.stdout.starts_with("1\t2\t"), "{}", ran.stdout);
     folder.write("c.jsonl", lines + "{\"id\": 4}\n");
     folder
-        .run(&arguments)
+        .run(arguments)
         .expect(3)
         .says(&["field \"title\" is missing\n  at c.jsonl:4"]);
 }

@@ -222,13 +222,11 @@ fn job_builds_a_store_of_the_kept_documents() {
     }
     let stored = |store: &str| {
         folder.run(&["check", store]).expect(0);
-        let arguments = ["export", store, "-o", "stream", "--force"];
+        let arguments = format!("export {store} -o stream --force");
         folder.run(&arguments).expect(0);
         folder.read("stream")
     };
-    folder
-        .run(&["build", "a.rsm", "in", "--stamp", "7"])
-        .expect(0);
+    folder.run("build a.rsm in --stamp 7").expect(0);
     folder
         .run(&with_job(&["build", "b.rsm", "in", "--stamp", "7"]))
         .expect(0);
@@ -252,16 +250,16 @@ fn job_builds_a_store_of_the_kept_documents() {
 fn resumed_job_detects_changed_input_before_writing() {
     let folder = shards();
     let arguments = with_job(&DEDUP);
-    let pairs = ["pairs", "in", "--skip-bad", "--job", "of-pairs"];
+    let pairs = "pairs in --skip-bad --job of-pairs";
     folder.run(&arguments).expect(0);
-    let found = folder.run(&pairs).expect(0).stdout;
+    let found = folder.run(pairs).expect(0).stdout;
     for name in ["out", "r.tsv"] {
         let path = folder.path(name);
         let _ = std::fs::remove_dir_all(&path);
         let _ = std::fs::remove_file(&path);
     }
     alter(&folder, "in/00.jsonl");
-    assert_eq!(folder.run(&pairs).expect(0).stdout, found);
+    assert_eq!(folder.run(pairs).expect(0).stdout, found);
     let ran = folder.run(&arguments).expect(4);
     ran.says(&["the corpus was changed while it was being read"]);
     assert_eq!(made(&folder), []);
@@ -349,16 +347,16 @@ fn job_folder_refuses_another_job_and_rebuilds_damaged_files() {
         .run(&arguments)
         .expect(2)
         .says(&["21 files, and not 22"]);
-    let into = ["dedup", "in", "-o", "x/", "--job", "in"];
+    let into = "dedup in -o x/ --job in";
     folder
-        .run(&into)
+        .run(into)
         .expect(4)
         .says(&["in has files and no job"]);
-    let piped = ["dedup", "-", "-o", "-", "--job", "other"];
-    folder.run(&piped).expect(2).says(&["--job is for files"]);
+    let piped = "dedup - -o - --job other";
+    folder.run(piped).expect(2).says(&["--job is for files"]);
     folder.write("texts/a.txt", "a text");
-    let texts = ["dedup", "texts", "-o", "x/", "--job", "other"];
-    folder.run(&texts).expect(2).says(&["a.txt is one text"]);
+    let texts = "dedup texts -o x/ --job other";
+    folder.run(texts).expect(2).says(&["a.txt is one text"]);
 }
 
 /// A job among the files of its corpus is no part of it.
@@ -370,15 +368,15 @@ fn job_folder_inside_the_corpus_is_not_read() {
     // These are documents: no run has left them.
     folder.write("c/like/job.json", line("x", &text(40)));
     folder.write("c/like/lock", line("y", &text(41)));
-    let plain = folder.run(&["pairs", "c"]).expect(0);
-    let pairs = ["pairs", "c", "--job", "c/more/job"];
-    let first = folder.run(&pairs).expect(0);
+    let plain = folder.run("pairs c").expect(0);
+    let pairs = "pairs c --job c/more/job";
+    let first = folder.run(pairs).expect(0);
     assert!(
         first.stderr.contains("0 of 4 files taken over"),
         "{}",
         first.stderr
     );
-    let second = folder.run(&pairs).expect(0);
+    let second = folder.run(pairs).expect(0);
     for said in [
         "4 of 4 files taken over",
         "folders of jobs below c: 1; they are not read",

@@ -29,9 +29,7 @@ struct Graph {
 impl Graph {
     fn of(folder: &Folder, documents: &[serde_json::Value]) -> Self {
         let position = |key: &str| documents.iter().position(|d| d["id"] == key).unwrap();
-        let pairs = folder
-            .run(&["pairs", "c.jsonl", "--threshold", "0.88"])
-            .expect(0);
+        let pairs = folder.run("pairs c.jsonl --threshold 0.88").expect(0);
         let mut near: BTreeMap<usize, BTreeMap<usize, f64>> = BTreeMap::new();
         for pair in pairs.lines() {
             let fields: Vec<_> = pair.split('\t').collect();
@@ -171,25 +169,9 @@ fn every_policy_and_keep_rule_matches_a_model() {
             ("cluster", graph.components(&order)),
             ("representative", graph.greedy(&by_degree)),
         ] {
-            let arguments = [
-                "dedup",
-                "c.jsonl",
-                "-o",
-                "kept.jsonl",
-                "--dropped",
-                "dropped.jsonl",
-                "--report",
-                "r.tsv",
-                "--annotate",
-                "annotated.jsonl",
-                "--force",
-                "--threshold",
-                "0.88",
-                "--policy",
-                policy,
-                "--keep",
-                keep,
-            ];
+            let arguments = format!(
+                "dedup c.jsonl -o kept.jsonl --dropped dropped.jsonl --report r.tsv --annotate annotated.jsonl --force --threshold 0.88 --policy {policy} --keep {keep}"
+            );
             let ran = folder.run(&arguments).expect(0);
             if keep.starts_with("quality") {
                 let reported = "without the number that --keep asks for: 35;";
@@ -226,13 +208,13 @@ fn every_policy_and_keep_rule_matches_a_model() {
 fn a_dry_run_writes_the_report_alone() {
     let folder = Folder::new();
     folder.write("c.jsonl", crate::support::mixed());
-    let arguments = ["dedup", "c.jsonl", "--dry-run", "--report", "r.tsv"];
-    let ran = folder.run(&arguments).expect(0);
+    let arguments = "dedup c.jsonl --dry-run --report r.tsv";
+    let ran = folder.run(arguments).expect(0);
     assert_eq!(ran.stdout, "");
     ran.says(&["read 7, kept 4, dropped 3"]);
     assert_eq!(folder.names(), ["c.jsonl", "r.tsv"]);
     assert_eq!(folder.report("r.tsv").lines().count(), 3);
-    let ran = folder.run(&["dedup", "c.jsonl"]).expect(2);
+    let ran = folder.run("dedup c.jsonl").expect(2);
     assert!(ran.stderr.contains("--output"), "{}", ran.stderr);
 }
 
@@ -244,18 +226,8 @@ fn bad_documents_are_neither_kept_nor_dropped_and_bad_scores_are_named() {
         "c.jsonl",
         line("a", &text) + "no JSON\n" + &line("b", &text),
     );
-    let arguments = [
-        "dedup",
-        "c.jsonl",
-        "-o",
-        "kept.jsonl",
-        "--dropped",
-        "dropped.jsonl",
-        "--skip-bad",
-        "--keep",
-        "last",
-    ];
-    folder.run(&arguments).expect(0);
+    let arguments = "dedup c.jsonl -o kept.jsonl --dropped dropped.jsonl --skip-bad --keep last";
+    folder.run(arguments).expect(0);
     assert_eq!(folder.read_text("kept.jsonl"), line("b", &text));
     assert_eq!(folder.read_text("dropped.jsonl"), line("a", &text));
 
@@ -263,14 +235,14 @@ fn bad_documents_are_neither_kept_nor_dropped_and_bad_scores_are_named() {
         "d.jsonl",
         r#"{"id": 1, "text": "a b c d e f", "quality": "good"}"#,
     );
-    let arguments = ["dedup", "d.jsonl", "-o", "-", "--keep", "quality:max"];
-    let ran = folder.run(&arguments).expect(3);
+    let arguments = "dedup d.jsonl -o - --keep quality:max";
+    let ran = folder.run(arguments).expect(3);
     ran.says(&["d.jsonl:1", "\"quality\" is a string, expected a number"]);
-    let arguments = ["dedup", "d.jsonl", "-o", "-", "--keep", "best"];
-    let ran = folder.run(&arguments).expect(2);
+    let arguments = "dedup d.jsonl -o - --keep best";
+    let ran = folder.run(arguments).expect(2);
     assert!(ran.stderr.contains("quality:max"), "{}", ran.stderr);
-    let arguments = ["dedup", "c.jsonl", "-o", "x", "--dropped", "x"];
-    let ran = folder.run(&arguments).expect(2);
+    let arguments = "dedup c.jsonl -o x --dropped x";
+    let ran = folder.run(arguments).expect(2);
     ran.says(&["the output and the dropped documents cannot both go to x"]);
 }
 
@@ -292,7 +264,7 @@ fn integers_of_64_bits_are_compared_exactly() {
     folder.write("c.jsonl", lines);
     for (rule, kept) in [("n:max", "\"id\":1,"), ("n:min", "\"id\":2,")] {
         let ran = folder
-            .run(&["dedup", "c.jsonl", "-o", "-", "--keep", rule])
+            .run(&format!("dedup c.jsonl -o - --keep {rule}"))
             .expect(0);
         assert!(
             ran.lines().len() == 1 && ran.stdout.contains(kept),

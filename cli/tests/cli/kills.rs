@@ -196,9 +196,7 @@ fn corpus() -> Vec<String> {
 fn filled(lines: &[String]) -> Folder {
     let folder = Folder::new();
     folder.write("first.jsonl", distinct(0..1_000));
-    folder
-        .run(&["build", "a.rsm", "first.jsonl", "-q"])
-        .expect(0);
+    folder.run("build a.rsm first.jsonl -q").expect(0);
     remove(&folder, 0..100);
     folder.write("c.jsonl", lines.concat());
     folder
@@ -356,10 +354,10 @@ fn killed_changes_are_whole_or_absent() {
 fn killed_compact_changes_no_answer() {
     let before = filled(&[]);
     before.write("c.jsonl", distinct(2_000..3_500));
-    before.run(&["add", "a.rsm", "c.jsonl", "-q"]).expect(0);
+    before.run("add a.rsm c.jsonl -q").expect(0);
     remove(&before, 300..700);
     let compacted = before.copy();
-    compacted.run(&["compact", "a.rsm"]).expect(0);
+    compacted.run("compact a.rsm").expect(0);
     let size = |folder: &Folder| std::fs::metadata(folder.path("a.rsm")).unwrap().len();
     let expected = size(&compacted);
     let scenario = Scenario {

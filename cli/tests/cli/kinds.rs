@@ -130,7 +130,7 @@ fn store_determines_the_minhash_kind() {
         ("wide.rsm", "--value-bits", "32"),
     ] {
         folder
-            .run(&["pairs", store, option, value])
+            .run(&format!("pairs {store} {option} {value}"))
             .expect(2)
             .says(&[option, "own schema"]);
     }
@@ -142,7 +142,9 @@ fn store_determines_the_minhash_kind() {
         ("k.rsm", "--minhash-kind", "bottom-k"),
         ("wide.rsm", "--simhash", "128"),
     ] {
-        folder.run(&["pairs", store, option, value]).expect(1);
+        folder
+            .run(&format!("pairs {store} {option} {value}"))
+            .expect(1);
     }
 }
 
@@ -153,9 +155,9 @@ fn get_shows_values_at_their_stored_width() {
     let get = |store: &str, options: &[&str]| {
         run(&folder, &["build", store, "c.jsonl"], options, 0);
         let json = folder
-            .run(&["get", store, "a", "--format", "jsonl"])
+            .run(&format!("get {store} a --format jsonl"))
             .expect(0);
-        let tsv = folder.run(&["get", store, "a"]).expect(0);
+        let tsv = folder.run(&format!("get {store} a")).expect(0);
         let fields: Vec<String> = tsv.stdout.split('\t').map(str::to_owned).collect();
         let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
         (json, fields)
@@ -191,7 +193,7 @@ fn store_of_external_values_accepts_signatures_only() {
     run(&folder, &["stats", "a.rsm"], &[], 0);
     run(&folder, &["check", "a.rsm"], &[], 0);
     run(&folder, &["pairs", "a.rsm"], &external, 1);
-    let query = folder.run(&["query", "a.rsm", "a text"]).expect(2);
+    let query = folder.run("query a.rsm 'a text'").expect(2);
     query.says(&["without a rule for texts"]);
     for arguments in [
         &["add", "a.rsm", "c.jsonl"][..],
@@ -331,17 +333,17 @@ fn fingerprints_of_256_bits_are_stored_and_queried() {
     );
     let line = |key: &str, hash: &str| format!("{{\"id\":\"{key}\",\"signature\":\"{hash}\"}}\n");
     folder.write("c.jsonl", line("a", &a) + &line("far", &far));
-    let build = ["build", "i.rsm", "c.jsonl", "--fingerprints", "256"];
-    folder.run(&build).expect(0);
-    let ran = folder.run(&["query", "i.rsm", "--hash", &b]).expect(0);
+    let build = "build i.rsm c.jsonl --fingerprints 256";
+    folder.run(build).expect(0);
+    let ran = folder.run(&format!("query i.rsm --hash '{b}'")).expect(0);
     assert_eq!(ran.stdout, "a\t4\n");
     folder
-        .run(&["query", "i.rsm", "--hash", &b, "--distance", "3"])
+        .run(&format!("query i.rsm --hash '{b}' --distance 3"))
         .expect(1);
-    let all = folder.run(&["query", "i.rsm", "--hash", &b, "--distance", "200"]);
+    let all = folder.run(&format!("query i.rsm --hash '{b}' --distance 200"));
     assert_eq!(all.expect(0).stdout.lines().count(), 2);
-    folder.run(&["query", "i.rsm", "--hash", "0f0f"]).expect(2);
-    let got = folder.run(&["get", "i.rsm", "a", "--format", "jsonl"]);
+    folder.run("query i.rsm --hash 0f0f").expect(2);
+    let got = folder.run("get i.rsm a --format jsonl");
     assert!(got.expect(0).stdout.contains(&a));
-    folder.run(&["query", "i.rsm", "a text"]).expect(2);
+    folder.run("query i.rsm 'a text'").expect(2);
 }

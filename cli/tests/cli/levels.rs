@@ -193,18 +193,9 @@ fn levels_refuse_records_that_cannot_be_trimmed() {
         assert!(ran.stderr.contains(says), "{}", ran.stderr);
         assert_eq!(folder.names(), ["c.jsonl"]);
     }
-    let small = [
-        "dedup",
-        "c.jsonl",
-        "-o",
-        "out.jsonl",
-        "--level",
-        "line",
-        "--memory",
-        "40",
-    ];
+    let small = "dedup c.jsonl -o out.jsonl --level line --memory 40";
     folder
-        .run(&small)
+        .run(small)
         .expect(2)
         .says(&["--memory has no room for"]);
 }
@@ -225,7 +216,7 @@ fn levels_without_document_refuse_signature_options() {
         for level in ["line", "paragraph"] {
             // The corpus is not there: nothing is read.
             folder
-                .run(&["dedup", "missing", "-o", "o", "--level", level, option])
+                .run(&format!("dedup missing -o o --level {level} {option}"))
                 .expect(2)
                 .says(&["is for near-duplicate documents", "add document to --level"]);
         }
@@ -233,7 +224,7 @@ fn levels_without_document_refuse_signature_options() {
     folder.write("c.jsonl", line("a", "one two"));
     for option in ["--chars=3", "--nfkc", "--keep-case"] {
         folder
-            .run(&["dedup", "c.jsonl", "--dry-run", "--level", "line", option])
+            .run(&format!("dedup c.jsonl --dry-run --level line {option}"))
             .expect(0);
     }
 }

@@ -30,7 +30,7 @@ const WRITING: [&[&str]; 5] = [
 fn filled() -> Folder {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..3));
-    folder.run(&["build", "a.rsm", "c.jsonl", "-q"]).expect(0);
+    folder.run("build a.rsm c.jsonl -q").expect(0);
     folder.write("c.jsonl", mixed());
     folder
 }
@@ -57,14 +57,17 @@ fn writer_excludes_readers_and_writers() {
             .expect(4)
             .says(&["a.rsm", "exists already"]);
     }
-    let forced = ["dedup", "c.jsonl", "-o", "a.rsm", "--force"];
-    folder.run(&forced).expect(2).says(&["a.rsm", "store"]);
+    let forced = "dedup c.jsonl -o a.rsm --force";
+    folder.run(forced).expect(2).says(&["a.rsm", "store"]);
     // Another name is the same file.
     std::fs::hard_link(folder.path("a.rsm"), folder.path("b.rsm")).unwrap();
     std::os::unix::fs::symlink("a.rsm", folder.path("c.rsm")).unwrap();
     for name in ["b.rsm", "c.rsm", "./a.rsm"] {
         folder.run(&["stats", name]).expect(5).says(&[name]);
-        folder.run(&["remove", name, "1"]).expect(5).says(&[name]);
+        folder
+            .run(&format!("remove {name} 1"))
+            .expect(5)
+            .says(&[name]);
     }
     assert!(folder.read("a.rsm") == before);
     // None of it is in the way of the one that has it.
@@ -72,7 +75,7 @@ fn writer_excludes_readers_and_writers() {
     drop(store);
     assert_eq!(folder.count("a.rsm"), 2);
     assert_eq!(folder.names(), ["a.rsm", "b.rsm", "c.jsonl", "c.rsm"]);
-    folder.run(&["get", "c.rsm", "1"]).expect(0);
+    folder.run("get c.rsm 1").expect(0);
 }
 
 #[test]
@@ -96,12 +99,12 @@ fn readers_share_a_store_and_exclude_writers() {
             .all(|reader| reader.snapshot().unwrap().len() == 3)
     );
     drop(readers);
-    folder.run(&["remove", "a.rsm", "1"]).expect(0);
+    folder.run("remove a.rsm 1").expect(0);
 }
 
 /// A process that reads a store as long as there may be more questions.
 fn asking(folder: &Folder) -> Child {
-    let mut command = folder.command(&["query", "a.rsm", "--corpus", "-"]);
+    let mut command = folder.command("query a.rsm --corpus -");
     command.stdin(Stdio::piped()).spawn().unwrap()
 }
 
@@ -113,12 +116,12 @@ fn a_killed_process_leaves_no_lock() {
     for turn in 0..5_u64 {
         // One that writes, in the middle of it ...
         let (mut child, stdin, _) = adding(&folder, &["--upsert"]);
-        folder.run(&["stats", "a.rsm"]).expect(5);
+        folder.run("stats a.rsm").expect(5);
         child.kill().unwrap();
         child.wait().unwrap();
         let new = line(&format!("new {turn}"), &text(9_000 + turn));
         folder.write("new.jsonl", new);
-        folder.run(&["add", "a.rsm", "new.jsonl", "-q"]).expect(0);
+        folder.run("add a.rsm new.jsonl -q").expect(0);
         drop(stdin);
         let count = folder.count("a.rsm");
         assert!(count > documents, "{count} after {documents}");
@@ -127,17 +130,17 @@ fn a_killed_process_leaves_no_lock() {
         // ... and one that reads, waiting for more questions.
         let mut reader = asking(&folder);
         let start = Instant::now();
-        while folder.run(&["remove", "a.rsm", "nothing"]).code != Some(5) {
+        while folder.run("remove a.rsm nothing").code != Some(5) {
             assert!(start.elapsed() < Duration::from_secs(60), "it never opens");
             if reader.try_wait().unwrap().is_some() {
                 // It met the writer that was to meet it.
                 reader = asking(&folder);
             }
         }
-        folder.run(&["stats", "a.rsm"]).expect(0);
+        folder.run("stats a.rsm").expect(0);
         reader.kill().unwrap();
         reader.wait().unwrap();
-        folder.run(&["remove", "a.rsm", "nothing"]).expect(1);
+        folder.run("remove a.rsm nothing").expect(1);
     }
-    folder.run(&["check", "a.rsm"]).expect(0);
+    folder.run("check a.rsm").expect(0);
 }

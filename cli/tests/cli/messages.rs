@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{Folder, distinct, edited, gzip, line, mixed, ran, text};
+use crate::support::{Arguments, Folder, distinct, edited, gzip, line, mixed, ran, text};
 
 #[test]
 fn tsv_has_a_header_unless_no_header_is_given() {
@@ -19,7 +19,7 @@ fn tsv_has_a_header_unless_no_header_is_given() {
     assert_eq!(header, "key_a\tkey_b\tsimilarity");
     assert_eq!(rows(&["pairs", "c.jsonl", "--no-header"]), rest);
     assert_eq!(rows(&["pairs", "c.jsonl", "--header"]), with);
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     let stats = rows(&["stats", "a.rsm"]);
     assert!(
         stats.starts_with("section\titem\tmeasure\tvalue\nstore\t"),
@@ -31,10 +31,8 @@ fn tsv_has_a_header_unless_no_header_is_given() {
 fn stats_as_json_are_one_object() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
-    let ran = folder
-        .run(&["stats", "a.rsm", "--format", "json"])
-        .expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
+    let ran = folder.run("stats a.rsm --format json").expect(0);
     let stats: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(stats["store"]["documents"], 7);
     assert!(
@@ -55,7 +53,7 @@ fn stats_as_json_are_one_object() {
 fn errors_have_cause_place_and_advice() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + "{\"id\": 1}\n");
-    let ran = folder.run(&["pairs", "c.jsonl", "-q"]).expect(3);
+    let ran = folder.run("pairs c.jsonl -q").expect(3);
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(
         lines,
@@ -66,9 +64,9 @@ fn errors_have_cause_place_and_advice() {
             "  --skip-bad skips such documents",
         ]
     );
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     let ran = folder
-        .run(&["query", "a.rsm", "some text", "--threshold", "0.5"])
+        .run("query a.rsm 'some text' --threshold 0.5")
         .expect(2);
     assert!(!ran.stderr.contains('_'), "{}", ran.stderr);
     ran.says(&["--threshold: found 0.5", "--accept-lower-recall", "--scan"]);
@@ -78,8 +76,8 @@ fn errors_have_cause_place_and_advice() {
 fn every_verb_prints_details_with_v() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
-    folder.run(&["build", "b.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
+    folder.run("build b.rsm c.jsonl").expect(0);
     for arguments in [
         &["query", "a.rsm", "text"][..],
         &["get", "a.rsm", "a"],
@@ -106,7 +104,7 @@ fn every_verb_prints_details_with_v() {
             ran.stderr
         );
     }
-    let ran = folder.run(&["get", "a.rsm", "b", "-v"]).expect(0);
+    let ran = folder.run("get a.rsm b -v").expect(0);
     assert!(
         ran.stderr.contains("a.rsm: 6 documents; "),
         "{}",
@@ -122,23 +120,21 @@ fn if_new_accepts_a_higher_threshold() {
         "d.jsonl",
         line("near", &edited(1, 2)) + &line("same", &text(1)),
     );
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     folder
-        .run(&["add", "a.rsm", "d.jsonl", "--if-new", "--threshold", "0.99"])
+        .run("add a.rsm d.jsonl --if-new --threshold 0.99")
         .expect(0)
         .says(&["read 2, added 1, dropped 1"]);
-    folder.run(&["get", "a.rsm", "near"]).expect(0);
+    folder.run("get a.rsm near").expect(0);
     folder
-        .run(&["add", "a.rsm", "d.jsonl", "--if-new", "--threshold", "0.99"])
+        .run("add a.rsm d.jsonl --if-new --threshold 0.99")
         .expect(0)
         .says(&["read 2, added 0, dropped 1", "known keys 1"]);
     folder
-        .run(&["add", "a.rsm", "d.jsonl", "--if-new", "--threshold", "0.5"])
+        .run("add a.rsm d.jsonl --if-new --threshold 0.5")
         .expect(2)
         .says(&["--threshold 0.5 lies below 0.8"]);
-    folder
-        .run(&["add", "a.rsm", "d.jsonl", "--threshold", "0.9"])
-        .expect(2);
+    folder.run("add a.rsm d.jsonl --threshold 0.9").expect(2);
 }
 
 /// Files and stores to make mistakes with.
@@ -171,21 +167,9 @@ fn folder_for_mistakes() -> Folder {
         let build = ["build", store, "c.jsonl"];
         folder.run(&[&build, schema].concat()).expect(0);
     }
-    folder.run(&["create", "e.rsm"]).expect(0);
-    folder.run(&["create", "f.rsm", "--features"]).expect(0);
+    folder.run("create e.rsm").expect(0);
+    folder.run("create f.rsm --features").expect(0);
     folder
-}
-
-/// Words of a command, of which those in single quotes are one.
-fn words(command: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    for (number, part) in command.split('\'').enumerate() {
-        match number % 2 {
-            0 => words.extend(part.split_whitespace()),
-            _ => words.push(part),
-        }
-    }
-    words
 }
 
 /// All messages in one file, which is read as a document. `RESEMBLANCE_WRITE=1` writes it.
@@ -211,7 +195,7 @@ fn messages_are_those_that_were_collected() {
             continue;
         };
         mistakes += 1;
-        let mut arguments = words(command);
+        let mut arguments = command.words();
         let variable = arguments[0].split_once('=');
         if variable.is_some() {
             arguments.remove(0);
@@ -261,9 +245,9 @@ fn texts_of_one_shingle_cause_a_note_with_advice() {
     };
     folder.write("c.jsonl", documents(50));
     for verb in [
-        &["pairs", "c.jsonl"][..],
-        &["build", "a.rsm", "c.jsonl"],
-        &["dedup", "c.jsonl", "--dry-run"],
+        "pairs c.jsonl",
+        "build a.rsm c.jsonl",
+        "dedup c.jsonl --dry-run",
     ] {
         let ran = folder.run(verb);
         let warned = "100 of 100 texts have at most one shingle";
@@ -273,13 +257,13 @@ fn texts_of_one_shingle_cause_a_note_with_advice() {
             ran.stderr
         );
     }
-    let ran = folder.run(&["pairs", "c.jsonl", "--chars", "5"]).expect(0);
+    let ran = folder.run("pairs c.jsonl --chars 5").expect(0);
     assert!(
         !ran.stderr.contains("one shingle") && ran.lines().len() == 50,
         "{}",
         ran.stderr
     );
     folder.write("d.jsonl", distinct(0..30));
-    let ran = folder.run(&["pairs", "d.jsonl"]);
+    let ran = folder.run("pairs d.jsonl");
     assert!(!ran.stderr.contains("one shingle"), "{}", ran.stderr);
 }

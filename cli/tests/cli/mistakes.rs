@@ -13,43 +13,33 @@ fn wrong_options_exit_with_usage() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     for arguments in [
-        &["nonsense"][..],
-        &["build"],
-        &["build", "a.rsm"],
-        &["build", "a.rsm", "c.jsonl", "--words", "3", "--chars", "3"],
-        &["build", "a.rsm", "c.jsonl", "--bands", "3"],
-        &[
-            "build", "a.rsm", "c.jsonl", "--bands", "3", "--rows", "3", "--recall", "0.9",
-        ],
-        &["build", "a.rsm", "c.jsonl", "--simhash", "63"],
-        &[
-            "build",
-            "a.rsm",
-            "c.jsonl",
-            "--simhash",
-            "64",
-            "--threshold",
-            "0.9",
-        ],
-        &["build", "a.rsm", "c.jsonl", "--distance", "2"],
-        &["build", "a.rsm", "c.jsonl", "--threshold", "0"],
-        &["build", "a.rsm", "c.jsonl", "--threshold", "1.1"],
-        &["build", "a.rsm", "c.jsonl", "--threshold", "NaN"],
-        &["build", "a.rsm", "c.jsonl", "--words", "0"],
-        &["build", "a.rsm", "c.jsonl", "--words", "99999"],
-        &["build", "a.rsm", "c.jsonl", "--minhash", "0"],
-        &["build", "a.rsm", "c.jsonl", "--threads", "0"],
-        &["build", "a.rsm", "c.jsonl", "--memory", "lots"],
-        &["add", "a.rsm", "c.jsonl", "--if-new", "--upsert"],
-        &["add", "a.rsm", "c.jsonl", "--commit-every", "0"],
-        &["evict", "a.rsm"],
-        &["evict", "a.rsm", "--older-than", "5", "--keep-newest", "5"],
-        &["evict", "a.rsm", "--keep-newest", "5", "--slice", "0"],
-        &["evict", "a.rsm", "--keep-newest", "-5"],
-        &["query", "a.rsm", "text", "--file", "c.jsonl"],
-        &["query", "a.rsm", "text", "--escaped"],
-        &["pairs", "c.jsonl", "--format", "xml"],
-        &["completions", "tcl"],
+        "nonsense",
+        "build",
+        "build a.rsm",
+        "build a.rsm c.jsonl --words 3 --chars 3",
+        "build a.rsm c.jsonl --bands 3",
+        "build a.rsm c.jsonl --bands 3 --rows 3 --recall 0.9",
+        "build a.rsm c.jsonl --simhash 63",
+        "build a.rsm c.jsonl --simhash 64 --threshold 0.9",
+        "build a.rsm c.jsonl --distance 2",
+        "build a.rsm c.jsonl --threshold 0",
+        "build a.rsm c.jsonl --threshold 1.1",
+        "build a.rsm c.jsonl --threshold NaN",
+        "build a.rsm c.jsonl --words 0",
+        "build a.rsm c.jsonl --words 99999",
+        "build a.rsm c.jsonl --minhash 0",
+        "build a.rsm c.jsonl --threads 0",
+        "build a.rsm c.jsonl --memory lots",
+        "add a.rsm c.jsonl --if-new --upsert",
+        "add a.rsm c.jsonl --commit-every 0",
+        "evict a.rsm",
+        "evict a.rsm --older-than 5 --keep-newest 5",
+        "evict a.rsm --keep-newest 5 --slice 0",
+        "evict a.rsm --keep-newest -5",
+        "query a.rsm text --file c.jsonl",
+        "query a.rsm text --escaped",
+        "pairs c.jsonl --format xml",
+        "completions tcl",
     ] {
         let ran = folder.run(arguments).expect(2);
         assert!(ran.stderr.starts_with("resemblance: "), "{}", ran.stderr);
@@ -62,44 +52,30 @@ fn wrong_options_exit_with_usage() {
 fn missing_files_exit_with_io() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     for arguments in [
-        &["build", "x.rsm", "missing.jsonl"][..],
-        &["add", "a.rsm", "missing.jsonl"],
-        &["add", "missing.rsm", "c.jsonl"],
-        &["query", "missing.rsm", "text"],
-        &["query", "a.rsm", "--file", "missing.txt"],
-        &["query", "a.rsm", "--corpus", "missing.jsonl"],
-        &["get", "missing.rsm", "k"],
-        &["remove", "missing.rsm", "k"],
-        &["evict", "missing.rsm", "--keep-newest", "5"],
-        &["evict", "missing.rsm", "--keep-newest", "5", "--dry-run"],
-        &["pairs", "missing"],
-        &["clusters", "missing"],
-        &["dedup", "missing.jsonl", "-o", "out.jsonl"],
-        &["dedup", "c.jsonl", "-o", "missing/out.jsonl"],
-        &[
-            "dedup",
-            "c.jsonl",
-            "-o",
-            "out.jsonl",
-            "--report",
-            "missing/r.tsv",
-        ],
-        &["stats", "missing.rsm"],
-        &["check", "missing.rsm"],
-        &["compact", "missing.rsm"],
-        &["create", "missing/a.rsm"],
-        &["build", "missing/a.rsm", "c.jsonl"],
-        &["pairs", "c.jsonl", "--temp-dir", "missing"],
-        &[
-            "dedup",
-            "c.jsonl",
-            "-o",
-            "out.jsonl",
-            "--temp-dir",
-            "missing",
-        ],
+        "build x.rsm missing.jsonl",
+        "add a.rsm missing.jsonl",
+        "add missing.rsm c.jsonl",
+        "query missing.rsm text",
+        "query a.rsm --file missing.txt",
+        "query a.rsm --corpus missing.jsonl",
+        "get missing.rsm k",
+        "remove missing.rsm k",
+        "evict missing.rsm --keep-newest 5",
+        "evict missing.rsm --keep-newest 5 --dry-run",
+        "pairs missing",
+        "clusters missing",
+        "dedup missing.jsonl -o out.jsonl",
+        "dedup c.jsonl -o missing/out.jsonl",
+        "dedup c.jsonl -o out.jsonl --report missing/r.tsv",
+        "stats missing.rsm",
+        "check missing.rsm",
+        "compact missing.rsm",
+        "create missing/a.rsm",
+        "build missing/a.rsm c.jsonl",
+        "pairs c.jsonl --temp-dir missing",
+        "dedup c.jsonl -o out.jsonl --temp-dir missing",
     ] {
         folder.run(arguments).expect(4).says(&["missing"]);
     }
@@ -131,7 +107,7 @@ fn other_files_are_reported_as_not_a_store() {
         }
         assert_eq!(folder.read(name), before);
     }
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     for arguments in [
         &["build", "b.rsm", "a.rsm"][..],
         &["dedup", "a.rsm", "-o", "x"],
@@ -148,11 +124,11 @@ fn other_files_are_reported_as_not_a_store() {
 fn check_finds_damage() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..400));
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     let sound = folder.read("a.rsm");
     // cut in half
     folder.write("cut.rsm", &sound[..sound.len() / 2]);
-    let cut = folder.run(&["check", "cut.rsm"]);
+    let cut = folder.run("check cut.rsm");
     assert!(
         matches!(cut.code, Some(1 | 6)),
         "{:?} {}",
@@ -165,7 +141,7 @@ fn check_finds_damage() {
         damaged[position + 1_000] ^= 0xff;
     }
     folder.write("bad.rsm", damaged);
-    let check = folder.run(&["check", "bad.rsm"]).expect(1);
+    let check = folder.run("check bad.rsm").expect(1);
     assert!(!check.stdout.is_empty());
 }
 
@@ -174,7 +150,7 @@ fn check_finds_damage() {
 fn damage_is_reported_in_one_sentence_that_names_the_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..400));
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     let sound = folder.read("a.rsm");
     let mut seen = 0;
     // the first page is the header, without which the file is no store
@@ -184,9 +160,9 @@ fn damage_is_reported_in_one_sentence_that_names_the_store() {
         damaged[start..start + 4096].fill(0);
         folder.write("bad.rsm", damaged);
         for arguments in [
-            &["stats", "bad.rsm"][..],
-            &["pairs", "bad.rsm", "-q"],
-            &["dedup", "c.jsonl", "--against", "bad.rsm", "-o", "-", "-q"],
+            "stats bad.rsm",
+            "pairs bad.rsm -q",
+            "dedup c.jsonl --against bad.rsm -o - -q",
         ] {
             let ran = folder.run(arguments);
             if ran.code == Some(6) {
@@ -197,7 +173,7 @@ fn damage_is_reported_in_one_sentence_that_names_the_store() {
                 assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
             }
         }
-        let check = folder.run(&["check", "bad.rsm"]);
+        let check = folder.run("check bad.rsm");
         assert!(!check.stderr.contains("panicked"), "{}", check.stderr);
     }
     assert!(seen > 3 / one_in(3), "{seen}");
@@ -209,7 +185,7 @@ fn outputs_never_overwrite_inputs_or_stores() {
     folder.write("c.jsonl", mixed());
     folder.write("texts/a.txt", text(1));
     folder.write("other/r.tsv", mixed());
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     let (names, store) = (folder.names(), folder.read("a.rsm"));
     for (arguments, sentence) in [
         ("c.jsonl -o o.jsonl --report o.jsonl", "both go to"),
@@ -240,18 +216,11 @@ fn outputs_never_overwrite_inputs_or_stores() {
     // a report may lie in the folder of the output, and two devices are no conflict
     std::fs::create_dir(folder.path("fresh")).unwrap();
     folder
-        .run(&["dedup", "c.jsonl", "-o", "fresh", "--report", "fresh/x.tsv"])
+        .run("dedup c.jsonl -o fresh --report fresh/x.tsv")
         .expect(0);
     #[cfg(unix)]
     folder
-        .run(&[
-            "dedup",
-            "c.jsonl",
-            "-o",
-            "/dev/null",
-            "--report",
-            "/dev/null",
-        ])
+        .run("dedup c.jsonl -o /dev/null --report /dev/null")
         .expect(0);
 }
 
@@ -265,13 +234,11 @@ fn links_modes_and_streams_are_respected() {
     std::fs::set_permissions(folder.path("private"), PermissionsExt::from_mode(0o600)).unwrap();
     symlink("private", folder.path("link.jsonl")).unwrap();
     folder
-        .run(&["dedup", "c.jsonl", "-o", "link.jsonl", "--force"])
+        .run("dedup c.jsonl -o link.jsonl --force")
         .expect(4)
         .says(&["link.jsonl is a link", "the name that it leads to, private"]);
     assert_eq!(folder.read_text("private"), "old");
-    folder
-        .run(&["dedup", "c.jsonl", "-o", "private", "--force"])
-        .expect(0);
+    folder.run("dedup c.jsonl -o private --force").expect(0);
     assert_eq!(folder.read_text("private").lines().count(), 4);
     assert!(std::fs::read_link(folder.path("link.jsonl")).is_ok());
     let mode = |name: &str| {
@@ -279,21 +246,17 @@ fn links_modes_and_streams_are_respected() {
         metadata.permissions().mode() & 0o777
     };
     assert_eq!(mode("private"), 0o600);
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     std::fs::set_permissions(folder.path("a.rsm"), PermissionsExt::from_mode(0o640)).unwrap();
-    folder.run(&["export", "a.rsm", "-o", "a.rss"]).expect(0);
+    folder.run("export a.rsm -o a.rss").expect(0);
     assert_eq!(mode("a.rss"), 0o640);
-    folder
-        .run(&["export", "a.rsm", "-o", "private", "--force"])
-        .expect(0);
+    folder.run("export a.rsm -o private --force").expect(0);
     assert_eq!(mode("private"), 0o640);
-    folder
-        .run(&["dedup", "c.jsonl", "-o", "new.jsonl"])
-        .expect(0);
+    folder.run("dedup c.jsonl -o new.jsonl").expect(0);
     assert_eq!(mode("new.jsonl"), mode("c.jsonl"));
 
     let stdout = File::create(folder.path("stdout")).unwrap();
-    let mut command = folder.command(&["dedup", "c.jsonl", "-o", "/dev/stdout"]);
+    let mut command = folder.command("dedup c.jsonl -o /dev/stdout");
     ran(command.stdout(stdout).output().unwrap()).expect(0);
     assert_eq!(folder.read("stdout"), folder.read("new.jsonl"));
 }
@@ -335,10 +298,10 @@ fn errors_in_lines_name_file_and_line() {
             .concat(),
         );
         for arguments in [
-            &["build", "a.rsm", "c.jsonl"][..],
-            &["pairs", "c.jsonl"],
-            &["clusters", "c.jsonl"],
-            &["dedup", "c.jsonl", "-o", "out.jsonl"],
+            "build a.rsm c.jsonl",
+            "pairs c.jsonl",
+            "clusters c.jsonl",
+            "dedup c.jsonl -o out.jsonl",
         ] {
             let ran = folder.run(arguments).expect(3);
             assert_eq!(ran.stdout, "");
@@ -365,7 +328,7 @@ fn unreadable_files_are_io_errors() {
     // the superuser reads everything
     if File::open(folder.path("c.jsonl")).is_err() {
         folder
-            .run(&["build", "a.rsm", "c.jsonl", "--skip-bad"])
+            .run("build a.rsm c.jsonl --skip-bad")
             .expect(4)
             .says(&["cannot read c.jsonl"]);
         assert_eq!(folder.names(), ["c.jsonl"]);
@@ -379,23 +342,21 @@ fn full_disk_exits_with_io() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder
-        .run(&["dedup", "c.jsonl", "-o", "/dev/full"])
+        .run("dedup c.jsonl -o /dev/full")
         .expect(4)
         .says(&["/dev/full", "No space left"]);
     let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());
     for arguments in [
-        &["pairs", "c.jsonl"][..],
-        &["clusters", "c.jsonl", "--format", "jsonl"],
-        &["pairs", "c.jsonl", "--format", "table"],
-        &["dedup", "c.jsonl", "-o", "-"],
-        &["completions", "bash"],
+        "pairs c.jsonl",
+        "clusters c.jsonl --format jsonl",
+        "pairs c.jsonl --format table",
+        "dedup c.jsonl -o -",
+        "completions bash",
     ] {
         let output = folder.command(arguments).stdout(full()).output().unwrap();
         ran(output).expect(4).says(&["No space left"]);
     }
-    folder
-        .run(&["dedup", "c.jsonl", "-o", "/dev/null"])
-        .expect(0);
+    folder.run("dedup c.jsonl -o /dev/null").expect(0);
 }
 
 #[test]
@@ -419,30 +380,26 @@ fn closed_pipe_ends_the_tool_quietly() {
 #[test]
 fn options_that_contradict_the_schema_of_a_store_are_refused() {
     let folder = Folder::new();
-    folder
-        .run(&["create", "a.rsm", "--simhash", "64"])
-        .expect(0);
+    folder.run("create a.rsm --simhash 64").expect(0);
     folder
         .run(&["query", "a.rsm", &text(1), "--by", "minhash"])
         .expect(2);
     folder
-        .run(&["pairs", "a.rsm", "--minhash", "128"])
+        .run("pairs a.rsm --minhash 128")
         .expect(2)
         .says(&["--minhash", "own schema"]);
     folder
-        .run(&["pairs", "a.rsm", "--threshold", "0.9"])
+        .run("pairs a.rsm --threshold 0.9")
         .expect(2)
         .says(&["no MinHash"]);
+    folder.run("add a.rsm c.jsonl --distance 4").expect(2);
     folder
-        .run(&["add", "a.rsm", "c.jsonl", "--distance", "4"])
-        .expect(2);
-    folder
-        .run(&["pairs", "a.rsm", "--distance", "64"])
+        .run("pairs a.rsm --distance 64")
         .expect(2)
         .says(&["--distance", "at most 63"]);
-    folder.run(&["create", "b.rsm"]).expect(0);
+    folder.run("create b.rsm").expect(0);
     folder
-        .run(&["clusters", "b.rsm", "--threshold", "0.7"])
+        .run("clusters b.rsm --threshold 0.7")
         .expect(2)
         .says(&["--threshold 0.7 lies below 0.8"]);
 }
@@ -481,7 +438,7 @@ fn disk_that_fills_up_loses_no_committed_document() {
         ran.says(&[what, "File too large"]);
         assert_eq!(folder.names(), ["c.jsonl"], "{arguments}");
     }
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     run_limited(&folder, 4_000, "add a.rsm c.jsonl --commit-every 500")
         .expect(4)
         .says(&["a.rsm: ", "File too large", "committed ", "give --skip "]);
@@ -492,10 +449,10 @@ fn disk_that_fills_up_loses_no_committed_document() {
     );
     let skip = count.to_string();
     folder
-        .run(&["add", "a.rsm", "c.jsonl", "--skip", &skip])
+        .run(&format!("add a.rsm c.jsonl --skip '{skip}'"))
         .expect(0);
     assert_eq!(folder.count("a.rsm"), 6_000);
-    folder.run(&["check", "a.rsm"]).expect(0);
+    folder.run("check a.rsm").expect(0);
 }
 
 #[test]
@@ -510,12 +467,10 @@ fn more_threads_than_any_machine_has_are_refused() {
         "--threads=two",
         "--config=defaults.toml",
     ] {
-        let ran = folder.run(&["pairs", "c.jsonl", wrong]).expect(2);
+        let ran = folder.run(&format!("pairs c.jsonl {wrong}")).expect(2);
         assert!(ran.stderr.contains("expected 1 to 1024"), "{}", ran.stderr);
     }
-    folder
-        .run(&["pairs", "c.jsonl", "--threads", "1024"])
-        .expect(1);
+    folder.run("pairs c.jsonl --threads 1024").expect(1);
 }
 
 #[test]

@@ -16,19 +16,19 @@ fn output_names_determine_compression() {
     folder.write("c.jsonl.zst", zstd(mixed().as_bytes()));
     for input in ["c.jsonl.gz", "c.jsonl.zst"] {
         folder
-            .run(&["dedup", input, "-o", "o.jsonl", "--force"])
+            .run(&format!("dedup {input} -o o.jsonl --force"))
             .expect(0);
         assert_eq!(folder.read_text("o.jsonl"), survivors());
         folder
-            .run(&["dedup", input, "-o", "o.jsonl.gz", "--force"])
+            .run(&format!("dedup {input} -o o.jsonl.gz --force"))
             .expect(0);
         assert_eq!(gunzip(&folder.read("o.jsonl.gz")), survivors());
         folder
-            .run(&["dedup", input, "-o", "o.jsonl.zst", "--force"])
+            .run(&format!("dedup {input} -o o.jsonl.zst --force"))
             .expect(0);
         assert_eq!(unzstd(&folder.read("o.jsonl.zst")), survivors());
         let piped = folder
-            .run_with_input(&["dedup", "-", "-o", "-"], &folder.read(input))
+            .run_with_input("dedup - -o -", &folder.read(input))
             .expect(0);
         assert_eq!(piped.stdout, survivors());
     }
@@ -44,13 +44,13 @@ fn a_folder_gets_the_names_and_compression_of_the_input() {
     folder.write("in/sub/empty.jsonl", "");
     folder.write("in/sub/only-copies.jsonl.gz", gzip(lines[1].as_bytes()));
     let ran = folder
-        .run(&["dedup", "in/b.jsonl.gz", "in/a.jsonl", "-o", "flat/"])
+        .run("dedup in/b.jsonl.gz in/a.jsonl -o flat/")
         .expect(0);
     assert_eq!(gunzip(&folder.read("flat/b.jsonl.gz")), lines[0]);
     assert_eq!(folder.read_text("flat/a.jsonl"), lines[2]);
     ran.says(&["read 4, kept 2, dropped 2"]);
     // a folder as input: a.jsonl comes first there
-    folder.run(&["dedup", "in", "-o", "out/"]).expect(0);
+    folder.run("dedup in -o out/").expect(0);
     assert_eq!(folder.read_text("out/a.jsonl"), lines[2..4].concat());
     assert_eq!(gunzip(&folder.read("out/b.jsonl.gz")), "");
     assert_eq!(
@@ -76,7 +76,7 @@ fn dedup_of_text_files_writes_a_folder() {
     folder.write("in/b/other.txt", format!("\u{feff}{}", text(2)));
     folder.write("in/empty.txt", "");
     folder
-        .run(&["dedup", "in", "-o", "out", "--report", "r.tsv"])
+        .run("dedup in -o out --report r.tsv")
         .expect(0)
         .says(&["empty 1"]);
     let kept: Vec<_> = folder
@@ -95,23 +95,23 @@ fn dedup_of_text_files_writes_a_folder() {
         "in/b/copy.txt\tin/a.txt\t1.000000\texact\n"
     );
     folder
-        .run(&["dedup", "in", "-o", "out.jsonl"])
+        .run("dedup in -o out.jsonl")
         .expect(2)
         .says(&["only be written to a folder"]);
     folder
-        .run(&["dedup", "in", "-o", "-"])
+        .run("dedup in -o -")
         .expect(2)
         .says(&["only be written to a folder"]);
     folder
-        .run(&["dedup", "in", "-o", "r.tsv", "--force"])
+        .run("dedup in -o r.tsv --force")
         .expect(2)
         .says(&["only be written to a folder"]);
     folder
-        .run(&["dedup", "in", "-o", "in/out"])
+        .run("dedup in -o in/out")
         .expect(2)
         .says(&["lies in the input folder"]);
     folder
-        .run(&["dedup", "in", "-o", "in", "--force"])
+        .run("dedup in -o in --force")
         .expect(2)
         .says(&["lies in the input folder"]);
 }
@@ -139,9 +139,7 @@ fn existing_output_is_kept_without_force() {
     assert_eq!(folder.names(), names);
     assert_eq!(folder.read_text("dir/c.jsonl"), "old");
     folder
-        .run(&[
-            "dedup", "c.jsonl", "-o", "dir", "--force", "--report", "r.tsv",
-        ])
+        .run("dedup c.jsonl -o dir --force --report r.tsv")
         .expect(0);
     assert_eq!(folder.read_text("dir/c.jsonl"), survivors());
     assert_eq!(folder.report("r.tsv").lines().count(), 3);
@@ -152,30 +150,17 @@ fn existing_output_is_kept_without_force() {
 fn failed_run_leaves_no_output() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + "{\"id\":\"x\",\"text\":7}\n");
-    let arguments = [
-        "dedup",
-        "c.jsonl",
-        "-o",
-        "out.jsonl",
-        "--report",
-        "r.tsv",
-        "--temp-dir",
-        ".",
-    ];
+    let arguments = "dedup c.jsonl -o out.jsonl --report r.tsv --temp-dir .";
     folder
-        .run(&arguments)
+        .run(arguments)
         .expect(3)
         .says(&["c.jsonl:8", "field \"text\" is a number, expected a string"]);
     assert_eq!(folder.names(), ["c.jsonl"]);
-    let ran = folder.run(&["dedup", "c.jsonl", "-o", "-"]).expect(3);
+    let ran = folder.run("dedup c.jsonl -o -").expect(3);
     assert_eq!(ran.stdout, "");
-    folder
-        .run(&["dedup", "c.jsonl", "-o", "new/", "--temp-dir", "."])
-        .expect(3);
+    folder.run("dedup c.jsonl -o new/ --temp-dir .").expect(3);
     assert_eq!(folder.names(), ["c.jsonl"]);
-    let ran = folder
-        .run(&["dedup", "c.jsonl", "-o", "-", "--skip-bad", "-v"])
-        .expect(0);
+    let ran = folder.run("dedup c.jsonl -o - --skip-bad -v").expect(0);
     assert_eq!(ran.stdout, survivors());
     assert!(ran.stderr.contains("skipped c.jsonl:8: "), "{}", ran.stderr);
     ran.says(&["read 8, kept 4, dropped 3, skipped 1"]);
@@ -263,7 +248,7 @@ const OUTPUTS: [(&str, &str, Made, &str); 21] = [
 
 /// The verbs and options that the help says to name an output.
 fn documented_outputs(folder: &Folder) -> BTreeSet<(String, String)> {
-    folder.run(&["man", "pages"]).expect(0);
+    folder.run("man pages").expect(0);
     let mut found = BTreeSet::new();
     for page in std::fs::read_dir(folder.path("pages")).unwrap() {
         let name = page.unwrap().file_name().into_string().unwrap();
@@ -300,8 +285,8 @@ fn crowded() -> Folder {
     folder.write("file", "there\n");
     folder.write("full/sub/file", "there\n");
     std::fs::create_dir(folder.path("empty")).unwrap();
-    folder.run(&["build", "s.rsm", "c.jsonl"]).expect(0);
-    folder.run(&["build", "other.rsm", "t.jsonl"]).expect(0);
+    folder.run("build s.rsm c.jsonl").expect(0);
+    folder.run("build other.rsm t.jsonl").expect(0);
     folder
 }
 
@@ -471,7 +456,7 @@ fn standard_output_cannot_be_input_or_store() {
         appended(arguments, "other.rsm").says(&["standard output is a store"]);
     }
     let input = File::open(folder.path("c.jsonl")).unwrap();
-    let mut command = folder.command(&["dedup", "-", "-o", "c.jsonl", "--force"]);
+    let mut command = folder.command("dedup - -o c.jsonl --force");
     ran(command.stdin(input).output().unwrap()).expect(2);
     assert_eq!(folder.read_text("c.jsonl"), mixed());
 }
@@ -480,19 +465,17 @@ fn standard_output_cannot_be_input_or_store() {
 fn only_in_place_overwrites_the_corpus() {
     let folder = crowded();
     folder
-        .run(&["dedup", "c.jsonl", "-o", "c.jsonl", "--force"])
+        .run("dedup c.jsonl -o c.jsonl --force")
         .expect(2)
         .says(&["c.jsonl is read, and an output", "--in-place"]);
-    folder
-        .run(&["dedup", "c.jsonl", "--in-place", "--dry-run"])
-        .expect(0);
+    folder.run("dedup c.jsonl --in-place --dry-run").expect(0);
     assert_eq!(folder.read_text("c.jsonl"), mixed());
     let names = folder.names();
-    folder.run(&["dedup", "c.jsonl", "--in-place"]).expect(0);
+    folder.run("dedup c.jsonl --in-place").expect(0);
     assert_eq!(folder.read_text("c.jsonl"), survivors());
     assert_eq!(folder.names(), names);
-    for corpus in [&["in"][..], &["c.jsonl", "t.jsonl"], &["-"]] {
-        let refused = [&["dedup", "--in-place"], corpus].concat();
+    for corpus in ["in", "c.jsonl t.jsonl", "-"] {
+        let refused = format!("dedup --in-place {corpus}");
         folder
             .run(&refused)
             .expect(2)
@@ -505,16 +488,16 @@ fn replaced_folder_keeps_no_file_of_an_earlier_run() {
     let folder = Folder::new();
     folder.write("in/a.txt", text(1));
     folder.write("in/b/c.txt", text(2));
-    folder.run(&["dedup", "in", "-o", "out"]).expect(0);
+    folder.run("dedup in -o out").expect(0);
     std::fs::rename(folder.path("in/a.txt"), folder.path("in/z.txt")).unwrap();
-    let again = ["dedup", "in", "-o", "out"];
+    let again = "dedup in -o out";
     folder
-        .run(&again)
+        .run(again)
         .expect(4)
         .says(&["out exists already", "--force"]);
     std::fs::remove_file(folder.path("out/b/c.txt")).unwrap();
     folder.write("out/b/c.txt/deep", "x");
-    let ran = folder.run(&[&again[..], &["--force"]].concat()).expect(0);
+    let ran = folder.run(&format!("{again} --force")).expect(0);
     assert!(
         ran.stderr.contains("removed 2 files that were in out"),
         "{}",
@@ -526,22 +509,14 @@ fn replaced_folder_keeps_no_file_of_an_earlier_run() {
         .filter(|name| name.starts_with("out"));
     assert_eq!(names.collect::<Vec<_>>(), ["out/b/c.txt", "out/z.txt"]);
     // Neither a store nor the corpus is removed with a folder.
-    folder.run(&["create", "out/s.rsm"]).expect(0);
-    let forced = [&again[..], &["--force"]].concat();
+    folder.run("create out/s.rsm").expect(0);
+    let forced = format!("{again} --force");
     folder
         .run(&forced)
         .expect(2)
         .says(&["out/s.rsm is a store"]);
-    let own = [
-        "dedup",
-        "out/z.txt",
-        "--as",
-        "files",
-        "-o",
-        "out/",
-        "--force",
-    ];
-    folder.run(&own).expect(2);
+    let own = "dedup out/z.txt --as files -o out/ --force";
+    folder.run(own).expect(2);
     assert!(folder.path("out/z.txt").exists());
 }
 
@@ -560,7 +535,7 @@ fn refused_run_leaves_no_output() {
 #[test]
 fn manual_pages_make_their_folders() {
     let folder = Folder::new();
-    folder.run(&["man", "share/man/man1"]).expect(0);
+    folder.run("man share/man/man1").expect(0);
     assert!(folder.path("share/man/man1/resemblance-dedup.1").exists());
 }
 
@@ -588,11 +563,9 @@ fn keys_round_trip_through_every_report_format() {
     let mut explained = Vec::new();
     for form in forms {
         let report = format!("r.{form}");
-        let dedup = ["dedup", "c.jsonl", "--dry-run", "--report", &report];
+        let dedup = format!("dedup c.jsonl --dry-run --report {report}");
         folder.run(&dedup).expect(0);
-        let explain = [
-            "explain", "--pairs", &report, "--corpus", "c.jsonl", "--format", "json",
-        ];
+        let explain = format!("explain --pairs {report} --corpus c.jsonl --format json");
         explained.push(folder.run(&explain).expect(0).stdout);
     }
     let pairs: serde_json::Value = serde_json::from_str(&explained[0]).unwrap();
@@ -608,9 +581,7 @@ fn keys_round_trip_through_every_report_format() {
     ] {
         assert!(csv.contains(raw), "{raw:?} is not in {csv}");
     }
-    folder
-        .run(&["dedup", "c.jsonl", "--annotate", "a.jsonl"])
-        .expect(0);
+    folder.run("dedup c.jsonl --annotate a.jsonl").expect(0);
     for annotated in folder.read_text("a.jsonl").lines() {
         let fields: serde_json::Value = serde_json::from_str(annotated).unwrap();
         let (id, survivor) = (&fields["id"], &fields["dedup_survivor"]);
@@ -619,15 +590,15 @@ fn keys_round_trip_through_every_report_format() {
         }
     }
     // The printed form leads back into a store.
-    folder.run(&["build", "s.rsm", "c.jsonl"]).expect(0);
+    folder.run("build s.rsm c.jsonl").expect(0);
     let tsv = folder.report("r.tsv");
     for row in tsv.lines() {
         let dropped = row.split('\t').next().unwrap();
         folder
-            .run(&["get", "s.rsm", "--escaped", dropped])
+            .run(&format!("get s.rsm --escaped '{dropped}'"))
             .expect(0);
         folder
-            .run(&["remove", "s.rsm", "--escaped", dropped])
+            .run(&format!("remove s.rsm --escaped '{dropped}'"))
             .expect(0);
     }
     assert_eq!(folder.count("s.rsm"), ODD_KEYS.len() as u64);
@@ -657,20 +628,11 @@ fn include_without_a_match_is_a_mistake() {
     }
     folder.write("none.jsonl", "");
     folder
-        .run(&[
-            "decontaminate",
-            "c.jsonl",
-            "--against",
-            "none.jsonl",
-            "-o",
-            "good.jsonl",
-        ])
+        .run("decontaminate c.jsonl --against none.jsonl -o good.jsonl")
         .expect(4)
         .says(&["the test sets have no documents"]);
     // A file without documents was asked for, and has an answer.
-    folder
-        .run(&["dedup", "none.jsonl", "-o", "good.jsonl"])
-        .expect(0);
+    folder.run("dedup none.jsonl -o good.jsonl").expect(0);
 }
 
 #[test]
@@ -693,17 +655,9 @@ fn kept_and_dropped_documents_add_up_to_the_input() {
         folder.write("c.jsonl", &corpus);
         folder.write("t.jsonl", distinct(0..4));
         for policy in ["first", "cluster", "representative"] {
-            let dedup = [
-                "dedup",
-                "c.jsonl",
-                "-o",
-                "k.jsonl",
-                "--dropped",
-                "d.jsonl",
-                "--force",
-            ];
-            let options = ["--policy", policy, "--report", "r.tsv"];
-            folder.run(&[&dedup[..], &options].concat()).expect(0);
+            let dedup = "dedup c.jsonl -o k.jsonl --dropped d.jsonl --force";
+            let options = format!("--policy {policy} --report r.tsv");
+            folder.run(&format!("{dedup} {options}")).expect(0);
             let parts = ["k.jsonl", "d.jsonl"].map(|name| folder.read_text(name));
             assert_eq!(
                 sorted(&parts),
@@ -715,25 +669,13 @@ fn kept_and_dropped_documents_add_up_to_the_input() {
                 parts[1].lines().count()
             );
         }
-        let test = [
-            "decontaminate",
-            "c.jsonl",
-            "--against",
-            "t.jsonl",
-            "-o",
-            "k.jsonl",
-            "--force",
-        ];
-        folder
-            .run(&[&test[..], &["--report", "r.tsv"]].concat())
-            .expect(0);
+        let test = "decontaminate c.jsonl --against t.jsonl -o k.jsonl --force";
+        folder.run(&format!("{test} --report r.tsv")).expect(0);
         let kept = folder.read_text("k.jsonl").lines().count();
         let dropped = folder.read_text("r.tsv").lines().count() - 1;
         assert_eq!(kept + dropped, corpus.lines().count(), "{seed}");
-        folder.run(&["create", "s.rsm"]).expect(0);
-        let added = folder
-            .run(&["add", "s.rsm", "c.jsonl", "--if-new"])
-            .expect(0);
+        folder.run("create s.rsm").expect(0);
+        let added = folder.run("add s.rsm c.jsonl --if-new").expect(0);
         let count = |name: &str| -> u64 {
             let rest = added
                 .stderr

@@ -23,15 +23,7 @@ fn sample_is_repeatable_and_reports_the_pairs_within_it() {
     let all = documents("a");
     folder.write("a.jsonl", all.concat() + &"no JSON\n".repeat(40));
     let sample = |share: &str| {
-        let arguments = [
-            "pairs",
-            "a.jsonl",
-            "--skip-bad",
-            "--threshold",
-            "0.8",
-            "--sample",
-            share,
-        ];
+        let arguments = format!("pairs a.jsonl --skip-bad --threshold 0.8 --sample '{share}'");
         folder.run(&arguments).expect(0)
     };
     let whole = sample("1");
@@ -64,8 +56,8 @@ fn sample_is_repeatable_and_reports_the_pairs_within_it() {
     folder.write("a.jsonl", turned.concat());
     assert_eq!(sample("0.25").stdout, few.stdout);
 
-    folder.run(&["build", "a.rsm", "a.jsonl"]).expect(0);
-    let of_store = folder.run(&["pairs", "a.rsm", "--sample", "0.5"]).expect(2);
+    folder.run("build a.rsm a.jsonl").expect(0);
+    let of_store = folder.run("pairs a.rsm --sample 0.5").expect(2);
     of_store.says(&["--job and --sample are for a corpus, and a.rsm is a store"]);
     for wrong in ["0", "1.1", "-1", "half", "nan"] {
         folder
@@ -78,8 +70,8 @@ fn sample_is_repeatable_and_reports_the_pairs_within_it() {
 fn pairs_of_a_store_and_of_its_corpus_are_the_same() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
-    let of_store = folder.run(&["pairs", "a.rsm"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
+    let of_store = folder.run("pairs a.rsm").expect(0);
     let expected = [
         ("a", "a-again"),
         ("a", "a-near"),
@@ -93,10 +85,10 @@ fn pairs_of_a_store_and_of_its_corpus_are_the_same() {
     assert_eq!(pairs_of(&of_store.stdout), expected);
     assert!(of_store.stdout.starts_with("a\ta-again\t1.000000\n"));
     of_store.says(&["4 pairs"]);
-    let of_corpus = folder.run(&["pairs", "c.jsonl"]).expect(0);
+    let of_corpus = folder.run("pairs c.jsonl").expect(0);
     assert_eq!(pairs_of(&of_corpus.stdout), expected);
     let piped = folder
-        .run_with_input(&["pairs", "-"], mixed().as_bytes())
+        .run_with_input("pairs -", mixed().as_bytes())
         .expect(0);
     assert_eq!(piped.stdout, of_corpus.stdout);
     assert_eq!(folder.names(), ["a.rsm", "c.jsonl"]);
@@ -107,14 +99,14 @@ fn a_store_is_recognized_by_content() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder
-        .run(&["build", "looks-like-a-corpus.jsonl", "c.jsonl"])
+        .run("build looks-like-a-corpus.jsonl c.jsonl")
         .expect(0);
     folder
-        .run(&["pairs", "looks-like-a-corpus.jsonl"])
+        .run("pairs looks-like-a-corpus.jsonl")
         .expect(0)
         .says(&["4 pairs"]);
     folder
-        .run(&["pairs", "c.jsonl", "looks-like-a-corpus.jsonl"])
+        .run("pairs c.jsonl looks-like-a-corpus.jsonl")
         .expect(2)
         .says(&["looks-like-a-corpus.jsonl is a store"]);
 }
@@ -126,12 +118,12 @@ fn pair_keys_are_in_byte_order() {
         "c.jsonl",
         line("z", &text(1)) + &line("\u{e9}", &text(1)) + &line("B", &text(1)),
     );
-    let ran = folder.run(&["pairs", "c.jsonl"]).expect(0);
+    let ran = folder.run("pairs c.jsonl").expect(0);
     assert_eq!(
         ran.stdout,
         "B\tz\t1.000000\nB\t\u{e9}\t1.000000\nz\t\u{e9}\t1.000000\n"
     );
-    let clusters = folder.run(&["clusters", "c.jsonl"]).expect(0);
+    let clusters = folder.run("clusters c.jsonl").expect(0);
     assert_eq!(clusters.stdout, "z\tB\nz\tz\nz\t\u{e9}\n");
 }
 
@@ -139,30 +131,22 @@ fn pair_keys_are_in_byte_order() {
 fn bounds_select_the_reported_pairs() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
-    let exact = folder
-        .run(&["pairs", "a.rsm", "--threshold", "1"])
-        .expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
+    let exact = folder.run("pairs a.rsm --threshold 1").expect(0);
     assert_eq!(exact.stdout, "a\ta-again\t1.000000\n");
-    let exact = folder
-        .run(&["pairs", "c.jsonl", "--threshold", "1"])
-        .expect(0);
+    let exact = folder.run("pairs c.jsonl --threshold 1").expect(0);
     assert_eq!(exact.stdout, "a\ta-again\t1.000000\n");
+    folder.run("pairs a.rsm --threshold 0.5").expect(2);
     folder
-        .run(&["pairs", "a.rsm", "--threshold", "0.5"])
-        .expect(2);
-    folder
-        .run(&["pairs", "a.rsm", "--words", "3"])
+        .run("pairs a.rsm --words 3")
         .expect(2)
         .says(&["--words", "own schema"]);
-    folder.run(&["pairs", "a.rsm", "--words", "5"]).expect(0);
+    folder.run("pairs a.rsm --words 5").expect(0);
     folder
-        .run(&["pairs", "c.jsonl", "--distance", "3"])
+        .run("pairs c.jsonl --distance 3")
         .expect(2)
         .says(&["--simhash"]);
-    let clusters = folder
-        .run(&["clusters", "a.rsm", "--threshold", "1"])
-        .expect(0);
+    let clusters = folder.run("clusters a.rsm --threshold 1").expect(0);
     assert_eq!(clusters.stdout, "a\ta\na\ta-again\n");
 }
 
@@ -187,9 +171,7 @@ fn clusters_are_connected_components() {
         line("third", &edited(4, 4)),
     ];
     folder.write("c.jsonl", chain.concat());
-    let ran = folder
-        .run(&["clusters", "c.jsonl", "--threshold", "0.87"])
-        .expect(0);
+    let ran = folder.run("clusters c.jsonl --threshold 0.87").expect(0);
     assert_eq!(ran.stdout, "second\tfirst\nsecond\tsecond\nsecond\tthird\n");
     ran.says(&["1 clusters, 3 documents in them"]);
 }
@@ -201,12 +183,12 @@ fn pairs_sorted_on_disk_equal_those_sorted_in_memory() {
         .map(|n| line(&format!("{:02}", n * 37 % 60), &text(n % 2)))
         .collect();
     folder.write("c.jsonl", corpus);
-    let all = folder.run(&["pairs", "c.jsonl"]).expect(0);
+    let all = folder.run("pairs c.jsonl").expect(0);
     // 2 groups of 30 equal documents
     assert_eq!(all.lines().len(), 2 * (30 * 29 / 2));
     assert!(all.lines().is_sorted());
     let spilled = folder
-        .run(&["pairs", "c.jsonl", "--memory", "2K", "--temp-dir", "."])
+        .run("pairs c.jsonl --memory 2K --temp-dir .")
         .expect(0);
     assert_eq!(spilled.stdout, all.stdout);
     assert_eq!(folder.names(), ["c.jsonl"]);
@@ -218,7 +200,7 @@ fn pairs_of_a_corpus_refuse_a_repeated_key() {
     folder.write("c.jsonl", line("k", &text(1)));
     folder.write("d.jsonl", line("k", &text(1)).repeat(2));
     folder
-        .run(&["pairs", "c.jsonl", "d.jsonl"])
+        .run("pairs c.jsonl d.jsonl")
         .expect(3)
         .says(&["d.jsonl:2", "came before"]);
 }
@@ -227,12 +209,10 @@ fn pairs_of_a_corpus_refuse_a_repeated_key() {
 fn simhash_pairs_carry_the_distance() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    let ran = folder
-        .run(&["pairs", "c.jsonl", "--simhash", "64"])
-        .expect(0);
+    let ran = folder.run("pairs c.jsonl --simhash 64").expect(0);
     assert!(ran.stdout.starts_with("a\ta-again\t0\n"), "{}", ran.stdout);
     let both = folder
-        .run(&["pairs", "c.jsonl", "--simhash", "64", "--minhash", "128"])
+        .run("pairs c.jsonl --simhash 64 --minhash 128")
         .expect(0);
     assert!(
         both.stdout.starts_with("a\ta-again\t1.000000\t0\n"),
@@ -249,15 +229,15 @@ fn large_buckets_are_cut_only_by_max_bucket() {
         .map(|n| line(&n.to_string(), &edited(1, n)))
         .collect();
     folder.write("c.jsonl", changes + &line("again", &edited(1, 4)));
-    let all = folder.run(&["pairs", "c.jsonl", "--words", "2"]).expect(0);
+    let all = folder.run("pairs c.jsonl --words 2").expect(0);
     assert_eq!(all.lines().len(), 6 * 5 / 2);
     assert!(!all.stderr.contains("warning"), "{}", all.stderr);
-    let arguments = ["pairs", "c.jsonl", "--words", "2", "--max-bucket"];
-    let wide = folder.run(&[&arguments[..], &["5"]].concat()).expect(0);
+    let arguments = "pairs c.jsonl --words 2 --max-bucket";
+    let wide = folder.run(&format!("{arguments} 5")).expect(0);
     assert_eq!(wide.stdout, all.stdout);
     assert!(!wide.stderr.contains("warning"), "{}", wide.stderr);
 
-    let cut = folder.run(&[&arguments[..], &["1"]].concat()).expect(0);
+    let cut = folder.run(&format!("{arguments} 1")).expect(0);
     assert!(
         cut.stderr
             .contains("warning: --max-bucket left out comparisons in")
@@ -269,7 +249,7 @@ fn large_buckets_are_cut_only_by_max_bucket() {
     for (a, b) in [("0", "1"), ("0", "4"), ("0", "again"), ("4", "again")] {
         assert!(cut_pairs.contains(&(a.into(), b.into())), "{a} {b}");
     }
-    let quiet = folder.run(&[&arguments[..], &["1", "-q"]].concat());
+    let quiet = folder.run(&format!("{arguments} 1 -q"));
     assert_eq!((quiet.stderr.as_str(), quiet.stdout), ("", cut.stdout));
 
     for verb in [
@@ -280,10 +260,10 @@ fn large_buckets_are_cut_only_by_max_bucket() {
         let ran = folder.run(&[verb, &options[..]].concat()).expect(0);
         assert!(ran.stderr.contains("warning: --max-bucket"), "{verb:?}");
     }
-    let none = folder.run(&[&arguments[..], &["0"]].concat()).expect(2);
+    let none = folder.run(&format!("{arguments} 0")).expect(2);
     assert!(none.stderr.contains("--max-bucket"), "{}", none.stderr);
     folder
-        .run(&["dedup", "c.jsonl", "-o", "-", "--max-bucket", "9"])
+        .run("dedup c.jsonl -o - --max-bucket 9")
         .expect(2)
         .says(&["--max-bucket", "--policy cluster"]);
 }
@@ -296,13 +276,10 @@ fn giant_cluster_causes_a_note() {
         .collect();
     folder.write("c.jsonl", line("other", &text(1)) + &equal);
     let warning = "warning: the cluster of k0 holds 1000 documents, 100 % of all";
-    for verb in [
-        &["clusters"][..],
-        &["dedup", "-o", "-", "--policy", "cluster"],
-    ] {
-        let ran = folder.run(&[verb, &["c.jsonl"]].concat()).expect(0);
+    for verb in ["clusters", "dedup -o - --policy cluster"] {
+        let ran = folder.run(&format!("{verb} c.jsonl")).expect(0);
         assert!(ran.stderr.contains(warning), "{}", ran.stderr);
-        let quiet = folder.run(&[verb, &["c.jsonl", "-q"]].concat()).expect(0);
+        let quiet = folder.run(&format!("{verb} c.jsonl -q")).expect(0);
         assert_eq!((quiet.stderr.as_str(), quiet.stdout), ("", ran.stdout));
     }
 }
@@ -311,12 +288,8 @@ fn giant_cluster_causes_a_note() {
 fn short_joins_are_not_announced() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    for verb in [
-        &["pairs"][..],
-        &["clusters"],
-        &["dedup", "-o", "-", "--policy", "cluster"],
-    ] {
-        let ran = folder.run(&[verb, &["c.jsonl"]].concat()).expect(0);
+    for verb in ["pairs", "clusters", "dedup -o - --policy cluster"] {
+        let ran = folder.run(&format!("{verb} c.jsonl")).expect(0);
         assert!(!ran.stderr.contains("expecting"), "{}", ran.stderr);
         assert!(ran.stderr.lines().count() <= 3, "{}", ran.stderr);
     }
@@ -331,8 +304,8 @@ fn pairs_and_clusters_do_not_depend_on_threads() {
     folder.write("c.jsonl", corpus);
     for verb in ["pairs", "clusters"] {
         let outs = ["1", "2", "7"].map(|threads| {
-            let options = [verb, "c.jsonl", "--simhash", "64", "--minhash", "128"];
-            let ran = folder.run(&[&options[..], &["--threads", threads]].concat());
+            let options = format!("{verb} c.jsonl --simhash 64 --minhash 128");
+            let ran = folder.run(&format!("{options} --threads {threads}"));
             ran.expect(0).stdout
         });
         assert!(outs[0].lines().count() >= 450);
@@ -418,8 +391,6 @@ fn by_option_selects_the_deciding_family() {
             assert!(near.contains_key(&pair), "{by}: {row}");
         }
     }
-    let refused = folder
-        .run(&["pairs", "c.jsonl", "--by", "simhash"])
-        .expect(2);
+    let refused = folder.run("pairs c.jsonl --by simhash").expect(2);
     refused.says(&["by", "the signatures have MinHash alone"]);
 }

@@ -8,7 +8,7 @@ use crate::support::{Folder, edited, line, mixed, text};
 fn built() -> Folder {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     folder
 }
 
@@ -17,8 +17,8 @@ fn query_text_that_names_a_file_causes_a_note() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.write("page.txt", text(3));
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
-    let named = folder.run(&["query", "a.rsm", "page.txt"]).expect(1);
+    folder.run("build a.rsm c.jsonl").expect(0);
+    let named = folder.run("query a.rsm page.txt").expect(1);
     for part in [
         "page.txt is the text",
         "--file page.txt",
@@ -26,9 +26,9 @@ fn query_text_that_names_a_file_causes_a_note() {
     ] {
         assert!(named.stderr.contains(part), "{}", named.stderr);
     }
-    let read = folder.run(&["query", "a.rsm", "--file", "page.txt"]);
+    let read = folder.run("query a.rsm --file page.txt");
     assert_eq!(read.expect(0).stdout, "c\t1.000000\n");
-    let other = folder.run(&["query", "a.rsm", "no such file"]).expect(1);
+    let other = folder.run("query a.rsm 'no such file'").expect(1);
     assert!(!other.stderr.contains("--file"), "{}", other.stderr);
 }
 
@@ -37,16 +37,16 @@ fn a_key_may_begin_with_a_dash() {
     let folder = Folder::new();
     let lines = ["-k", "--force", "-"].map(|key| line(key, &text(1)));
     folder.write("c.jsonl", lines.concat());
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     for (key, others) in [("-k", ["--force", "-"]), ("--force", ["-k", "-"])] {
-        let found = folder.run(&["query", "a.rsm", "--key", key]).expect(0);
+        let found = folder.run(&format!("query a.rsm --key '{key}'")).expect(0);
         assert_eq!(
             found.lines(),
             others.map(|other| format!("{other}\t1.000000"))
         );
-        folder.run(&["get", "a.rsm", "--", key]).expect(0);
+        folder.run(&format!("get a.rsm -- '{key}'")).expect(0);
     }
-    folder.run(&["remove", "a.rsm", "--", "-k", "-"]).expect(0);
+    folder.run("remove a.rsm -- -k -").expect(0);
     assert_eq!(folder.count("a.rsm"), 1);
 }
 
@@ -61,16 +61,12 @@ fn query_text_from_argument_file_or_pipe_finds_the_same() {
     assert_eq!(lines.len(), 3);
     assert_eq!(ran.stderr, "");
     let input = text(1);
-    for arguments in [
-        &["query", "a.rsm"][..],
-        &["query", "a.rsm", "-"],
-        &["query", "a.rsm", "--file", "-"],
-    ] {
+    for arguments in ["query a.rsm", "query a.rsm -", "query a.rsm --file -"] {
         let piped = folder.run_with_input(arguments, input.as_bytes()).expect(0);
         assert_eq!(piped.stdout, ran.stdout);
     }
     folder.write("t.txt", format!("\u{feff}{input}"));
-    let from_file = folder.run(&["query", "a.rsm", "--file", "t.txt"]).expect(0);
+    let from_file = folder.run("query a.rsm --file t.txt").expect(0);
     assert_eq!(from_file.stdout, ran.stdout);
 }
 
@@ -89,15 +85,15 @@ fn query_without_result_exits_with_1() {
         .expect(1);
     assert_eq!(ran.stdout, "");
     ran.says(&["no match: the nearest candidate is a-near, with similarity 0.8"]);
-    let alone = ["query", "a.rsm", "--key", "a-near", "--threshold", "1"];
+    let alone = "query a.rsm --key a-near --threshold 1";
     folder
-        .run(&alone)
+        .run(alone)
         .expect(1)
         .says(&["no match: the nearest candidate is a, with similarity 0.9"]);
     let quiet = folder.run(&["query", "a.rsm", &text(77), "-q"]).expect(1);
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
     folder
-        .run(&["query", "a.rsm", "--key", "nobody"])
+        .run("query a.rsm --key nobody")
         .expect(1)
         .says(&["no document has the key nobody"]);
 }
@@ -105,7 +101,7 @@ fn query_without_result_exits_with_1() {
 #[test]
 fn query_by_key_excludes_the_document_itself() {
     let folder = built();
-    let ran = folder.run(&["query", "a.rsm", "--key", "b"]).expect(0);
+    let ran = folder.run("query a.rsm --key b").expect(0);
     assert_eq!(ran.lines().len(), 1);
     assert!(ran.stdout.starts_with("b-near\t0.9"));
     let by_number = folder
@@ -116,7 +112,7 @@ fn query_by_key_excludes_the_document_itself() {
         .run(&["query", "a.rsm", "--key", "\\#0", "-e", "--limit", "1"])
         .expect(0);
     assert_eq!(limited.stdout, "a-again\t1.000000\n");
-    folder.run(&["query", "a.rsm", "--key", "d"]).expect(1);
+    folder.run("query a.rsm --key d").expect(1);
 }
 
 #[test]
@@ -126,33 +122,27 @@ fn query_corpus_answers_for_every_document() {
         "q.jsonl",
         line("q1", &text(9)) + &line("q2", &text(3)) + &line("q3", &edited(2, 1)),
     );
-    let ran = folder
-        .run(&["query", "a.rsm", "--corpus", "q.jsonl"])
-        .expect(0);
+    let ran = folder.run("query a.rsm --corpus q.jsonl").expect(0);
     let lines = ran.lines();
     assert_eq!(lines[..2], ["q2\tc\t1.000000", "q3\tb-near\t1.000000"]);
     assert!(lines[2].starts_with("q3\tb\t0.9"));
     assert_eq!(lines.len(), 3);
     ran.says(&["read 3, with matches 2"]);
-    let json = folder.run(&[
-        "query", "a.rsm", "--corpus", "q.jsonl", "--format", "jsonl", "--limit", "1",
-    ]);
+    let json = folder.run("query a.rsm --corpus q.jsonl --format jsonl --limit 1");
     assert_eq!(
         json.expect(0).stdout,
         "{\"query\":\"q2\",\"id\":4,\"key\":\"c\",\"similarity_estimate\":1.0,\"distance\":null}\n\
          {\"query\":\"q3\",\"id\":5,\"key\":\"b-near\",\"similarity_estimate\":1.0,\"distance\":null}\n"
     );
     folder.write("none.jsonl", line("x", &text(55)));
-    folder
-        .run(&["query", "a.rsm", "--corpus", "none.jsonl"])
-        .expect(1);
+    folder.run("query a.rsm --corpus none.jsonl").expect(1);
     folder.write("bad.jsonl", "x\n".to_string() + &line("q2", &text(3)));
     folder
-        .run(&["query", "a.rsm", "--corpus", "bad.jsonl"])
+        .run("query a.rsm --corpus bad.jsonl")
         .expect(3)
         .says(&["bad.jsonl:1"]);
     folder
-        .run(&["query", "a.rsm", "--corpus", "bad.jsonl", "--skip-bad"])
+        .run("query a.rsm --corpus bad.jsonl --skip-bad")
         .expect(0)
         .says(&["skipped 1"]);
 }
@@ -188,21 +178,11 @@ fn query_of_two_families_prints_two_columns() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder
-        .run(&[
-            "build",
-            "a.rsm",
-            "c.jsonl",
-            "--minhash",
-            "128",
-            "--simhash",
-            "64",
-        ])
+        .run("build a.rsm c.jsonl --minhash 128 --simhash 64")
         .expect(0);
     let ran = folder.run(&["query", "a.rsm", &text(3)]).expect(0);
     assert_eq!(ran.stdout, "c\t1.000000\t0\n");
-    folder
-        .run(&["build", "s.rsm", "c.jsonl", "--simhash", "64"])
-        .expect(0);
+    folder.run("build s.rsm c.jsonl --simhash 64").expect(0);
     let ran = folder.run(&["query", "s.rsm", &text(3)]).expect(0);
     assert_eq!(ran.stdout, "c\t0\n");
     folder
@@ -238,16 +218,8 @@ fn nearest_returns_documents_at_any_distance() {
         );
     }
     folder.write("q.jsonl", line("q1", &text(55)) + &line("q2", &text(3)));
-    let corpus = [
-        "query",
-        "a.rsm",
-        "--corpus",
-        "q.jsonl",
-        "--nearest",
-        "2",
-        "-v",
-    ];
-    let ran = folder.run(&corpus).expect(0);
+    let corpus = "query a.rsm --corpus q.jsonl --nearest 2 -v";
+    let ran = folder.run(corpus).expect(0);
     let lines = ran.lines();
     assert_eq!(lines.len(), 4);
     assert_eq!(lines[2], "q2\tc\t1.000000");
@@ -289,7 +261,7 @@ fn texts_option_makes_similarities_exact() {
         .map(|(n, text)| line(&format!("d{n}"), text));
     let lines: Vec<String> = lines.collect();
     folder.write("c.jsonl", lines.concat());
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     let mut expected: Vec<String> = (0..30)
         .map(|n| format!("d{n}\t{}\texact", exact(&texts[n], &asked)))
         .collect();
@@ -330,18 +302,10 @@ fn texts_option_makes_similarities_exact() {
     let json = folder.run(&json).expect(0).stdout;
     assert!(json.contains("\"similarity_is\":"), "{json}");
 
-    folder
-        .run(&["create", "s.rsm", "--simhash", "64"])
-        .expect(0);
-    folder
-        .run(&["query", "s.rsm", "a text", "--texts", "c.jsonl"])
-        .expect(2);
-    folder
-        .run(&["create", "w.rsm", "--minhash-kind", "weighted"])
-        .expect(0);
-    folder
-        .run(&["query", "w.rsm", "a text", "--texts", "c.jsonl"])
-        .expect(2);
+    folder.run("create s.rsm --simhash 64").expect(0);
+    folder.run("query s.rsm 'a text' --texts c.jsonl").expect(2);
+    folder.run("create w.rsm --minhash-kind weighted").expect(0);
+    folder.run("query w.rsm 'a text' --texts c.jsonl").expect(2);
 }
 
 #[test]
@@ -360,17 +324,17 @@ fn within_option_returns_a_document_or_none() {
 fn nearest_excludes_options_of_bounds() {
     let folder = built();
     for wrong in [
-        &["--nearest", "3", "--limit", "2"][..],
-        &["--nearest", "3", "--threshold", "0.9"],
-        &["--nearest", "3", "--scan"],
-        &["--nearest", "3", "--within", "0.2"],
-        &["--min-recall", "0.5"],
-        &["--no-scan"],
-        &["--factor", "2"],
-        &["--nearest", "3", "--by", "simhash"],
-        &["--within", "1.5"],
+        "--nearest 3 --limit 2",
+        "--nearest 3 --threshold 0.9",
+        "--nearest 3 --scan",
+        "--nearest 3 --within 0.2",
+        "--min-recall 0.5",
+        "--no-scan",
+        "--factor 2",
+        "--nearest 3 --by simhash",
+        "--within 1.5",
     ] {
-        let arguments = [&["query", "a.rsm", "some text"][..], wrong].concat();
+        let arguments = format!("query a.rsm 'some text' {wrong}");
         folder.run(&arguments).expect(2);
     }
 }

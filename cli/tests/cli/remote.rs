@@ -80,7 +80,7 @@ fn objects_below_a_prefix_are_the_files_of_a_folder() {
     server.put("/b/crawl/", "");
     server.put("/b/crawl/b/", "");
     server.put("/b/crawler/other.jsonl", distinct(90..99));
-    let local = folder.run(&["dedup", "crawl", "-o", "local/"]).expect(0);
+    let local = folder.run("dedup crawl -o local/").expect(0);
     let remote = run(
         &folder,
         &server,
@@ -126,7 +126,7 @@ fn patterns_choose_among_objects() {
     }
     for pattern in ["crawl/[1-6].jsonl", "crawl/**/2.jsonl", "craw?/*/*.jsonl"] {
         let local = folder
-            .run(&["dedup", pattern, "-o", "l.jsonl", "--force"])
+            .run(&format!("dedup '{pattern}' -o l.jsonl --force"))
             .expect(0);
         let remote = format!("s3://b/{pattern}");
         let remote = run(
@@ -146,9 +146,7 @@ fn file_on_a_web_server_is_read() {
     let (folder, server) = (Folder::new(), ObjectServer::start());
     server.put("/data/c d.jsonl.gz", gzip(mixed().as_bytes()));
     folder.write("c d.jsonl.gz", gzip(mixed().as_bytes()));
-    let local = folder
-        .run(&["dedup", "c d.jsonl.gz", "-o", "l.jsonl"])
-        .expect(0);
+    let local = folder.run("dedup 'c d.jsonl.gz' -o l.jsonl").expect(0);
     let url = format!("{}/data/c%20d.jsonl.gz?token=s3cret#top", server.url);
     let remote = run(&folder, &server, &["dedup", &url, "-o", "r.jsonl"]).expect(0);
     assert_eq!(remote.stderr, local.stderr);
@@ -244,7 +242,7 @@ fn broken_transfer_resumes_where_it_stopped() {
     server.put("/b/c.jsonl", lines.clone());
     folder.write("c.jsonl", &lines);
     server.set(|behaviour| (behaviour.breaks, behaviour.break_after) = (5, 40_000));
-    folder.run(&["dedup", "c.jsonl", "-o", "l.jsonl"]).expect(0);
+    folder.run("dedup c.jsonl -o l.jsonl").expect(0);
     run(
         &folder,
         &server,
@@ -400,7 +398,7 @@ fn only_requested_columns_are_fetched() {
     let plain = parquet::basic::Compression::UNCOMPRESSED;
     crate::tables::write_parquet(&folder.path("p.parquet"), &batch, plain, 40);
     server.put("/b/p.parquet", folder.read("p.parquet"));
-    let local = folder.run(&["pairs", "p.parquet"]).expect(0);
+    let local = folder.run("pairs p.parquet").expect(0);
     let remote = run(&folder, &server, &["pairs", "s3://b/p.parquet"]).expect(0);
     let remote_rows = remote.stdout.replace("s3://b/", "");
     assert_eq!((remote_rows, remote.stderr), (local.stdout, local.stderr));

@@ -8,8 +8,8 @@ use crate::support::{Folder, distinct};
 fn repair_restores_a_damaged_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..400));
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
-    let sound = folder.run(&["repair", "a.rsm", "-o", "same.rsm"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
+    let sound = folder.run("repair a.rsm -o same.rsm").expect(0);
     assert_eq!(sound.stdout, "kept\t\t\t400 documents\n");
     sound.says(&["kept 400 of 400 documents"]);
 
@@ -19,12 +19,12 @@ fn repair_restores_a_damaged_store() {
         let mut damaged = bytes.clone();
         damaged[page..page + 4_096].fill(0);
         folder.write("bad.rsm", damaged);
-        let check = folder.run(&["check", "bad.rsm", "-q"]);
+        let check = folder.run("check bad.rsm -q");
         if check.code == Some(0) {
             continue;
         }
         let name = format!("new-{page}.rsm");
-        let repair = folder.run(&["repair", "bad.rsm", "-o", &name]);
+        let repair = folder.run(&format!("repair bad.rsm -o {name}"));
         match repair.code {
             Some(0) => {}
             Some(1) => {
@@ -35,15 +35,7 @@ fn repair_restores_a_damaged_store() {
                 assert_eq!(code, Some(6), "{}", repair.stderr);
                 let way_out = ["bad.rsm: ", "damaged"];
                 repair.says(&way_out);
-                let help = [
-                    "repair",
-                    "bad.rsm",
-                    "-o",
-                    &name,
-                    "--schema-of",
-                    "a.rsm",
-                    "--scan",
-                ];
+                let help = format!("repair bad.rsm -o {name} --schema-of a.rsm --scan");
                 let ran = folder.run(&help).expect(1);
                 assert!(ran.stdout.contains("may be back\t"), "{}", ran.stdout);
                 ran.says(&["kept 400"]);
@@ -61,14 +53,14 @@ fn repair_restores_a_damaged_store() {
 fn check_of_a_damaged_store_advises_repair() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..20));
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     let mut bytes = folder.read("a.rsm");
     bytes[12] ^= 1;
     folder.write("bad.rsm", bytes);
-    let check = folder.run(&["check", "bad.rsm"]).expect(1);
+    let check = folder.run("check bad.rsm").expect(1);
     check.says(&["resemblance repair bad.rsm -o NEW"]);
-    folder.run(&["repair", "bad.rsm", "-o", "a.rsm"]).expect(4);
-    folder.run(&["repair", "none.rsm", "-o", "b.rsm"]).expect(4);
-    folder.run(&["repair", "c.jsonl", "-o", "b.rsm"]).expect(6);
-    folder.run(&["repair", "bad.rsm", "-o", "b.rsm"]).expect(0);
+    folder.run("repair bad.rsm -o a.rsm").expect(4);
+    folder.run("repair none.rsm -o b.rsm").expect(4);
+    folder.run("repair c.jsonl -o b.rsm").expect(6);
+    folder.run("repair bad.rsm -o b.rsm").expect(0);
 }

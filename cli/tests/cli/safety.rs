@@ -12,7 +12,7 @@ const HOSTILE: &str = "a\u{1b}[2J\u{9b}1m\u{7f}\u{202e}b";
 fn control_characters_of_keys_are_escaped_in_every_format() {
     let folder = Folder::new();
     folder.write("c.jsonl", line(HOSTILE, &text(1)) + &line("z", &text(1)));
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     let escaped = "a\\x1B[2J\\xC2\\x9B1m\\x7F\\xE2\\x80\\xAEb";
     for verb in [
         &["pairs", "c.jsonl"][..],
@@ -34,10 +34,7 @@ fn control_characters_of_keys_are_escaped_in_every_format() {
             assert!(printed.chars().all(is_clean), "{verb:?}: {printed:?}");
         }
     }
-    let json = folder
-        .run(&["pairs", "c.jsonl", "--format", "jsonl"])
-        .expect(0)
-        .stdout;
+    let json = folder.run("pairs c.jsonl --format jsonl").expect(0).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["key_a"], HOSTILE);
     // Messages, which have file names and keys in them.
@@ -61,22 +58,14 @@ fn line_or_text_beyond_the_limit_is_a_bad_document() {
         distinct(0..3) + &line("long", &long) + &distinct(4..6),
     );
     folder
-        .run(&["build", "a.rsm", "c.jsonl", "--max-line", "2K"])
+        .run("build a.rsm c.jsonl --max-line 2K")
         .expect(3)
         .says(&[
             "the line is longer than 2048 bytes\n  at c.jsonl:4\n",
             "--max-line",
         ]);
     folder
-        .run(&[
-            "dedup",
-            "c.jsonl",
-            "-o",
-            "o.jsonl",
-            "--max-line",
-            "2K",
-            "--skip-bad",
-        ])
+        .run("dedup c.jsonl -o o.jsonl --max-line 2K --skip-bad")
         .expect(0)
         .says(&["read 6, kept 5, dropped 0, skipped 1"]);
     assert_eq!(
@@ -85,15 +74,15 @@ fn line_or_text_beyond_the_limit_is_a_bad_document() {
     );
     folder.write("t/long.txt", &long);
     folder
-        .run(&["pairs", "t", "--max-line", "2K"])
+        .run("pairs t --max-line 2K")
         .expect(3)
         .says(&["the text is longer than 2048 bytes\n  at t/long.txt\n"]);
     folder
-        .run_with_input(&["query", "a.rsm", "--max-line", "2K"], long.as_bytes())
+        .run_with_input("query a.rsm --max-line 2K", long.as_bytes())
         .expect(4);
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     folder
-        .run_with_input(&["query", "a.rsm", "--max-line", "2K"], long.as_bytes())
+        .run_with_input("query a.rsm --max-line 2K", long.as_bytes())
         .expect(3)
         .says(&["longer than --max-line"]);
 }
@@ -160,8 +149,8 @@ fn decompression_windows_are_bounded() {
     std::io::Write::write_all(&mut encoder, distinct(0..10).as_bytes()).unwrap();
     folder.write("c.jsonl.zst", encoder.finish().unwrap());
     folder
-        .run(&["build", "a.rsm", "c.jsonl.zst", "--memory", "64M"])
+        .run("build a.rsm c.jsonl.zst --memory 64M")
         .expect(3)
         .says(&["c.jsonl.zst was compressed with a window", "--memory"]);
-    folder.run(&["build", "a.rsm", "c.jsonl.zst"]).expect(0);
+    folder.run("build a.rsm c.jsonl.zst").expect(0);
 }

@@ -22,14 +22,7 @@ fn csv_dedup_keeps_rows_byte_for_byte() {
     let table = format!("\u{feff}{header}{one}\n{two}\r\n{three}{four}");
     folder.write("in.csv", &table);
     let ran = folder
-        .run(&[
-            "dedup",
-            "in.csv",
-            "-o",
-            "out.csv",
-            "--dropped",
-            "dropped.csv",
-        ])
+        .run("dedup in.csv -o out.csv --dropped dropped.csv")
         .expect(0);
     let reported = "resemblance: 1 file as CSV (4 documents)\n";
     assert!(ran.stderr.contains(reported), "{}", ran.stderr);
@@ -43,7 +36,7 @@ fn csv_dedup_keeps_rows_byte_for_byte() {
     );
     // The same compressed, from standard input, and in a folder; keys are ids, or say the line.
     folder.write("t.csv.gz", gzip(table.as_bytes()));
-    folder.run(&["dedup", "t.csv.gz", "-o", "out/"]).expect(0);
+    folder.run("dedup t.csv.gz -o out/").expect(0);
     assert_eq!(
         gunzip(&folder.read("out/t.csv.gz")),
         folder.read_text("out.csv")
@@ -51,13 +44,13 @@ fn csv_dedup_keeps_rows_byte_for_byte() {
     let piped = ["dedup", "-", "-o", "-", "--as", "csv"];
     let piped = folder.run_with_input(&piped, table.as_bytes()).expect(0);
     assert_eq!(piped.stdout, folder.read_text("out.csv"));
-    let pairs = folder.run(&["pairs", "in.csv"]).expect(0);
+    let pairs = folder.run("pairs in.csv").expect(0);
     assert!(
         pairs.stdout.starts_with("one\tthree\t0.9"),
         "{}",
         pairs.stdout
     );
-    let pairs = folder.run(&["pairs", "in.csv", "--id", "line"]).expect(0);
+    let pairs = folder.run("pairs in.csv --id line").expect(0);
     assert!(pairs.stdout.starts_with("2\t8\t0.9"), "{}", pairs.stdout);
 }
 
@@ -79,30 +72,26 @@ fn csv_output_of_several_files_has_one_header() {
         .expect(0);
     let expected = format!("id\ttext\n{}{}{}", row("1", 1), row("2", 2), row("4", 4));
     assert_eq!(folder.read_text("out.tsv"), expected);
-    folder
-        .run(&["dedup", "empty.tsv", "-o", "nothing.tsv"])
-        .expect(0);
+    folder.run("dedup empty.tsv -o nothing.tsv").expect(0);
     assert_eq!(folder.read_text("nothing.tsv"), "id\ttext\n");
     folder
-        .run(&["dedup", "a.tsv", "other.tsv", "-o", "bad.tsv"])
+        .run("dedup a.tsv other.tsv -o bad.tsv")
         .expect(2)
         .says(&[
             "a.tsv and other.tsv have different columns",
             "a folder after -o",
         ]);
     folder
-        .run(&["dedup", "a.tsv", "c.jsonl", "-o", "bad.tsv"])
+        .run("dedup a.tsv c.jsonl -o bad.tsv")
         .expect(2)
         .says(&["a.tsv and c.jsonl are TSV and JSON Lines"]);
     folder
-        .run(&["dedup", "a.tsv", "-o", "bad.csv"])
+        .run("dedup a.tsv -o bad.csv")
         .expect(2)
         .says(&["bad.csv is named as CSV, but a.tsv is TSV"]);
+    folder.run("dedup a.tsv c.jsonl other.tsv -o all").expect(2);
     folder
-        .run(&["dedup", "a.tsv", "c.jsonl", "other.tsv", "-o", "all"])
-        .expect(2);
-    folder
-        .run(&["dedup", "a.tsv", "c.jsonl", "other.tsv", "-o", "all/"])
+        .run("dedup a.tsv c.jsonl other.tsv -o all/")
         .expect(0);
     assert_eq!(folder.read_text("all/other.tsv"), "text\tid\n");
     assert_eq!(folder.read_text("all/a.tsv"), folder.read_text("a.tsv"));
@@ -163,16 +152,16 @@ fn csv_faults_are_reported() {
     }
     let good = format!("id,text\n1,{}\n2\n3,{}\n4,{}\n", text(1), text(1), text(2));
     folder.write("t.csv", good);
-    let ran = folder.run(&["pairs", "t.csv", "--skip-bad"]).expect(0);
+    let ran = folder.run("pairs t.csv --skip-bad").expect(0);
     assert_eq!(ran.stdout, "1\t3\t1.000000\n");
     folder
-        .run(&["pairs", "t.csv", "--max-line", "1K"])
+        .run("pairs t.csv --max-line 1K")
         .expect(3)
         .says(&["the row at t.csv:2 is longer than 1024 bytes"]);
     // A table under the name of lines is told.
     folder.write("t.jsonl", "id,text,more\n1,a,b\n");
     folder
-        .run(&["pairs", "t.jsonl"])
+        .run("pairs t.jsonl")
         .expect(3)
         .says(&["it looks like CSV, which --as csv"]);
 }
@@ -206,7 +195,7 @@ fn csv_columns_are_selected_by_field_options() {
     folder.run(&[&build, &named[..]].concat()).expect(0);
     for (key, stamp, payload) in [("007", 1_769_846_400, ""), ("8", 17, "7b7d")] {
         let got = folder
-            .run(&["get", "a.rsm", key, "--format", "jsonl"])
+            .run(&format!("get a.rsm '{key}' --format jsonl"))
             .expect(0)
             .stdout;
         let got: serde_json::Value = serde_json::from_str(&got).unwrap();
@@ -218,7 +207,7 @@ fn csv_columns_are_selected_by_field_options() {
         "f.csv",
         "id,features\n1,\"[\"\"a\"\",2,3]\"\n2,\"[\"\"a\"\",2,3]\"\n",
     );
-    let pairs = folder.run(&["pairs", "f.csv", "--features"]).expect(0);
+    let pairs = folder.run("pairs f.csv --features").expect(0);
     assert_eq!(pairs.stdout, "1\t2\t1.000000\n");
 }
 
@@ -229,14 +218,7 @@ fn decontaminate_keeps_csv_tables() {
     let rows = [1, 2, 3].map(|number| format!("{number},{}\n", text(number)));
     folder.write("train.csv", format!("id,text\n{}", rows.concat()));
     folder
-        .run(&[
-            "decontaminate",
-            "train.csv",
-            "--against",
-            "tests.jsonl",
-            "-o",
-            "clean.csv",
-        ])
+        .run("decontaminate train.csv --against tests.jsonl -o clean.csv")
         .expect(0);
     assert_eq!(
         folder.read_text("clean.csv"),
@@ -263,9 +245,7 @@ fn csv_without_a_header_stays_without() {
         "{annotated}"
     );
     assert_eq!(annotated.lines().count(), 3);
-    let ran = folder
-        .run(&["pairs", "c.csv", "--separator", "ab"])
-        .expect(2);
+    let ran = folder.run("pairs c.csv --separator ab").expect(2);
     assert!(
         ran.stderr.contains("one character of ASCII"),
         "{}",

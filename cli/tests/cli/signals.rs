@@ -42,7 +42,7 @@ pub fn adding(folder: &Folder, more: &[&str]) -> (Child, ChildStdin, BufReader<C
 fn interrupted_add_leaves_a_prefix_and_can_be_resumed() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let folder = Folder::new();
-        folder.run(&["create", "a.rsm"]).expect(0);
+        folder.run("create a.rsm").expect(0);
         let (mut child, stdin, stderr) = adding(&folder, &[]);
         send(signal, &child);
         assert_eq!(child.wait().unwrap().code(), Some(code));
@@ -60,7 +60,7 @@ fn interrupted_add_leaves_a_prefix_and_can_be_resumed() {
             .run(&["get", "a.rsm", &(count - 1).to_string()])
             .expect(0);
         folder.run(&["get", "a.rsm", &count.to_string()]).expect(1);
-        folder.run(&["check", "a.rsm"]).expect(0);
+        folder.run("check a.rsm").expect(0);
         let resume = ["add", "a.rsm", "-", "--skip", &count.to_string()];
         folder
             .run_with_input(&resume, distinct(0..520).as_bytes())
@@ -87,7 +87,7 @@ fn idle_pipe_does_not_delay_commits() {
         (&["--commit-interval", "0.2", "--upsert"], 53),
     ] {
         let folder = Folder::new();
-        folder.run(&["create", "a.rsm"]).expect(0);
+        folder.run("create a.rsm").expect(0);
         let arguments = [&["add", "a.rsm", "-", "-v"], more].concat();
         let mut command = folder.command(&arguments);
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
@@ -109,7 +109,7 @@ fn signal_commits_documents_of_a_pipe_and_skip_resumes_there() {
         ("-TERM", &["--if-new"]),
     ] {
         let folder = Folder::new();
-        folder.run(&["create", "a.rsm"]).expect(0);
+        folder.run("create a.rsm").expect(0);
         let arguments = [&["add", "a.rsm", "-"], more].concat();
         let mut command = folder.command(&arguments);
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
@@ -134,17 +134,17 @@ fn signal_commits_documents_of_a_pipe_and_skip_resumes_there() {
 #[test]
 fn bad_document_of_a_pipe_keeps_earlier_documents() {
     let folder = Folder::new();
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     let input = distinct(0..5) + "not json\n" + &distinct(5..6);
     folder
-        .run_with_input(&["add", "a.rsm", "-"], input.as_bytes())
+        .run_with_input("add a.rsm -", input.as_bytes())
         .expect(3)
         .says(&["committed 5 documents", "--skip 5"]);
     assert_eq!(folder.count("a.rsm"), 5);
     // All or nothing, as asked for.
     let more = distinct(5..7) + "not json\n";
     folder
-        .run_with_input(&["add", "a.rsm", "-", "--atomic"], more.as_bytes())
+        .run_with_input("add a.rsm - --atomic", more.as_bytes())
         .expect(3)
         .says(&["nothing was added"]);
     assert_eq!(folder.count("a.rsm"), 5);
@@ -154,9 +154,9 @@ fn bad_document_of_a_pipe_keeps_earlier_documents() {
 fn queries_from_a_pipe_are_answered_while_it_pauses() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     let mut child = folder
-        .command(&["query", "a.rsm", "--corpus", "-"])
+        .command("query a.rsm --corpus -")
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
@@ -175,16 +175,16 @@ fn queries_from_a_pipe_are_answered_while_it_pauses() {
 #[test]
 fn killed_add_leaves_a_store_that_opens() {
     let folder = Folder::new();
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     let (mut child, stdin, _) = adding(&folder, &[]);
     child.kill().unwrap();
     child.wait().unwrap();
     drop(stdin);
     // reading repairs it
-    folder.run(&["get", "a.rsm", "99"]).expect(0);
+    folder.run("get a.rsm 99").expect(0);
     let count = folder.count("a.rsm");
     assert!(count >= 100 && count.is_multiple_of(100), "{count}");
-    folder.run(&["check", "a.rsm"]).expect(0);
+    folder.run("check a.rsm").expect(0);
 }
 
 fn wait_for_temporary_file(folder: &Folder) {
@@ -237,9 +237,9 @@ fn interrupted_builds_and_dedups_leave_nothing() {
 #[test]
 fn progress_is_silent_without_a_terminal() {
     let folder = Folder::new();
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     let mut child = folder
-        .command(&["add", "a.rsm", "-"])
+        .command("add a.rsm -")
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();

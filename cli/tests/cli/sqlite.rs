@@ -94,19 +94,21 @@ fn sqlite_verdicts_equal_those_of_json_lines() {
             let kept: Vec<String> = kept.collect();
             folder.read_text("report.tsv") + &kept.join(" ")
         };
-        folder.run(&["build", "a.rsm", form]).expect(0);
-        let stored = folder.run(&["list", "a.rsm", "--format", "tsv"]).expect(0);
+        folder.run(&format!("build a.rsm {form}")).expect(0);
+        let stored = folder.run("list a.rsm --format tsv").expect(0);
         fs::remove_file(folder.path("a.rsm")).unwrap();
-        folder.run(&["build", "b.rsm", "tests.jsonl"]).expect(0);
-        let added = folder.run(&["add", "b.rsm", form, "--if-new"]).expect(0);
+        folder.run("build b.rsm tests.jsonl").expect(0);
+        let added = folder.run(&format!("add b.rsm {form} --if-new")).expect(0);
         let added = added.stderr.lines().last().unwrap().to_owned();
-        let queried = folder.run(&["query", "b.rsm", "--corpus", form]).expect(0);
+        let queried = folder
+            .run(&format!("query b.rsm --corpus {form}"))
+            .expect(0);
         fs::remove_file(folder.path("b.rsm")).unwrap();
         [
             folder.run(&["pairs", form]).expect(0).stdout,
             folder.run(&["clusters", form]).expect(0).stdout,
             folder
-                .run(&["eval", form, "--sample", "10"])
+                .run(&format!("eval {form} --sample 10"))
                 .expect(0)
                 .stdout,
             report(&["dedup", form]),
@@ -148,7 +150,7 @@ fn sqlite_rows_are_written_unchanged() {
             .unwrap();
     }
     folder
-        .run(&["dedup", "c.db", "-o", "out.jsonl"])
+        .run("dedup c.db -o out.jsonl")
         .expect(0)
         .says(&["read 4, kept 4"]);
     let expected = values.map(|(text, odd, integer, real)| {
@@ -169,7 +171,7 @@ fn sqlite_rows_are_written_unchanged() {
     );
     // A folder gets a file that is named for what is in it, and an annotation more fields.
     folder
-        .run(&["dedup", "c.db", "-o", "out/", "--annotate", "all.jsonl"])
+        .run("dedup c.db -o out/ --annotate all.jsonl")
         .expect(0);
     assert_eq!(folder.read("out/c.db.jsonl"), folder.read("out.jsonl"));
     assert_eq!(lines("all.jsonl", &folder)[1]["dedup_kept"], true);
@@ -177,11 +179,11 @@ fn sqlite_rows_are_written_unchanged() {
         .execute_batch("ALTER TABLE t ADD COLUMN dedup_kept")
         .unwrap();
     folder
-        .run(&["dedup", "c.db", "--annotate", "more.jsonl"])
+        .run("dedup c.db --annotate more.jsonl")
         .expect(3)
         .says(&["\"dedup_kept\" already"]);
     folder
-        .run(&["dedup", "c.db", "-o", "out.db"])
+        .run("dedup c.db -o out.db")
         .expect(2)
         .says(&["out.db is named as SQLite", "written as JSON Lines"]);
 }
@@ -218,9 +220,7 @@ fn sqlite_nulls_and_blobs_are_read_as_documents() {
         if code > 0 {
             return Vec::new();
         }
-        let listed = folder
-            .run(&["list", "a.rsm", "--format", "jsonl"])
-            .expect(0);
+        let listed = folder.run("list a.rsm --format jsonl").expect(0);
         fs::remove_file(folder.path("a.rsm")).unwrap();
         let key =
             |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["key"].clone();
@@ -268,7 +268,7 @@ fn sqlite_nulls_and_blobs_are_read_as_documents() {
 fn any_table_or_view_is_read() {
     let folder = Folder::new();
     let database = write_database(&folder, "c.db", &mixed());
-    let expected = folder.run(&["pairs", "c.db"]).expect(0).stdout;
+    let expected = folder.run("pairs c.db").expect(0).stdout;
     database
         .execute_batch(
             "CREATE TABLE \"odd \"\"name\"\" */ 'x'\" (rowid TEXT, oid TEXT, id TEXT, text TEXT);
@@ -281,27 +281,21 @@ fn any_table_or_view_is_read() {
              INSERT INTO found (rowid, id, text) SELECT rowid, id, text FROM articles;",
         )
         .unwrap();
-    folder.run(&["pairs", "c.db"]).expect(3).says(&[
+    folder.run("pairs c.db").expect(3).says(&[
         "\"articles\"",
         "\"w\"",
         "\"v\"",
         "name one with --table",
     ]);
     folder
-        .run(&["pairs", "c.db", "--table", "x"])
+        .run("pairs c.db --table x")
         .expect(3)
         .says(&["there is no table \"x\""]);
     // What is no database has no tables.
     folder.write("tests.jsonl", line("t", &text(2)));
-    let clean = ["decontaminate", "c.db", "--table", "articles"];
+    let clean = "decontaminate c.db --table articles";
     folder
-        .run(
-            &[
-                &clean[..],
-                &["--against", "tests.jsonl", "-o", "clean.jsonl"],
-            ]
-            .concat(),
-        )
+        .run(&format!("{clean} --against tests.jsonl -o clean.jsonl"))
         .expect(0)
         .says(&["read 7, kept 5, dropped 2"]);
     let is_unused = |inputs: &[&str], code| {
@@ -312,13 +306,13 @@ fn any_table_or_view_is_read() {
     assert!(is_unused(&["tests.jsonl"], 1));
     assert!(!is_unused(&["tests.jsonl", "c.db"], 0));
     for table in ["articles", "ARTICLES", "odd \"name\" */ 'x'", "v", "found"] {
-        let found = folder.run(&["pairs", "c.db", "--table", table]).expect(0);
+        let found = folder
+            .run(&format!("pairs c.db --table '{table}'"))
+            .expect(0);
         assert_eq!(found.stdout, expected, "{table}");
     }
     // In the order of the primary key, which is the other way round.
-    folder
-        .run(&["dedup", "c.db", "--table", "w", "-o", "w.jsonl"])
-        .expect(0);
+    folder.run("dedup c.db --table w -o w.jsonl").expect(0);
     let kept = lines("w.jsonl", &folder);
     let kept: Vec<_> = kept
         .iter()
@@ -330,7 +324,7 @@ fn any_table_or_view_is_read() {
         .execute_batch("CREATE VIEW odd AS SELECT id, own(text) AS text FROM articles")
         .unwrap();
     folder
-        .run(&["pairs", "c.db", "--table", "odd"])
+        .run("pairs c.db --table odd")
         .expect(3)
         .says(&["no such function: own"]);
 }
@@ -347,7 +341,7 @@ fn columns_are_named_by_the_options_for_fields() {
         )
         .unwrap();
     folder
-        .run(&["dedup", "c.db", "-o", "out.jsonl", "--keep", "score:max"])
+        .run("dedup c.db -o out.jsonl --keep score:max")
         .expect(0)
         .says(&["kept 4"]);
     let kept = lines("out.jsonl", &folder);
@@ -356,26 +350,15 @@ fn columns_are_named_by_the_options_for_fields() {
         .map(|line| line["id"].as_str().unwrap())
         .collect();
     assert_eq!(kept, ["b", "a-near", "c", "d"]);
-    let options = ["--stamp-field", "seen", "--payload-field", "title"];
-    let build = [
-        "build",
-        "a.rsm",
-        "c.db",
-        "--text-field",
-        "title,text",
-        "--id",
-        "id",
-    ];
-    folder.run(&[&build[..], &options].concat()).expect(0);
-    let got = folder
-        .run(&["get", "a.rsm", "c", "--format", "jsonl"])
-        .expect(0)
-        .stdout;
+    let options = "--stamp-field seen --payload-field title";
+    let build = "build a.rsm c.db --text-field title,text --id id";
+    folder.run(&format!("{build} {options}")).expect(0);
+    let got = folder.run("get a.rsm c --format jsonl").expect(0).stdout;
     let got: serde_json::Value = serde_json::from_str(got.lines().next().unwrap()).unwrap();
     assert_eq!(got["stamp"], 1_769_846_400, "{got}");
     assert_eq!(got["payload_hex"], "632063", "{got}");
     folder
-        .run(&["pairs", "c.db", "--max-line", "100"])
+        .run("pairs c.db --max-line 100")
         .expect(3)
         .says(&["c.db:10", "the row is longer than 100 bytes"]);
 }
@@ -384,14 +367,11 @@ fn columns_are_named_by_the_options_for_fields() {
 fn a_database_is_recognized_by_content_and_read_from_a_file() {
     let folder = Folder::new();
     write_database(&folder, "c.any", &mixed());
-    let expected = folder.run(&["pairs", "c.any"]).expect(0);
+    let expected = folder.run("pairs c.any").expect(0);
     assert!(expected.stdout.contains("a-again"));
     fs::create_dir(folder.path("in")).unwrap();
     fs::copy(folder.path("c.any"), folder.path("in/c.any")).unwrap();
-    assert_eq!(
-        folder.run(&["pairs", "in"]).expect(0).stdout,
-        expected.stdout
-    );
+    assert_eq!(folder.run("pairs in").expect(0).stdout, expected.stdout);
     // A name is no address.
     if cfg!(unix) {
         let odd = "file:c.any?mode=memory";
@@ -409,40 +389,40 @@ fn a_database_is_recognized_by_content_and_read_from_a_file() {
             .unwrap();
     }
     assert_eq!(
-        folder.run(&["pairs", "wide.db"]).expect(0).stdout,
+        folder.run("pairs wide.db").expect(0).stdout,
         expected.stdout
     );
     // A database and lines of JSON go into one file of lines.
     folder.write("more.jsonl", line("more", &text(8)));
     folder
-        .run(&["dedup", "more.jsonl", "c.any", "-o", "both.jsonl"])
+        .run("dedup more.jsonl c.any -o both.jsonl")
         .expect(0)
         .says(&["read 8, kept 5"]);
     assert_eq!(
         lines("both.jsonl", &folder)[4]["score"],
         text(4).len() as f64
     );
-    folder.run(&["pairs", "c.any", "--as", "parquet"]).expect(3);
+    folder.run("pairs c.any --as parquet").expect(3);
     folder
-        .run_with_input(&["pairs", "-"], &folder.read("c.any"))
+        .run_with_input("pairs -", &folder.read("c.any"))
         .expect(3)
         .says(&["SQLite", "not read from a pipe"]);
     folder.write("no.db", mixed());
     folder
-        .run(&["pairs", "no.db"])
+        .run("pairs no.db")
         .expect(3)
         .says(&["no.db is no SQLite, or damaged"]);
     folder.write("empty.db", "");
     folder
-        .run(&["pairs", "empty.db"])
+        .run("pairs empty.db")
         .expect(3)
         .says(&["the database has no tables"]);
     folder
-        .run(&["dedup", "c.any", "-o", "out.jsonl", "--job", "job"])
+        .run("dedup c.any -o out.jsonl --job job")
         .expect(2)
         .says(&["--job", "SQLite"]);
     folder
-        .run(&["dedup", "c.any", "-o", "out/", "--level", "line"])
+        .run("dedup c.any -o out/ --level line")
         .expect(2)
         .says(&["--level"]);
 }
@@ -455,7 +435,7 @@ fn a_damaged_database_is_reported_as_such() {
     let page = 4096;
     assert!(bytes.len() > 10 * page);
     let run = |what: &str| {
-        let ran = folder.run(&["pairs", "d.db"]);
+        let ran = folder.run("pairs d.db");
         let code = ran.code.unwrap();
         // What was damaged may be nothing that is read.
         assert!([1, 3].contains(&code), "{what}: {code} {}", ran.stderr);
@@ -469,7 +449,7 @@ fn a_damaged_database_is_reported_as_such() {
     folder.write("d.db", &bytes[..bytes.len() / 2]);
     assert_eq!(run("cut short"), 3);
     folder
-        .run(&["pairs", "d.db"])
+        .run("pairs d.db")
         .says(&["d.db is no SQLite, or damaged or cut short"]);
     let mut found = 0;
     for start in (100..bytes.len()).step_by(page / 2) {
@@ -488,10 +468,10 @@ fn locked_database_is_waited_for_and_reported() {
     let database = write_database(&folder, "c.db", &mixed());
     database.execute_batch("BEGIN EXCLUSIVE").unwrap();
     folder
-        .run(&["pairs", "c.db"])
+        .run("pairs c.db")
         .expect(4)
         .says(&["c.db has been locked by another program for 5 seconds"]);
-    let reading = folder.command(&["pairs", "c.db"]).spawn().unwrap();
+    let reading = folder.command("pairs c.db").spawn().unwrap();
     std::thread::sleep(Duration::from_millis(500));
     database.execute_batch("COMMIT").unwrap();
     let output = reading.wait_with_output().unwrap();
@@ -512,13 +492,13 @@ fn unfinished_transaction_is_reported() {
     }
     let before = (folder.read("d.db"), folder.read("d.db-journal"));
     folder
-        .run(&["pairs", "d.db"])
+        .run("pairs d.db")
         .expect(4)
         .says(&["d.db was left in the middle of a change"]);
     assert!((folder.read("d.db"), folder.read("d.db-journal")) == before);
     let recovered = open(&folder, "d.db");
     assert_eq!(rows(&recovered, "SELECT count(*) FROM articles"), ["200"]);
-    folder.run(&["pairs", "d.db"]).expect(1);
+    folder.run("pairs d.db").expect(1);
 }
 
 #[test]
@@ -531,14 +511,14 @@ fn database_in_wal_mode_is_read_with_its_log() {
     insert(&database, &mixed());
     assert!(fs::metadata(folder.path("c.db-wal")).unwrap().len() > 4096);
     folder.write("c.jsonl", mixed());
-    let expected = folder.run(&["pairs", "c.jsonl"]).expect(0).stdout;
-    assert_eq!(folder.run(&["pairs", "c.db"]).expect(0).stdout, expected);
+    let expected = folder.run("pairs c.jsonl").expect(0).stdout;
+    assert_eq!(folder.run("pairs c.db").expect(0).stdout, expected);
     // A transaction that is open is neither seen nor waited for, and nothing is checkpointed.
     let before = folder.read("c.db");
     database
         .execute_batch("BEGIN IMMEDIATE; DELETE FROM articles")
         .unwrap();
-    assert_eq!(folder.run(&["pairs", "c.db"]).expect(0).stdout, expected);
+    assert_eq!(folder.run("pairs c.db").expect(0).stdout, expected);
     database.execute_batch("ROLLBACK").unwrap();
     assert_eq!(folder.read("c.db"), before);
 }
@@ -567,10 +547,8 @@ fn database_is_read_in_one_transaction_beside_a_writer() {
         }
     });
     for _ in 0..3 {
-        folder.run(&["build", "a.rsm", "c.db"]).expect(0);
-        let listed = folder
-            .run(&["list", "a.rsm", "--format", "jsonl"])
-            .expect(0);
+        folder.run("build a.rsm c.db").expect(0);
+        let listed = folder.run("list a.rsm --format jsonl").expect(0);
         let mut stamps: Vec<_> = listed.stdout.lines().map(stamp).collect();
         assert_eq!(stamps.len(), 300);
         stamps.dedup();
@@ -636,16 +614,7 @@ fn verdicts_join_with_the_rows() {
     let source = "SELECT rowid, * FROM articles";
     let before = rows(&database, source);
     folder
-        .run(&[
-            "dedup",
-            "c.db",
-            "--verdicts",
-            "v",
-            "-o",
-            "out.jsonl",
-            "--report",
-            "report.tsv",
-        ])
+        .run("dedup c.db --verdicts v -o out.jsonl --report report.tsv")
         .expect(0)
         .says(&["read 7, kept 4, dropped 3"]);
     let verdicts = "SELECT row_id, kept, cluster, size, rank, survivor, similarity, distance, similarity_is FROM v";
@@ -670,12 +639,12 @@ fn verdicts_join_with_the_rows() {
     assert_eq!(rows(&database, joined), kept);
     // The table that was made is none of the articles, and is not overwritten without being asked.
     folder
-        .run(&["dedup", "c.db", "--verdicts", "v"])
+        .run("dedup c.db --verdicts v")
         .expect(4)
         .says(&["has verdicts already", "--force overwrites them"]);
-    let options = ["--policy", "cluster", "--keep", "last", "--force"];
+    let options = "--policy cluster --keep last --force";
     folder
-        .run(&[&["dedup", "c.db", "--verdicts", "V"], &options[..]].concat())
+        .run(&format!("dedup c.db --verdicts V {options}"))
         .expect(0);
     assert_eq!(rows(&database, joined), ["a-near", "b-near", "c", "d"]);
     // What is no table of verdicts never is.
@@ -689,21 +658,21 @@ fn verdicts_join_with_the_rows() {
         ("sqlite_x", 3),
         ("", 3),
     ] {
-        let dedup = ["dedup", "c.db", "--table", "articles", "--force"];
+        let dedup = "dedup c.db --table articles --force";
         folder
-            .run(&[&dedup[..], &["--verdicts", name]].concat())
+            .run(&format!("{dedup} --verdicts {name}"))
             .expect(code)
             .says(&["another name"]);
     }
-    let others = ["dedup", "c.db", "--table", "other", "--text-field", "kept"];
+    let others = "dedup c.db --table other --text-field kept";
     folder
-        .run(&[&others[..], &["--verdicts", "v", "--force"]].concat())
+        .run(&format!("{others} --verdicts v --force"))
         .expect(4)
         .says(&["verdicts on the rows of \"articles\""]);
     folder.write("c.jsonl", mixed());
-    for corpus in [&["c.jsonl"][..], &["c.db", "c.jsonl"]] {
+    for corpus in ["c.jsonl", "c.db c.jsonl"] {
         folder
-            .run(&[&["dedup"], corpus, &["--verdicts", "w"]].concat())
+            .run(&format!("dedup {corpus} --verdicts w"))
             .expect(2)
             .says(&["--verdicts"]);
     }
@@ -716,22 +685,22 @@ fn verdicts_of_tables_without_rowids_use_the_primary_key() {
     database
         .execute_batch("CREATE VIEW v AS SELECT id, text FROM articles WHERE id != 'd'")
         .unwrap();
-    let dedup = ["dedup", "c.db", "--table", "v", "--verdicts", "verdicts"];
-    folder.run(&dedup).expect(0);
+    let dedup = "dedup c.db --table v --verdicts verdicts";
+    folder.run(dedup).expect(0);
     let kept = "SELECT v.id FROM v JOIN verdicts ON v.id = verdicts.key WHERE kept ORDER BY 1";
     assert_eq!(rows(&database, kept), ["a", "b", "c"]);
     database
         .execute_batch("DROP TABLE verdicts; UPDATE articles SET id = 'a' WHERE id = 'c'")
         .unwrap();
     folder
-        .run(&dedup)
+        .run(dedup)
         .expect(3)
         .says(&["two rows have one key", "c.db:5"]);
     assert_eq!(names_of_tables(&database), ["articles"]);
-    folder.run(&["create", "a.rsm"]).expect(0);
-    let add = ["add", "a.rsm", "c.db", "--table", "v", "--if-new"];
+    folder.run("create a.rsm").expect(0);
+    let add = "add a.rsm c.db --table v --if-new";
     folder
-        .run(&[&add[..], &["--verdicts", "w"]].concat())
+        .run(&format!("{add} --verdicts w"))
         .expect(3)
         .says(&["\"v\" has no rowid"]);
 }
@@ -748,10 +717,10 @@ fn additions(database: &Connection) -> Vec<String> {
 fn add_reads_only_rows_without_verdict() {
     let folder = Folder::new();
     let database = write_database(&folder, "c.db", &mixed());
-    folder.run(&["create", "a.rsm"]).expect(0);
-    let add = ["add", "a.rsm", "c.db", "--if-new", "--verdicts", "v"];
+    folder.run("create a.rsm").expect(0);
+    let add = "add a.rsm c.db --if-new --verdicts v";
     folder
-        .run(&add)
+        .run(add)
         .expect(0)
         .says(&["read 7, added 4, dropped 3"]);
     let mut expected = vec![
@@ -766,7 +735,7 @@ fn add_reads_only_rows_without_verdict() {
     assert_eq!(additions(&database), expected);
     assert_eq!(names_of_tables(&database), ["articles", "v"]);
     let bytes = folder.read("c.db");
-    let again = folder.run(&add).expect(0);
+    let again = folder.run(add).expect(0);
     assert!(again.stderr.contains("(0 documents)"), "{}", again.stderr);
     assert!(folder.read("c.db") == bytes);
     // A row that is changed is not read again; those behind the last are.
@@ -777,7 +746,7 @@ fn add_reads_only_rows_without_verdict() {
     insert(&database, &line("d-near", &edited(4, 1)));
     insert(&database, &line("e", &text(10)));
     folder
-        .run(&add)
+        .run(add)
         .expect(0)
         .says(&["read 3, added 1, dropped 1", "known keys 1"]);
     expected.extend([
@@ -789,31 +758,29 @@ fn add_reads_only_rows_without_verdict() {
     // Many rows, several commits, and a journal that has to be free of readers for each of them.
     insert(&database, &distinct(1_000..1_700));
     folder
-        .run(&[&add[..], &["--commit-every", "50"]].concat())
+        .run(&format!("{add} --commit-every 50"))
         .expect(0)
         .says(&["read 700, added 700"]);
     let kept = rows(&database, "SELECT sum(kept), count(*) FROM v");
     assert_eq!(kept, ["705|710"]);
-    for wrong in [&["--atomic"][..], &["--skip", "1"]] {
-        folder.run(&[&add[..], wrong].concat()).expect(2);
+    for wrong in ["--atomic", "--skip 1"] {
+        folder.run(&format!("{add} {wrong}")).expect(2);
     }
-    folder
-        .run(&["add", "a.rsm", "c.db", "--verdicts", "v"])
-        .expect(2);
+    folder.run("add a.rsm c.db --verdicts v").expect(2);
 }
 
 #[test]
 fn documents_already_in_the_store_get_verdicts() {
     let folder = Folder::new();
     let database = write_database(&folder, "c.db", &mixed());
-    folder.run(&["create", "a.rsm"]).expect(0);
-    folder.run(&["add", "a.rsm", "c.db", "--if-new"]).expect(0);
+    folder.run("create a.rsm").expect(0);
+    folder.run("add a.rsm c.db --if-new").expect(0);
     // The same document once more, under the same key: the store has it for the first.
     insert(&database, &line("c", &text(3)));
     for (option, value) in [("--verify", "exact"), ("--threshold", "0.9")] {
-        let add = ["add", "a.rsm", "c.db", "--if-new", "--verdicts", "v"];
+        let add = "add a.rsm c.db --if-new --verdicts v";
         folder
-            .run(&[&add[..], &[option, value]].concat())
+            .run(&format!("{add} {option} {value}"))
             .expect(0)
             .says(&["added 0, dropped 3", "known keys 5"]);
         let kept = [
@@ -835,10 +802,7 @@ fn documents_already_in_the_store_get_verdicts() {
 /// The store and the table of verdicts, for comparison.
 fn outcome(folder: &Folder) -> (String, Vec<String>, Vec<String>) {
     let database = open(folder, "c.db");
-    let listed = folder
-        .run(&["list", "a.rsm", "--format", "jsonl"])
-        .expect(0)
-        .stdout;
+    let listed = folder.run("list a.rsm --format jsonl").expect(0).stdout;
     (listed, additions(&database), names_of_tables(&database))
 }
 
@@ -857,7 +821,7 @@ fn with_near_ones() -> Folder {
         _ => line(&n.to_string(), &text(n)),
     };
     write_database(&folder, "c.db", &(0..30).map(number).collect::<String>());
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     folder
 }
 
@@ -944,7 +908,7 @@ fn verdicts_of_a_failed_commit_are_discarded() {
     folder.run(&ADD).expect(4);
     database.execute_batch("DROP TRIGGER stop").unwrap();
     fs::remove_file(folder.path("a.rsm")).unwrap();
-    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.run("create a.rsm").expect(0);
     folder.run(&ADD).expect(0);
     assert_eq!(outcome(&folder), expected);
 }

@@ -21,50 +21,25 @@ fn folder() -> Folder {
 #[test]
 fn text_steps_make_variants_equal() {
     let folder = folder();
-    let steps = [
-        "--nfkc",
-        "--strip-accents",
-        "--stop-words",
-        "fr",
-        "--stem",
-        "fr",
-    ];
-    let plain = ["pairs", "c.jsonl", "--words", "2"];
-    folder.run(&plain).expect(1);
-    let found = folder
-        .run(&[&plain[..], &steps[..]].concat())
-        .expect(0)
-        .stdout;
+    let steps = "--nfkc --strip-accents --stop-words fr --stem fr";
+    let plain = "pairs c.jsonl --words 2";
+    folder.run(plain).expect(1);
+    let found = folder.run(&format!("{plain} {steps}")).expect(0).stdout;
     assert_eq!(found, "a\tb\t1.000000\n");
 }
 
 #[test]
 fn store_records_its_text_steps_and_refuses_different_ones() {
     let folder = folder();
-    let steps = [
-        "--words",
-        "2",
-        "--nfkc",
-        "--strip-accents",
-        "--stop-words",
-        "fr",
-        "--stem",
-        "fr",
-    ];
-    let created = folder
-        .run(&[&["create", "s.rsm"][..], &steps[..]].concat())
-        .expect(0);
+    let steps = "--words 2 --nfkc --strip-accents --stop-words fr --stem fr";
+    let created = folder.run(&format!("create s.rsm {steps}")).expect(0);
     let said = "words 2, NFKC, without accents, without stop words of fr, stems of fr";
     assert!(created.stderr.contains(said), "{}", created.stderr);
-    folder.run(&["add", "s.rsm", "c.jsonl"]).expect(0);
+    folder.run("add s.rsm c.jsonl").expect(0);
     let alike = "\u{c9}t\u{e9} br\u{fb02}ant, la Provence \u{e9}tait chaude";
-    folder.run(&["query", "s.rsm", alike]).expect(0);
-    folder
-        .run(&["query", "s.rsm", "summer in Provence"])
-        .expect(1);
-    let same = folder
-        .run(&["pairs", "s.rsm", "--stem", "fr", "--words", "2"])
-        .expect(0);
+    folder.run(&format!("query s.rsm '{alike}'")).expect(0);
+    folder.run("query s.rsm 'summer in Provence'").expect(1);
+    let same = folder.run("pairs s.rsm --stem fr --words 2").expect(0);
     assert_eq!(same.stdout, "a\tb\t1.000000\n");
     for other in [["--stem", "en"], ["--words", "3"], ["--code", "2"]] {
         let refused = folder
@@ -86,10 +61,7 @@ fn code_option_splits_text_into_tokens() {
         line("b", "fn f ( a : u8 ) -> u8 { a + 1 }"),
     ];
     folder.write("c.jsonl", corpus.concat());
-    let found = folder
-        .run(&["pairs", "c.jsonl", "--code", "3"])
-        .expect(0)
-        .stdout;
+    let found = folder.run("pairs c.jsonl --code 3").expect(0).stdout;
     assert_eq!(found, "a\tb\t1.000000\n");
 }
 
@@ -106,8 +78,8 @@ fn wrong_text_steps_are_reported() {
             .expect(2);
         assert!(refused.stderr.contains(said), "{}", refused.stderr);
     }
-    let both = ["pairs", "c.jsonl", "--chars", "9", "--stem", "en"];
-    folder.run(&both).expect(2);
+    let both = "pairs c.jsonl --chars 9 --stem en";
+    folder.run(both).expect(2);
 }
 
 /// A French sentence with its accents composed, and the same with each letter and its mark apart.
@@ -126,7 +98,7 @@ fn composed_and_decomposed_copies_are_duplicates() {
         ),
     ];
     folder.write("c.jsonl", corpus.concat());
-    let found = folder.run(&["pairs", "c.jsonl"]).expect(0);
+    let found = folder.run("pairs c.jsonl").expect(0);
     assert_eq!(found.stdout, "nfc\tnfd\t1.000000\n");
 }
 
@@ -156,6 +128,6 @@ fn case_and_space_options_are_applied() {
         "a\tb\na\td\nb\td\n"
     );
     folder
-        .run(&["pairs", "c.jsonl", "--words", "2", "--remove-spaces"])
+        .run("pairs c.jsonl --words 2 --remove-spaces")
         .expect(2);
 }

@@ -5,12 +5,12 @@ use crate::support::{Folder, distinct, line, mixed, text};
 #[test]
 fn create_makes_an_empty_store_and_shows_the_schema() {
     let folder = Folder::new();
-    let ran = folder.run(&["create", "a.rsm"]).expect(0);
+    let ran = folder.run("create a.rsm").expect(0);
     assert_eq!(ran.stdout, "");
     assert!(ran.stderr.contains("13 bands of 7 rows"), "{}", ran.stderr);
     assert_eq!(folder.count("a.rsm"), 0);
     assert_eq!(folder.names(), ["a.rsm"]);
-    assert_eq!(folder.run(&["-q", "create", "b.rsm"]).expect(0).stderr, "");
+    assert_eq!(folder.run("-q create b.rsm").expect(0).stderr, "");
 }
 
 #[test]
@@ -31,10 +31,7 @@ fn every_schema_option_reaches_the_store() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(shown.contains("distance"), "{shown}");
-    let recall = folder
-        .run(&["create", "b.rsm", "--recall", "0.5"])
-        .expect(0)
-        .stderr;
+    let recall = folder.run("create b.rsm --recall 0.5").expect(0).stderr;
     assert!(!recall.contains("13 bands of 7 rows"), "{recall}");
 }
 
@@ -42,7 +39,7 @@ fn every_schema_option_reaches_the_store() {
 fn build_indexes_a_corpus() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    let ran = folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let ran = folder.run("build a.rsm c.jsonl").expect(0);
     assert_eq!(
         ran.stderr,
         "resemblance: 1 file as JSON Lines (7 documents)\n\
@@ -59,12 +56,12 @@ fn build_gives_the_same_store_with_any_number_of_threads() {
     for threads in ["1", "5"] {
         let store = format!("{threads}.rsm");
         folder
-            .run(&["build", &store, "c.jsonl", "--threads", threads])
+            .run(&format!("build {store} c.jsonl --threads {threads}"))
             .expect(0);
     }
     let get = |store: &str, key: &str| {
         folder
-            .run(&["get", store, key, "--format", "jsonl"])
+            .run(&format!("get {store} '{key}' --format jsonl"))
             .expect(0)
             .stdout
     };
@@ -82,15 +79,13 @@ fn build_gives_the_same_store_with_any_number_of_threads() {
 fn a_failed_build_leaves_nothing() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + "nonsense\n");
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(3).says(&[
+    folder.run("build a.rsm c.jsonl").expect(3).says(&[
         "c.jsonl:8",
         "not a JSON object",
         "--skip-bad",
     ]);
     assert_eq!(folder.names(), ["c.jsonl"]);
-    let ran = folder
-        .run(&["build", "a.rsm", "c.jsonl", "--skip-bad"])
-        .expect(0);
+    let ran = folder.run("build a.rsm c.jsonl --skip-bad").expect(0);
     ran.says(&["read 8, added 7, dropped 0, skipped 1"]);
 }
 
@@ -102,17 +97,17 @@ fn build_refuses_a_repeated_key() {
         line("k", &text(1)) + &line("x", &text(2)) + &line("k", &text(3)),
     );
     folder
-        .run(&["build", "a.rsm", "c.jsonl"])
+        .run("build a.rsm c.jsonl")
         .expect(3)
         .says(&["c.jsonl:3", "key \"k\" came before"]);
     assert_eq!(folder.names(), ["c.jsonl"]);
     folder
-        .run(&["build", "a.rsm", "c.jsonl", "--skip-bad"])
+        .run("build a.rsm c.jsonl --skip-bad")
         .expect(0)
         .says(&["added 2", "skipped 1"]);
     assert_eq!(
         folder
-            .run(&["get", "a.rsm", "k", "--format", "jsonl"])
+            .run("get a.rsm k --format jsonl")
             .stdout
             .find("\"id\":0,"),
         Some(1)
@@ -126,13 +121,11 @@ fn skipped_keys_are_named_with_their_places_in_order() {
     let corpus = corpus + &line("b", "") + &line("a", &text(3)) + &line("a", &text(4));
     folder.write("c.jsonl", corpus);
     folder.write("d.jsonl", line("c", "") + &line("b", &text(5)));
-    let refused = folder
-        .run(&["build", "a.rsm", "d.jsonl", "c.jsonl"])
-        .expect(3);
+    let refused = folder.run("build a.rsm d.jsonl c.jsonl").expect(3);
     // Bad lines are met first, repeated keys when all has been read.
     refused.says(&["c.jsonl:5", "--skip-bad"]);
-    let skipping = ["build", "a.rsm", "c.jsonl", "d.jsonl", "--skip-bad", "-v"];
-    let ran = folder.run(&skipping).expect(0);
+    let skipping = "build a.rsm c.jsonl d.jsonl --skip-bad -v";
+    let ran = folder.run(skipping).expect(0);
     let stderr = ran.stderr.clone();
     assert!(
         stderr.contains("read 8, added 4, dropped 0, skipped 4, empty 1"),
@@ -143,7 +136,7 @@ fn skipped_keys_are_named_with_their_places_in_order() {
     let expected = expected
         .map(|(place, key)| format!("resemblance: skipped {place}: key \"{key}\" came before"));
     assert_eq!(skipped.collect::<Vec<_>>(), expected);
-    folder.run(&["check", "a.rsm"]).expect(0);
+    folder.run("check a.rsm").expect(0);
 }
 
 #[test]
@@ -152,11 +145,11 @@ fn an_existing_file_is_never_overwritten() {
     folder.write("precious", "do not touch");
     folder.write("c.jsonl", mixed());
     folder
-        .run(&["create", "precious"])
+        .run("create precious")
         .expect(4)
         .says(&["precious exists already"]);
     folder
-        .run(&["build", "precious", "c.jsonl"])
+        .run("build precious c.jsonl")
         .expect(4)
         .says(&["precious exists already"]);
     assert_eq!(folder.read_text("precious"), "do not touch");
@@ -215,20 +208,20 @@ fn get_prints_a_document() {
 fn remove_removes_documents() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     folder
-        .run(&["remove", "a.rsm", "a", "b"])
+        .run("remove a.rsm a b")
         .expect(0)
         .says(&["removed 2, not found 0"]);
-    folder.run(&["get", "a.rsm", "a"]).expect(1);
-    let ran = folder.run(&["remove", "a.rsm", "a", "c"]).expect(1);
+    folder.run("get a.rsm a").expect(1);
+    let ran = folder.run("remove a.rsm a c").expect(1);
     assert!(ran.stderr.contains("no document has the key a\n"));
     ran.says(&["removed 1, not found 1"]);
     folder
         .run(&["remove", "a.rsm", "--escaped", "\\#1"])
         .expect(0);
     assert_eq!(folder.count("a.rsm"), 3);
-    let pairs = folder.run(&["pairs", "a.rsm"]).expect(1);
+    let pairs = folder.run("pairs a.rsm").expect(1);
     assert_eq!(pairs.stdout, "");
 }
 
@@ -236,71 +229,45 @@ fn remove_removes_documents() {
 fn evict_removes_exactly_the_oldest() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..10));
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     // Of an age, the tool's documents go in the order in which they came.
     let before = folder.read("a.rsm");
-    let dry = [
-        "evict",
-        "a.rsm",
-        "--keep-newest",
-        "7",
-        "--dry-run",
-        "--format",
-        "tsv",
-    ];
-    let ran = folder.run(&dry).expect(0);
+    let dry = "evict a.rsm --keep-newest 7 --dry-run --format tsv";
+    let ran = folder.run(dry).expect(0);
     assert!(ran.stdout.starts_with("10\t3\t7\t0\t"), "{}", ran.stdout);
     ran.says(&["nothing was removed"]);
     assert_eq!(folder.read("a.rsm"), before);
-    let slices = [
-        "evict",
-        "a.rsm",
-        "--keep-newest",
-        "7",
-        "--slice",
-        "2",
-        "--format",
-        "jsonl",
-    ];
-    let ran = folder.run(&slices).expect(0);
+    let slices = "evict a.rsm --keep-newest 7 --slice 2 --format jsonl";
+    let ran = folder.run(slices).expect(0);
     let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&json["evicted"], &json["left"]), (&3.into(), &7.into()));
     assert_eq!(json["slices"], 2);
-    folder.run(&["get", "a.rsm", "2"]).expect(1);
-    folder.run(&["get", "a.rsm", "3"]).expect(0);
-    let nothing = [
-        "evict",
-        "a.rsm",
-        "--older-than",
-        "0",
-        "--header",
-        "--format",
-        "tsv",
-    ];
-    let ran = folder.run(&nothing).expect(0);
+    folder.run("get a.rsm 2").expect(1);
+    folder.run("get a.rsm 3").expect(0);
+    let nothing = "evict a.rsm --older-than 0 --header --format tsv";
+    let ran = folder.run(nothing).expect(0);
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(
         lines[0],
         "examined\tevicted\tleft\tslices\tlongest_slice_ms"
     );
     assert!(lines[1].starts_with("7\t0\t7\t0\t"), "{}", lines[1]);
-    folder
-        .run(&["evict", "a.rsm", "--older-than", "1"])
-        .expect(2)
-        .says(&["all stamps are 0", "would remove all 7", "--force"]);
-    folder
-        .run(&["evict", "a.rsm", "--older-than", "1", "--force"])
-        .expect(0);
+    folder.run("evict a.rsm --older-than 1").expect(2).says(&[
+        "all stamps are 0",
+        "would remove all 7",
+        "--force",
+    ]);
+    folder.run("evict a.rsm --older-than 1 --force").expect(0);
     assert_eq!(folder.count("a.rsm"), 0);
-    folder.run(&["check", "a.rsm"]).expect(0);
+    folder.run("check a.rsm").expect(0);
 }
 
 #[test]
 fn stats_print_the_figures_of_a_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
-    let tsv = folder.run(&["stats", "a.rsm"]).expect(0).stdout;
+    folder.run("build a.rsm c.jsonl").expect(0);
+    let tsv = folder.run("stats a.rsm").expect(0).stdout;
     for part in [
         "store\t\tdocuments\t7\n",
         "store\t\tnext_id\t7\n",
@@ -309,10 +276,7 @@ fn stats_print_the_figures_of_a_store() {
     ] {
         assert!(tsv.contains(part), "{part}: {tsv}");
     }
-    let json = folder
-        .run(&["stats", "a.rsm", "--format", "jsonl"])
-        .expect(0)
-        .stdout;
+    let json = folder.run("stats a.rsm --format jsonl").expect(0).stdout;
     assert_eq!(json.lines().count(), tsv.lines().count());
     for line in json.lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -322,10 +286,7 @@ fn stats_print_the_figures_of_a_store() {
         );
         assert_eq!(line["measure"] == "sample_key", line["value"].is_string());
     }
-    let table = folder
-        .run(&["stats", "a.rsm", "--format", "table"])
-        .expect(0)
-        .stdout;
+    let table = folder.run("stats a.rsm --format table").expect(0).stdout;
     assert!(
         table.contains("in the store now") && table.contains("Largest buckets"),
         "{table}"
@@ -336,16 +297,16 @@ fn stats_print_the_figures_of_a_store() {
 fn check_passes_a_sound_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
-    let ran = folder.run(&["check", "a.rsm"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
+    let ran = folder.run("check a.rsm").expect(0);
     assert_eq!(ran.stdout, "");
     ran.says(&["a.rsm is sound", "checked 7 documents"]);
-    let ran = folder.run(&["stats", "a.rsm", "--format", "json"]);
+    let ran = folder.run("stats a.rsm --format json");
     ran.expect(0)
         .says(&["7 documents, ", ", threshold 0.8, healthy"]);
-    let table = folder.run(&["check", "a.rsm", "--format", "table"]);
+    let table = folder.run("check a.rsm --format table");
     assert_eq!(table.expect(0).stdout, "");
-    let made = folder.run(&["create", "b.rsm"]).expect(0);
+    let made = folder.run("create b.rsm").expect(0);
     assert_eq!(made.stderr.lines().count(), 2, "{}", made.stderr);
 }
 
@@ -353,12 +314,12 @@ fn check_passes_a_sound_store() {
 fn compact_prints_both_sizes_and_keeps_everything() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..300));
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     let keys: Vec<String> = (0..250).map(|key| key.to_string()).collect();
     let mut remove = vec!["remove", "a.rsm"];
     remove.extend(keys.iter().map(String::as_str));
     folder.run(&remove).expect(0);
-    let ran = folder.run(&["compact", "a.rsm"]).expect(0);
+    let ran = folder.run("compact a.rsm").expect(0);
     let sizes: Vec<u64> = ran
         .stdout
         .trim_end()
@@ -367,8 +328,8 @@ fn compact_prints_both_sizes_and_keeps_everything() {
         .collect();
     assert!(sizes[1] < sizes[0], "{sizes:?}");
     assert_eq!(folder.count("a.rsm"), 50);
-    folder.run(&["get", "a.rsm", "299"]).expect(0);
-    folder.run(&["check", "a.rsm"]).expect(0);
+    folder.run("get a.rsm 299").expect(0);
+    folder.run("check a.rsm").expect(0);
 }
 
 /// The engine doubles a file to have room, and fills it from both ends. Verbs that change a store leave none of that.
@@ -385,8 +346,8 @@ fn shrinking_changes_leave_no_sparse_file() {
     };
     let lines: Vec<String> = (0..3_000).map(|number| line(number).to_string()).collect();
     folder.write("c.jsonl", lines.join("\n"));
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
-    folder.run(&["export", "a.rsm", "-o", "a.stream"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
+    folder.run("export a.rsm -o a.stream").expect(0);
     let removed: Vec<String> = (0..1_500).map(|number| format!("k{number}")).collect();
     let mut remove = vec!["remove", "a.rsm"];
     remove.extend(removed.iter().map(String::as_str));
@@ -411,16 +372,16 @@ fn shrinking_changes_leave_no_sparse_file() {
 fn remove_by_prefix_requires_force_for_nearly_all() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..20));
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
-    let dry = folder.run(&["remove", "a.rsm", "--prefix", "1", "--dry-run"]);
+    folder.run("build a.rsm c.jsonl").expect(0);
+    let dry = folder.run("remove a.rsm --prefix 1 --dry-run");
     dry.expect(0).says(&["11 documents would be removed"]);
     assert_eq!(folder.count("a.rsm"), 20);
     folder
-        .run(&["remove", "a.rsm", "--prefix", "1"])
+        .run("remove a.rsm --prefix 1")
         .expect(0)
         .says(&["removed 11"]);
     assert_eq!(folder.count("a.rsm"), 9);
-    folder.run(&["remove", "a.rsm", "--prefix", "1"]).expect(1);
+    folder.run("remove a.rsm --prefix 1").expect(1);
     for wrong in [
         &["--prefix", ""][..],
         &["--prefix", "2", "3"],
@@ -432,45 +393,35 @@ fn remove_by_prefix_requires_force_for_nearly_all() {
             .run(&[&["remove", "a.rsm"], wrong].concat())
             .expect(2);
     }
+    folder.run("remove a.rsm 0 3 4 5 6 7 8 9").expect(0);
     folder
-        .run(&["remove", "a.rsm", "0", "3", "4", "5", "6", "7", "8", "9"])
-        .expect(0);
-    folder
-        .run(&["remove", "a.rsm", "--prefix", "2"])
+        .run("remove a.rsm --prefix 2")
         .expect(2)
         .says(&["1 of 1 documents", "--force"]);
-    folder
-        .run(&["remove", "a.rsm", "--prefix", "2", "--force"])
-        .expect(0);
+    folder.run("remove a.rsm --prefix 2 --force").expect(0);
     assert_eq!(folder.count("a.rsm"), 0);
 }
 
 #[test]
 fn create_like_copies_the_schema() {
     let folder = Folder::new();
-    folder
-        .run(&["create", "a.rsm", "--chars", "9", "--simhash", "64"])
-        .expect(0);
-    folder
-        .run(&["create", "b.rsm", "--like", "a.rsm", "--chars", "9"])
-        .expect(0);
+    folder.run("create a.rsm --chars 9 --simhash 64").expect(0);
+    folder.run("create b.rsm --like a.rsm --chars 9").expect(0);
     let schema = |store| {
         let stats = folder
-            .run(&["stats", store, "--format", "json"])
+            .run(&format!("stats {store} --format json"))
             .expect(0)
             .stdout;
         let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
         stats["schema"].clone()
     };
     assert_eq!(schema("a.rsm"), schema("b.rsm"));
-    for wrong in [&["--words", "3"][..], &["--distance", "2"]] {
+    for wrong in ["--words 3", "--distance 2"] {
         folder
-            .run(&[&["create", "c.rsm", "--like", "a.rsm"], wrong].concat())
+            .run(&format!("create c.rsm --like a.rsm {wrong}"))
             .expect(2);
     }
-    folder
-        .run(&["create", "c.rsm", "--like", "missing"])
-        .expect(4);
+    folder.run("create c.rsm --like missing").expect(4);
     assert_eq!(folder.names(), ["a.rsm", "b.rsm"]);
 }
 
@@ -479,8 +430,8 @@ fn payloads_in_utf8_are_printed_as_text() {
     let folder = Folder::new();
     let document = serde_json::json!({"id": "k", "text": text(1), "payload": "a title"});
     folder.write("c.jsonl", document.to_string() + "\n");
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
-    let get = folder.run(&["get", "a.rsm", "k"]).expect(0).stdout;
+    folder.run("build a.rsm c.jsonl").expect(0);
+    let get = folder.run("get a.rsm k").expect(0).stdout;
     assert!(get.ends_with("\t61207469746c65\ta title\n"), "{get}");
     let found = folder
         .run(&["query", "a.rsm", &text(1), "--payloads"])

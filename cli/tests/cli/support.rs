@@ -51,6 +51,54 @@ impl Ran {
     }
 }
 
+/// The arguments of a run: a list, or a line of words, of which those in single quotes are one.
+pub trait Arguments {
+    fn words(&self) -> Vec<&str>;
+}
+
+impl Arguments for str {
+    fn words(&self) -> Vec<&str> {
+        let mut words = Vec::new();
+        for (number, part) in self.split('\'').enumerate() {
+            match number % 2 {
+                0 => words.extend(part.split_whitespace()),
+                _ => words.push(part),
+            }
+        }
+        words
+    }
+}
+
+impl Arguments for String {
+    fn words(&self) -> Vec<&str> {
+        self.as_str().words()
+    }
+}
+
+impl Arguments for [&str] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl<const N: usize> Arguments for [&str; N] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl Arguments for Vec<&str> {
+    fn words(&self) -> Vec<&str> {
+        self.clone()
+    }
+}
+
+impl<T: Arguments + ?Sized> Arguments for &T {
+    fn words(&self) -> Vec<&str> {
+        (*self).words()
+    }
+}
+
 /// The verbs that print rows.
 const ROW_VERBS: [&str; 14] = [
     "backup", "check", "clusters", "compact", "contain", "eval", "evict", "get", "pairs", "query",
@@ -70,7 +118,8 @@ impl Folder {
     }
 
     /// The tool with these arguments; its tsv has no header unless one is asked for.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: &(impl Arguments + ?Sized)) -> Command {
+        let arguments = arguments.words();
         let prints_rows = |verb: &&&str| ROW_VERBS.contains(*verb);
         let verb = arguments.first().filter(prints_rows);
         let says_header = arguments
@@ -78,7 +127,7 @@ impl Folder {
             .any(|a| ["--header", "--no-header"].contains(a));
         let (verb, rest) = match verb {
             Some(verb) if !says_header => (vec![*verb, "--no-header"], &arguments[1..]),
-            _ => (Vec::new(), arguments),
+            _ => (Vec::new(), &arguments[..]),
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_resemblance"));
         command
@@ -95,11 +144,11 @@ impl Folder {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &(impl Arguments + ?Sized)) -> Ran {
         ran(self.command(arguments).output().unwrap())
     }
 
-    pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
+    pub fn run_with_input(&self, arguments: &(impl Arguments + ?Sized), input: &[u8]) -> Ran {
         let mut child = self
             .command(arguments)
             .stdin(Stdio::piped())

@@ -190,20 +190,17 @@ fn verdicts_are_the_same_for_every_table_format() {
             folder.run(&[arguments, &outputs].concat()).expect(0);
             folder.read_text("report.tsv")
         };
-        folder.run(&["build", "a.rsm", form]).expect(0);
-        let stored = folder
-            .run(&["list", "a.rsm", "--format", "tsv"])
-            .expect(0)
-            .stdout;
+        folder.run(&format!("build a.rsm {form}")).expect(0);
+        let stored = folder.run("list a.rsm --format tsv").expect(0).stdout;
         std::fs::remove_file(folder.path("a.rsm")).unwrap();
-        folder.run(&["build", "b.rsm", "tests.jsonl"]).expect(0);
+        folder.run("build b.rsm tests.jsonl").expect(0);
         let added = folder
-            .run(&["add", "b.rsm", form, "--if-new"])
+            .run(&format!("add b.rsm {form} --if-new"))
             .expect(0)
             .stderr;
         let added = added.lines().last().unwrap().to_owned();
         let queried = folder
-            .run(&["query", "b.rsm", "--corpus", form])
+            .run(&format!("query b.rsm --corpus {form}"))
             .expect(0)
             .stdout;
         std::fs::remove_file(folder.path("b.rsm")).unwrap();
@@ -211,7 +208,7 @@ fn verdicts_are_the_same_for_every_table_format() {
             folder.run(&["pairs", form]).expect(0).stdout,
             folder.run(&["clusters", form]).expect(0).stdout,
             folder
-                .run(&["eval", form, "--sample", "10"])
+                .run(&format!("eval {form} --sample 10"))
                 .expect(0)
                 .stdout,
             report(&["dedup", form]),
@@ -245,15 +242,7 @@ fn dedup_of_tables_removes_rows_only() {
     for codec in codecs {
         write_parquet(&folder.path("in.parquet"), &batch, codec, 4);
         folder
-            .run(&[
-                "dedup",
-                "in.parquet",
-                "-o",
-                "out.parquet",
-                "--dropped",
-                "dropped.parquet",
-                "--force",
-            ])
+            .run("dedup in.parquet -o out.parquet --dropped dropped.parquet --force")
             .expect(0)
             .says(&["read 10, kept 6, dropped 4"]);
         let found = read_parquet(&folder.path("out.parquet"));
@@ -297,7 +286,9 @@ fn dedup_of_tables_removes_rows_only() {
     for (name, is_file) in [("c.arrow", true), ("c.arrows", false)] {
         let out_folder = format!("only-{name}/");
         let out = format!("{out_folder}{name}");
-        folder.run(&["dedup", name, "-o", &out_folder]).expect(0);
+        folder
+            .run(&format!("dedup {name} -o '{out_folder}'"))
+            .expect(0);
         assert_eq!(read_arrow(&folder.path(&out), is_file), kept, "{name}");
         let sizes = [name, &out].map(|name| folder.read(name).len());
         assert!(
@@ -337,7 +328,7 @@ fn annotated_tables_have_more_columns_and_all_rows() {
     let batch = write_all(&folder);
     for form in ["c.jsonl", "c.parquet", "c.arrow", "c.arrows"] {
         let out = format!("all-{form}/");
-        let arguments = ["dedup", form, "--annotate", &out, "--policy", "cluster"];
+        let arguments = format!("dedup {form} --annotate '{out}' --policy cluster");
         folder
             .run(&arguments)
             .expect(0)
@@ -390,9 +381,9 @@ fn annotated_tables_have_more_columns_and_all_rows() {
         assert_eq!(found.schema().metadata(), batch.schema().metadata());
         assert_eq!(added(&found), expected, "{name}");
     }
-    let arguments = ["dedup", "c.parquet", "--dry-run", "--report"];
+    let arguments = "dedup c.parquet --dry-run --report";
     let reports = ["r.parquet", "r.jsonl"].map(|name| {
-        folder.run(&[&arguments[..], &[name]].concat()).expect(0);
+        folder.run(&format!("{arguments} {name}")).expect(0);
         folder.path(name)
     });
     let report = read_parquet(&reports[0]);
@@ -410,13 +401,13 @@ fn annotated_tables_have_more_columns_and_all_rows() {
         report["similarity"].as_primitive::<Float64Type>().value(0),
         1.0
     );
-    let compressed = folder.run(&[&arguments[..], &["r.parquet.gz"]].concat());
+    let compressed = folder.run(&format!("{arguments} r.parquet.gz"));
     compressed
         .expect(2)
         .says(&["Parquet is written neither to a terminal nor compressed"]);
     // A second time the names are taken.
     for name in ["all-c.parquet/c.parquet", "all-c.arrow/c.arrow"] {
-        let arguments = ["dedup", name, "--annotate", "again/"];
+        let arguments = format!("dedup {name} --annotate again/");
         folder
             .run(&arguments)
             .expect(3)
@@ -438,7 +429,7 @@ fn shards_and_folders_of_tables_are_one_corpus() {
         write_parquet(&path, batch, Compression::SNAPPY, 3);
     }
     folder.write("set/README.md", "---\ndataset_info: {}\n---\nA data set.");
-    let ran = folder.run(&["dedup", "set", "-o", "one.parquet"]).expect(0);
+    let ran = folder.run("dedup set -o one.parquet").expect(0);
     let reported = "resemblance: 2 files as Parquet (10 documents)\n";
     assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     assert!(
@@ -451,28 +442,28 @@ fn shards_and_folders_of_tables_are_one_corpus() {
         &read_parquet(&folder.path("one.parquet"))["text"],
         &all.slice(0, 6)["text"]
     );
-    folder.run(&["dedup", "set", "-o", "two"]).expect(0);
+    folder.run("dedup set -o two").expect(0);
     let second = read_parquet(&folder.path("two/data/train-00001-of-00002.parquet"));
     assert_eq!(&second["text"], &all.slice(5, 1)["text"]);
     let globbed = folder
-        .run(&["pairs", "set/data/train-*.parquet"])
+        .run("pairs set/data/train-*.parquet")
         .expect(0)
         .stdout;
-    assert_eq!(globbed, folder.run(&["pairs", "set"]).expect(0).stdout);
+    assert_eq!(globbed, folder.run("pairs set").expect(0).stdout);
     assert_eq!(globbed.lines().count(), 5);
     folder
-        .run(&["pairs", "set/*.arrow"])
+        .run("pairs set/*.arrow")
         .expect(4)
         .says(&["no file has a name like set/*.arrow"]);
     folder
-        .run(&["pairs", "hf://datasets/a/b"])
+        .run("pairs hf://datasets/a/b")
         .expect(4)
         .says(&["hf://datasets/a/b", "hf download"]);
     // Other columns do not go into the same file.
     let few = batches[0].project(&[1, 3]).unwrap();
     write_parquet(&folder.path("few.parquet"), &few, Compression::SNAPPY, 3);
     folder
-        .run(&["dedup", "set", "few.parquet", "-o", "bad.parquet"])
+        .run("dedup set few.parquet -o bad.parquet")
         .expect(2)
         .says(&["have different columns", "a folder after -o"]);
 }
@@ -481,22 +472,14 @@ fn shards_and_folders_of_tables_are_one_corpus() {
 fn table_columns_are_selected_by_field_options() {
     let folder = Folder::new();
     write_all(&folder);
-    let nested = ["--text-field", "meta.body"];
+    let nested = "--text-field meta.body";
     for form in ["c.parquet", "c.arrow"] {
         let pairs = folder
-            .run(&[&["pairs", form], &nested[..]].concat())
+            .run(&format!("pairs {form} {nested}"))
             .expect(0)
             .stdout;
-        assert_eq!(pairs, folder.run(&["pairs", "c.jsonl"]).expect(0).stdout);
-        let scored = [
-            "dedup",
-            form,
-            "-o",
-            "out/",
-            "--keep",
-            "meta.score:max",
-            "--force",
-        ];
+        assert_eq!(pairs, folder.run("pairs c.jsonl").expect(0).stdout);
+        let scored = format!("dedup {form} -o out/ --keep meta.score:max --force");
         let ran = folder.run(&scored).expect(0);
         assert!(
             ran.stderr
@@ -504,20 +487,9 @@ fn table_columns_are_selected_by_field_options() {
             "{}",
             ran.stderr
         );
-        let stored = [
-            "build",
-            "a.rsm",
-            form,
-            "--stamp-field",
-            "time",
-            "--payload-field",
-            "list",
-        ];
+        let stored = format!("build a.rsm {form} --stamp-field time --payload-field list");
         folder.run(&stored).expect(0);
-        let got = folder
-            .run(&["get", "a.rsm", "103", "--format", "jsonl"])
-            .expect(0)
-            .stdout;
+        let got = folder.run("get a.rsm 103 --format jsonl").expect(0).stdout;
         let got: serde_json::Value = serde_json::from_str(&got).unwrap();
         assert_eq!(got["stamp"], 1_700_000_000);
         std::fs::remove_file(folder.path("a.rsm")).unwrap();
@@ -572,7 +544,7 @@ fn mistakes_with_tables_are_reported() {
             ("list", &["column \"list\" is List"]),
         ];
         for (field, parts) in cases {
-            let arguments = ["pairs", form, "--text-field", field, "--id", "line"];
+            let arguments = format!("pairs {form} --text-field '{field}' --id line");
             folder.run(&arguments).expect(3).says(parts);
         }
         let whole = folder.read(form);
@@ -581,7 +553,7 @@ fn mistakes_with_tables_are_reported() {
             folder.write("cut.parquet", b"");
             let name = format!("cut{}", &form[1..]);
             folder.write(&name, &whole[..length]);
-            let ran = folder.run(&["dedup", &name, "-o", "none/"]);
+            let ran = folder.run(&format!("dedup {name} -o none/"));
             let expected = if length == 0 {
                 "an empty file"
             } else {
@@ -595,10 +567,10 @@ fn mistakes_with_tables_are_reported() {
         assert!(!named.exists() || form == "c.arrows");
         // Content tells, whatever the name.
         folder.write("c.data.jsonl", &whole);
-        let ran = folder.run(&["pairs", "c.data.jsonl"]);
+        let ran = folder.run("pairs c.data.jsonl");
         if form != "c.arrows" {
             assert_eq!(ran.expect(0).stdout.lines().count(), 5);
-            let piped = folder.run_with_input(&["pairs", "-"], &whole).expect(3);
+            let piped = folder.run_with_input("pairs -", &whole).expect(3);
             piped.says(&["standard input is ", "not read from a pipe"]);
         }
         let name = format!("{form}.gz");
@@ -609,20 +581,20 @@ fn mistakes_with_tables_are_reported() {
             .says(&["a compressed file"]);
     }
     folder
-        .run(&["dedup", "c.parquet", "-o", "out.jsonl"])
+        .run("dedup c.parquet -o out.jsonl")
         .expect(2)
         .says(&["named as JSON Lines"]);
     folder
-        .run(&["dedup", "c.parquet", "-o", "out.parquet.gz"])
+        .run("dedup c.parquet -o out.parquet.gz")
         .expect(2)
         .says(&["neither compressed"]);
     folder
-        .run(&["pairs", "c.parquet", "--as", "lines"])
+        .run("pairs c.parquet --as lines")
         .expect(3)
         .says(&["Parquet, expected JSON Lines"]);
     folder.write("lines.jsonl", distinct(0..3));
     folder
-        .run(&["dedup", "c.parquet", "lines.jsonl", "-o", "out.parquet"])
+        .run("dedup c.parquet lines.jsonl -o out.parquet")
         .expect(2)
         .says(&["are Parquet and JSON Lines, and cannot go into one file"]);
     // A null is a text that is missing.
@@ -630,13 +602,10 @@ fn mistakes_with_tables_are_reported() {
     let nulls = RecordBatch::try_from_iter([("text", Arc::new(texts) as ArrayRef)]).unwrap();
     write_parquet(&folder.path("n.parquet"), &nulls, Compression::SNAPPY, 9);
     folder
-        .run(&["pairs", "n.parquet"])
+        .run("pairs n.parquet")
         .expect(3)
         .says(&["field \"text\" is missing", "at n.parquet:2"]);
-    let pairs = folder
-        .run(&["pairs", "n.parquet", "--skip-bad"])
-        .expect(0)
-        .stdout;
+    let pairs = folder.run("pairs n.parquet --skip-bad").expect(0).stdout;
     assert_eq!(pairs, "n.parquet:1\tn.parquet:3\t1.000000\n");
     assert_eq!(batch.num_rows(), 10);
 }
@@ -645,7 +614,7 @@ fn mistakes_with_tables_are_reported() {
 fn results_are_written_as_tables() {
     let folder = Folder::new();
     write_all(&folder);
-    folder.run(&["build", "a.rsm", "c.parquet"]).expect(0);
+    folder.run("build a.rsm c.parquet").expect(0);
     folder.write("one.jsonl", line("one", &text(1)));
     let cases: [(&[&str], usize); 4] = [
         (&["pairs", "c.jsonl"], 5),
@@ -691,10 +660,6 @@ fn results_are_written_as_tables() {
         }
     }
     // Verbs without columns of types have no such form.
-    folder
-        .run(&["stats", "a.rsm", "--format", "parquet"])
-        .expect(2);
-    folder
-        .run(&["list", "a.rsm", "--format", "parquet"])
-        .expect(2);
+    folder.run("stats a.rsm --format parquet").expect(2);
+    folder.run("list a.rsm --format parquet").expect(2);
 }

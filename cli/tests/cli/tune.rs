@@ -62,8 +62,8 @@ fn tune_lists_bands_for_each_number_of_values() {
 #[test]
 fn tune_prints_a_table() {
     let folder = Folder::new();
-    let arguments = ["tune", "--values", "128", "--format", "table"];
-    let ran = folder.run(&arguments).expect(0);
+    let arguments = "tune --values 128 --format table";
+    let ran = folder.run(arguments).expect(0);
     for part in [
         "probability 0.95 or more",
         "an assumption, see --background",
@@ -72,7 +72,7 @@ fn tune_prints_a_table() {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
     ran.says(&["with 128 values: 95.3 % of the pairs", "less than one"]);
-    let ran = folder.run(&["tune", "--header"]).expect(0);
+    let ran = folder.run("tune --header").expect(0);
     let tsv = ran.stdout.clone();
     ran.says(&["take 128 values"]);
     let lines: Vec<Vec<&str>> = tsv.lines().map(|l| l.split('\t').collect()).collect();
@@ -85,18 +85,16 @@ fn tune_prints_a_table() {
 #[test]
 fn tune_draws_curves_as_svg() {
     let folder = Folder::new();
-    folder.run(&["tune", "--svg", "a.svg", "-q"]).expect(0);
+    folder.run("tune --svg a.svg -q").expect(0);
     let svg = folder.read_text("a.svg");
     assert!(svg.starts_with("<svg") && svg.contains("256 values: "));
     folder
-        .run(&["tune", "--svg", "a.svg"])
+        .run("tune --svg a.svg")
         .expect(4)
         .says(&["a.svg", "--force"]);
-    folder.run(&["tune", "--svg", "a.svg", "--force"]).expect(0);
+    folder.run("tune --svg a.svg --force").expect(0);
     assert_eq!(folder.read_text("a.svg"), svg);
-    folder
-        .run(&["tune", "--simhash", "64", "--svg", "b.svg"])
-        .expect(0);
+    folder.run("tune --simhash 64 --svg b.svg").expect(0);
     assert!(folder.read_text("b.svg").contains("distance 3 or less"));
     assert_eq!(folder.names(), ["a.svg", "b.svg"]);
 }
@@ -155,12 +153,12 @@ fn tune_measures_the_background_of_a_corpus() {
     }
     folder.write("one.jsonl", line("a", "b"));
     folder
-        .run(&["tune", "--corpus", "one.jsonl"])
+        .run("tune --corpus one.jsonl")
         .expect(3)
         .says(&["two documents"]);
     folder.write("d.jsonl", distinct(0..300));
-    let small = ["tune", "--corpus", "d.jsonl", "--memory", "1M"];
-    folder.run(&small).expect(2).says(&["--memory", "--sample"]);
+    let small = "tune --corpus d.jsonl --memory 1M";
+    folder.run(small).expect(2).says(&["--memory", "--sample"]);
 }
 
 #[test]
@@ -183,8 +181,8 @@ fn tune_reports_wrong_options() {
         assert!(ran.stderr.contains(part), "{arguments:?}: {}", ran.stderr);
     }
     // What some numbers of values cannot reach is said, and left out.
-    let some = ["tune", "--threshold", "0.02", "--values", "64,512"];
-    let ran = folder.run(&some).expect(0);
+    let some = "tune --threshold 0.02 --values 64,512";
+    let ran = folder.run(some).expect(0);
     assert!(ran.stderr.contains("64 values: "), "{}", ran.stderr);
     assert_eq!(ran.stdout.lines().count(), 1);
 }
@@ -217,18 +215,16 @@ fn tune_shows_the_given_bands() {
         (number(&curve[0], "bands"), number(&curve[0], "rows")),
         (16.0, 4.0)
     );
-    let chart = [
-        "tune", "--bands", "20", "--rows", "5", "--format", "table", "--svg", "a.svg",
-    ];
-    let shown = folder.run(&chart).expect(0).stdout;
+    let chart = "tune --bands 20 --rows 5 --format table --svg a.svg";
+    let shown = folder.run(chart).expect(0).stdout;
     assert!(shown.contains("bands that are given"), "{shown}");
     assert!(folder.read_text("a.svg").contains("20 bands of 5 rows"));
-    let wrong = ["tune", "--bands", "20", "--rows", "5", "--values", "99"];
+    let wrong = "tune --bands 20 --rows 5 --values 99";
     folder
-        .run(&wrong)
+        .run(wrong)
         .expect(2)
         .says(&["--bands and --rows", "20 x 5"]);
-    folder.run(&["tune", "--bands", "20"]).expect(2);
+    folder.run("tune --bands 20").expect(2);
 }
 
 #[test]
@@ -248,10 +244,7 @@ fn tune_near_follows_the_theory() {
     // 13 bands, of which two rows are asked.
     let short = 1.0 - (1.0 - 0.4_f64.powi(2)).powi(13);
     assert!((number(&plans[1], "short_probability") - short).abs() < 1e-6);
-    folder
-        .run(&["tune", "--nearest", "0.01"])
-        .expect(2)
-        .says(&["far"]);
+    folder.run("tune --nearest 0.01").expect(2).says(&["far"]);
 }
 
 #[test]
@@ -271,42 +264,16 @@ fn tune_shows_the_given_tables() {
         (10.0, 3.0)
     );
     assert_eq!(manku[0]["design"], "(5,2)");
-    let wrong = [
-        "tune",
-        "--simhash",
-        "64",
-        "--tables",
-        "1,1",
-        "--distance",
-        "4",
-    ];
-    folder
-        .run(&wrong)
-        .expect(2)
-        .says(&["at most 65536 buckets"]);
+    let wrong = "tune --simhash 64 --tables 1,1 --distance 4";
+    folder.run(wrong).expect(2).says(&["at most 65536 buckets"]);
     folder.write("c.jsonl", mixed());
-    let create = [
-        "build",
-        "a.rsm",
-        "c.jsonl",
-        "--simhash",
-        "32",
-        "--tables",
-        "3,2+1,1",
-    ];
-    folder.run(&create).expect(0);
-    let found = folder
-        .run(&["query", "a.rsm", "--key", "a", "--distance", "0"])
-        .expect(0);
+    let create = "build a.rsm c.jsonl --simhash 32 --tables 3,2+1,1";
+    folder.run(create).expect(0);
+    let found = folder.run("query a.rsm --key a --distance 0").expect(0);
     assert_eq!(found.stdout, "a-again\t0\n");
-    let made = folder
-        .run(&["reband", "a.rsm", "--tables", "4,3"])
-        .expect(0);
+    let made = folder.run("reband a.rsm --tables 4,3").expect(0);
     assert!(made.stderr.contains("(4,3): 4 tables"), "{}", made.stderr);
-    folder.run(&["check", "a.rsm"]).expect(0);
-    let unfit = ["reband", "a.rsm", "--tables", "1,1", "--distance", "5"];
-    folder
-        .run(&unfit)
-        .expect(2)
-        .says(&["at most 65536 buckets"]);
+    folder.run("check a.rsm").expect(0);
+    let unfit = "reband a.rsm --tables 1,1 --distance 5";
+    folder.run(unfit).expect(2).says(&["at most 65536 buckets"]);
 }

@@ -38,8 +38,8 @@ fn kinds(rows: &[[&str; 3]], kind: [char; 2]) -> usize {
 fn verify_exact_reports_pairs_above_the_threshold_only() {
     let folder = Folder::new();
     folder.write("c.jsonl", around_the_threshold());
-    let estimate = ["pairs", "c.jsonl", "--verify", "estimate"];
-    let estimated = folder.run(&estimate).expect(0);
+    let estimate = "pairs c.jsonl --verify estimate";
+    let estimated = folder.run(estimate).expect(0);
     let estimated = rows(&estimated.stdout);
     assert!(
         kinds(&estimated, ['a', 'c']) > 5,
@@ -92,7 +92,7 @@ fn column_name_shows_whether_similarity_is_exact() {
         let pairs = [&["pairs", "c.jsonl", "--header"], verify].concat();
         assert_eq!(header(&pairs), "key_a\tkey_b\tsimilarity");
     }
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     assert_eq!(
         header(&["pairs", "a.rsm", "--header"]),
         "key_a\tkey_b\tsimilarity_estimate"
@@ -125,9 +125,9 @@ fn clusters_and_what_dedup_drops_follow_exact_pairs() {
         .map(|line| line.to_owned() + "\n")
         .collect();
     folder.write("far.jsonl", &corpus);
-    let estimate = ["clusters", "far.jsonl", "--verify", "estimate"];
-    folder.run(&estimate).expect(0);
-    folder.run(&["clusters", "far.jsonl"]).expect(1);
+    let estimate = "clusters far.jsonl --verify estimate";
+    folder.run(estimate).expect(0);
+    folder.run("clusters far.jsonl").expect(1);
     for policy in ["first", "cluster"] {
         let output = format!("{policy}-far.jsonl");
         let dedup = ["dedup", "far.jsonl", "-o", &output, "--policy", policy];
@@ -197,11 +197,11 @@ fn stored_documents_are_compared_by_estimate() {
         line("like-new", &edited(2, 1)),
     ];
     folder.write("more.jsonl", corpus.concat());
-    folder.run(&["build", "a.rsm", "old.jsonl"]).expect(0);
-    let dedup = ["dedup", "more.jsonl", "--against", "a.rsm", "-o", "-"];
-    let exact = ["--verify", "exact", "--report", "r.tsv", "--force"];
-    for bounds in [&[][..], &["--threshold", "0.85"]] {
-        let ran = folder.run(&[&dedup[..], &exact, bounds].concat()).expect(0);
+    folder.run("build a.rsm old.jsonl").expect(0);
+    let dedup = "dedup more.jsonl --against a.rsm -o -";
+    let exact = "--verify exact --report r.tsv --force";
+    for bounds in ["", "--threshold 0.85"] {
+        let ran = folder.run(&format!("{dedup} {exact} {bounds}")).expect(0);
         let ran = ran.says(&["read 3, kept 1, dropped 2", "dropped by estimate 1"]);
         assert!(ran.stderr.contains(NOT_AT_HAND), "{}", ran.stderr);
         let report = folder.report("r.tsv");
@@ -209,27 +209,13 @@ fn stored_documents_are_compared_by_estimate() {
         assert!(lines[0].starts_with("like-old\told\t0.9") && lines[0].ends_with("\testimate"));
         assert_eq!(lines[1..], ["like-new\tnew\t0.950249\texact"]);
     }
-    let ran = folder.run(&[
-        "add",
-        "a.rsm",
-        "more.jsonl",
-        "--if-new",
-        "--verify",
-        "exact",
-    ]);
+    let ran = folder.run("add a.rsm more.jsonl --if-new --verify exact");
     let ran = ran
         .expect(0)
         .says(&["read 3, added 1, dropped 2", "dropped by estimate 1"]);
     assert!(ran.stderr.contains(NOT_AT_HAND), "{}", ran.stderr);
     let plain = folder
-        .run(&[
-            "add",
-            "a.rsm",
-            "more.jsonl",
-            "--if-new",
-            "--verify",
-            "estimate",
-        ])
+        .run("add a.rsm more.jsonl --if-new --verify estimate")
         .expect(0);
     assert!(!plain.stderr.contains("estimate"), "{}", plain.stderr);
 }
@@ -238,8 +224,8 @@ fn stored_documents_are_compared_by_estimate() {
 fn add_with_exact_verification_agrees_with_dedup() {
     let folder = Folder::new();
     folder.write("c.jsonl", around_the_threshold());
-    let dedup = ["dedup", "c.jsonl", "-o", "out.jsonl", "--verify", "exact"];
-    folder.run(&dedup).expect(0);
+    let dedup = "dedup c.jsonl -o out.jsonl --verify exact";
+    folder.run(dedup).expect(0);
     let kept = folder.read_text("out.jsonl").lines().count() as u64;
     assert_eq!(kept, 2 * FAMILIES);
     // In one commit, in several, and one after the other because of a bad document among them.
@@ -263,14 +249,14 @@ fn add_with_exact_verification_agrees_with_dedup() {
 fn verify_exact_is_refused_without_texts() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("a", &text(1)));
-    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run("build a.rsm c.jsonl").expect(0);
     for verb in ["pairs", "clusters"] {
-        let ran = folder.run(&[verb, "a.rsm", "--verify", "exact"]);
+        let ran = folder.run(&format!("{verb} a.rsm --verify exact"));
         ran.expect(2).says(&["needs the texts", "a.rsm"]);
     }
-    let ran = folder.run(&["pairs", "c.jsonl", "--simhash", "64", "--verify", "exact"]);
+    let ran = folder.run("pairs c.jsonl --simhash 64 --verify exact");
     ran.expect(2).says(&["exact anyway"]);
-    let ran = folder.run(&["add", "a.rsm", "c.jsonl", "--verify", "exact"]);
+    let ran = folder.run("add a.rsm c.jsonl --verify exact");
     ran.expect(2).says(&["--if-new"]);
 }
 
@@ -291,21 +277,10 @@ fn texts_of_stored_documents_make_similarities_exact() {
         line("like-other", &edited(3, 1)),
     ];
     folder.write("more.jsonl", corpus.concat());
-    folder.run(&["build", "a.rsm", "old.jsonl"]).expect(0);
-    let dedup = [
-        "dedup",
-        "more.jsonl",
-        "--against",
-        "a.rsm",
-        "-o",
-        "-",
-        "--report",
-        "r.tsv",
-        "--force",
-        "--texts",
-    ];
+    folder.run("build a.rsm old.jsonl").expect(0);
+    let dedup = "dedup more.jsonl --against a.rsm -o - --report r.tsv --force --texts";
     let exact = "\t0.950249\texact";
-    let ran = folder.run(&[&dedup[..], &["old.jsonl"]].concat()).expect(0);
+    let ran = folder.run(&format!("{dedup} old.jsonl")).expect(0);
     assert!(!ran.stderr.contains(NOT_AT_HAND), "{}", ran.stderr);
     ran.says(&["read 2, kept 0, dropped 2"]);
     let report = folder.report("r.tsv");
@@ -313,9 +288,7 @@ fn texts_of_stored_documents_make_similarities_exact() {
         report.lines().filter(|line| line.ends_with(exact)).count(),
         2
     );
-    let ran = folder
-        .run(&[&dedup[..], &["partial.jsonl"]].concat())
-        .expect(0);
+    let ran = folder.run(&format!("{dedup} partial.jsonl")).expect(0);
     let not_at_hand = "similarities to 1 of the 2 documents in it";
     assert!(ran.stderr.contains(not_at_hand), "{}", ran.stderr);
     ran.says(&["dropped by estimate 1"]);
@@ -323,21 +296,14 @@ fn texts_of_stored_documents_make_similarities_exact() {
     let lines: Vec<&str> = report.lines().collect();
     assert_eq!(lines[0], format!("like-old\told{exact}"));
     assert!(lines[1].starts_with("like-other\tother\t0.9") && lines[1].ends_with("\testimate"));
-    let add = [
-        "add",
-        "a.rsm",
-        "more.jsonl",
-        "--if-new",
-        "--texts",
-        "old.jsonl",
-    ];
-    let ran = folder.run(&add).expect(0);
+    let add = "add a.rsm more.jsonl --if-new --texts old.jsonl";
+    let ran = folder.run(add).expect(0);
     assert!(!ran.stderr.contains("estimate"), "{}", ran.stderr);
     ran.says(&["read 2, added 0, dropped 2"]);
     // Above the threshold by the texts' own similarity, whatever the estimate.
-    let strict = [&add[..], &["--threshold", "0.951"]].concat();
+    let strict = format!("{add} --threshold 0.951");
     folder.run(&strict).expect(0).says(&["added 2, dropped 0"]);
     folder
-        .run(&["dedup", "more.jsonl", "-o", "-", "--texts", "old.jsonl"])
+        .run("dedup more.jsonl -o - --texts old.jsonl")
         .expect(2);
 }
