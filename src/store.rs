@@ -704,12 +704,11 @@ impl Store {
         maintain::evict(self.store(), policy)
     }
 
-    /// Inserts the documents of a stream that [`Snapshot::export`] wrote: under new ids, in the
-    /// order of the stream, with their keys, stamps, payloads and signatures. The two stores must
-    /// have the same recipe: everything that determines signatures (text, seed, kind and number of
-    /// values, bits of fingerprints). Thresholds, bands and tables may differ, because documents
-    /// are indexed with the schema of this store. A store that keeps few bits of each value cuts
-    /// wider values, and refuses values with fewer bits.
+    /// Inserts the documents of a stream that [`Snapshot::export`] wrote: under new ids, in the order of the
+    /// stream, with their keys, stamps, payloads and signatures. The two stores must have the same recipe:
+    /// everything that determines signatures (text, seed, kind and number of values, bits of fingerprints).
+    /// Thresholds, bands and tables may differ, because documents are indexed with the schema of this store. A
+    /// store that keeps few bits of each value cuts wider values, and refuses values with fewer bits.
     ///
     /// The import runs in transactions of bounded size, each durable; other writers may write in
     /// between. Documents committed before an error remain in the store. An interrupted import can
@@ -779,14 +778,13 @@ impl Store {
         }
     }
 
-    /// Checks a store that nobody has open for writing. It verifies the pages of the file and the
-    /// checksums of all rows. If all pages are intact, it then compares rows, runs, filters and
-    /// counters with each other. Nothing is written to the file, and others may read it meanwhile.
+    /// Checks a store that nobody has open for writing. It verifies the pages of the file and the checksums of
+    /// all rows. If all pages are intact, it then compares rows, runs, filters and counters with each other.
+    /// Nothing is written to the file, and others may read it meanwhile.
     ///
-    /// The report names every damaged page, with the documents whose rows may be in it or below it,
-    /// and every damaged row. A wrong record of free pages affects no document;
-    /// [`compact`](Self::compact) fixes it. If pages are damaged, no documents are counted;
-    /// [`repair`](Self::repair) reports how many can be kept.
+    /// The report names every damaged page, with the documents whose rows may be in it or below it, and every
+    /// damaged row. A wrong record of free pages affects no document; [`compact`](Self::compact) fixes it. If
+    /// pages are damaged, no documents are counted; [`repair`](Self::repair) reports how many can be kept.
     ///
     /// # Errors
     ///
@@ -804,10 +802,10 @@ impl Store {
         Self::options().check(path)
     }
 
-    /// Merges all runs of a store that nobody has open into one, drops the data of removed
-    /// documents, and returns free space to the disk. The merge runs in transactions of bounded
-    /// size; then pages are moved one by one. If the compaction is interrupted or stopped, the
-    /// store remains intact, and the next compaction continues where this one stopped.
+    /// Merges all runs of a store that nobody has open into one, drops the data of removed documents, and
+    /// returns free space to the disk. The merge runs in transactions of bounded size; then pages are moved one
+    /// by one. If the compaction is interrupted or stopped, the store remains intact, and the next compaction
+    /// continues where this one stopped.
     ///
     /// # Errors
     ///
@@ -828,16 +826,16 @@ impl Store {
         Self::options().compact(path)
     }
 
-    /// Rebuilds a damaged store: creates a new store from every document that was not removed and
-    /// whose row and payload have correct checksums. Keys, payloads, stamps, signatures and ids are
-    /// kept; everything else is rebuilt. The old file is only read, and need not have been closed
-    /// properly. It is locked against writers meanwhile.
+    /// Rebuilds a damaged store: creates a new store from every document that was not removed and whose row and
+    /// payload have correct checksums. Keys, payloads, stamps, signatures and ids are kept; everything else is
+    /// rebuilt. The old file is only read, and need not have been closed properly. It is locked against writers
+    /// meanwhile.
     ///
-    /// The repair follows the tables from their roots, in bounded memory, and continues past
-    /// damage: below a damaged page it keeps the rows whose checksums are correct. The report lists
-    /// what is lost. If a key occurs twice, because the record that one document replaced another
-    /// is lost, the newest document is kept. If the root of the last commit cannot be read, the
-    /// commit before it is used, and the report mentions this.
+    /// The repair follows the tables from their roots, in bounded memory, and continues past damage: below a
+    /// damaged page it keeps the rows whose checksums are correct. The report lists what is lost. If a key
+    /// occurs twice, because the record that one document replaced another is lost, the newest document is
+    /// kept. If the root of the last commit cannot be read, the commit before it is used, and the report
+    /// mentions this.
     ///
     /// The new store appears under `target` when it is complete and durable, and takes memory and
     /// temporary files as in a [`bulk_build`](Self::bulk_build).
@@ -917,10 +915,9 @@ impl Store {
     /// complete and durable, when the build is finished. A killed process leaves a file whose name
     /// begins with `.resemblance-`, which only its owner may read and the next run removes.
     ///
-    /// The build takes the memory that the options allow, the cache, and some tens of MiB. It takes
-    /// disk space for the store, and temporarily 8 bytes for each posting that does not fit into
-    /// the memory for sorting (12 in lanes of keys, of SimHash tables, and of bands with more than
-    /// 44 bits).
+    /// The build takes the memory that the options allow, the cache, and some tens of MiB. It takes disk space
+    /// for the store, and temporarily 8 bytes for each posting that does not fit into the memory for sorting
+    /// (12 in lanes of keys, of SimHash tables, and of bands with more than 44 bits).
     ///
     /// ```
     /// use resemblance::{BulkOptions, Document, MinHash, Schema, Store, Text};
@@ -950,24 +947,23 @@ impl Store {
         build::bulk_build(path, schema, options)
     }
 
-    /// Reindexes the documents of a store from their signatures, for a different threshold or
-    /// recall, or with different bands, codes or SimHash tables. Texts are not needed. Ids, keys,
-    /// payloads and stamps are kept. Afterwards the store answers like one that was created with
-    /// the [new schema](Schema::rebanded).
+    /// Reindexes the documents of a store from their signatures, for a different threshold or recall, or with
+    /// different bands, codes or SimHash tables. Texts are not needed. Ids, keys, payloads and stamps are kept.
+    /// Afterwards the store answers like one that was created with the [new schema](Schema::rebanded).
     ///
-    /// This call opens the file itself. Nobody else may have it open, because earlier handles and
-    /// snapshots would continue with the old bands. Everything happens in one commit, so after a
-    /// failure, an interruption or a crash the file is still the old store. Postings of removed
-    /// documents are dropped, and documents in memory are flushed to runs.
+    /// This call opens the file itself. Nobody else may have it open, because earlier handles and snapshots
+    /// would continue with the old bands. Everything happens in one commit, so after a failure, an interruption
+    /// or a crash the file is still the old store. Postings of removed documents are dropped, and documents in
+    /// memory are flushed to runs.
     ///
     /// Before anything is written all pages of the file are read and verified.
     ///
     /// The call takes as much memory as [`bulk_build`](Self::bulk_build), whose options it
-    /// [accepts](Operation::bulk), and the store's data about unflushed and removed documents. The
-    /// file grows by the new postings, because the old ones are kept until the commit, and there is
-    /// a temporary file as in a build. [`Operation::estimate`] returns the amounts. If the lanes do
-    /// not change (because only the number of expected documents changes, or because the new
-    /// threshold needs the same bands), one row is written and nothing is read.
+    /// [accepts](Operation::bulk), and the store's data about unflushed and removed documents. The file grows
+    /// by the new postings, because the old ones are kept until the commit, and there is a temporary file as in
+    /// a build. [`Operation::estimate`] returns the amounts. If the lanes do not change (because only the
+    /// number of expected documents changes, or because the new threshold needs the same bands), one row is
+    /// written and nothing is read.
     ///
     /// ```
     /// use resemblance::{MinHash, Schema, Store, Text, schema::Rebanding};
