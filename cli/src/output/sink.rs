@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use super::destination::{self, cannot_write};
 use super::guard;
 use super::target::OutputTarget;
 use crate::failure::{Failure, Result};
-use resemblance::invariant::bug;
+use resemblance::invariant::{at, bug};
 
 /// A target that is being written to.
 pub(crate) struct Sink {
@@ -34,6 +35,19 @@ pub(crate) struct Sink {
 enum SinkFiles {
     One(OneOutput),
     Folder(OutputFolder),
+}
+
+/// The rows of a table that are copied.
+#[cfg_attr(
+    not(feature = "tables"),
+    expect(dead_code, reason = "tables are refused")
+)]
+struct CopiedRows<'a> {
+    source: &'a CorpusSource,
+    /// Their numbers in the corpus.
+    numbers: Range<u64>,
+    /// The bytes that a page or batch may take.
+    memory_bytes: u64,
 }
 
 /// One file for all sources.
@@ -108,18 +122,24 @@ impl Sink {
     }
 
     /// Writes the rows of the source that was begun last, a table, for which `is_kept` returns true, by
-    /// their numbers from 0. `first` is the number of the first in the corpus.
+    /// their numbers from 0. `numbers` are those of its rows in the corpus.
     pub(crate) fn table(
         &mut self,
-        source: &CorpusSource,
-        first: u64,
+        source: usize,
+        corpus: &Corpus,
+        numbers: Range<u64>,
         is_kept: impl FnMut(u64) -> Result<bool>,
     ) -> Result<()> {
         let file = match &mut self.files {
             SinkFiles::One(one) => &mut one.file,
             SinkFiles::Folder(folder) => folder.current()?,
         };
-        file.table(source, first, self.added.as_ref(), is_kept)
+        let read = CopiedRows {
+            source: at(&corpus.sources, source)?,
+            numbers,
+            memory_bytes: corpus.settings.window_bytes,
+        };
+        file.table(read, self.added.as_ref(), is_kept)
     }
 
     /// Gives what was written its name. Returns what is to be said of files that were removed for it.
@@ -190,6 +210,7 @@ struct OutputFolder {
 impl OutputFolder {
     fn create(target: PathBuf, overwrites: bool) -> Result<Self> {
         guard::open_output(&target, true)?;
+        guard::begin_output(&target, false);
         let beside = if target.is_dir() {
             target.clone()
         } else {
@@ -224,10 +245,11 @@ impl OutputFolder {
             let Some(source) = corpus.sources.get(self.next) else {
                 return Ok(());
             };
-            if source.kind != SourceKind::Text && source.problem.is_none() {
+            let is_read = source.problem.is_none() && !corpus.is_unread(self.next);
+            if source.kind != SourceKind::Text && is_read {
                 self.open(&source.output_path(), records.compression(self.next))?;
             }
-            if let Some(header) = header(self.next)? {
+            if let Some(header) = header(self.next)?.filter(|_| is_read) {
                 self.current()?.header(&header)?;
             }
             self.next += 1;
@@ -274,7 +296,14 @@ impl OutputFolder {
 
     /// Gives a new folder its name, with all that is in it, or moves the files into the one that is
     /// there, and removes all others; if one cannot be moved, those that were are taken back.
-    fn finish(mut self) -> Result<Option<String>> {
+    fn finish(self) -> Result<Option<String>> {
+        let target = self.target.clone();
+        let removed = self.give_names()?;
+        guard::complete_output(&target);
+        Ok(removed)
+    }
+
+    fn give_names(mut self) -> Result<Option<String>> {
         self.close()?;
         if !self.target.exists() && !self.written.is_empty() {
             let named = std::fs::rename(self.root(), &self.target);
@@ -421,10 +450,9 @@ impl OutputFile {
     }
 
     #[cfg(not(feature = "tables"))]
-    pub(super) fn table(
+    fn table(
         &mut self,
-        source: &CorpusSource,
-        _: u64,
+        CopiedRows { source, .. }: CopiedRows<'_>,
         _: Option<&Arc<Vec<AddedColumn>>>,
         _: impl FnMut(u64) -> Result<bool>,
     ) -> Result<()> {
@@ -432,15 +460,19 @@ impl OutputFile {
     }
 
     /// Writes the rows of a table for which `is_kept` returns true, by their numbers from 0, with more columns if
-    /// there are any; `first` is the number of the first row in the corpus.
+    /// there are any.
     #[cfg(feature = "tables")]
-    pub(super) fn table(
+    fn table(
         &mut self,
-        source: &CorpusSource,
-        first: u64,
+        read: CopiedRows<'_>,
         added: Option<&Arc<Vec<AddedColumn>>>,
         is_kept: impl FnMut(u64) -> Result<bool>,
     ) -> Result<()> {
+        let CopiedRows {
+            source,
+            numbers,
+            memory_bytes,
+        } = read;
         let path = self.path.clone();
         let failure = |error: TableError<Failure>| match error {
             TableError::Input(error) => error.into(),
@@ -461,12 +493,12 @@ impl OutputFile {
                         source.kind.name()
                     )));
                 }
-                let created =
-                    TableWriter::create(source, lines, added.cloned()).map_err(failure)?;
+                let created = TableWriter::create(source, memory_bytes, lines, added.cloned());
+                let created = created.map_err(failure)?;
                 self.table.insert(created)
             }
         };
-        table.copy(source, first, is_kept).map_err(failure)
+        table.copy(source, numbers, is_kept).map_err(failure)
     }
 
     /// Completes the file and gives it its name.

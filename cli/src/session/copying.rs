@@ -17,7 +17,6 @@ use super::positions::BitList;
 use super::tally::DocumentTally;
 use crate::failure::{Failure, Result};
 use crate::output::{ProgressDisplay, Sink};
-use resemblance::invariant::at;
 
 /// Copies standard input, and whatever else can be read only once, to temporary files.
 pub(crate) fn spool_sources(context: &Context, corpus: &mut Corpus) -> Result<()> {
@@ -87,7 +86,7 @@ pub(crate) fn copy_records(
             // A corpus that has grown since is reported below.
             let is_wanted = |number| Ok(number < wanted.len() && wanted.get(number)?);
             if record.table_rows.is_some() {
-                sink.table(at(&corpus.sources, record.source)?, first, |row| {
+                sink.table(record.source, corpus, first..number, |row| {
                     context.interrupt.check()?;
                     is_wanted(first + row)
                 })?;

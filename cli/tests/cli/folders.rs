@@ -275,3 +275,62 @@ fn skipped_unreadable_files_are_listed_at_the_end() {
     assert_eq!(ran.stderr.matches(reported).count(), 1, "{}", ran.stderr);
     assert_eq!(folder.read_text("out.jsonl").lines().count(), 4);
 }
+
+#[test]
+fn a_folder_without_files_is_mentioned_beside_others() {
+    let folder = Folder::new();
+    folder.write("full/a.jsonl", mixed());
+    folder.write("notes/b.md", "some words");
+    std::fs::create_dir(folder.path("empty")).unwrap();
+    let dedup = ["dedup", "full", "empty", "notes", "-o", "out.jsonl"];
+    let ran = folder
+        .run(&[&dedup[..], &["--include", "*.jsonl"]].concat())
+        .expect(0);
+    let reported = "no file was found in empty, notes";
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
+    let alone = folder.run(&["pairs", "full"]).expect(0);
+    assert!(!alone.stderr.contains("no file"), "{}", alone.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_nowhere_are_unreadable_files() {
+    let folder = Folder::new();
+    folder.write("t/a.jsonl", mixed());
+    std::os::unix::fs::symlink("nowhere", folder.path("t/b.jsonl")).unwrap();
+    for corpus in [&["t"][..], &["t/*.jsonl"], &["t/a.jsonl", "t/b.jsonl"]] {
+        let dedup = [&["dedup", "-o", "out.jsonl", "--force"], corpus].concat();
+        folder.run(&dedup);
+        assert!(!folder.path("out.jsonl").exists(), "{corpus:?}");
+        let ran = folder
+            .run(&[&dedup[..], &["--skip-unreadable"]].concat())
+            .expect(2);
+        let reported = "skipped: t/b.jsonl is a link to a file that does not exist";
+        assert_eq!(ran.stderr.matches(reported).count(), 1, "{}", ran.stderr);
+        assert_eq!(folder.read_text("out.jsonl").lines().count(), 4);
+        std::fs::remove_file(folder.path("out.jsonl")).unwrap();
+    }
+    // A file that is not there is a slip of the pen.
+    folder
+        .run(&["pairs", "t/a.jsonl", "t/c.jsonl", "--skip-unreadable"])
+        .expect(4)
+        .says(&["t/c.jsonl does not exist"]);
+}
+
+#[test]
+fn a_corpus_of_which_nothing_can_be_read_is_no_empty_one() {
+    let folder = Folder::new();
+    folder.write("a.jsonl.gz", "no gzip");
+    let dedup = [
+        "dedup",
+        "a.jsonl.gz",
+        "-o",
+        "out.jsonl",
+        "--skip-unreadable",
+    ];
+    folder
+        .run(&dedup)
+        .expect(4)
+        .says(&["no file of the corpus could be read"]);
+    assert_eq!(folder.names(), ["a.jsonl.gz"]);
+}

@@ -663,3 +663,78 @@ fn results_are_written_as_tables() {
     folder.run("stats a.rsm --format parquet").expect(2);
     folder.run("list a.rsm --format parquet").expect(2);
 }
+
+/// Rows before the damage are read, decided and written; each reading sees the same ones.
+#[test]
+fn tables_are_read_up_to_the_damage_that_is_skipped() {
+    let folder = Folder::new();
+    let texts: Vec<String> = (0..12).map(|number| text(number % 9)).collect();
+    let ids = (0..12).map(|number| format!("k{number}"));
+    let batch = RecordBatch::try_from_iter([
+        (
+            "id",
+            Arc::new(StringArray::from_iter_values(ids)) as ArrayRef,
+        ),
+        ("text", Arc::new(StringArray::from(texts))),
+    ])
+    .unwrap();
+    let level = ZstdLevel::default();
+    write_parquet(
+        &folder.path("whole.parquet"),
+        &batch,
+        Compression::ZSTD(level),
+        4,
+    );
+    std::fs::create_dir(folder.path("t")).unwrap();
+    write_parquet(
+        &folder.path("t/b.parquet"),
+        &batch,
+        Compression::ZSTD(level),
+        4,
+    );
+    let whole = folder.read("whole.parquet");
+    let reader = SerializedFileReader::new(File::open(folder.path("whole.parquet")).unwrap());
+    let reader = reader.unwrap();
+    let column = reader.metadata().row_group(2).column(1);
+    let (start, length) = column.byte_range();
+    let mut damaged = whole.clone();
+    for byte in &mut damaged[(start + length / 2) as usize..(start + length) as usize] {
+        *byte ^= 0xff;
+    }
+    folder.write("t/a.parquet", &damaged);
+    folder
+        .run(&["dedup", "t", "-o", "out", "--report", "r.tsv"])
+        .expect(3);
+    for arguments in [
+        &["dedup", "t", "-o", "out"][..],
+        &["dedup", "t/a.parquet", "t/b.parquet", "-o", "one.parquet"],
+    ] {
+        let skipping = [
+            arguments,
+            &["--skip-unreadable", "--dropped", "d.parquet", "--force"],
+        ];
+        let ran = folder.run(&skipping.concat()).expect(2);
+        assert!(ran.stderr.contains("a.parquet"), "{}", ran.stderr);
+    }
+    let rows = |name: &str| read_parquet(&folder.path(name)).num_rows();
+    // The ninth text is in the damaged part of the first table alone.
+    assert_eq!((rows("out/a.parquet"), rows("out/b.parquet")), (8, 1));
+    assert_eq!(rows("one.parquet"), 9);
+}
+
+#[test]
+fn a_table_that_cannot_be_opened_gets_no_output() {
+    let folder = Folder::new();
+    let texts = Arc::new(StringArray::from(vec![text(1), text(2)]));
+    let batch = RecordBatch::try_from_iter([("text", texts as ArrayRef)]).unwrap();
+    write_parquet(&folder.path("a.parquet"), &batch, Compression::SNAPPY, 4);
+    let whole = folder.read("a.parquet");
+    folder.write("t/a.parquet", &whole);
+    folder.write("t/b.parquet", &whole[..whole.len() / 2]);
+    folder
+        .run(&["dedup", "t", "-o", "out", "--skip-unreadable"])
+        .expect(2);
+    let names = folder.names();
+    let written = names.iter().filter(|name| name.starts_with("out/"));
+    assert_eq!(written.collect::<Vec<_>>(), ["out/a.parquet"]);
+}

@@ -173,6 +173,7 @@ fn first_record(
         settings: corpus.settings.clone(),
         notes: Vec::new(),
         trims: None,
+        left: Arc::default(),
     };
     let mut records = CorpusRecords::new(Arc::new(alone), Arc::new(AtomicU64::new(0)));
     let first = records.next().transpose()?;

@@ -8,6 +8,7 @@ use globset::GlobBuilder;
 use walkdir::{DirEntry, WalkDir};
 
 use super::error::CorpusError;
+use super::settings::CorpusSettings;
 
 /// A relative path as the bytes of a key: the parts joined by `/`.
 pub(crate) fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
@@ -38,10 +39,22 @@ pub fn is_remote(argument: &Path) -> bool {
     matches!(scheme(argument), Some("s3" | "https" | "http"))
 }
 
+/// True for files and links to files, and for links that lead nowhere.
+pub(crate) fn is_file(entry: &DirEntry) -> bool {
+    if !entry.file_type().is_symlink() {
+        return entry.file_type().is_file();
+    }
+    std::fs::metadata(entry.path()).map_or(true, |metadata| metadata.is_file())
+}
+
 /// Returns the files that a pattern such as `data/train-*.parquet` matches, in the byte order of
 /// their paths, or an error that explains why none does. `*` matches a part of a name, `**` any
-/// folders.
-pub(crate) fn matching(argument: &Path, missing: io::Error) -> Result<Vec<PathBuf>, CorpusError> {
+/// folders. Links that lead nowhere are among them: reading them fails.
+pub(crate) fn matching(
+    argument: &Path,
+    missing: io::Error,
+    settings: &CorpusSettings,
+) -> Result<Vec<PathBuf>, CorpusError> {
     let name = argument.display();
     let Some(text) = argument.to_str() else {
         return Err(CorpusError::open(argument, missing));
@@ -84,13 +97,19 @@ pub(crate) fn matching(argument: &Path, missing: io::Error) -> Result<Vec<PathBu
         .max_depth(any_depth.unwrap_or(below))
         .into_iter();
     for walked in walk.filter_entry(is_shown) {
-        let entry = walked.map_err(|error| CorpusError::walk(start, error))?;
+        let entry = match walked {
+            Ok(entry) => entry,
+            Err(error) => {
+                settings.pass_over(CorpusError::walk(start, error))?;
+                continue;
+            }
+        };
         let walked_path = entry.path();
         let path = match walked_path.strip_prefix(".") {
             Ok(plain) if is_here => plain,
             _ => walked_path,
         };
-        if glob.is_match(path) && std::fs::metadata(path).is_ok_and(|m| m.is_file()) {
+        if glob.is_match(path) && is_file(&entry) {
             found.push(path.to_path_buf());
         }
     }

@@ -1,9 +1,11 @@
 //! A corpus: which files it has, in which order, and the documents in their records.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::argument::{self, path_bytes};
 use super::bad_document::BadDocument;
@@ -31,13 +33,16 @@ pub struct Corpus {
     pub notes: Vec<String>,
     /// The parts that are left out of its texts, if there are any.
     pub trims: Option<TextTrims>,
+    /// The numbers of sources whose rest could not be read and was passed over, and how many records of each were read
+    /// before. Every later reading sees the same records.
+    pub(crate) left: Arc<Mutex<BTreeMap<usize, u64>>>,
 }
 
 impl Corpus {
     /// Looks at every argument; folders are listed and their files looked into.
     pub fn resolve(arguments: &[PathBuf], settings: CorpusSettings) -> Result<Self, CorpusError> {
         let mut sources = Vec::new();
-        let mut notes = Vec::new();
+        let (mut notes, mut empty) = (Vec::new(), Vec::new());
         let mut standard_input = false;
         let kind = settings.kind.unwrap_or(SourceKind::Lines);
         for argument in arguments {
@@ -59,6 +64,9 @@ impl Corpus {
                         ));
                     }
                     notes.extend(pass_over_texts(argument, &mut listed, &settings));
+                    if listed.is_empty() {
+                        empty.push(argument.display().to_string());
+                    }
                     sources.extend(listed);
                 }
                 Ok(_) => sources.push(named_file(argument, &settings)?),
@@ -74,24 +82,52 @@ impl Corpus {
                 Err(_) if argument::is_remote(argument) => {
                     let mut listed = remote::list(argument, &settings)?;
                     notes.extend(pass_over_texts(argument, &mut listed, &settings));
+                    if listed.is_empty() {
+                        empty.push(argument.display().to_string());
+                    }
                     sources.extend(listed);
                 }
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     settings.pass_over(CorpusError::open(argument, error))?;
                 }
+                Err(error) if std::fs::symlink_metadata(argument).is_ok() => {
+                    settings.pass_over(CorpusError::open(argument, error))?;
+                }
                 Err(error) => {
-                    let names = argument::matching(argument, error)?;
+                    let names = argument::matching(argument, error, &settings)?;
                     let files = names.iter().map(|name| named_file(name, &settings));
                     sources.extend(files.collect::<Result<Vec<_>, _>>()?);
                 }
             }
+        }
+        // Where no argument has a file, the caller reports that.
+        if !empty.is_empty() && !sources.is_empty() {
+            notes.push(format!("no file was found in {}", empty.join(", ")));
         }
         Ok(Self {
             sources,
             settings,
             notes,
             trims: None,
+            left: Arc::default(),
         })
+    }
+
+    /// Records that the rest of a source is passed over, of which this number of records was read.
+    pub(crate) fn leave(&self, source: usize, records: u64) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.entry(source).or_insert(records);
+    }
+
+    /// Returns the number of records that were read of a source before its rest was passed over.
+    pub(crate) fn left_records(&self, source: usize) -> Option<u64> {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.get(&source).copied()
+    }
+
+    /// True if nothing of a source could be read, and it was passed over.
+    pub fn is_unread(&self, source: usize) -> bool {
+        self.left_records(source) == Some(0)
     }
 
     /// The size of all sources as they lie on disk, unless one of them is not a regular file.

@@ -44,6 +44,9 @@ impl CorpusError {
     pub fn open(path: &Path, error: io::Error) -> Self {
         let shown = path.display();
         Self::Io(match error.kind() {
+            io::ErrorKind::NotFound if std::fs::symlink_metadata(path).is_ok() => {
+                format!("{shown} is a link to a file that does not exist")
+            }
             io::ErrorKind::NotFound => format!("{shown} does not exist"),
             _ => format!("cannot read {shown}: {error}"),
         })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use walkdir::{DirEntry, WalkDir};
 
-use super::argument::path_bytes;
+use super::argument::{is_file, path_bytes};
 use super::bad_document::BadDocument;
 use super::error::CorpusError;
 use super::form;
@@ -88,6 +88,10 @@ fn look_into(
 ) -> Result<CorpusSource, CorpusError> {
     let path = root.join(&relative);
     let found = match std::fs::metadata(&path) {
+        // Whether it counts as a bad document or as an unreadable file is the caller's choice.
+        Err(error) if settings.unreadable.is_some() => {
+            return Err(CorpusError::open(&path, error));
+        }
         Err(error) => Err(BadDocument::of_link(&error)),
         Ok(_) => {
             let file = File::open(&path).map_err(|e| CorpusError::open(&path, e))?;
@@ -100,12 +104,4 @@ fn look_into(
 
 fn is_hidden(entry: &DirEntry) -> bool {
     entry.file_name().as_encoded_bytes().starts_with(b".")
-}
-
-/// True for files and links to files, and for links that lead nowhere, which are bad documents.
-fn is_file(entry: &DirEntry) -> bool {
-    if !entry.file_type().is_symlink() {
-        return entry.file_type().is_file();
-    }
-    std::fs::metadata(entry.path()).map_or(true, |metadata| metadata.is_file())
 }

@@ -111,6 +111,7 @@ fn read(name: &str, bytes: &[u8]) -> (Vec<CorpusRecord>, Result<(), CorpusError>
         settings,
         notes: Vec::new(),
         trims: None,
+        left: Arc::default(),
     };
     let mut reader = CorpusRecords::new(Arc::new(corpus), Arc::new(AtomicU64::new(0)));
     let mut records = Vec::new();

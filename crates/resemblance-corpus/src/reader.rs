@@ -129,6 +129,9 @@ impl CorpusRecords {
     /// Passes over the rest of a source that cannot be read, if that is wanted. It does not count as finished.
     fn leave_source(&mut self, error: CorpusError) -> Result<(), CorpusError> {
         self.corpus.settings.pass_over(error)?;
+        if let Some(source) = self.reading.source {
+            self.corpus.leave(source, self.reading.totals.records);
+        }
         self.finish_source();
         self.finished.pop();
         Ok(())
@@ -171,6 +174,7 @@ impl CorpusRecords {
                 number,
                 settings: &corpus.settings,
                 is_whole: self.gives_whole_tables,
+                left_records: corpus.left_records(number),
                 bytes_read: &self.bytes_read,
             };
             let opened = match open(&opening, &mut self.reading) {

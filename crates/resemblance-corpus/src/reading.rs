@@ -78,6 +78,12 @@ pub(crate) struct Opening<'a> {
         expect(dead_code, reason = "no source is a table")
     )]
     pub(crate) is_whole: bool,
+    /// The number of records to which an earlier reading of a damaged source came.
+    #[cfg_attr(
+        not(feature = "tables"),
+        expect(dead_code, reason = "only tables are read as a whole")
+    )]
+    pub(crate) left_records: Option<u64>,
     pub(crate) bytes_read: &'a Arc<AtomicU64>,
 }
 

@@ -130,8 +130,9 @@ impl CorpusSource {
             SourceOrigin::Spool(..) => true,
             #[cfg(feature = "remote")]
             SourceOrigin::Remote(object) => object.version().is_some(),
+            // A file that cannot be looked at fails each time.
             SourceOrigin::Path(_) | SourceOrigin::Folder(_) => {
-                self.metadata().is_some_and(|metadata| metadata.is_file())
+                self.metadata().is_none_or(|metadata| metadata.is_file())
             }
         }
     }

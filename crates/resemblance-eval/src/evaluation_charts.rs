@@ -6,6 +6,20 @@ use super::tally::{MinHashTally, ReturnedPairs, SimHashTally, SimilarityStep};
 /// A chart and the name of its file.
 pub type NamedChart = (&'static str, Chart);
 
+/// The names of the files of all charts that an evaluation may draw.
+pub const CHART_NAMES: [&str; 10] = [
+    "recall.svg",
+    "precision.svg",
+    "precision-recall.svg",
+    "error.svg",
+    "simhash.svg",
+    "shingle-sizes.svg",
+    "family-differences.svg",
+    "error-by-size.svg",
+    "error-by-bytes.svg",
+    "time-by-size.svg",
+];
+
 /// Points at the mean similarity of each step.
 fn step_points(
     steps: &[SimilarityStep],

@@ -44,7 +44,7 @@ pub use comparison_charts::comparison_charts;
 pub use costs::{BAND_POSTING_BYTES, TABLE_POSTING_BYTES, document_bytes};
 pub use evaluation::Evaluation;
 #[cfg(feature = "charts")]
-pub use evaluation_charts::{NamedChart, minhash_charts, simhash_chart};
+pub use evaluation_charts::{CHART_NAMES, NamedChart, minhash_charts, simhash_chart};
 pub use kinds::{MAX_SIGNATURE_BYTES, SignatureKind};
 pub use near_neighbour::{NearNeighbourPlan, near_neighbour_plan};
 pub use sample::{DocumentSample, Sampler};

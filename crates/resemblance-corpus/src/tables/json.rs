@@ -64,8 +64,9 @@ pub(super) fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-/// A line of JSON for each row; a null is a field that is not there.
-pub(super) fn lines(batch: &RecordBatch) -> ArrowResult<Vec<u8>> {
+/// Returns a line of JSON for each row, and the number of these rows: the first ones, up to the one with which the lines
+/// have `max_bytes`. A null is a field that is not there.
+pub(super) fn lines(batch: &RecordBatch, max_bytes: u64) -> ArrowResult<(Vec<u8>, usize)> {
     let columns = batch
         .columns()
         .iter()
@@ -73,11 +74,13 @@ pub(super) fn lines(batch: &RecordBatch) -> ArrowResult<Vec<u8>> {
         .collect::<ArrowResult<Vec<_>>>()?;
     let schema = batch.schema();
     let mut json = Vec::new();
-    for row in 0..batch.num_rows() {
-        push_object(&mut json, schema.fields(), &columns, row)?;
+    let mut rows = 0;
+    while rows < batch.num_rows() && (json.len() as u64) < max_bytes {
+        push_object(&mut json, schema.fields(), &columns, rows)?;
         json.push(b'\n');
+        rows += 1;
     }
-    Ok(json)
+    Ok((json, rows))
 }
 
 /// Returns the keys that a column of ids holds, by the rule for the rows of files; `None` for a null.
@@ -257,7 +260,7 @@ mod tests {
     use arrow_array::types::Int8Type as Number;
     use arrow_array::{
         BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array,
-        Int64Array, StringViewArray, TimestampSecondArray,
+        Int8Array, Int64Array, StringArray, StringViewArray, TimestampSecondArray,
     };
 
     use super::*;
@@ -305,7 +308,8 @@ mod tests {
              \"date\":\"1970-01-02T00:00:00Z\",\"flag\":true}\n\
              {\"list\":[],\"view\":\"\",\"bytes\":\"\",\"decimal\":-0.05,\"float\":null,\
              \"date\":\"1969-12-31T00:00:00Z\",\"flag\":false}\n";
-        assert_eq!(String::from_utf8(lines(&batch).unwrap()).unwrap(), expected);
+        let (json, _) = lines(&batch, u64::MAX).unwrap();
+        assert_eq!(String::from_utf8(json).unwrap(), expected);
         let columns = [
             ("a", batch.columns()[4].clone()),
             ("b", Arc::new(Int64Array::from(vec![1, 2]))),
@@ -313,9 +317,21 @@ mod tests {
         let nested = StructArray::try_from(columns.to_vec()).unwrap();
         let batch = RecordBatch::try_from_iter([("s", Arc::new(nested) as ArrayRef)]).unwrap();
         assert!(
-            lines(&batch.slice(1, 1))
+            lines(&batch.slice(1, 1), 1)
                 .unwrap()
+                .0
                 .starts_with(b"{\"s\":{\"a\":-0.05,\"b\":2}}")
         );
+    }
+
+    #[test]
+    fn lines_of_repeated_values_are_made_few_at_a_time() {
+        let long = "word ".repeat(1 << 18);
+        let keys = Int8Array::from(vec![0; 64]);
+        let values = Arc::new(StringArray::from(vec![long]));
+        let texts: ArrayRef = Arc::new(DictionaryArray::new(keys, values));
+        let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
+        let (json, rows) = lines(&batch, 4 << 20).unwrap();
+        assert!(rows < 8 && json.len() < 8 << 20, "{rows} {}", json.len());
     }
 }

@@ -5,6 +5,7 @@
 
 mod arrow_ipc;
 mod json;
+mod pages;
 mod parquet_file;
 mod projection;
 mod rows;

@@ -1,9 +1,11 @@
 //! Parquet: reading batches of some columns, and copying rows of all.
 
 use std::io::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_schema::Schema;
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, Schema};
 use itertools::Itertools;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
@@ -29,12 +31,16 @@ use parquet::file::writer::{
 use parquet::schema::types::{Type, TypePtr};
 
 use super::arrow_ipc::schema_with;
+use super::pages::{self, has_own_count};
 use super::projection::{self, rows_together};
 use super::table_error::TableError;
 use super::table_file::TableFile;
 use super::table_input::ParquetInput;
 use crate::changes::{AddedColumn, ColumnValues};
 use crate::error::CorpusError;
+
+/// The memory for rows that are decoded together, where one value may be repeated in all of them.
+const REPEATED_BYTES: u64 = 16 << 20;
 
 /// Values of an added column that are made together.
 const ADDED_TOGETHER: usize = 1024;
@@ -62,8 +68,10 @@ pub(super) fn open(
 ) -> std::result::Result<SerializedFileReader<ParquetInput>, CorpusError> {
     let pages = file.pages()?;
     file.decode(|| {
+        let more = pages.another()?;
         let input = SerializedFileReader::new(pages)?;
         check_counts(input.metadata())?;
+        expect_counts(&more, input.metadata());
         Ok::<_, ParquetError>(input)
     })
 }
@@ -86,35 +94,105 @@ fn count(number: i64) -> u64 {
     number.unsigned_abs()
 }
 
-/// Batches of the columns on these paths.
+/// The batches of some columns, one row group after the other.
+pub(super) struct GroupBatches {
+    file: Arc<ParquetInput>,
+    metadata: ArrowReaderMetadata,
+    /// The columns that are read.
+    columns: Vec<usize>,
+    next_group: usize,
+    current: Option<ParquetRecordBatchReader>,
+}
+
+/// Returns the batches of the columns on these paths.
 pub(super) fn batches(
     file: ParquetInput,
     metadata: ArrowReaderMetadata,
     paths: &[&str],
-) -> Result<ParquetRecordBatchReader> {
+) -> GroupBatches {
+    expect_counts(&file, metadata.metadata());
     let schema = metadata.parquet_schema();
     let columns = schema.columns().iter().enumerate().filter(|(_, column)| {
         let parts = column.path().parts();
         paths.iter().any(|path| projection::is_of_path(parts, path))
     });
-    let columns: Vec<usize> = columns.map(|(index, _)| index).collect();
-    let groups = metadata.metadata().row_groups().iter();
-    let rows_of_groups = groups.map(|group| {
-        let chunks = columns
-            .iter()
-            .filter_map(|index| group.columns().get(*index));
-        let bytes = chunks.fold(0, |bytes, chunk| {
-            count(chunk.uncompressed_size()).saturating_add(bytes)
-        });
-        rows_together(bytes, count(group.num_rows()))
+    GroupBatches {
+        columns: columns.map(|(index, _)| index).collect(),
+        file: Arc::new(file),
+        metadata,
+        next_group: 0,
+        current: None,
+    }
+}
+
+/// Accepts pages of deltas where a column lists their encodings.
+fn expect_counts(file: &ParquetInput, metadata: &ParquetMetaData) {
+    let chunks = metadata
+        .row_groups()
+        .iter()
+        .flat_map(|group| group.columns());
+    let counted = chunks.filter(|chunk| chunk.encodings().any(has_own_count));
+    let ranges = counted.map(|chunk| {
+        let (start, length) = chunk.byte_range();
+        start..start.saturating_add(length)
     });
-    // A file without row groups has no rows.
-    let batch_rows = rows_of_groups.min().unwrap_or(1);
-    let mask = ProjectionMask::leaves(schema, columns);
-    ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+    file.expect_counts(ranges.collect());
+}
+
+impl GroupBatches {
+    /// Opens a row group, whose rows are decoded few at a time if they are large, or may become so.
+    fn open(&self, number: usize) -> Result<ParquetRecordBatchReader> {
+        let group = self.metadata.metadata().row_group(number);
+        let rows = count(group.num_rows());
+        let mut together = usize::MAX;
+        let mut bytes = 0_u64;
+        for index in &self.columns {
+            let chunk = group.column(*index);
+            bytes = bytes.saturating_add(count(chunk.uncompressed_size()));
+            together = together.min(rows_repeated(&self.file, chunk, rows)?);
+        }
+        let mask =
+            ProjectionMask::leaves(self.metadata.parquet_schema(), self.columns.iter().copied());
+        ParquetRecordBatchReaderBuilder::new_with_metadata(
+            self.file.another()?,
+            self.metadata.clone(),
+        )
+        .with_row_groups(vec![number])
         .with_projection(mask)
-        .with_batch_size(batch_rows)
+        .with_batch_size(together.min(rows_together(bytes, rows)))
         .build()
+    }
+}
+
+impl Iterator for GroupBatches {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(batch) = self.current.as_mut().and_then(Iterator::next) {
+                return Some(batch);
+            }
+            if self.next_group == self.metadata.metadata().num_row_groups() {
+                return None;
+            }
+            match self.open(self.next_group) {
+                Ok(group) => self.current = Some(group),
+                Err(error) => return Some(Err(error.into())),
+            }
+            self.next_group += 1;
+        }
+    }
+}
+
+/// Returns the number of rows of a column chunk that are decoded together, where few bytes may stand for many values.
+fn rows_repeated(
+    file: &Arc<ParquetInput>,
+    chunk: &ColumnChunkMetaData,
+    rows: u64,
+) -> Result<usize> {
+    let most = REPEATED_BYTES / pages::largest_repeated(file, chunk, rows)?.max(1);
+    // At least one.
+    Ok(usize::try_from(most.max(1)).unwrap_or(usize::MAX))
 }
 
 /// Creates a file for rows of files like `input`: with its schema, its metadata, and the
@@ -202,42 +280,47 @@ fn like(
 }
 
 /// Copies the chosen rows, by their numbers from 0. A row group remains one; it is dropped if none
-/// of its rows is kept. Rows get the added values, if any; these are found by the number of the
-/// first row in the corpus.
+/// of its rows is kept. Rows get the added values, if any; these are found by the numbers of the
+/// rows in the corpus. Rows behind these numbers are not read.
 pub(super) fn copy<W: Write + Send, E>(
     file: &TableFile,
     output: &mut SerializedFileWriter<W>,
     added: &[AddedColumn],
-    first_number: u64,
+    numbers: Range<u64>,
     mut is_kept: impl FnMut(u64) -> std::result::Result<bool, E>,
 ) -> std::result::Result<(), TableError<E>> {
     let input = open(file)?;
-    let mut first = 0;
+    let pages = Arc::new(file.pages()?);
+    expect_counts(&pages, input.metadata());
+    let (mut first, readable_rows) = (0, numbers.end - numbers.start);
     for number in 0..input.num_row_groups() {
         let group = input.get_row_group(number).map_err(|e| file.damaged(&e))?;
         let rows = count(group.metadata().num_rows());
         let mut kept = Vec::new();
-        for row in first..first + rows {
+        for row in first..readable_rows.min(first + rows) {
             kept.push(is_kept(row).map_err(TableError::Choice)?);
         }
         if kept.contains(&true) {
             let mut copied = output.next_row_group()?;
             for index in 0..group.num_columns() {
+                let chunk = group.metadata().column(index);
+                let repeated = file.decode(|| rows_repeated(&pages, chunk, rows))?;
                 let reader = group
                     .get_column_reader(index)
                     .map_err(|e| file.damaged(&e))?;
                 let mut writer = next_column(&mut copied)?;
-                let bytes = count(group.metadata().column(index).uncompressed_size());
+                let bytes = count(chunk.uncompressed_size());
                 let copy = ColumnCopy {
                     file,
                     kept: &kept,
-                    together: rows_together(bytes, kept.len() as u64),
+                    is_cut: (kept.len() as u64) < rows,
+                    together: repeated.min(rows_together(bytes, rows)),
                 };
                 copy.column(reader, &mut writer)?;
                 writer.close()?;
             }
             for column in added {
-                let numbers = (first_number + first..)
+                let numbers = (numbers.start + first..)
                     .zip(&kept)
                     .filter_map(|(number, is_kept)| is_kept.then_some(number));
                 add_column(&mut copied, column, numbers)?;
@@ -300,8 +383,10 @@ fn add_values<T: DataType>(
 /// The rows that are copied of a column of a row group.
 struct ColumnCopy<'a> {
     file: &'a TableFile,
-    /// A flag for each row of the group: true if it is kept.
+    /// A flag for each row of the group that is read: true if it is kept.
     kept: &'a [bool],
+    /// True if the group has more rows, which are not read.
+    is_cut: bool,
     /// The number of rows that are read together.
     together: usize,
 }
@@ -345,8 +430,15 @@ impl ColumnCopy<'_> {
             values.clear();
             definitions.clear();
             repetitions.clear();
+            if self.is_cut && rows.is_empty() {
+                break;
+            }
+            let together = match self.is_cut {
+                true => self.together.min(rows.len()),
+                false => self.together,
+            };
             let found = reader.read_records(
-                self.together,
+                together,
                 Some(&mut definitions),
                 Some(&mut repetitions),
                 &mut values,

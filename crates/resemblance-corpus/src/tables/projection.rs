@@ -8,7 +8,7 @@ use crate::columns;
 use crate::settings::CorpusSettings;
 
 /// The approximate size in bytes, and the maximum number, of rows that are decoded together.
-const BATCH_BYTES: u64 = 4 << 20;
+pub(super) const BATCH_BYTES: u64 = 4 << 20;
 const MAX_BATCH_ROWS: u64 = 1024;
 
 /// Returns the number of rows to decode together, out of `rows` rows that take `bytes` bytes.

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::Field;
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, Field};
 use bytes::Bytes;
 use itertools::Itertools;
+use parquet::errors::ParquetError;
 
 use super::arrow_ipc::{self, IpcOutline};
 use super::json;
 use super::parquet_file;
-use super::projection::{self, rows_together};
+use super::projection::{self, BATCH_BYTES, rows_together};
 use super::table_file::TableFile;
 use crate::bad_document::BadDocument;
 use crate::columns;
@@ -21,7 +22,7 @@ use crate::reading::{OneRecord, Opening, Source, SourceReading};
 use crate::record::CorpusRecord;
 use crate::settings::{CorpusSettings, SourceKind};
 
-type Batches = Box<dyn RecordBatchReader + Send>;
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 /// The rows of one table, in their order.
 struct TableRows {
@@ -64,10 +65,11 @@ pub(crate) fn open(
         Err(bad) => return Ok(opening.problem(bad)),
     };
     if opening.is_whole {
-        reading.totals.form(file.kind).documents += rows;
+        let readable_rows = opening.left_records.map_or(rows, |left| left.min(rows));
+        reading.totals.form(file.kind).documents += readable_rows;
         let record = CorpusRecord {
             source: number,
-            table_rows: Some(rows),
+            table_rows: Some(readable_rows),
             ..CorpusRecord::default()
         };
         return Ok(OneRecord::source(record, Compression::None));
@@ -114,8 +116,8 @@ fn open_parquet(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTab
     }
     let rows = parquet_file::rows(metadata.metadata());
     let paths = columns::paths(settings);
-    let batches = file.decode(|| parquet_file::batches(input, metadata, &paths))?;
-    Ok(Ok((Box::new(batches), rows)))
+    let decode = || Ok::<_, ParquetError>(parquet_file::batches(input, metadata, &paths));
+    Ok(Ok((Box::new(file.decode(decode)?), rows)))
 }
 
 fn open_ipc(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTable, CorpusError> {
@@ -144,7 +146,7 @@ impl TableRows {
             if let Some(end) = memchr::memchr(b'\n', &self.lines) {
                 return Ok(Some(self.lines.split_to(end + 1)));
             }
-            let Some(batch) = self.next_batch()? else {
+            let Some((batch, together)) = self.next_batch()? else {
                 let (found, reported) = (self.decoded_rows, self.rows);
                 if found != reported {
                     let message = format!("{found} rows were found, {reported} expected");
@@ -152,31 +154,32 @@ impl TableRows {
                 }
                 return Ok(None);
             };
-            self.lines = self.file.decode(|| json::lines(&batch))?.into();
-            self.count(batch.num_rows());
+            let first = batch.slice(0, together.min(batch.num_rows()));
+            // One value of a dictionary may be in all of them.
+            let (lines, rows) = self.file.decode(|| json::lines(&first, BATCH_BYTES))?;
+            self.lines = lines.into();
+            let left = batch.num_rows() - rows;
+            if left > 0 {
+                self.batch = Some((batch.slice(rows, left), together));
+            }
+            self.count(rows);
         }
     }
 
-    /// The next rows, of which few are made into lines at a time.
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>, CorpusError> {
-        let (batch, together) = match self.batch.take() {
-            Some(left) => left,
-            None => {
-                let batches = &mut self.batches;
-                let Some(batch) = self.file.decode(|| batches.next().transpose())? else {
-                    return Ok(None);
-                };
-                // The parts of a batch share its memory, and would count all of it.
-                let bytes = batch.get_array_memory_size() as u64;
-                let together = rows_together(bytes, batch.num_rows() as u64);
-                (batch, together)
-            }
-        };
-        let rows = batch.num_rows();
-        if rows > together {
-            self.batch = Some((batch.slice(together, rows - together), together));
+    /// The rows that are left of the batch that was decoded last, or those of the next one, and the number of them that
+    /// are made into lines together.
+    fn next_batch(&mut self) -> Result<Option<(RecordBatch, usize)>, CorpusError> {
+        if let Some(left) = self.batch.take() {
+            return Ok(Some(left));
         }
-        Ok(Some(batch.slice(0, together.min(rows))))
+        let batches = &mut self.batches;
+        let Some(batch) = self.file.decode(|| batches.next().transpose())? else {
+            return Ok(None);
+        };
+        // The parts of a batch share its memory, and would count all of it.
+        let bytes = batch.get_array_memory_size() as u64;
+        let together = rows_together(bytes, batch.num_rows() as u64);
+        Ok(Some((batch, together)))
     }
 
     /// Counts as read what share of the file the rows have been.

@@ -97,10 +97,7 @@ impl TableFile {
 
     /// Returns the input for a decoder of Parquet.
     pub(super) fn pages(&self) -> Result<ParquetInput, CorpusError> {
-        Ok(ParquetInput {
-            input: self.rewound()?,
-            memory_bytes: self.memory_bytes,
-        })
+        Ok(ParquetInput::new(self.rewound()?, self.memory_bytes))
     }
 
     /// True if the file begins so.

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::iter::Peekable;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
@@ -80,9 +82,37 @@ impl Length for TableInput {
 /// The bytes of a Parquet file, in which the heads of pages are looked at before a decoder makes room for what they
 /// declare.
 pub(super) struct ParquetInput {
-    pub(super) input: TableInput,
+    input: TableInput,
     /// The bytes that a page may take.
     pub(super) memory_bytes: u64,
+    /// The column chunks that may have pages with counts of their own, which are checked before a decoder sees them.
+    counted: Arc<OnceLock<Vec<Range<u64>>>>,
+}
+
+impl ParquetInput {
+    pub(super) fn new(input: TableInput, memory_bytes: u64) -> Self {
+        Self {
+            input,
+            memory_bytes,
+            counted: Arc::default(),
+        }
+    }
+
+    /// Returns another handle of the same input.
+    pub(super) fn another(&self) -> io::Result<Self> {
+        Ok(Self {
+            input: self.input.rewound()?,
+            memory_bytes: self.memory_bytes,
+            counted: Arc::clone(&self.counted),
+        })
+    }
+
+    /// Accepts pages with counts of their own in these column chunks, which the caller checks. Elsewhere they are an
+    /// error.
+    pub(super) fn expect_counts(&self, chunks: Vec<Range<u64>>) {
+        // The chunks of a file remain the same.
+        let _ = self.counted.set(chunks);
+    }
 }
 
 impl Length for ParquetInput {
@@ -98,9 +128,17 @@ impl ChunkReader for ParquetInput {
         let mut head = Vec::new();
         let start_of_head = self.input.at(start)?;
         start_of_head.take(PAGE_HEAD_BYTES).read_to_end(&mut head)?;
-        // The decoder refuses anything other than a page where one is required.
-        if let Some(page) = PageHead::parse(&mut head.into_iter().peekable()) {
+        // The end of a file is read in the same way.
+        if Length::len(self).saturating_sub(start) > FOOTER_END_BYTES {
+            let parsed = PageHead::parse(&mut head.into_iter().peekable());
+            let other = "something other than the head of a page was found where one begins";
+            let page = parsed.ok_or_else(|| ParquetError::General(other.into()))?;
             page.check(self.memory_bytes)?;
+            let mut chunks = self.counted.get().into_iter().flatten();
+            if page.has_own_count && !chunks.any(|chunk| chunk.contains(&start)) {
+                let message = "a page has an encoding that its column does not list";
+                return Err(ParquetError::General(message.into()));
+            }
         }
         Ok(BufReader::new(self.input.at(start)?))
     }
@@ -127,9 +165,9 @@ impl ChunkReader for ParquetInput {
     }
 }
 
-/// The size of the fields of [`PageHead`]: six numbers of up to five bytes, and the bytes between
+/// The size of the fields of [`PageHead`]: eight numbers of up to five bytes, and the bytes between
 /// them.
-const PAGE_HEAD_BYTES: u64 = 40;
+const PAGE_HEAD_BYTES: u64 = 64;
 
 /// The values that the head of a page declares.
 struct PageHead {
@@ -137,12 +175,17 @@ struct PageHead {
     bytes: u64,
     /// The number of values in a dictionary.
     dictionary_values: Option<u64>,
+    /// True if the page itself declares how many values it has: its texts are deltas.
+    has_own_count: bool,
 }
 
 impl PageHead {
     /// Parses the first fields, in the compact form of Thrift; `None` if other fields are there.
     fn parse(head: &mut Peekable<impl Iterator<Item = u8>>) -> Option<Self> {
+        const DATA_PAGE: i64 = 0;
         const DICTIONARY_PAGE: i64 = 2;
+        const DATA_PAGE_V2: i64 = 3;
+        const DELTAS_OF_TEXTS: [i64; 2] = [6, 7];
         let kind = thrift_integer(head)?;
         let bytes = u64::try_from(thrift_integer(head)?).ok()?;
         thrift_integer(head)?;
@@ -153,9 +196,19 @@ impl PageHead {
         let is_struct = head.next()? & 0xf == THRIFT_STRUCT;
         let values = is_struct.then(|| thrift_integer(head)).flatten();
         let values = values.and_then(|values| u64::try_from(values).ok());
+        let encoding = match kind {
+            DATA_PAGE => Some(thrift_integer(head)?),
+            DATA_PAGE_V2 => {
+                thrift_integer(head)?;
+                thrift_integer(head)?;
+                Some(thrift_integer(head)?)
+            }
+            _ => None,
+        };
         Some(Self {
             bytes,
             dictionary_values: values.filter(|_| kind == DICTIONARY_PAGE),
+            has_own_count: encoding.is_some_and(|encoding| DELTAS_OF_TEXTS.contains(&encoding)),
         })
     }
 
@@ -235,7 +288,7 @@ fn thrift_integer(head: &mut impl Iterator<Item = u8>) -> Option<i64> {
     Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
 }
 
-fn next_number(rest: &mut &[u8]) -> Option<u64> {
+pub(super) fn next_number(rest: &mut &[u8]) -> Option<u64> {
     thrift_number(rest.by_ref().bytes().map_while(io::Result::ok))
 }
 

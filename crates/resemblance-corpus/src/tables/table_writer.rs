@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::BooleanArray;
@@ -27,6 +28,7 @@ pub struct TableWriter<W: Write + Send> {
     columns: TableColumns,
     /// The columns that rows get beside their own.
     added: Arc<Vec<AddedColumn>>,
+    memory_bytes: u64,
     inner: Inner<W>,
 }
 
@@ -159,17 +161,19 @@ const METADATA_SHOWN: usize = 60;
 const METADATA_BEFORE: usize = 20;
 
 impl<W: Write + Send> TableWriter<W> {
-    /// A table like this source, without its rows; with more columns, if there are any.
+    /// A table like this source, without its rows; with more columns, if there are any. A page or batch of a source
+    /// may take `memory_bytes`.
     ///
     /// # Errors
     ///
     /// The source cannot be read, or the output not be written.
     pub fn create<E>(
         source: &CorpusSource,
+        memory_bytes: u64,
         output: W,
         added: Option<Arc<Vec<AddedColumn>>>,
     ) -> Result<Self, TableError<E>> {
-        let file = TableFile::open(source, u64::MAX)?;
+        let file = TableFile::open(source, memory_bytes)?;
         // Without any, a table has the columns of its source.
         let more = added.unwrap_or_default();
         let inner = match file.kind {
@@ -182,12 +186,13 @@ impl<W: Write + Send> TableWriter<W> {
         Ok(Self {
             columns: TableColumns::of(&file)?,
             added: more,
+            memory_bytes,
             inner,
         })
     }
 
-    /// Adds the rows of a source for whose numbers, from 0, `is_kept` returns true. `first` is the number of the
-    /// first row in the corpus, by which added columns know it.
+    /// Adds the rows of a source for whose numbers, from 0, `is_kept` returns true. `numbers` are those of its rows in
+    /// the corpus, by which added columns know them; rows behind these are not read.
     ///
     /// # Errors
     ///
@@ -195,10 +200,10 @@ impl<W: Write + Send> TableWriter<W> {
     pub fn copy<E>(
         &mut self,
         source: &CorpusSource,
-        first: u64,
+        numbers: Range<u64>,
         mut is_kept: impl FnMut(u64) -> Result<bool, E>,
     ) -> Result<(), TableError<E>> {
-        let file = TableFile::open(source, u64::MAX)?;
+        let file = TableFile::open(source, self.memory_bytes)?;
         if let Some(difference) = self.columns.difference(&TableColumns::of(&file)?) {
             let name = file.name.display();
             let message = format!("the tables before and {name} have {difference}");
@@ -206,21 +211,26 @@ impl<W: Write + Send> TableWriter<W> {
         }
         let output = match &mut self.inner {
             Inner::Parquet(output) => {
-                return parquet_file::copy(&file, output, &self.added, first, is_kept);
+                return parquet_file::copy(&file, output, &self.added, numbers, is_kept);
             }
             Inner::Arrow(output) => output,
         };
-        let mut row = 0;
+        let (mut row, rows) = (0, numbers.end - numbers.start);
         let outline = IpcOutline::read(&file)?;
         let mut batches = arrow_ipc::batches(&file, &outline, None)?;
-        while let Some(decoded) = file.decode(|| batches.next().transpose())? {
+        while row < rows || rows == outline.rows {
+            let Some(decoded) = file.decode(|| batches.next().transpose())? else {
+                break;
+            };
             let mut kept = Vec::new();
             let more = match self.added.as_slice() {
                 [] => decoded,
-                added => file.decode(|| arrow_ipc::with_more(&decoded, added, first + row))?,
+                added => {
+                    file.decode(|| arrow_ipc::with_more(&decoded, added, numbers.start + row))?
+                }
             };
             for _ in 0..more.num_rows() {
-                kept.push(is_kept(row).map_err(TableError::Choice)?);
+                kept.push(row < rows && is_kept(row).map_err(TableError::Choice)?);
                 row += 1;
             }
             if kept.contains(&true) {
