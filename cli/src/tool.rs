@@ -1,5 +1,6 @@
 //! The command line as a whole: which verbs there are, and how a run ends.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -7,21 +8,24 @@ use std::time::{Duration, Instant};
 
 use clap::builder::ValueParser;
 use clap::error::ErrorKind;
-use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{
+    Arg, ArgMatches, Args as _, Command, CommandFactory, FromArgMatches, Parser, Subcommand,
+};
 
 use crate::defaults::{DEFAULTS_HELP, with_defaults};
 use crate::failure::{
     EXIT_CODES, Failure, FailureKind, Outcome, Result, contain_panics, silence_panics,
 };
 use crate::help::shaped;
-use crate::options::CommonOptions;
+use crate::options::{CommonOptions, CorpusOptions, StoredOptions};
 use crate::output::{guard, print_failure, print_help, print_usage};
 use crate::session::{Context, Interrupt};
 use crate::usage::explained;
 use crate::verbs;
 use crate::verbs::completions::{CompletionsArguments, completions};
 use crate::verbs::man::{ManArguments, man};
-use resemblance_corpus::only_store;
+use resemblance_corpus::{is_store, only_store};
 
 /// The length of a run from which its duration is printed.
 const LONG_RUN: Duration = Duration::from_secs(10);
@@ -171,7 +175,8 @@ verbs! {
 /// Runs the tool with the arguments of the process, and returns the exit code of the process.
 pub fn run() -> ExitCode {
     let command = command();
-    let (arguments, config) = match with_defaults(&command, std::env::args_os().collect()) {
+    let given: Vec<OsString> = std::env::args_os().collect();
+    let (arguments, config) = match with_defaults(&command, given.clone()) {
         Ok(with) => with,
         Err(failure) => {
             print_failure(&failure);
@@ -181,6 +186,15 @@ pub fn run() -> ExitCode {
     let matches = command.clone().try_get_matches_from(&arguments);
     if let Ok(matches) = &matches {
         protect_inputs(&command, matches);
+        // A default in a file may be without effect in some runs.
+        let own = config
+            .as_ref()
+            .map(|_| command.clone().try_get_matches_from(&given));
+        let given = own.as_ref().map_or(Some(matches), |own| own.as_ref().ok());
+        if let Some(failure) = given.and_then(|given| idle_corpus_option(&command, given)) {
+            print_failure(&failure);
+            return ExitCode::from(failure.exit_code());
+        }
     }
     let parsed = match matches.and_then(|matches| ToolArguments::from_arg_matches(&matches)) {
         Ok(parsed) => parsed,
@@ -205,6 +219,12 @@ pub fn run() -> ExitCode {
             (Ok(_), true) => Ok(Outcome::Partial),
             (outcome, _) => outcome,
         }
+    })
+    .map_err(|failure| match failure.is_signal() {
+        true => guard::interrupted_outputs()
+            .into_iter()
+            .fold(failure, Failure::with_note),
+        false => failure,
     })
     .map_err(|failure| match &store {
         Some(store) => failure.in_store(store.display()),
@@ -252,6 +272,54 @@ fn protect_inputs(command: &Command, matches: &ArgMatches) {
         let paths = given.ok().flatten().into_iter().flatten();
         guard::protect(paths.map(Path::new));
     }
+}
+
+/// The verbs that read a text from a file without a corpus, up to the length that an option of corpora sets.
+const READ_TEXTS: [&str; 2] = ["explain", "query"];
+
+/// Returns a command with the options of corpora alone.
+fn corpus_options() -> Command {
+    StoredOptions::augment_args(CorpusOptions::augment_args(Command::new("corpus")))
+}
+
+/// Returns true for a verb that may read a corpus.
+fn takes_corpus(verb: &Command) -> bool {
+    path_arguments(verb).any(|(_, value)| value.contains("CORPUS"))
+}
+
+/// Returns a failure for an option of corpora where the command reads none: it has no effect.
+fn idle_corpus_option(command: &Command, matches: &ArgMatches) -> Option<Failure> {
+    let (name, values) = matches.subcommand()?;
+    let verb = command.find_subcommand(name)?;
+    let mut store = None;
+    for (argument, _) in path_arguments(verb).filter(|(_, value)| value.contains("CORPUS")) {
+        let given = values.try_get_raw(argument.get_id().as_str());
+        for path in given.ok().flatten().into_iter().flatten().map(Path::new) {
+            if !is_store(path) {
+                return None;
+            }
+            store = Some(path);
+        }
+    }
+    if !takes_corpus(verb) {
+        return None;
+    }
+    let of_corpora = corpus_options();
+    let mut options = verb.get_arguments().filter(|option| {
+        let id = option.get_id().as_str();
+        let is_of_corpora = of_corpora.get_arguments().any(|it| it.get_id() == id);
+        let is_of_texts = id == "max_line" && READ_TEXTS.contains(&name);
+        let is_given = values.value_source(id) == Some(ValueSource::CommandLine);
+        is_of_corpora && !is_of_texts && is_given
+    });
+    let option = options.find_map(Arg::get_long)?;
+    let failure = Failure::usage(format!(
+        "--{option} is for a corpus, and {name} reads none here"
+    ));
+    Some(match store {
+        Some(store) => failure.with_note(format!("{} is a store", store.display())),
+        None => failure,
+    })
 }
 
 /// Prints how long a run took: without `-v` only after a long one.
@@ -419,6 +487,61 @@ mod tests {
         }
         assert!(tried > 500, "{tried}");
         assert!(idle.is_empty(), "{idle:#?}");
+    }
+
+    /// Each option of corpora is refused where none is read, and is not where one is.
+    #[test]
+    fn options_of_corpora_need_a_corpus() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("s.rsm");
+        let schema = resemblance::Schema::builder().simhash(resemblance::SimHash::bits64());
+        resemblance::Store::create(&store, schema.build().unwrap()).unwrap();
+        let store = store.to_str().unwrap();
+        let without: [(&str, &[&str], &[&str]); 6] = [
+            ("pairs", &[store], &["c.jsonl"]),
+            ("clusters", &[store], &["c.jsonl"]),
+            ("create", &["new.rsm"], &["new.rsm", "--tf-idf-of=c.jsonl"]),
+            ("explain", &["a", "b"], &["a", "b", "--corpus=c.jsonl"]),
+            ("query", &[store, "x"], &[store, "--corpus=c.jsonl"]),
+            ("tune", &[], &["--corpus=c.jsonl"]),
+        ];
+        let (command, mut tried) = (command(), 0);
+        for verb in command.get_subcommands().filter(|verb| takes_corpus(verb)) {
+            let options = corpus_options();
+            let of_corpora = |option: &&clap::Arg| {
+                let mut known = options.get_arguments();
+                known.any(|it| it.get_id() == option.get_id())
+            };
+            for option in verb.get_arguments().filter(of_corpora) {
+                let name = verb.get_name();
+                let idle = |words: &[&str]| {
+                    let least: Vec<String> = ["resemblance", name]
+                        .iter()
+                        .chain(words)
+                        .map(|word| (*word).to_owned())
+                        .collect();
+                    let given = with_value(&command, &least, option);
+                    let line = least.into_iter().chain(given);
+                    let matches = command.clone().try_get_matches_from(line).unwrap();
+                    idle_corpus_option(&command, &matches).is_some()
+                };
+                let Some((_, without, with)) = without.iter().find(|(verb, ..)| *verb == name)
+                else {
+                    // A corpus is required.
+                    let positional = verb.get_arguments().any(|it| {
+                        let value = it.get_value_names().unwrap_or_default();
+                        it.is_required_set() && value.iter().any(|name| name.contains("CORPUS"))
+                    });
+                    assert!(positional, "{name}");
+                    continue;
+                };
+                tried += 1;
+                let is_of_texts = option.get_id() == "max_line" && READ_TEXTS.contains(&name);
+                assert_eq!(idle(without), !is_of_texts, "{name} {}", option.get_id());
+                assert!(!idle(with), "{name} {}", option.get_id());
+            }
+        }
+        assert!(tried > 60, "{tried}");
     }
 
     /// A new path is read unless the name of its value says that it is written: this list makes one think of it.

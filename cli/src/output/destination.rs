@@ -63,7 +63,9 @@ fn must_be_local(path: &Path) -> Result<()> {
 /// An error unless a new store can be made at a path.
 pub(crate) fn must_be_new(path: &Path, advice: &str) -> Result<()> {
     must_not_exist(path, advice)?;
-    guard::must_be_harmless(path)
+    guard::must_be_harmless(path)?;
+    guard::begin_output(path, true);
+    Ok(())
 }
 
 /// An error if something has the name already.
@@ -80,7 +82,7 @@ fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
 }
 
 /// An error unless an output may be made at a path. Every output file that is not a new store is checked here.
-pub(super) fn must_be_free(path: &Path, force: bool) -> Result<()> {
+pub(crate) fn must_be_free(path: &Path, force: bool) -> Result<()> {
     must_be_local(path)?;
     if !force && is_store(path) && !guard::is_special(path) {
         let advice = "it is a store, which is not overwritten";
@@ -223,6 +225,7 @@ impl Destination {
             overwrites: force,
             permissions: overwritten.map_or(of_new_files, |metadata| metadata.permissions()),
         };
+        guard::begin_output(path, false);
         Self::new(path, compression, Box::new(file), Some(staged))
     }
 
@@ -252,6 +255,9 @@ impl Destination {
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.path.as_os_str() == "-" && !bytes.is_empty() {
+            guard::print_part();
+        }
         let written = self.writer.write_all(bytes);
         written.map_err(|e| failed(&self.path, &e))
     }
@@ -297,7 +303,9 @@ impl Destination {
         permitted
             .and_then(|()| staged.file.sync_all())
             .map_err(|e| cannot_write(&path, &e))?;
-        give_name(staged.path, &path, staged.overwrites)
+        give_name(staged.path, &path, staged.overwrites)?;
+        guard::complete_output(&path);
+        Ok(())
     }
 }
 

@@ -1,18 +1,16 @@
 //! Charts in files.
 
-use std::path::Path;
-
 use resemblance_eval::Chart;
 
 use super::destination::Destination;
 use crate::failure::{Failure, Result};
 
-/// Writes a chart to a file, which must not exist unless `force`.
-pub(crate) fn write_chart(chart: &Chart, path: &Path, force: bool) -> Result<()> {
-    let svg = chart
-        .svg()
-        .map_err(|reason| Failure::refused(format!("cannot draw {}: {reason}", path.display())))?;
-    let mut destination = Destination::create(path, force)?;
+/// Writes a chart to a file.
+pub(crate) fn write_chart(chart: &Chart, mut destination: Destination) -> Result<()> {
+    let svg = chart.svg().map_err(|reason| {
+        let path = destination.path.display();
+        Failure::refused(format!("cannot draw {path}: {reason}"))
+    })?;
     destination.write(svg.as_bytes())?;
     destination.finish()
 }

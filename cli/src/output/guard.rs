@@ -99,6 +99,14 @@ struct OpenOutput {
     replaced: Option<FileIdentity>,
 }
 
+/// An output that gets its name when it is complete.
+struct NamedOutput {
+    shown: PathBuf,
+    is_complete: bool,
+    /// True for a new store, which is there as soon as it is complete.
+    is_store: bool,
+}
+
 #[derive(Default)]
 struct Guarded {
     /// The folders that are read, as they were given, with their canonical paths.
@@ -106,6 +114,10 @@ struct Guarded {
     /// The files that are read.
     files: HashSet<FileIdentity>,
     outputs: Vec<OpenOutput>,
+    /// The outputs that were begun, in their order.
+    named: Vec<NamedOutput>,
+    /// True once results were printed to standard output.
+    has_printed: bool,
 }
 
 static GUARDED: Mutex<Option<Guarded>> = Mutex::new(None);
@@ -292,6 +304,59 @@ pub(super) fn open_output(path: &Path, is_folder: bool) -> Result<()> {
         is_folder,
     });
     Ok(())
+}
+
+/// Takes note of an output that gets its name when it is complete.
+pub(super) fn begin_output(path: &Path, is_store: bool) {
+    let named = NamedOutput {
+        shown: path.to_path_buf(),
+        is_complete: false,
+        is_store,
+    };
+    guarded().get_or_insert_default().named.push(named);
+}
+
+/// Takes note that an output has its name.
+pub(super) fn complete_output(path: &Path) {
+    let mut guard = guarded();
+    let named = guard.iter_mut().flat_map(|guarded| &mut guarded.named);
+    for output in named.filter(|output| output.shown == path) {
+        output.is_complete = true;
+    }
+}
+
+/// Takes note that a part of the results is on standard output.
+pub(super) fn print_part() {
+    guarded().get_or_insert_default().has_printed = true;
+}
+
+/// Describes for a run that was interrupted which of its outputs are complete.
+pub(crate) fn interrupted_outputs() -> Vec<String> {
+    let guard = guarded();
+    let Some(guarded) = guard.as_ref() else {
+        return Vec::new();
+    };
+    let is_complete =
+        |output: &NamedOutput| output.is_complete || output.is_store && output.shown.exists();
+    let names = |outputs: Vec<&NamedOutput>| {
+        let shown = outputs
+            .iter()
+            .map(|output| output.shown.display().to_string());
+        shown.collect::<Vec<_>>().join(", ")
+    };
+    let (complete, others): (Vec<_>, Vec<_>) =
+        guarded.named.iter().partition(|output| is_complete(output));
+    let mut notes = Vec::new();
+    if !complete.is_empty() {
+        notes.push(format!("complete: {}", names(complete)));
+    }
+    if !others.is_empty() {
+        notes.push(format!("not written: {}", names(others)));
+    }
+    if guarded.has_printed {
+        notes.push("standard output has a part of the results".into());
+    }
+    notes
 }
 
 /// An error if the files in a folder may not be removed: one is a store, or is read. Returns the number of entries in

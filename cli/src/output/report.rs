@@ -26,6 +26,8 @@ pub(crate) enum Evidence {
     Exact,
     /// Their signatures were compared.
     Estimate,
+    /// Their keys are equal.
+    Key,
 }
 
 impl Evidence {
@@ -43,6 +45,7 @@ impl Evidence {
             Self::Equal => "equal",
             Self::Exact => "exact",
             Self::Estimate => "estimate",
+            Self::Key => "key",
         }
     }
 }

@@ -346,6 +346,9 @@ impl<T: Send + 'static> CorpusDocuments<T> {
     /// bad.
     pub(crate) fn end(&self, context: &Context, tally: &DocumentTally) -> Result<ReadTotals> {
         tally.must_be_mostly_good()?;
+        if (0..self.corpus.sources.len()).all(|source| self.corpus.is_unread(source)) {
+            return Err(Failure::refused("no file of the corpus could be read"));
+        }
         let totals = self.totals();
         context.note(totals);
         if let Some(note) = self.shingles.note() {
@@ -557,7 +560,37 @@ pub(crate) fn resolve_corpus_to_store(
     if let Some(note) = unused_table(&corpus, inputs) {
         context.note(note);
     }
+    for note in idle_settings(&corpus, inputs) {
+        context.note(note);
+    }
     Ok(corpus)
+}
+
+/// Returns a note for each option that is for a kind of input of which there is none.
+fn idle_settings(corpus: &Corpus, inputs: &[PathBuf]) -> Vec<String> {
+    let settings = &corpus.settings;
+    let has_folder = inputs.iter().any(|path| path.is_dir() || is_remote(path));
+    let has = |kind: SourceKind| corpus.sources.iter().any(|source| source.kind == kind);
+    let has_csv = has(SourceKind::Csv);
+    let mut idle = Vec::new();
+    if !has_folder {
+        let given = [
+            ("--include", settings.include.is_some()),
+            ("--exclude", settings.exclude.is_some()),
+            ("--hidden", settings.hidden),
+        ];
+        let of_folders = given.into_iter().filter(|(_, is_given)| *is_given);
+        idle.extend(
+            of_folders.map(|(option, _)| format!("{option} is for folders, and none is given")),
+        );
+    }
+    if settings.separator.is_some() && !has_csv {
+        idle.push("--separator is for CSV files, and there are none".to_owned());
+    }
+    if !settings.columns.is_empty() && !has_csv && !has(SourceKind::Tsv) {
+        idle.push("--columns is for CSV and TSV files, and there are none".to_owned());
+    }
+    idle
 }
 
 /// Returns a note if a table is named, and no source has tables.

@@ -29,8 +29,8 @@ pub(crate) use copying::{
     CopiedRecords, TrimmedCorpus, copy_records, must_be_same, spool_sources, trim_corpus,
 };
 pub(crate) use documents::{
-    CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, resolve_corpus, resolve_corpus_to_store,
-    sketch_documents,
+    CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, resolve, resolve_corpus,
+    resolve_corpus_to_store, sketch_documents,
 };
 pub(crate) use interrupt::Interrupt;
 pub(crate) use job::Job;

@@ -9,6 +9,7 @@ use clap::Args;
 use resemblance::{Document, DocumentId, Error, Match, Novelty, Revision, Store, WriteTransaction};
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
+use super::add_outputs::{AddOutputOptions, AdditionFiles};
 #[cfg(feature = "sqlite")]
 use super::add_verdicts::AdditionVerdicts;
 #[cfg(not(feature = "sqlite"))]
@@ -17,7 +18,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, StoredOptions, VerifyOptions, parse_seconds};
 use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
-    WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store,
+    WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store, spool_sources,
 };
 use resemblance_corpus::{ContentRule, Corpus, ReadTotals, SourceKind};
 
@@ -35,6 +36,7 @@ use resemblance_corpus::{ContentRule, Corpus, ReadTotals, SourceKind};
 Examples:
   resemblance add seen.rsm more.jsonl
   resemblance add seen.rsm more.jsonl --if-new
+  resemblance add seen.rsm more.jsonl --if-new -o new.jsonl --report dropped.tsv
   resemblance add seen.rsm more.jsonl --if-new --verify estimate
   resemblance add seen.rsm more.jsonl --stamp now
   resemblance add seen.rsm more.jsonl --skip 20000
@@ -95,12 +97,19 @@ pub(crate) struct AddArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: u64,
     #[command(flatten)]
+    outputs: AddOutputOptions,
+    #[command(flatten)]
     stored: StoredOptions,
     #[command(flatten)]
     options: CorpusOptions,
 }
 
 impl AddArguments {
+    /// Returns true if there is one commit at the end.
+    fn is_atomic(&self) -> bool {
+        self.atomic || self.outputs.are_given()
+    }
+
     fn bounds(&self) -> BoundOptions {
         BoundOptions {
             threshold: self.threshold,
@@ -110,6 +119,8 @@ impl AddArguments {
 }
 
 pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome> {
+    let outputs = &arguments.outputs;
+    outputs.must_be_free(context, &arguments.corpus, &arguments.options)?;
     let mut options = context.store_options.clone();
     if let Some(budget) = arguments.budget {
         options = options.probe_budget(budget.get());
@@ -144,6 +155,16 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
         .as_ref()
         .map(|name| AdditionVerdicts::open(context, name, &mut corpus, store))
         .transpose()?;
+    let outputs = AdditionFiles::open(
+        &arguments.outputs,
+        &arguments.corpus,
+        &corpus,
+        store.schema(),
+        is_exact,
+    )?;
+    if outputs.is_some() {
+        spool_sources(context, &mut corpus)?;
+    }
     let corpus = Arc::new(corpus);
     let mut addition = Addition {
         context,
@@ -152,6 +173,7 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
         store,
         features,
         verdicts,
+        outputs,
         tally: DocumentTally::default(),
         committed: DocumentTally::default(),
         done: arguments.skip,
@@ -179,6 +201,8 @@ struct Addition<'a> {
     features: Option<FeatureSets>,
     /// The table that verdicts are written to, if any.
     verdicts: Option<AdditionVerdicts>,
+    /// The files that documents are written to beside the store, if any.
+    outputs: Option<AdditionFiles>,
     tally: DocumentTally,
     /// The tally as of the last commit.
     committed: DocumentTally,
@@ -191,6 +215,7 @@ struct Addition<'a> {
 /// A document and its place in the corpus.
 struct GatheredDocument {
     document: WorkedDocument<SketchedText>,
+    number: u64,
     source: usize,
     line: u64,
 }
@@ -252,10 +277,14 @@ impl Addition<'_> {
             }
         }
         self.add_gathered(&mut open)?;
-        if self.arguments.atomic {
+        if self.arguments.is_atomic() {
             self.context.interrupt.check()?;
         }
         let totals = items.end(self.context, &self.tally)?;
+        // A document that is in the store and in no file could not be found again.
+        if let Some(outputs) = self.outputs.take() {
+            outputs.write(self.context, &self.corpus, totals)?;
+        }
         self.commit(&mut open)?;
         Ok(totals)
     }
@@ -265,7 +294,7 @@ impl Addition<'_> {
         self.gather(open, item)?;
         open.pending += 1;
         let is_full = open.pending == self.arguments.commit_every.get();
-        if is_full && !self.arguments.atomic {
+        if is_full && !self.arguments.is_atomic() {
             self.add_gathered(open)?;
             self.commit(open)?;
         }
@@ -288,7 +317,7 @@ impl Addition<'_> {
         items: &mut CorpusDocuments<SketchedText>,
         open: &mut OpenCommit,
     ) -> Result<()> {
-        if self.arguments.atomic {
+        if self.arguments.is_atomic() {
             return Ok(());
         }
         items.stop_reading();
@@ -303,7 +332,7 @@ impl Addition<'_> {
     /// Keeps a document until there are enough to be added together. A bad one waits for those
     /// before it.
     fn gather(&mut self, open: &mut OpenCommit, item: ReadDocument<SketchedText>) -> Result<()> {
-        let (source, line) = (item.source, item.line);
+        let (number, source, line) = (item.number, item.source, item.line);
         self.next.get_or_insert((source, line));
         let held_bytes = || {
             open.gathered
@@ -328,6 +357,7 @@ impl Addition<'_> {
         open.gathered
             .extend(document.map(|document| GatheredDocument {
                 document,
+                number,
                 source,
                 line,
             }));
@@ -338,7 +368,7 @@ impl Addition<'_> {
     fn commit_of_pipe(&mut self, open: &mut OpenCommit) -> Result<()> {
         let mut sources = self.corpus.sources.iter();
         let is_pipe = sources.any(|source| !source.is_rereadable());
-        match is_pipe && !self.arguments.atomic {
+        match is_pipe && !self.arguments.is_atomic() {
             true => self.commit(open),
             false => Ok(()),
         }
@@ -430,7 +460,10 @@ impl Addition<'_> {
                 self.tally.empty += u64::from(signature.is_empty());
             }
         }
-        Ok(())
+        match &mut self.outputs {
+            Some(outputs) => outputs.take(placed.number, &placed.document.key, novelty),
+            None => Ok(()),
+        }
     }
 
     /// A failure if the key of a document was made of its path, and the store has it with another document: a file of
@@ -591,7 +624,7 @@ impl Addition<'_> {
 
     /// Describes after a failure which documents the store has, and how to continue.
     fn where_to_resume(&self) -> String {
-        if self.arguments.atomic {
+        if self.arguments.is_atomic() {
             return "nothing was added".into();
         }
         if self.verdicts.is_some() {

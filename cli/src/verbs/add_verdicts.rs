@@ -6,12 +6,9 @@ use resemblance::{Novelty, Snapshot, Store};
 
 use super::verdicts::only_database;
 use crate::failure::Result;
-use crate::output::{Survivor, SurvivorPlace};
+use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::Context;
 use resemblance_corpus::{Corpus, Verdict, VerdictLog, WaitingDocument};
-
-/// The evidence that a document is in the store where its key decided.
-const BY_KEY: &str = "key";
 
 /// The verdicts of an addition.
 pub(super) struct AdditionVerdicts {
@@ -86,7 +83,7 @@ impl AdditionVerdicts {
                 Verdict {
                     is_kept: !is_of_other,
                     survivor: is_of_other.then(|| found.field()),
-                    evidence: Some(BY_KEY),
+                    evidence: Some(Evidence::Key.name()),
                     ..verdict
                 }
             }

@@ -7,13 +7,13 @@ use resemblance::Error;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::FormatOptions;
-use crate::output::{Column, GroupedNumber, Results, Value};
+use crate::output::{Column, ColumnKind, GroupedNumber, Results, Value};
 use crate::session::Context;
 
 /// Verify a store from end to end
 ///
-/// Prints one line for each problem found (columns: invariant, place, detail) and exits with 1 if
-/// there was any. The file is not changed, and others may read it meanwhile; nobody can write it.
+/// Prints one line for each problem found (columns: problem, place, detail; json and parquet also have the number of the
+/// invariant in the format specification) and exits with 1 if there was any. The file is not changed, and others may read it meanwhile; nobody can write it.
 /// Repair makes a new store from the parts of it that can be read.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -34,7 +34,8 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
     let checked = context.interrupt.while_working(&mut progress, move || {
         Ok(options.check(path).on_progress(notify).run())
     })?;
-    let columns = Column::list("invariant place detail");
+    let mut columns = Column::list("problem place detail");
+    columns.push(Column::of("invariant", ColumnKind::Count).shown_if(false));
     match checked {
         Ok(report) => {
             let found = report.problems.len() as u64;
@@ -53,9 +54,10 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
             let mut results = Results::new(arguments.format.layout(), columns)?;
             for problem in &report.problems {
                 results.row(&[
-                    Value::Count(problem.invariant.into()),
+                    Value::Text(problem.summary()),
                     Value::Text(&problem.place),
                     Value::Text(&problem.detail),
+                    Value::Count(problem.invariant.into()),
                 ])?;
             }
             results.finish()?;
@@ -70,7 +72,12 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
         // damage that ends the check is damage found
         Err(Error::Corrupt { place, detail }) => {
             let mut results = Results::new(arguments.format.layout(), columns)?;
-            results.row(&[Value::Count(0), Value::Text(&place), Value::Text(&detail)])?;
+            results.row(&[
+                Value::Text("the rest cannot be read"),
+                Value::Text(&place),
+                Value::Text(&detail),
+                Value::Count(0),
+            ])?;
             results.finish()?;
             advise_repair(context, arguments);
             Ok(Outcome::Nothing)

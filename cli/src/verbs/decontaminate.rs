@@ -101,19 +101,30 @@ pub(crate) fn decontaminate(
     context: &Context,
     arguments: &DecontaminateArguments,
 ) -> Result<Outcome> {
-    let (scratch, opened);
-    let store = match &arguments.against[..] {
+    let opened = match &arguments.against[..] {
         [path] if is_store(path) => {
             must_leave_schema(arguments)?;
-            opened = open_to_read(context, path)?;
+            let opened = open_to_read(context, path)?;
             must_have_passages(path, opened.schema())?;
-            &opened
+            Some(opened)
         }
         corpora => {
             if arguments.spans {
                 must_be_rereadable(context, corpora, &arguments.options)?;
             }
-            scratch = read_tests(context, arguments, corpora)?;
+            None
+        }
+    };
+    let schema = match &opened {
+        Some(store) => store.schema().clone(),
+        None => tests_schema(arguments)?,
+    };
+    let mut files = DecontaminationFiles::open(context, arguments, &schema)?;
+    let scratch;
+    let store = match &opened {
+        Some(store) => store,
+        None => {
+            scratch = read_tests(context, arguments, &schema)?;
             scratch.store()
         }
     };
@@ -124,35 +135,28 @@ pub(crate) fn decontaminate(
         ));
     }
     arguments.ask()(&store.snapshot()?, &[])?;
-    let content = ContentRule::new(store.schema(), false);
-    let (inputs, force) = (&arguments.corpus, arguments.force);
-    let mut corpus = resolve_corpus(context, inputs, &arguments.options, content)?;
-    let target = OutputTarget::choose(&arguments.output, inputs, &corpus, force)?;
-    let mut report = match &arguments.report {
-        Some(path) => {
-            target.must_not_meet("the report", path, &corpus)?;
-            let layout = Layout::new(Some(Format::Tsv), !arguments.no_header);
-            Some(Results::create(path, force, layout, columns(arguments))?)
-        }
-        None => None,
-    };
-    let sink = Sink::create(&target, force)?;
     let known = match arguments.spans {
         true => {
             let (tests, options) = (&arguments.against, &arguments.options);
-            Some(KnownTexts::read(context, tests, options, store.schema())?)
+            Some(KnownTexts::read(context, tests, options, &schema)?)
         }
         false => None,
     };
-    spool_sources(context, &mut corpus)?;
-    let corpus = Arc::new(corpus);
-    let compared = compare(context, arguments, store, known, &corpus, report.as_mut())?;
+    spool_sources(context, &mut files.corpus)?;
+    let DecontaminationFiles {
+        corpus,
+        sink,
+        mut report,
+    } = files;
+    let shared_corpus = Arc::new(corpus);
+    let rows = report.as_mut();
+    let compared = compare(context, arguments, store, known, &shared_corpus, rows)?;
     let kept = CopiedRecords {
         wanted: compared.kept,
         sink,
         are_trimmed: false,
     };
-    copy_records(context, &corpus, compared.totals, vec![kept])?;
+    copy_records(context, &shared_corpus, compared.totals, vec![kept])?;
     if let Some(report) = report {
         report.finish()?;
     }
@@ -165,6 +169,40 @@ pub(crate) fn decontaminate(
     let summary = compared.tally.summary("kept", compared.totals);
     context.counts(summary);
     Ok(Outcome::Done)
+}
+
+/// The corpus, and where its documents and the report go.
+struct DecontaminationFiles {
+    corpus: Corpus,
+    sink: Sink,
+    report: Option<Results>,
+}
+
+impl DecontaminationFiles {
+    /// Opens all of them before anything is read, so that an output that cannot be written is refused at once.
+    fn open(
+        context: &Context,
+        arguments: &DecontaminateArguments,
+        schema: &Schema,
+    ) -> Result<Self> {
+        let content = ContentRule::new(schema, false);
+        let (inputs, force) = (&arguments.corpus, arguments.force);
+        let corpus = resolve_corpus(context, inputs, &arguments.options, content)?;
+        let target = OutputTarget::choose(&arguments.output, inputs, &corpus, force)?;
+        let report = match &arguments.report {
+            Some(path) => {
+                target.must_not_meet("the report", path, &corpus)?;
+                let layout = Layout::new(Some(Format::Tsv), !arguments.no_header);
+                Some(Results::create(path, force, layout, columns(arguments))?)
+            }
+            None => None,
+        };
+        Ok(Self {
+            sink: Sink::create(&target, force)?,
+            corpus,
+            report,
+        })
+    }
 }
 
 /// The outcome of a comparison of all documents.
@@ -262,25 +300,29 @@ fn must_leave_schema(arguments: &DecontaminateArguments) -> Result<()> {
     Ok(())
 }
 
-/// Reads test sets into a store that is removed after this run.
-fn read_tests(
-    context: &Context,
-    arguments: &DecontaminateArguments,
-    corpora: &[PathBuf],
-) -> Result<ScratchStore> {
+/// The schema of test sets that are corpora.
+fn tests_schema(arguments: &DecontaminateArguments) -> Result<Schema> {
     let words = arguments.containment.unwrap_or(SHINGLE_WORDS);
     let window = arguments.window.unwrap_or(WINDOW_SHINGLES);
     let schema = Schema::builder()
         .text(Text::words(words))
-        .containment(Containment::new(words).window(window))
-        .build()?;
-    let content = ContentRule::new(&schema, false);
+        .containment(Containment::new(words).window(window));
+    Ok(schema.build()?)
+}
+
+/// Reads test sets into a store that is removed after this run.
+fn read_tests(
+    context: &Context,
+    arguments: &DecontaminateArguments,
+    schema: &Schema,
+) -> Result<ScratchStore> {
+    let (corpora, content) = (&arguments.against, ContentRule::new(schema, false));
     let corpus = resolve_corpus_to_store(context, corpora, &arguments.options, content, None)?;
     let corpus = Arc::new(corpus);
     let (scratch, filled) = ScratchStore::build_unnamed(context, |path| {
         let (folder, skip_bad) = (&context.temp_dir, arguments.options.skip_bad);
-        let building = StoreBuilding::begin(context, path, folder, &schema, skip_bad)?;
-        fill(context, &corpus, building, &schema, None)
+        let building = StoreBuilding::begin(context, path, folder, schema, skip_bad)?;
+        fill(context, &corpus, building, schema, None)
     })?;
     context.counts(filled.tally.summary("test documents", filled.totals));
     Ok(scratch)

@@ -5,10 +5,13 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use resemblance::Schema;
-use resemblance_corpus::{SourceKind, named_kind};
+use resemblance_corpus::{
+    Corpus, CorpusRecords, CorpusSettings, FieldPath, IdRule, SourceKind, named_kind,
+};
 use resemblance_eval::report::{ExplainedPair, explained_page};
 
 use crate::failure::{Failure, Outcome, Result};
@@ -51,7 +54,7 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     corpus: Vec<PathBuf>,
     /// A report whose first two columns are keys, as pairs, clusters, contain, and dedup --report write it: tsv, csv,
-    /// jsonl or json; - for standard input
+    /// jsonl, json or parquet; - for standard input, except of parquet
     #[arg(long, value_name = "FILE", requires = "corpus")]
     pairs: Option<PathBuf>,
     /// At most the first N of these pairs; the others are counted
@@ -84,12 +87,16 @@ pub(crate) fn explain(context: &Context, arguments: &ExplainArguments) -> Result
         ));
     }
     let schema = arguments.schema.build(&arguments.bounds)?;
+    // Before the texts are read, so that an output that cannot be written is refused at once.
+    let is_standard = arguments.output.as_os_str() == "-";
+    let create = || Destination::create(&arguments.output, arguments.force);
+    let destination = (!is_standard).then(create).transpose()?;
     let pairs = if arguments.corpus.is_empty() {
         vec![explain_files(context, arguments, &schema)?]
     } else {
         explain_documents(context, arguments, &schema)?
     };
-    write(arguments, &pairs)?;
+    write(arguments, destination, &pairs)?;
     Ok(Outcome::found(!pairs.is_empty()))
 }
 
@@ -199,25 +206,19 @@ enum ReportForm {
 }
 
 impl ReportForm {
-    fn of(path: &Path, start: &[u8]) -> Result<Self> {
-        if start.starts_with(b"PAR1") {
-            return Err(Failure::usage(format!(
-                "{} is Parquet, and explain reads reports as tsv, csv, jsonl or json; write the report in another form",
-                path.display()
-            )));
-        }
+    fn of(path: &Path, start: &[u8]) -> Self {
         let line = start.split(|byte| *byte == b'\n').next().unwrap_or(start);
         let is_json = line.starts_with(b"{") || line.trim_ascii().starts_with(b"[");
         let is_csv_header = NAMES.iter().any(|[first, _]| {
             let rest = line.strip_prefix(first.as_bytes());
             rest.is_some_and(|rest| rest.starts_with(b","))
         });
-        Ok(match line.contains(&b'\t') {
+        match line.contains(&b'\t') {
             true => Self::Tsv,
             false if is_json => Self::Json,
             false if is_csv_header || named_kind(path) == Some(SourceKind::Csv) => Self::Csv,
             false => Self::Tsv,
-        })
+        }
     }
 
     /// Returns the two keys of a line, or `None` if it has none.
@@ -305,7 +306,30 @@ fn json_keys(line: &str) -> Result<Option<[PrintedKey; 2]>> {
     pairs.map(Some).ok_or_else(|| Failure::bad_input(advice))
 }
 
-/// Returns the pairs of different keys in a report, at most as many as are wanted.
+/// The pairs of different keys in a report, at most the number that is wanted.
+struct ReportedPairs {
+    pairs: Vec<[Vec<u8>; 2]>,
+    limit: usize,
+    /// The number of pairs beyond the limit.
+    others: u64,
+}
+
+impl ReportedPairs {
+    fn push(&mut self, [a, b]: [PrintedKey; 2]) -> Result<()> {
+        // clusters lists its first member as a member, too.
+        if a == b {
+            return Ok(());
+        }
+        if self.pairs.len() == self.limit {
+            self.others += 1;
+            return Ok(());
+        }
+        self.pairs.push([document_key(a)?, document_key(b)?]);
+        Ok(())
+    }
+}
+
+/// Returns the pairs of different keys in a report.
 fn reported_pairs(
     context: &Context,
     arguments: &ExplainArguments,
@@ -316,8 +340,36 @@ fn reported_pairs(
         true => Box::new(std::io::stdin().lock()),
         false => Box::new(BufReader::new(File::open(path).map_err(cannot_read)?)),
     };
-    let form = ReportForm::of(path, report.fill_buf().map_err(cannot_read)?)?;
-    let (mut pairs, mut others, mut row) = (Vec::new(), 0_u64, String::new());
+    let mut found = ReportedPairs {
+        pairs: Vec::new(),
+        limit: arguments.limit,
+        others: 0,
+    };
+    let start = report.fill_buf().map_err(cannot_read)?;
+    if start.starts_with(b"PAR1") {
+        pairs_of_table(context, path, &mut found)?;
+    } else {
+        let form = ReportForm::of(path, start);
+        pairs_of_lines(context, path, form, report, &mut found)?;
+    }
+    if found.others > 0 {
+        context.note(format!(
+            "{} more pairs are not explained (--limit {})",
+            found.others, arguments.limit
+        ));
+    }
+    Ok(found.pairs)
+}
+
+fn pairs_of_lines(
+    context: &Context,
+    path: &Path,
+    form: ReportForm,
+    report: Box<dyn BufRead>,
+    found: &mut ReportedPairs,
+) -> Result<()> {
+    let cannot_read = |e| Failure::io(format!("cannot read {}", path.display()), &e);
+    let mut row = String::new();
     for (number, read) in (1_u64..).zip(report.lines()) {
         context.interrupt.check()?;
         row.push_str(&read.map_err(cannot_read)?);
@@ -330,31 +382,49 @@ fn reported_pairs(
             continue;
         }
         let place = || format!("{}:{number}", path.display());
-        let Some([a, b]) = form.keys(&line).map_err(|failure| failure.at(place()))? else {
-            continue;
-        };
-        if a == b {
-            // clusters lists its first member as a member, too.
-            continue;
+        if let Some(keys) = form.keys(&line).map_err(|failure| failure.at(place()))? {
+            found.push(keys).map_err(|failure| failure.at(place()))?;
         }
-        if pairs.len() == arguments.limit {
-            others += 1;
-            continue;
-        }
-        pairs.push([document_key(a)?, document_key(b)?]);
     }
-    if others > 0 {
-        context.note(format!(
-            "{others} more pairs are not explained (--limit {})",
-            arguments.limit
-        ));
-    }
-    Ok(pairs)
+    Ok(())
 }
 
-fn write(arguments: &ExplainArguments, pairs: &[ExplainedPair]) -> Result<()> {
-    let is_standard = arguments.output.as_os_str() == "-";
-    let has_colour = is_standard && has_colour(&std::io::stdout());
+/// Reads a report in Parquet as a corpus is read: a row becomes a line of JSON.
+fn pairs_of_table(context: &Context, path: &Path, found: &mut ReportedPairs) -> Result<()> {
+    let keys = NAMES
+        .iter()
+        .flatten()
+        .map(|name| FieldPath::from_name(name));
+    let settings = CorpusSettings {
+        id: IdRule::Path,
+        text_fields: keys.collect(),
+        kind: Some(SourceKind::Parquet),
+        window_bytes: context.memory_bytes / 2,
+        ..CorpusSettings::default()
+    };
+    let corpus = Arc::new(Corpus::resolve(&[path.to_path_buf()], settings)?);
+    for record in CorpusRecords::new(Arc::clone(&corpus), Arc::default()) {
+        context.interrupt.check()?;
+        let record = record?;
+        let place = || corpus.position(record.source, record.line);
+        let read = match &record.problem {
+            Some(bad) => Err(Failure::from(bad.clone())),
+            None => json_keys(&String::from_utf8_lossy(&record.bytes)),
+        };
+        if let Some(keys) = read.map_err(|failure| failure.at(place()))? {
+            found.push(keys).map_err(|failure| failure.at(place()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the pairs to the destination, or to standard output if there is none.
+fn write(
+    arguments: &ExplainArguments,
+    destination: Option<Destination>,
+    pairs: &[ExplainedPair],
+) -> Result<()> {
+    let has_colour = destination.is_none() && has_colour(&std::io::stdout());
     let text = match arguments.format {
         ExplainForm::Text => {
             let texts = pairs.iter().map(|pair| pair.text(has_colour));
@@ -370,10 +440,9 @@ fn write(arguments: &ExplainArguments, pairs: &[ExplainedPair]) -> Result<()> {
     if has_colour && arguments.format == ExplainForm::Text {
         return Layout::table().painted_paragraph(text.trim_end_matches('\n'));
     }
-    if is_standard {
+    let Some(mut destination) = destination else {
         return Layout::table().paragraph(text.trim_end_matches('\n'));
-    }
-    let mut destination = Destination::create(&arguments.output, arguments.force)?;
+    };
     destination.write(text.as_bytes())?;
     destination.finish()
 }

@@ -1,6 +1,7 @@
 //! The verbs: one file each, with its arguments and a function of its name. No verb knows another.
 
 pub(crate) mod add;
+mod add_outputs;
 #[cfg(feature = "sqlite")]
 mod add_verdicts;
 pub(crate) mod backup;

@@ -17,7 +17,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     CorpusOptions, FormatOptions, TableGroups, default_text, parse_bits, simhash_of,
 };
-use crate::output::{Column, GroupedNumber, Results, Value, write_chart};
+use crate::output::{Column, Destination, GroupedNumber, Results, Value, write_chart};
 use crate::session::{Context, SampleSource, read_sample};
 use resemblance_corpus::ContentRule;
 
@@ -161,12 +161,11 @@ const OF_MINHASH: [&str; 11] = [
 ];
 
 impl TuneArguments {
-    fn draw(&self, context: &Context, chart: &Chart) -> Result<()> {
-        if let Some(path) = &self.svg {
-            write_chart(chart, path, self.force)?;
-            context.note(format!("drew {}", path.display()));
-        }
-        Ok(())
+    /// Creates the file of the chart, if one is wanted. Called before anything is measured, so that a file that
+    /// cannot be written is refused at once.
+    fn create_chart(&self) -> Result<Option<Destination>> {
+        let create = |path: &PathBuf| Destination::create(path, self.force);
+        self.svg.as_ref().map(create).transpose()
     }
 
     fn threshold(&self) -> f64 {
@@ -187,11 +186,18 @@ impl TuneArguments {
 }
 
 pub(crate) fn tune(context: &Context, arguments: &TuneArguments) -> Result<Outcome> {
-    match arguments.simhash {
-        Some(bits) => tune_simhash(context, arguments, bits),
-        None if !arguments.nearest.is_empty() => tune_nearest(context, arguments),
-        None => tune_minhash(context, arguments),
+    let destination = arguments.create_chart()?;
+    let chart = match arguments.simhash {
+        Some(bits) => tune_simhash(context, arguments, bits)?,
+        None if !arguments.nearest.is_empty() => return tune_nearest(context, arguments),
+        None => tune_minhash(context, arguments)?,
+    };
+    if let Some(destination) = destination {
+        let note = format!("drew {}", destination.path.display());
+        write_chart(&chart, destination)?;
+        context.note(note);
     }
+    Ok(Outcome::Done)
 }
 
 /// MinHash with the bands for a number of values, or with those that were given.
@@ -274,7 +280,7 @@ fn tune_nearest(context: &Context, arguments: &TuneArguments) -> Result<Outcome>
     Ok(Outcome::Done)
 }
 
-fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Outcome> {
+fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Chart> {
     let (threshold, recall) = (arguments.threshold(), arguments.recall());
     let documents = arguments.documents();
     let background = background(context, arguments)?;
@@ -310,8 +316,7 @@ fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Outcome>
         (None, Some(similarity)) => format!("Bands with the steepest curve at {similarity}"),
         (None, None) => format!("Bands for a recall of {recall} at similarity {threshold}"),
     };
-    arguments.draw(context, &s_curves(&choices, threshold, title))?;
-    Ok(Outcome::Done)
+    Ok(s_curves(&choices, threshold, title))
 }
 
 fn background(context: &Context, arguments: &TuneArguments) -> Result<Background> {
@@ -495,7 +500,7 @@ impl BandingTable<'_> {
     }
 }
 
-fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Result<Outcome> {
+fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Result<Chart> {
     let mut simhash = simhash_of(bits);
     if let Some(distance) = arguments.distance {
         simhash = simhash.max_distance(distance);
@@ -546,8 +551,7 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
             bits / 8
         ))?;
     }
-    arguments.draw(context, &first.curve())?;
-    Ok(Outcome::Done)
+    Ok(first.curve())
 }
 
 fn simhash_rows(arguments: &TuneArguments, choices: &[TableChoice], is_table: bool) -> Result<()> {

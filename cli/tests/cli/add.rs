@@ -184,3 +184,128 @@ fn add_never_creates_a_store() {
         .says(&["a.rsm does not exist"]);
     assert_eq!(folder.names(), ["c.jsonl"]);
 }
+
+/// Lines in byte order, whatever file they are in.
+fn sorted(texts: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = texts
+        .iter()
+        .flat_map(|text| text.lines().map(str::to_owned))
+        .collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn if_new_writes_what_is_added_and_what_is_left_out() {
+    let known = line("a", &text(9));
+    for input in ["c.jsonl", "-"] {
+        let folder = created();
+        let corpus = mixed() + &known;
+        folder.write("c.jsonl", &corpus);
+        let add = ["add", "a.rsm", input, "--if-new", "-o", "new.jsonl"];
+        let others = ["--dropped", "old.jsonl", "--report", "r.tsv"];
+        let ran = folder.run_with_input(&[&add[..], &others].concat(), corpus.as_bytes());
+        ran.expect(0).says(&["added 4, dropped 3", "known keys 1"]);
+        let parts = ["new.jsonl", "old.jsonl"].map(|name| folder.read_text(name));
+        assert_eq!(sorted(&parts), sorted(&[corpus]));
+        assert!(parts[1].ends_with(&known), "{}", parts[1]);
+        let report = folder.report("r.tsv");
+        let rows: Vec<Vec<&str>> = report.lines().map(|l| l.split('\t').collect()).collect();
+        let found: Vec<_> = rows.iter().map(|row| (row[0], row[1], row[3])).collect();
+        assert_eq!(
+            found,
+            [
+                ("a-again", "a", "exact"),
+                ("a-near", "a", "exact"),
+                ("b-near", "b", "exact"),
+                ("a", "a", "key"),
+            ]
+        );
+        assert_eq!(folder.count("a.rsm"), 4);
+    }
+}
+
+#[test]
+fn a_refused_addition_with_outputs_changes_nothing() {
+    let folder = created();
+    folder.write("c.jsonl", distinct(0..300) + "bad\n");
+    folder.write("old", "old");
+    let before = folder.names();
+    let add = ["add", "a.rsm", "c.jsonl", "--if-new"];
+    folder
+        .run(&[&add[..], &["-o", "new.jsonl", "--report", "r.tsv"]].concat())
+        .expect(3)
+        .says(&["c.jsonl:301", "nothing was added"]);
+    // An output that cannot be written is reported before the document that cannot be read.
+    for option in ["-o", "--dropped", "--report"] {
+        let refused = [&add[..], &[option, "old"]].concat();
+        folder.run(&refused).expect(4).says(&["old exists already"]);
+    }
+    for wrong in [
+        &["-o", "new.jsonl", "--commit-every", "5"][..],
+        &["--report", "r.tsv", "--commit-interval", "5"],
+        &["-o", "new.jsonl", "--dropped", "new.jsonl"],
+        &["-o", "a.rsm", "--force"],
+        &["-o", "c.jsonl", "--force"],
+        &["--force"],
+        &["--no-header"],
+    ] {
+        folder.run(&[&add[..], wrong].concat()).expect(2);
+    }
+    folder
+        .run(&["add", "a.rsm", "c.jsonl", "-o", "new.jsonl"])
+        .expect(2);
+    assert_eq!(folder.count("a.rsm"), 0);
+    assert_eq!(folder.names(), before);
+}
+
+#[test]
+fn outputs_of_an_addition_leave_out_skipped_and_bad_documents() {
+    let folder = created();
+    let lines: Vec<String> = mixed().lines().map(|l| l.to_owned() + "\n").collect();
+    folder.write(
+        "c.jsonl",
+        lines[..2].concat() + "bad\n" + &lines[2..].concat(),
+    );
+    let add = [
+        "add",
+        "a.rsm",
+        "c.jsonl",
+        "--if-new",
+        "--skip",
+        "1",
+        "--skip-bad",
+    ];
+    folder
+        .run(&[&add[..], &["-o", "new.jsonl", "--dropped", "old.jsonl"]].concat())
+        .expect(0);
+    let parts = ["new.jsonl", "old.jsonl"].map(|name| folder.read_text(name));
+    assert_eq!(sorted(&parts), sorted(&lines[1..]));
+}
+
+#[test]
+fn numbers_written_in_two_ways_are_two_keys() {
+    let folder = created();
+    let numbered = |id: &str| format!("{{\"id\": {id}, \"text\": {:?}}}\n", text(id.len() as u64));
+    folder.write(
+        "c.jsonl",
+        numbered("1") + &numbered("1.0") + &numbered("10000000000000000001"),
+    );
+    folder
+        .run(&["add", "a.rsm", "c.jsonl", "--upsert"])
+        .expect(0)
+        .says(&["added 3"]);
+    let again = folder
+        .run(&["add", "a.rsm", "c.jsonl", "--upsert"])
+        .expect(0);
+    again.says(&["added 0", "unchanged 3"]);
+    for key in ["1", "1.0", "10000000000000000001"] {
+        folder.run(&["get", "a.rsm", key]).expect(0);
+    }
+    // Stated where keys are described.
+    for command in [&["--help"][..], &["add", "--help"]] {
+        let help = folder.run(command).expect(0).stdout;
+        let words: Vec<&str> = help.split_whitespace().collect();
+        assert!(words.join(" ").contains("1.0 and 1 are different keys"));
+    }
+}

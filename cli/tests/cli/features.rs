@@ -412,3 +412,54 @@ fn tf_idf_lowers_the_weight_of_boilerplate() {
         .expect(2)
         .says(&["--tf-idf-of"]);
 }
+
+/// Databases hold hashes and fingerprints of 64 bits as signed integers.
+#[test]
+fn integers_below_zero_are_the_same_bits() {
+    let folder = Folder::new();
+    let document = |id: &str, content: &str| format!("{{\"id\": {id:?}, {content}}}\n");
+    folder.write(
+        "sets.jsonl",
+        document("signed", "\"hashes\": [-1, -9223372036854775808, 7]")
+            + &document(
+                "unsigned",
+                "\"hashes\": [18446744073709551615, 9223372036854775808, 7]",
+            ),
+    );
+    let pairs = ["pairs", "sets.jsonl", "--features"];
+    let found = folder.run(&pairs).expect(0);
+    assert_eq!(found.stdout, "signed\tunsigned\t1.000000\n");
+    folder.write(
+        "prints.jsonl",
+        document("signed", "\"signature\": -2")
+            + &document("unsigned", "\"signature\": 18446744073709551614")
+            + &document("hexadecimal", "\"signature\": \"fffffffffffffffe\""),
+    );
+    let build = [
+        "build",
+        "p.rsm",
+        "prints.jsonl",
+        "--features",
+        "--simhash",
+        "64",
+    ];
+    folder.run(&build).expect(0);
+    let found = folder
+        .run(&["query", "p.rsm", "--hash", "fffffffffffffffe"])
+        .expect(0);
+    let keys: Vec<_> = found
+        .lines()
+        .iter()
+        .map(|line| line.split('\t').next().unwrap())
+        .collect();
+    assert_eq!(keys.len(), 3, "{keys:?}");
+    folder.write(
+        "beyond.jsonl",
+        document("x", "\"hashes\": [-9223372036854775809]"),
+    );
+    let beyond = ["pairs", "beyond.jsonl", "--features"];
+    folder
+        .run(&beyond)
+        .expect(3)
+        .says(&["-9223372036854775809 at place 1", "integers of 64 bits"]);
+}

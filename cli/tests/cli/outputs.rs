@@ -182,7 +182,20 @@ enum Made {
 }
 
 /// Every option of every verb that names an output, with a command that uses it: @ is the name, and c the corpus.
-const OUTPUTS: [(&str, &str, Made, &str); 21] = [
+const OUTPUTS: [(&str, &str, Made, &str); 24] = [
+    (
+        "add",
+        "--dropped",
+        Made::Corpus,
+        "add s.rsm c --if-new --dropped @",
+    ),
+    ("add", "--output", Made::Corpus, "add s.rsm c --if-new -o @"),
+    (
+        "add",
+        "--report",
+        Made::File,
+        "add s.rsm c --if-new --report @",
+    ),
     ("backup", "--output", Made::Store, "backup s.rsm -o @"),
     ("build", "--job", Made::Job, "build b.rsm c --job @"),
     ("build", "NEW_STORE", Made::Store, "build @ c"),
@@ -328,7 +341,7 @@ fn no_output_replaces_an_existing_file() {
         let can_force = command.starts_with("dedup")
             || matches!(
                 *verb,
-                "decontaminate" | "eval" | "explain" | "export" | "report" | "tune"
+                "add" | "decontaminate" | "eval" | "explain" | "export" | "report" | "tune"
             );
         let at = |name: &str, corpus: &str| {
             let words = command.split(' ').map(|word| match word {
@@ -413,6 +426,37 @@ fn no_output_replaces_an_existing_file() {
                 .collect();
             assert_eq!(left, ["full/c.jsonl"], "{verb} {option}");
         }
+    }
+}
+
+/// Every output that is in the way is refused before the corpus is read, whose last document is bad, and before the
+/// test sets are.
+#[test]
+fn outputs_are_refused_before_anything_is_read() {
+    let folder = crowded();
+    let bad = mixed() + "bad\n";
+    folder.write("c.jsonl", &bad);
+    folder.write("t.jsonl", &bad);
+    for name in ["recall.svg", "shingle-sizes.svg", "time-by-size.svg"] {
+        folder.write(&format!("charts/{name}"), "old");
+    }
+    for (verb, option, made, command) in &OUTPUTS {
+        if !command.contains(" c") {
+            continue;
+        }
+        let name = match (made, *verb) {
+            (Made::Folder, _) => "charts",
+            (Made::Job, _) => "full",
+            _ => "file",
+        };
+        let words = command.split(' ').map(|word| match word {
+            "@" => name,
+            "c" => "c.jsonl",
+            word => word,
+        });
+        let ran = folder.run(&words.collect::<Vec<_>>());
+        assert!(matches!(ran.code, Some(2 | 4)), "{verb} {option}: {ran:?}");
+        assert!(ran.stderr.contains(name), "{verb} {option}: {ran:?}");
     }
 }
 
@@ -559,9 +603,12 @@ fn keys_round_trip_through_every_report_format() {
         line(key, &text) + &line(&format!("{key} again"), &text)
     };
     folder.write("c.jsonl", ODD_KEYS.iter().map(twice).collect::<String>());
-    let forms = ["tsv", "csv", "jsonl", "json"];
+    let forms = match cfg!(feature = "tables") {
+        true => &["tsv", "csv", "jsonl", "json", "parquet"][..],
+        false => &["tsv", "csv", "jsonl", "json"],
+    };
     let mut explained = Vec::new();
-    for form in forms {
+    for form in forms.iter().copied() {
         let report = format!("r.{form}");
         let dedup = format!("dedup c.jsonl --dry-run --report {report}");
         folder.run(&dedup).expect(0);
@@ -674,8 +721,16 @@ fn kept_and_dropped_documents_add_up_to_the_input() {
         let kept = folder.read_text("k.jsonl").lines().count();
         let dropped = folder.read_text("r.tsv").lines().count() - 1;
         assert_eq!(kept + dropped, corpus.lines().count(), "{seed}");
-        folder.run("create s.rsm").expect(0);
-        let added = folder.run("add s.rsm c.jsonl --if-new").expect(0);
+        folder.run(&["create", "s.rsm"]).expect(0);
+        let add = ["add", "s.rsm", "c.jsonl", "--if-new", "--force"];
+        let outputs = ["-o", "k.jsonl", "--dropped", "d.jsonl", "--report", "r.tsv"];
+        let added = folder.run(&[&add[..], &outputs].concat()).expect(0);
+        let parts = ["k.jsonl", "d.jsonl"].map(|name| folder.read_text(name));
+        assert_eq!(sorted(&parts), sorted(std::slice::from_ref(&corpus)));
+        assert_eq!(
+            folder.report("r.tsv").lines().count(),
+            parts[1].lines().count()
+        );
         let count = |name: &str| -> u64 {
             let rest = added
                 .stderr

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Folder, distinct, line, mixed, text};
+use crate::support::{Folder, distinct, line, mixed, ran, text};
 
 fn send(signal: &str, child: &Child) {
     let sent = Command::new("kill")
@@ -204,18 +204,35 @@ fn wait_for_temporary_file(folder: &Folder) {
 
 #[test]
 fn interrupted_builds_and_dedups_leave_nothing() {
-    for arguments in [
-        &["build", "a.rsm", "-"][..],
-        &["dedup", "-", "-o", "out.jsonl", "--temp-dir", "."],
-        &[
-            "dedup",
-            "c.jsonl",
-            "-",
-            "-o",
-            "out.jsonl",
-            "--report",
-            "r.tsv",
-        ],
+    for (arguments, reported) in [
+        (&["build", "a.rsm", "-"][..], "not written: a.rsm\n"),
+        (
+            &["dedup", "-", "-o", "out.jsonl", "--temp-dir", "."],
+            "not written: out.jsonl\n",
+        ),
+        (
+            &[
+                "decontaminate",
+                "-",
+                "--against",
+                "c.jsonl",
+                "-o",
+                "out.jsonl",
+            ],
+            "not written: out.jsonl\n",
+        ),
+        (
+            &[
+                "dedup",
+                "c.jsonl",
+                "-",
+                "-o",
+                "out.jsonl",
+                "--report",
+                "r.tsv",
+            ],
+            "not written: r.tsv, out.jsonl\n",
+        ),
     ] {
         let folder = Folder::new();
         folder.write("c.jsonl", mixed());
@@ -228,9 +245,10 @@ fn interrupted_builds_and_dedups_leave_nothing() {
         stdin.write_all(distinct(0..300).as_bytes()).unwrap();
         wait_for_temporary_file(&folder);
         send("-INT", &child);
-        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let ran = ran(child.wait_with_output().unwrap()).expect(130);
         drop(stdin);
         assert_eq!(folder.names(), ["c.jsonl"], "{arguments:?}");
+        assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     }
 }
 

@@ -440,3 +440,60 @@ fn payloads_in_utf8_are_printed_as_text() {
     let plain = folder.run(&["query", "a.rsm", &text(1)]).expect(0);
     assert_eq!(plain.stdout, "k\t1.000000\n");
 }
+
+#[test]
+fn options_of_corpora_are_refused_where_a_store_is_read() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.write("config.toml", "[pairs]\ntext-field = 'body'\n");
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    for arguments in [
+        &["pairs", "a.rsm", "--text-field", "body"][..],
+        &["clusters", "a.rsm", "--id", "line"],
+        &["query", "a.rsm", "some words", "--skip-bad"],
+        &["explain", "c.jsonl", "c.jsonl", "--hidden"],
+        &["create", "b.rsm", "--table", "t"],
+        &["tune", "--separator", ";"],
+    ] {
+        folder.run(arguments).expect(2).says(&["for a corpus"]);
+    }
+    // A default is for every run.
+    folder
+        .run(&["pairs", "a.rsm", "--config", "config.toml"])
+        .expect(0);
+    folder
+        .run(&["query", "a.rsm", "--corpus", "c.jsonl", "--skip-bad"])
+        .expect(0);
+    let ran = folder
+        .run(&["pairs", "c.jsonl", "--include", "*.md"])
+        .expect(0);
+    let reported = "--include is for folders, and none is given";
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
+}
+
+#[test]
+fn check_describes_problems_in_words() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", distinct(0..400));
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let mut damaged = folder.read("a.rsm");
+    for position in (damaged.len() / 16..damaged.len() - 1_000).step_by(4096) {
+        damaged[position + 1_000] ^= 0xff;
+    }
+    folder.write("bad.rsm", damaged);
+    let found = folder.run(&["check", "bad.rsm", "--header"]).expect(1);
+    let lines = found.lines();
+    assert_eq!(lines[0], "problem\tplace\tdetail");
+    assert!(lines.len() > 1);
+    for line in &lines[1..] {
+        let first = line.split('\t').next().unwrap();
+        assert!(first.contains(' '), "{line}");
+    }
+    let json = folder
+        .run(&["check", "bad.rsm", "--format", "jsonl"])
+        .expect(1);
+    for line in json.lines() {
+        let fields: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(fields["invariant"].is_u64(), "{line}");
+    }
+}

@@ -8,6 +8,7 @@ use resemblance::{Bounds, Schema, Snapshot};
 use resemblance_corpus::dedup::TextPart;
 use resemblance_corpus::verification::FeatureSets;
 
+use super::write::DedupPaths;
 use crate::failure::{Failure, Result};
 use crate::options::{JoinLimits, JoinOptions, PolicyName, SurvivorOptions, parse_share};
 use crate::session::{Context, open_to_read, read_schema, read_stored_features};
@@ -63,7 +64,7 @@ pub(crate) struct DedupArguments {
     /// Replace the corpus, one file of lines or a table, by what is kept of it, once that is complete
     #[arg(long, conflicts_with = "output")]
     pub(super) in_place: bool,
-    /// Decide, and write the report and what was dropped, but not what was kept, even with -o or --in-place
+    /// Decide, and write the report and what was dropped, but not what was kept, even with -o, --in-place or --verdicts
     #[arg(long)]
     pub(super) dry_run: bool,
     /// With --dry-run: decide on this share of the documents alone, such as 0.01, those whose keys have the least
@@ -94,17 +95,13 @@ pub(crate) struct DedupArguments {
         value_name = "NAME",
         default_value = "dedup",
         requires = "annotate",
-        conflicts_with = "sample"
+        conflicts_with_all = ["sample", "verdicts"]
     )]
     pub(super) annotate_prefix: String,
     /// For one SQLite database: write what became of each row to TABLE of the same database, in one transaction.
     /// Its columns are row_id (or key, for rows without a rowid) and those of --annotate without a prefix; kept
     /// is 1 or 0. --force overwrites verdicts that are there
-    #[arg(
-        long,
-        value_name = "TABLE",
-        conflicts_with_all = ["annotate", "dry_run"]
-    )]
+    #[arg(long, value_name = "TABLE", conflicts_with = "annotate")]
     pub(super) verdicts: Option<String>,
     /// Write a line for each dropped document: dropped, survivor, similarity (of SimHash alone the
     /// distance, of both families both); tab-separated, or as .csv, .jsonl, .json or .parquet at the end of the
@@ -145,6 +142,18 @@ impl DedupArguments {
         match self.verdicts {
             Some(_) => String::new(),
             None => format!("{}_", self.annotate_prefix),
+        }
+    }
+
+    /// Returns the paths of what is written beside the kept documents.
+    pub(super) fn paths(&self) -> DedupPaths<'_> {
+        DedupPaths {
+            inputs: &self.corpus,
+            dropped: self.dropped.as_deref(),
+            annotated: self.annotate.as_deref(),
+            report: self.report.as_deref(),
+            has_header: !self.no_header,
+            force: self.force,
         }
     }
 

@@ -14,6 +14,7 @@ pub(crate) use self::arguments::DedupArguments;
 pub(in crate::verbs) use self::arguments::{DedupBasis, DedupChoices};
 pub(in crate::verbs) use self::decide::{DroppedRecord, decide};
 use self::write::DedupOutputs;
+pub(in crate::verbs) use self::write::{DedupFiles, DedupPaths};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{KeepRule, PolicyName};
 use crate::session::{

@@ -1,6 +1,6 @@
 //! Writes the decisions of `dedup` to their destinations.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use resemblance::Schema;
@@ -44,9 +44,13 @@ impl DedupOutputs {
         corpus: &Corpus,
         basis: &DedupBasis,
     ) -> Result<Self> {
-        let targets = DedupFiles::choose(arguments, corpus, &basis.schema)?;
-        let report = targets.report(arguments, basis, corpus)?;
-        let verdicts = DedupVerdicts::new(arguments.verdicts.as_deref(), arguments.force, corpus)?;
+        let paths = arguments.paths();
+        let targets = DedupFiles::choose(kept_target(arguments, corpus)?, &paths, corpus)?;
+        must_take_columns(arguments, corpus, &basis.schema)?;
+        let report = targets.report(&paths, corpus, &basis.schema, basis.is_exact)?;
+        // A dry run refuses what could not be written, too.
+        let verdicts = DedupVerdicts::new(arguments.verdicts.as_deref(), arguments.force, corpus)?
+            .filter(|_| !arguments.dry_run);
         let is_annotated = arguments.annotate.is_some() || verdicts.is_some();
         Ok(Self {
             schema: basis.schema.clone(),
@@ -119,80 +123,109 @@ impl DedupOutputs {
     }
 }
 
+/// The target of the kept documents, if they are written.
+fn kept_target(arguments: &DedupArguments, corpus: &Corpus) -> Result<Option<OutputTarget>> {
+    let inputs = &arguments.corpus;
+    if arguments.dry_run {
+        return Ok(None);
+    }
+    if arguments.in_place {
+        return OutputTarget::in_place(inputs, corpus).map(Some);
+    }
+    let Some(path) = &arguments.output else {
+        return Ok(None);
+    };
+    let chosen = OutputTarget::choose(path, inputs, corpus, arguments.force);
+    let target = chosen.map_err(|failure| match guard::reads_file(path) {
+        true => failure.with_note("--in-place replaces a corpus by what is kept of it"),
+        false => failure,
+    });
+    target.map(Some)
+}
+
+/// An error if the corpus has columns with the names of those that --annotate adds.
+fn must_take_columns(arguments: &DedupArguments, corpus: &Corpus, schema: &Schema) -> Result<()> {
+    if arguments.annotate.is_none() {
+        return Ok(());
+    }
+    let owned_names = column_names(schema, &arguments.column_prefix());
+    let names: Vec<&str> = owned_names.iter().map(String::as_str).collect();
+    if let Some(reason) = not_for_more_columns(corpus, &names)? {
+        let advice = "--annotate-prefix NAME calls the new ones otherwise";
+        return Err(Failure::bad_input(format!("--annotate: {reason}")).with_note(advice));
+    }
+    Ok(())
+}
+
+/// The paths of what is written beside the kept documents.
+pub(in crate::verbs) struct DedupPaths<'a> {
+    /// The paths of the corpus.
+    pub(in crate::verbs) inputs: &'a [PathBuf],
+    pub(in crate::verbs) dropped: Option<&'a Path>,
+    pub(in crate::verbs) annotated: Option<&'a Path>,
+    pub(in crate::verbs) report: Option<&'a Path>,
+    /// Whether a report has the names of its columns.
+    pub(in crate::verbs) has_header: bool,
+    pub(in crate::verbs) force: bool,
+}
+
 /// The destination of documents.
-pub(super) struct DedupFiles<T> {
+pub(in crate::verbs) struct DedupFiles<T> {
     kept: Option<T>,
     dropped: Option<T>,
     annotated: Option<T>,
 }
 
 impl DedupFiles<OutputTarget> {
-    fn choose(arguments: &DedupArguments, corpus: &Corpus, schema: &Schema) -> Result<Self> {
-        let inputs = &arguments.corpus;
-        let choose = |path: &Option<PathBuf>| {
-            let chosen = path
-                .as_ref()
-                .map(|path| OutputTarget::choose(path, inputs, corpus, arguments.force));
-            chosen.transpose()
-        };
-        let kept = if arguments.dry_run {
-            None
-        } else if arguments.in_place {
-            Some(OutputTarget::in_place(inputs, corpus)?)
-        } else {
-            choose(&arguments.output).map_err(|failure| {
-                match arguments.output.as_deref().is_some_and(guard::reads_file) {
-                    true => failure.with_note("--in-place replaces a corpus by what is kept of it"),
-                    false => failure,
-                }
-            })?
+    /// Chooses the targets of dropped and annotated documents beside that of the kept ones, and refuses two that
+    /// meet.
+    pub(in crate::verbs) fn choose(
+        kept: Option<OutputTarget>,
+        paths: &DedupPaths<'_>,
+        corpus: &Corpus,
+    ) -> Result<Self> {
+        let choose = |path: Option<&Path>| {
+            path.map(|path| OutputTarget::choose(path, paths.inputs, corpus, paths.force))
+                .transpose()
         };
         let targets = Self {
             kept,
-            dropped: choose(&arguments.dropped)?,
-            annotated: choose(&arguments.annotate)?,
+            dropped: choose(paths.dropped)?,
+            annotated: choose(paths.annotated)?,
         };
         let (dropped, annotated) = ("the dropped documents", "the annotated documents");
         for (target, what, other) in [
-            (&targets.kept, dropped, &arguments.dropped),
-            (&targets.kept, annotated, &arguments.annotate),
-            (&targets.dropped, annotated, &arguments.annotate),
+            (&targets.kept, dropped, paths.dropped),
+            (&targets.kept, annotated, paths.annotated),
+            (&targets.dropped, annotated, paths.annotated),
         ] {
             if let (Some(target), Some(other)) = (target, other) {
                 target.must_not_meet(what, other, corpus)?;
             }
         }
-        if targets.annotated.is_some() {
-            let owned_names = column_names(schema, &arguments.column_prefix());
-            let names: Vec<&str> = owned_names.iter().map(String::as_str).collect();
-            if let Some(reason) = not_for_more_columns(corpus, &names)? {
-                let advice = "--annotate-prefix NAME calls the new ones otherwise";
-                return Err(Failure::bad_input(format!("--annotate: {reason}")).with_note(advice));
-            }
-        }
         Ok(targets)
     }
 
-    /// The list of dropped documents, if one is wanted.
-    fn report(
+    /// Creates the list of dropped documents, if one is wanted.
+    pub(in crate::verbs) fn report(
         &self,
-        arguments: &DedupArguments,
-        basis: &DedupBasis,
+        paths: &DedupPaths<'_>,
         corpus: &Corpus,
+        schema: &Schema,
+        is_exact: bool,
     ) -> Result<Option<DropReport>> {
-        let Some(path) = &arguments.report else {
+        let Some(path) = paths.report else {
             return Ok(None);
         };
         let targets = [&self.kept, &self.dropped, &self.annotated];
         for target in targets.into_iter().flatten() {
             target.must_not_meet("the report", path, corpus)?;
         }
-        let (force, has_header) = (arguments.force, !arguments.no_header);
-        let name = similarity_name(basis.is_exact);
-        DropReport::create(path, force, has_header, &basis.schema, name).map(Some)
+        let name = similarity_name(is_exact);
+        DropReport::create(path, paths.force, paths.has_header, schema, name).map(Some)
     }
 
-    fn create(&self, force: bool) -> Result<DedupFiles<Sink>> {
+    pub(in crate::verbs) fn create(&self, force: bool) -> Result<DedupFiles<Sink>> {
         let create = |target: &Option<OutputTarget>| {
             let sink = target.as_ref().map(|target| Sink::create(target, force));
             sink.transpose()
@@ -208,7 +241,7 @@ impl DedupFiles<OutputTarget> {
 impl DedupFiles<Sink> {
     /// Writes the kept documents, the dropped ones as they are in the input, and both with more
     /// columns.
-    pub(super) fn write(
+    pub(in crate::verbs) fn write(
         self,
         context: &Context,
         corpus: &Arc<Corpus>,

@@ -9,15 +9,17 @@ use itertools::Itertools as _;
 use resemblance::schema::MinHashSchema;
 use resemblance::{Document, Schema};
 use resemblance_eval::{
-    ComparedKind, ComparedPairs, DocumentSample, Evaluation, MAX_SIGNATURE_BYTES, NamedChart,
-    ShingleSizes, compare_kinds, comparison_charts, minhash_charts, simhash_chart,
+    CHART_NAMES, ComparedKind, ComparedPairs, DocumentSample, Evaluation, MAX_SIGNATURE_BYTES,
+    NamedChart, ShingleSizes, compare_kinds, comparison_charts, minhash_charts, simhash_chart,
 };
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, SchemaOptions, must_compare_sets,
 };
-use crate::output::{GroupedNumber, make_folder, may_be_folder, write_chart};
+use crate::output::{
+    Destination, GroupedNumber, make_folder, may_be_folder, must_be_free, write_chart,
+};
 use crate::session::{
     Context, SampleSource, ScratchStore, StoreBuilding, read_sample, read_texts_of,
     unrereadable_source, with_tf_idf,
@@ -117,7 +119,8 @@ fn draw(context: &Context, arguments: &EvalArguments, mut charts: Vec<NamedChart
     make_folder(folder)?;
     for (name, chart) in &mut charts {
         chart.title = format!("{} ({corpus})", chart.title);
-        write_chart(chart, &folder.join(name), arguments.force)?;
+        let destination = Destination::create(&folder.join(name), arguments.force)?;
+        write_chart(chart, destination)?;
     }
     let names = charts.iter().map(|(name, _)| *name).join(", ");
     context.note(format!("drew {names} in {}", folder.display()));
@@ -141,6 +144,9 @@ fn corpus_name(path: &Path) -> String {
 pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outcome> {
     if let Some(folder) = arguments.chart_folder() {
         may_be_folder(folder)?;
+        for name in CHART_NAMES {
+            must_be_free(&folder.join(name), arguments.force)?;
+        }
     }
     let mut schema = arguments.schema.build(&arguments.bounds)?;
     must_compare_sets(&schema)?;

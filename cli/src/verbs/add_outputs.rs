@@ -1,0 +1,197 @@
+//! What became of the documents of an addition, in files beside the store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use resemblance::{Novelty, Schema};
+use resemblance_corpus::{Corpus, ReadTotals};
+
+use super::dedup::{DedupFiles, DedupPaths};
+use crate::failure::{Failure, Result};
+use crate::options::CorpusOptions;
+use crate::output::{
+    DropReport, Evidence, OutputTarget, Sink, Survivor, SurvivorPlace, must_be_free,
+};
+use crate::session::{BitList, Context, resolve};
+
+/// The files that an addition writes.
+#[derive(Debug, Args)]
+pub(super) struct AddOutputOptions {
+    /// With --if-new: write the documents that are added here, as they are in the input: a file, - for standard
+    /// output, or a folder, as with dedup -o. With this option, --dropped or --report the addition is all or nothing,
+    /// as with --atomic, and the files are complete before the store is changed
+    #[arg(
+        short,
+        long,
+        value_name = "OUT",
+        requires = "if_new",
+        conflicts_with_all = ["commit_every", "commit_interval", "verdicts", "upsert"]
+    )]
+    output: Option<PathBuf>,
+    /// With --if-new: write the documents that are left out here, near-duplicates and those whose key the store has, as
+    /// they are in the input
+    #[arg(
+        long,
+        value_name = "OUT",
+        requires = "if_new",
+        conflicts_with_all = ["commit_every", "commit_interval", "verdicts", "upsert"]
+    )]
+    dropped: Option<PathBuf>,
+    /// With --if-new: write a line for each document that is left out, as dedup --report does. The last column is key
+    /// where the store has the key
+    #[arg(
+        long,
+        value_name = "OUT",
+        requires = "if_new",
+        conflicts_with_all = ["commit_every", "commit_interval", "verdicts", "upsert"]
+    )]
+    report: Option<PathBuf>,
+    /// Leave out the first line of a report in tsv or csv, which has the names of the columns
+    #[arg(
+        long,
+        requires = "report",
+        conflicts_with_all = ["commit_every", "commit_interval", "verdicts", "upsert"]
+    )]
+    no_header: bool,
+    /// Overwrite existing output, but never a store
+    #[arg(long)]
+    force: bool,
+}
+
+impl AddOutputOptions {
+    /// Returns true if anything is written beside the store.
+    pub(super) fn are_given(&self) -> bool {
+        self.output.is_some() || self.dropped.is_some() || self.report.is_some()
+    }
+
+    /// An error if existing output may be overwritten, and nothing is written.
+    fn must_have_effect(&self) -> Result<()> {
+        match self.force && !self.are_given() {
+            true => Err(Failure::usage(
+                "--force is for -o, --dropped and --report, and none of them is given",
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+impl AddOutputOptions {
+    /// An error if the documents of a corpus could not be written as asked for. Called before the store is opened, which
+    /// a refused command leaves as it is.
+    pub(super) fn must_be_free(
+        &self,
+        context: &Context,
+        inputs: &[PathBuf],
+        options: &CorpusOptions,
+    ) -> Result<()> {
+        self.must_have_effect()?;
+        if !self.are_given() {
+            return Ok(());
+        }
+        let corpus = resolve(context, inputs, context.corpus_settings(options)?)?;
+        self.targets(&self.paths(inputs), &corpus)?;
+        match &self.report {
+            Some(path) if path.as_os_str() != "-" => must_be_free(path, self.force),
+            _ => Ok(()),
+        }
+    }
+
+    fn paths<'a>(&'a self, inputs: &'a [PathBuf]) -> DedupPaths<'a> {
+        DedupPaths {
+            inputs,
+            dropped: self.dropped.as_deref(),
+            annotated: None,
+            report: self.report.as_deref(),
+            has_header: !self.no_header,
+            force: self.force,
+        }
+    }
+
+    fn targets(&self, paths: &DedupPaths<'_>, corpus: &Corpus) -> Result<DedupFiles<OutputTarget>> {
+        let choose = |path| OutputTarget::choose(path, paths.inputs, corpus, self.force);
+        let kept = self.output.as_deref().map(choose).transpose()?;
+        DedupFiles::choose(kept, paths, corpus)
+    }
+}
+
+/// The documents of an addition, each with what became of it.
+pub(super) struct AdditionFiles {
+    sinks: DedupFiles<Sink>,
+    report: Option<DropReport>,
+    added: BitList,
+    left_out: BitList,
+}
+
+impl AdditionFiles {
+    /// Opens the files, if any are asked for; what cannot be written is refused before anything is read.
+    pub(super) fn open(
+        options: &AddOutputOptions,
+        inputs: &[PathBuf],
+        corpus: &Corpus,
+        schema: &Schema,
+        is_exact: bool,
+    ) -> Result<Option<Self>> {
+        if !options.are_given() {
+            return Ok(None);
+        }
+        let paths = options.paths(inputs);
+        let targets = options.targets(&paths, corpus)?;
+        Ok(Some(Self {
+            report: targets.report(&paths, corpus, schema, is_exact)?,
+            sinks: targets.create(options.force)?,
+            added: BitList::default(),
+            left_out: BitList::default(),
+        }))
+    }
+
+    /// Takes note of what became of a document, by its number in the corpus. Documents come in their order; those
+    /// between are bad, or were skipped.
+    pub(super) fn take(&mut self, number: u64, key: &[u8], novelty: &Novelty) -> Result<()> {
+        while self.added.len() < number {
+            self.added.push(false);
+            self.left_out.push(false);
+        }
+        let survivor = left_out_for(novelty);
+        self.added.push(survivor.is_none());
+        self.left_out.push(survivor.is_some());
+        match (&mut self.report, survivor) {
+            (Some(report), Some(survivor)) => report.row(key, &survivor),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the corpus again, and completes the files.
+    pub(super) fn write(
+        self,
+        context: &Context,
+        corpus: &Arc<Corpus>,
+        totals: ReadTotals,
+    ) -> Result<()> {
+        let (added, left_out) = (self.added, self.left_out);
+        self.sinks
+            .write(context, corpus, totals, added, left_out, None)?;
+        match self.report {
+            Some(report) => report.finish(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The document of the store for which a document is left out.
+fn left_out_for(novelty: &Novelty) -> Option<Survivor> {
+    let (found, is_by_key) = match novelty {
+        Novelty::NearDuplicate(found) => (found, false),
+        Novelty::KeyExists(found) => (found, true),
+        _ => return None,
+    };
+    let place = SurvivorPlace::Store(found.id().get());
+    let survivor = Survivor::from_match(found, place, found.key().map(<[u8]>::to_vec), false);
+    Some(match is_by_key {
+        true => Survivor {
+            evidence: Evidence::Key,
+            ..survivor
+        },
+        false => survivor,
+    })
+}
