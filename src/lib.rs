@@ -127,6 +127,8 @@ mod snapshot;
 mod state;
 mod store;
 mod sync;
+#[cfg(test)]
+mod testing;
 mod threads;
 mod types;
 mod write;

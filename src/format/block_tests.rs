@@ -1,35 +1,23 @@
+use std::collections::BTreeSet;
+
 use redb::{ReadableTableMetadata, TableDefinition, backends::InMemoryBackend};
 
 use super::*;
 use crate::format::block_encoder::{BlockShape, Encoded};
 use crate::format::checksum::CHECKSUM_BYTES;
 use crate::format::posting::{NearCodes, block_key};
+use crate::sample::Random;
 
 const TABLE: &str = "bands";
 
-/// SplitMix64: numbers for tests that are the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn postings(&mut self, count: usize, codes: u64, first_id: u64, ids: u64) -> Vec<Posting> {
-        let mut postings: Vec<_> = (0..count)
-            .map(|_| Posting {
-                code: self.next() & codes,
-                id: first_id + self.next() % ids,
-            })
-            .collect();
-        postings.sort_unstable();
-        postings.dedup();
-        postings
-    }
+/// Random postings in order: so many, with codes of these bits and ids from the first on.
+fn drawn(random: &mut Random, count: usize, codes: u64, first_id: u64, ids: u64) -> Vec<Posting> {
+    let posting = |_| Posting {
+        code: random.next() & codes,
+        id: first_id + random.next() % ids,
+    };
+    let postings: BTreeSet<Posting> = (0..count).map(posting).collect();
+    postings.into_iter().collect()
 }
 
 fn posting(code: u64, id: u64) -> Posting {
@@ -48,16 +36,16 @@ fn shapes() -> Vec<Vec<Posting>> {
         (0..64)
             .map(|bit| posting(1 << bit, 1 << (63 - bit)))
             .collect(),
-        random.postings(1, top, 0, 1000),
-        random.postings(63, top, 0, 1000),
-        random.postings(64, top, top - 1000, 1000),
-        random.postings(65, 0xff, 0, 1000),
-        random.postings(9_000, (1 << 40) - 1, 1 << 33, 65_536),
-        random.postings(9_000, top, 0, 1_000_000),
-        random.postings(9_000, top, 0, top),
-        random.postings(9_000, 0xf, 7, 1_000_000),
-        random.postings(9_000, 0xff << 56, 7, 1_000_000),
-        random.postings(9_000, top << 63, top - 1_000_000, 1_000_000),
+        drawn(&mut random, 1, top, 0, 1000),
+        drawn(&mut random, 63, top, 0, 1000),
+        drawn(&mut random, 64, top, top - 1000, 1000),
+        drawn(&mut random, 65, 0xff, 0, 1000),
+        drawn(&mut random, 9_000, (1 << 40) - 1, 1 << 33, 65_536),
+        drawn(&mut random, 9_000, top, 0, 1_000_000),
+        drawn(&mut random, 9_000, top, 0, top),
+        drawn(&mut random, 9_000, 0xf, 7, 1_000_000),
+        drawn(&mut random, 9_000, 0xff << 56, 7, 1_000_000),
+        drawn(&mut random, 9_000, top << 63, top - 1_000_000, 1_000_000),
         (0..20_000).map(|id| posting(7, id)).collect(),
         (0..20_000).map(|code| posting(code, 7)).collect(),
         (0..20_000)
@@ -190,7 +178,7 @@ fn block_size_of_uniform_codes_matches_the_theory() {
     for (code_bits, most) in [(40, 43.0), (64, 67.0)] {
         let mut random = Random(code_bits);
         let codes = mask(code_bits as u32);
-        let postings = random.postings(65_536, codes, 0, 65_536);
+        let postings = drawn(&mut random, 65_536, codes, 0, 65_536);
         let (mut rest, mut bytes) = (postings.as_slice(), 0);
         while !rest.is_empty() {
             let (encoded, value) = encoded(None, rest);
@@ -217,7 +205,7 @@ fn exercise(block: &Block<'_>) {
 /// Zeros would be good codes and ids: parts of another block must not be taken for this one's.
 #[test]
 fn block_with_foreign_parts_is_a_bug() {
-    let postings = Random(4).postings(300, u64::MAX, 0, 1000);
+    let postings = drawn(&mut Random(4), 300, u64::MAX, 0, 1000);
     let (encoded, value) = encoded(None, &postings);
     let block = Block::parse(TABLE, &encoded.key, &value).unwrap();
     let cases = [
@@ -250,7 +238,7 @@ fn block_with_foreign_parts_is_a_bug() {
 
 #[test]
 fn block_detects_every_flipped_bit() {
-    let postings = Random(3).postings(40, u64::MAX, 0, 1000);
+    let postings = drawn(&mut Random(3), 40, u64::MAX, 0, 1000);
     let (encoded, value) = encoded(Some(posting(0, 0)), &postings);
     for bit in 0..value.len() * 8 {
         let mut damaged = value.clone();

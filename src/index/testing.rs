@@ -54,22 +54,7 @@ pub(crate) fn pieces(transaction: &WriteTransaction) -> Vec<(FilterKey, Vec<u8>)
     rows.collect()
 }
 
-/// SplitMix64: numbers for tests that are the same everywhere.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
+pub(super) use crate::sample::Random;
 
 pub(super) fn posting(code: u64, id: u64) -> Posting {
     Posting { code, id }

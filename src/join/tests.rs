@@ -4,35 +4,17 @@ mod large;
 mod verified;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::options::StoreOptions;
-use crate::query::Family;
-use crate::query::{Bounds, SearchOptions};
+use crate::error::Result;
+use crate::query::{Bounds, Family, ResolvedBounds, SearchOptions};
 use crate::sample::{is_all, one_in};
 use crate::snapshot::Snapshot;
-use crate::store::Store;
-use crate::types::{Document, Watch};
+use crate::testing::{Random, store, store_of};
+use crate::types::{DocumentId, Watch};
 use resemblance_sketch::schema::{Combine, MinHash, Schema, SimHash};
 use resemblance_sketch::sketch::{EmptyDocuments, Signature};
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
 
 const VALUES: u32 = 16;
 
@@ -63,11 +45,9 @@ fn signature(schema: &Schema, random: &mut Random) -> Signature {
 }
 
 /// Removed documents in runs and in memory, several runs, and documents in no run.
-fn filled(schema: Schema, seed: u64) -> (tempfile::TempDir, Snapshot) {
-    let folder = tempfile::tempdir().unwrap();
+fn filled(schema: Schema, seed: u64) -> Snapshot {
     // In larger runs more equal documents are noted.
-    let options = StoreOptions::new().flush_after(if seed.is_multiple_of(2) { 40 } else { 90 });
-    let store = options.create(folder.path().join("s"), schema).unwrap();
+    let store = store(&schema, if seed.is_multiple_of(2) { 40 } else { 90 });
     let mut random = Random(seed);
     for round in 0..7u32 {
         let mut transaction = store.begin_write().unwrap();
@@ -95,7 +75,7 @@ fn filled(schema: Schema, seed: u64) -> (tempfile::TempDir, Snapshot) {
         "{:?}, {unsealed}",
         stats.runs
     );
-    (folder, snapshot)
+    snapshot
 }
 
 fn schemas() -> Vec<Schema> {
@@ -125,18 +105,7 @@ fn schemas() -> Vec<Schema> {
 type Measures = (Option<f64>, Option<u32>);
 type PairMap = BTreeMap<(u64, u64), Measures>;
 
-/// Every bucket of every lane, every two documents in it: the pairs, and what is left out.
-fn plainly(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, LeftOut) {
-    let (mut pairs, left_out) = candidates(snapshot, bounds, most);
-    let bounds = bounds.resolve(snapshot.schema(), false).unwrap();
-    pairs.retain(|_, (similarity, distance)| {
-        let equal = (similarity.unwrap_or(0.0) * f64::from(VALUES)).round() as usize;
-        bounds.accepts(equal, distance.unwrap_or(0))
-    });
-    (pairs, left_out)
-}
-
-/// The same with all that are looked at.
+/// Every bucket of every lane, every two documents in it: the pairs that are looked at, and what is left out.
 fn candidates(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, LeftOut) {
     let context = snapshot.view().context();
     let bounds = bounds.resolve(snapshot.schema(), false).unwrap();
@@ -234,13 +203,49 @@ fn join(
     pairs
 }
 
+/// What the closure of a verified join says, which knows nothing of texts: any similarity, sometimes none.
+fn reported(a: u64, b: u64) -> Option<f64> {
+    let number = Random(a << 32 | b).below(9);
+    number.checked_sub(1).map(|number| number as f64 / 7.0)
+}
+
+/// How often the closure was asked about a pair.
+type Calls = Arc<Mutex<BTreeMap<(u64, u64), u32>>>;
+
+fn counting(calls: &Calls) -> Arc<impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + use<>> {
+    let calls = Arc::clone(calls);
+    Arc::new(move |a: DocumentId, b: DocumentId| {
+        let ids = (a.get(), b.get());
+        *calls.lock().unwrap().entry(ids).or_default() += 1;
+        Ok(reported(ids.0, ids.1))
+    })
+}
+
+/// The pairs within bounds, by their signatures or by what the closure says of them.
+fn within(candidates: &PairMap, bounds: &ResolvedBounds, is_verified: bool) -> PairMap {
+    let pairs = candidates.iter().filter_map(|(ids, (estimate, distance))| {
+        let exact = is_verified.then(|| reported(ids.0, ids.1)).flatten();
+        let similarity = exact.or(*estimate);
+        let (found, bits) = (similarity.unwrap_or(0.0), distance.unwrap_or(0));
+        let equal = (found * f64::from(VALUES)).round() as usize;
+        let is_within = match is_verified {
+            true => bounds.accepts_similarity(found, exact.is_some(), bits),
+            false => bounds.accepts(equal, bits),
+        };
+        is_within.then_some((*ids, (similarity, *distance)))
+    });
+    pairs.collect()
+}
+
 /// The pairs in their order, each once.
-fn in_order(pairs: &mut Pairs) -> (Vec<(u64, u64)>, PairMap) {
+fn in_order(pairs: &mut Pairs, is_verified: bool) -> (Vec<(u64, u64)>, PairMap) {
     let (mut order, mut measures) = (Vec::new(), PairMap::new());
     for pair in pairs {
         let pair = pair.unwrap();
         let ids = (pair.a.get(), pair.b.get());
         assert!(ids.0 < ids.1, "{pair:?}");
+        let is_exact = is_verified && reported(ids.0, ids.1).is_some();
+        assert_eq!(pair.is_exact, is_exact, "{pair:?}");
         let twice = measures.insert(ids, (pair.similarity, pair.distance));
         assert_eq!(twice, None, "{pair:?} came twice");
         order.push(ids);
@@ -248,32 +253,61 @@ fn in_order(pairs: &mut Pairs) -> (Vec<(u64, u64)>, PairMap) {
     (order, measures)
 }
 
-fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usize>) {
-    let (expected, left_out) = plainly(snapshot, bounds, most.unwrap_or(usize::MAX));
+/// Compares pairs and clusters with the plain form, by several threads and in several batches. Returns the number of pairs.
+fn compare_with_plain_form(
+    snapshot: &Snapshot,
+    by: Family,
+    most: Option<usize>,
+    is_verified: bool,
+) -> usize {
+    let bounds = Bounds::new().by(by);
+    let (candidates, left_out) = candidates(snapshot, bounds, most.unwrap_or(usize::MAX));
+    let resolved = bounds.resolve(snapshot.schema(), false).unwrap();
+    let expected = within(&candidates, &resolved, is_verified);
     let clusters = components(&expected);
+    assert!(most != Some(3) || left_out.pairs > 0 && left_out.buckets > 1);
     let mut orders = BTreeSet::new();
     for (threads, batch_documents) in [(1, None), (5, None), (1, Some(7)), (3, Some(7))] {
         let options = SearchOptions {
             max_bucket: most,
             ..in_threads(threads)
         };
+        let calls = Calls::default();
         let mut pairs = join(snapshot, bounds, options, false, batch_documents);
-        let (order, found) = in_order(&mut pairs);
+        if is_verified {
+            pairs = pairs.verified(counting(&calls));
+        }
+        let (order, found) = in_order(&mut pairs, is_verified);
         assert_eq!(found, expected, "{bounds:?} {most:?} {batch_documents:?}");
         assert_eq!(pairs.left_out(), left_out, "{bounds:?} {most:?}");
+        let called = std::mem::take(&mut *calls.lock().unwrap());
+        let once = candidates
+            .keys()
+            .filter(|_| is_verified)
+            .map(|ids| (*ids, 1));
+        assert_eq!(called, once.collect(), "every candidate exactly once");
         orders.insert((batch_documents, order));
         if threads == 1 && !is_all() {
             continue;
         }
-        let links = join(snapshot, bounds, options, true, batch_documents);
-        let found = Clusters::from_pairs(links, snapshot.len(), &mut Watch::new("")).unwrap();
+        let links = join(snapshot, bounds, options, !is_verified, batch_documents);
+        let (len, watch) = (snapshot.len(), &mut Watch::new(""));
+        let found = match is_verified {
+            true => Clusters::from_verified(links.unverified(), counting(&calls), len, watch),
+            false => Clusters::from_pairs(links, len, watch),
+        };
+        let found = found.unwrap();
         assert_eq!(found.left_out(), left_out, "{bounds:?} {most:?}");
         let found = found.map(|cluster| cluster.into_iter().map(|id| id.get()).collect());
         let found: Vec<Vec<u64>> = found.collect();
         assert!(found.is_sorted());
         assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), clusters);
+        let called = std::mem::take(&mut *calls.lock().unwrap());
+        let is_candidate = |(ids, times): (&_, &u32)| *times == 1 && candidates.contains_key(ids);
+        assert!(called.iter().all(is_candidate), "{called:?}");
     }
     assert_eq!(orders.len(), 2, "the order depends on threads");
+    expected.len()
 }
 
 /// What joins go by, each with each limit of buckets. Of each schema the cases are a share that begins at another place, so
@@ -298,57 +332,49 @@ fn joins_agree_with_the_plain_algorithm() {
     let mut found = 0;
     for (seed, schema) in (1..).zip(schemas()) {
         let cases = cases_of(&schema, seed, &[None, Some(1), Some(3), Some(12)]);
-        let (_folder, snapshot) = filled(schema, seed);
+        let snapshot = filled(schema, seed);
         for (by, most) in cases {
-            let bounds = Bounds::new().by(by);
-            compare_with_plain_form(&snapshot, bounds, most);
-            if most == Some(3) {
-                let (pairs, left_out) = plainly(&snapshot, bounds, 3);
-                assert!(left_out.pairs > 0 && left_out.buckets > 1);
-                found += pairs.len();
-            }
+            let pairs = compare_with_plain_form(&snapshot, by, most, false);
+            found += if most == Some(3) { pairs } else { 0 };
         }
     }
     assert!(found > 4_000 / one_in(7), "{found}");
+}
+
+/// The same of joins whose candidates a closure verifies.
+#[test]
+fn verified_joins_are_those_of_the_plain_form() {
+    for (seed, schema) in (1..).zip(schemas()) {
+        let cases = cases_of(&schema, seed, &[None, Some(3)]);
+        let snapshot = filled(schema, seed);
+        for (by, most) in cases {
+            compare_with_plain_form(&snapshot, by, most, true);
+        }
+    }
 }
 
 /// Many documents that are alike and few that are not: linear where they are collapsed. The
 /// clusters must be those of all pairs.
 #[test]
 fn collapsing_equal_documents_keeps_clusters() {
-    let folder = tempfile::tempdir().unwrap();
     let schema = Schema::builder().minhash(MinHash::new(32).threshold(0.7));
     let schema = schema.simhash(SimHash::bits64()).build().unwrap();
-    let options = StoreOptions::new().flush_after(100);
-    let store = options.create(folder.path().join("s"), schema).unwrap();
-    let mut transaction = store.begin_write().unwrap();
-    for number in 0..600u32 {
+    let signature = |number: u32| {
         let (family, member) = (number % 7, (number / 7) % 3);
-        let mut values: Vec<u32> = (0..32).map(|i| family * 1_000 + i).collect();
-        for value in values.iter_mut().take(member as usize * 4) {
-            *value += 500;
-        }
+        let value = |i| family * 1_000 + i + if i < member * 4 { 500 } else { 0 };
         let fingerprint = u64::from(family).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let signature = Signature::from_parts(Some(values), Some(fingerprint ^ 1 << member));
-        transaction
-            .insert(Document::without_key(), &signature)
-            .unwrap();
-    }
-    transaction.commit().unwrap();
-    let snapshot = store.snapshot().unwrap();
-    let mut forest: Vec<BTreeSet<_>> = Vec::new();
-    for pair in snapshot.pairs().run().unwrap() {
-        let pair = pair.unwrap();
-        let (mut joined, apart): (Vec<_>, Vec<_>) = std::mem::take(&mut forest)
-            .into_iter()
-            .partition(|set: &BTreeSet<_>| set.contains(&pair.a) || set.contains(&pair.b));
-        joined.push(BTreeSet::from([pair.a, pair.b]));
-        forest = apart;
-        forest.push(joined.into_iter().flatten().collect());
-    }
-    forest.sort();
+        Signature::from_parts(
+            Some((0..32).map(value).collect()),
+            Some(fingerprint ^ 1 << member),
+        )
+    };
+    let snapshot = store_of(&schema, 100, (0..600).map(signature))
+        .snapshot()
+        .unwrap();
+    let pairs = in_order(&mut snapshot.pairs().run().unwrap(), false).1;
     let clusters = snapshot.clusters().run().unwrap();
-    let clusters: Vec<BTreeSet<_>> = clusters.map(BTreeSet::from_iter).collect();
+    let clusters = clusters.map(|cluster| cluster.into_iter().map(|id| id.get()).collect());
+    let clusters: BTreeSet<Vec<u64>> = clusters.collect();
     assert_eq!(clusters.len(), 7);
-    assert_eq!(clusters, forest);
+    assert_eq!(clusters, components(&pairs));
 }

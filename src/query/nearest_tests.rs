@@ -1,37 +1,31 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-use super::best_tests::{Random, kinds, signature};
-use crate::options::StoreOptions;
 use crate::query::bounds::{Bounds, Family};
 use crate::sample::one_in;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
+use crate::testing::{Random, append, kinds, signature, signatures, store, store_of};
 use crate::types::{Document, DocumentId, Match, Matches, Scope};
 use resemblance_sketch::schema::{MinHash, Schema, SimHash};
 use resemblance_sketch::sketch::Signature;
 
 /// Documents in runs and in memory, some of them deleted from either.
-fn filled(schema: &Schema, random: &mut Random) -> (tempfile::TempDir, Store, Vec<u64>) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("s");
-    let options = StoreOptions::new().flush_after(60);
-    let store = options.create(path, schema.clone()).unwrap();
+fn filled(schema: &Schema, random: &mut Random) -> Store {
+    let store = store(schema, 60);
     let mut live = Vec::new();
     for _ in 0..5 {
         let mut transaction = store.begin_write().unwrap();
-        for _ in 0..50 {
-            let signature = signature(schema, random);
-            let id = transaction.insert(Document::without_key(), &signature);
-            live.push(id.unwrap().get());
+        for signature in signatures(schema, random, 50) {
+            live.push(append(&mut transaction, &signature));
         }
         for _ in 0..10 {
-            let id = live.swap_remove(random.below(live.len() as u64) as usize);
-            transaction.remove_id(DocumentId::new(id)).unwrap();
+            let id = live.swap_remove(random.index(live.len()));
+            transaction.remove_id(id).unwrap();
         }
         transaction.commit().unwrap();
     }
-    (folder, store, live)
+    store
 }
 
 /// The nearest of all documents, compared one by one.
@@ -55,55 +49,17 @@ fn families(schema: &Schema) -> Vec<Family> {
     minhash.into_iter().chain(simhash).collect()
 }
 
-/// Of a third of the questions, of all with `RESEMBLANCE_TESTS=all`.
-#[test]
-fn nearest_agrees_with_brute_force() {
-    let mut random = Random::new(17);
-    let mut scopes = [0; 2];
-    for schema in kinds() {
-        let (_folder, store, live) = filled(&schema, &mut random);
-        let snapshot = store.snapshot().unwrap();
-        for _ in 0..12 / one_in(3) {
-            let asked = signature(&schema, &mut random);
-            for by in families(&schema) {
-                let all = brute_force(&snapshot, &asked, by);
-                assert!(all.iter().all(|found| live.contains(&found.id().get())));
-                for n in [0, 1, 10, all.len(), usize::MAX] {
-                    let nearest = || snapshot.nearest(&asked, n).by(by);
-                    let expected = &all[..all.len().min(n)];
-                    let certain = nearest().min_recall(1.0).run().unwrap();
-                    assert_eq!(*certain, *expected, "{schema} {by:?}");
-                    assert_eq!(certain.recall(), Some(1.0));
-                    let usual = nearest().run().unwrap();
-                    assert_eq!(usual.len(), expected.len());
-                    assert!(usual.recall() >= Some(0.9) && usual.iter().all(|f| all.contains(f)));
-                    scopes[usize::from(usual.scope() == Scope::Scan)] += 1;
-                }
-                if let Some(own) = all.first() {
-                    let others = snapshot.nearest(&asked, 3).by(by).excluding(own.id());
-                    let others = others.min_recall(1.0).run().unwrap();
-                    assert_eq!(*others, all[1..all.len().min(4)]);
-                }
-            }
-        }
-    }
-    assert!(
-        scopes.iter().all(|count| *count > 100 / one_in(3)),
-        "{scopes:?}"
-    );
-}
-
 #[test]
 fn nearest_in_a_transaction_sees_its_documents() {
-    let mut random = Random::new(5);
+    let mut random = Random(5);
     for schema in kinds() {
-        let (_folder, store, _) = filled(&schema, &mut random);
+        let store = filled(&schema, &mut random);
         let mut transaction = store.begin_write().unwrap();
         let asked = schema.sketcher().features(["a", "b", "c"]);
         let Ok(asked) = asked else {
             continue;
         };
-        let own = transaction.insert(Document::without_key(), &asked).unwrap();
+        let own = append(&mut transaction, &asked);
         let nearest = transaction.nearest(&asked, 1).run().unwrap();
         assert_eq!(nearest[0].id(), own, "{schema}");
         transaction.remove_id(own).unwrap();
@@ -114,7 +70,7 @@ fn nearest_in_a_transaction_sees_its_documents() {
 
 /// What the caller says of a document: any similarity but 1, which equal documents alone have, or nothing.
 fn reported(index: usize, id: u64) -> Option<f64> {
-    let number = Random::new(index as u64 * 1_000 + id).below(9);
+    let number = Random(index as u64 * 1_000 + id).below(9);
     number.checked_sub(1).map(|number| number as f64 / 8.0)
 }
 
@@ -142,14 +98,14 @@ fn similarities(matches: &Matches) -> Vec<(u64, f64, bool)> {
 /// Of one question in five, of each with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn nearest_ranks_by_the_callers_similarity() {
-    let mut random = Random::new(8);
+    let mut random = Random(8);
     for schema in kinds() {
         if schema.minhash().is_none() {
             continue;
         }
-        let (_folder, store, _) = filled(&schema, &mut random);
+        let store = filled(&schema, &mut random);
         let snapshot = store.snapshot().unwrap();
-        let asked: Vec<Signature> = (0..12).map(|_| signature(&schema, &mut random)).collect();
+        let asked = signatures(&schema, &mut random, 12);
         for n in [0, 1, 10, usize::MAX] {
             let calls = RefCell::new(BTreeSet::new());
             let many = snapshot.nearest(&asked, n).min_recall(1.0);
@@ -181,23 +137,23 @@ fn nearest_ranks_by_the_callers_similarity() {
 /// Of each signature one neighbour is nearer than twenty others, by less than estimates can tell.
 #[test]
 fn nearest_is_found_among_close_competitors() {
-    let mut random = Random::new(29);
+    let mut random = Random(29);
     let schema = Schema::builder().minhash(MinHash::new(128)).build();
     let schema = schema.unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path().join("s"), schema).unwrap();
-    let mut transaction = store.begin_write().unwrap();
-    let mut asked = Vec::new();
+    let (mut asked, mut others) = (Vec::new(), Vec::new());
     for _ in 0..300 {
         let values: Vec<u32> = (0..128).map(|_| random.next() as u32).collect();
         for neighbour_index in 0..21 {
             let similarity = if neighbour_index == 7 { 0.5 } else { 0.46 };
-            let other = Signature::from_minhash(neighbour(&values, similarity, &mut random));
-            transaction.insert(Document::without_key(), &other).unwrap();
+            others.push(neighbour(&values, similarity, &mut random));
         }
         asked.push(Signature::from_minhash(values));
     }
-    transaction.commit().unwrap();
+    let store = store_of(
+        &schema,
+        16_000,
+        others.into_iter().map(Signature::from_minhash),
+    );
     let snapshot = store.snapshot().unwrap();
     let calls = Cell::new(0);
     let exact = |index: usize, id: DocumentId| {
@@ -235,13 +191,13 @@ fn nearest_is_found_among_close_competitors() {
 /// One in seven questions is asked one by one too, each with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn nearest_batch_agrees_with_single_queries() {
-    let mut random = Random::new(31);
+    let mut random = Random(31);
     let mut scanned = 0;
     for schema in kinds() {
-        let (_folder, store, _) = filled(&schema, &mut random);
+        let store = filled(&schema, &mut random);
         let snapshot = store.snapshot().unwrap();
         // More than one thread's share.
-        let asked: Vec<Signature> = (0..70).map(|_| signature(&schema, &mut random)).collect();
+        let asked = signatures(&schema, &mut random, 70);
         for by in families(&schema) {
             let many = snapshot.nearest(&asked, 60).by(by).with_payloads();
             let many = many.run().unwrap();
@@ -274,22 +230,18 @@ fn neighbour(of: &[u32], similarity: f64, random: &mut Random) -> Vec<u32> {
 /// What short buckets find is what the S-curve says: of 2,000 pairs no more than four deviations off.
 #[test]
 fn nearest_reports_the_actual_recall() {
-    let mut random = Random::new(23);
+    let mut random = Random(23);
     for (bits, similarity) in [(16, 0.3), (16, 0.5), (32, 0.4), (8, 0.4)] {
         let minhash = MinHash::new(128).value_bits(bits);
         let schema = Schema::builder().minhash(minhash).build().unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::create(folder.path().join("s"), schema.clone()).unwrap();
-        let mut transaction = store.begin_write().unwrap();
-        let mut asked = Vec::new();
+        let (mut asked, mut others) = (Vec::new(), Vec::new());
         for _ in 0..2_000 {
             let values: Vec<u32> = (0..128).map(|_| random.next() as u32).collect();
-            let other = neighbour(&values, similarity, &mut random);
-            let other = Signature::from_minhash(other);
-            transaction.insert(Document::without_key(), &other).unwrap();
+            others.push(neighbour(&values, similarity, &mut random));
             asked.push(Signature::from_minhash(values));
         }
-        transaction.commit().unwrap();
+        let others = others.into_iter().map(Signature::from_minhash);
+        let store = store_of(&schema, 16_000, others);
         let snapshot = store.snapshot().unwrap();
         let mut found = 0.0;
         for (id, asked) in (0..).zip(&asked) {
@@ -312,10 +264,10 @@ fn nearest_reports_the_actual_recall() {
 /// Of a quarter of the questions, of all with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn within_finds_a_document_within_factor_times_radius() {
-    let mut random = Random::new(3);
+    let mut random = Random(3);
     let mut answers = [0; 2];
     for schema in kinds() {
-        let (_folder, store, _) = filled(&schema, &mut random);
+        let store = filled(&schema, &mut random);
         let snapshot = store.snapshot().unwrap();
         for _ in 0..20 / one_in(4) {
             let asked = signature(&schema, &mut random);
@@ -352,8 +304,7 @@ fn within_finds_a_document_within_factor_times_radius() {
 #[test]
 fn within_finds_a_document_without_a_shared_bucket() {
     let schema = Schema::builder().minhash(MinHash::new(48).banding(3, 16));
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path().join("s"), schema.build().unwrap()).unwrap();
+    let store = Store::in_memory(schema.build().unwrap()).unwrap();
     // Of five values in a row so many differ.
     let changed = |many: u32| {
         let value = |place| {
@@ -381,8 +332,7 @@ fn within_finds_a_document_without_a_shared_bucket() {
 #[test]
 fn nearest_refuses_impossible_parameters() {
     let schema = Schema::builder().minhash(MinHash::new(64)).build().unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path().join("s"), schema).unwrap();
+    let store = Store::in_memory(schema).unwrap();
     let snapshot = store.snapshot().unwrap();
     let asked = Signature::from_minhash(vec![1; 64]);
     let nearest = || snapshot.nearest(&asked, 3);
@@ -413,8 +363,7 @@ fn nearest_without_a_scan_reports_missing_results() {
         .simhash(SimHash::bits64())
         .build()
         .unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path().join("s"), schema).unwrap();
+    let store = Store::in_memory(schema).unwrap();
     let far = Signature::from_simhash(u64::MAX);
     store.insert(Document::without_key(), &far).unwrap();
     let snapshot = store.snapshot().unwrap();

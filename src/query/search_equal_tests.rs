@@ -2,37 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::best_tests::{Random, create, kinds, signature};
 use crate::options::StoreOptions;
 use crate::query::Query;
 use crate::sample::one_in;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
-use crate::types::{Document, DocumentId, Matches};
-use crate::write::WriteTransaction;
-use resemblance_sketch::schema::{Rebanding, Schema};
-
-/// Documents, most of them equal to others, some of which are replaced or go again.
-fn change(transaction: &mut WriteTransaction, schema: &Schema, random: &mut Random) {
-    for _ in 0..80 {
-        let signature = signature(schema, random);
-        match random.below(6) {
-            0 => {
-                let id = random.below(transaction.len() * 2 + 1);
-                transaction.remove_id(DocumentId::new(id)).unwrap();
-            }
-            1 | 2 => {
-                let key = random.below(40).to_string();
-                transaction.upsert(&*key, &signature).unwrap();
-            }
-            _ => drop(
-                transaction
-                    .insert(Document::without_key(), &signature)
-                    .unwrap(),
-            ),
-        }
-    }
-}
+use crate::testing::{Random, change, kinds, signature};
+use crate::types::Matches;
+use resemblance_sketch::schema::Rebanding;
 
 /// Asserts that a query has the same answer if it compares with each candidate: because the caller
 /// verifies them, and because there is a budget. Returns the number of signatures that it left unread.
@@ -79,12 +56,13 @@ fn equal_documents_are_found_without_comparing_each() {
             let options = StoreOptions::new()
                 .flush_after(flush_after)
                 .merge_slice(slice);
-            let store = create(&folder, "s", schema, &options);
-            let mut random = Random::new(seed << 20 | flush_after);
+            let path = folder.path().join("s");
+            let store = options.create(&path, schema.clone()).unwrap();
+            let mut random = Random(seed << 20 | flush_after);
             let mut snapshots: Vec<Snapshot> = Vec::new();
             for round in 1..=8_usize {
                 let mut transaction = store.begin_write().unwrap();
-                change(&mut transaction, schema, &mut random);
+                change(&mut transaction, &mut random, schema, 80);
                 for limit in [1, 3, usize::MAX] {
                     let signature = signature(schema, &mut random);
                     let query = || transaction.query(&signature).limit(limit);
@@ -101,7 +79,6 @@ fn equal_documents_are_found_without_comparing_each() {
             }
             snapshots.clear();
             drop(store);
-            let path = folder.path().join("s");
             unread += assert_copies(&path, &options, seed as usize, &mut random);
         }
         assert!(

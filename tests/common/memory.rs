@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::io::{Error, ErrorKind, Result};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 
-use redb::StorageBackend;
+use redb::{BackendError, StorageBackend};
 use resemblance::{Access, Files, StoreOptions};
 
 /// A file, whatever its name: the place in the order of their making.
@@ -162,11 +163,12 @@ pub(crate) enum Call<'c> {
     /// What is asked of a name.
     Look,
     Len,
-    /// So many bytes.
-    Read(usize),
+    /// At a place, so many bytes.
+    Read(u64, usize),
     Write(u64, &'c [u8]),
     SetLen(u64),
     Sync,
+    Lock,
     Close,
 }
 
@@ -179,6 +181,11 @@ pub(crate) trait Watch: Debug + Send + Sync + 'static {
         file: Option<(FileNumber, &dyn StorageBackend)>,
         make: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()>;
+
+    /// Whether other processes can open the files.
+    fn are_shared(&self) -> bool {
+        false
+    }
 }
 
 /// Files whose calls somebody sees.
@@ -208,6 +215,15 @@ impl<W: Watch> WatchedFiles<W> {
         options.clone().files(Arc::new(self.clone()))
     }
 
+    pub(crate) fn file(&self, path: &Path, access: Access) -> Result<WatchedFile<W>> {
+        let file = self.call(Call::Open(path, access), || self.files.open(path, access))?;
+        Ok(WatchedFile {
+            file,
+            number: self.files.number(path),
+            watch: Arc::clone(&self.watch),
+        })
+    }
+
     fn call<T>(&self, call: Call<'_>, make: impl Fn() -> Result<T>) -> Result<T> {
         made(|make| self.watch.call(call, None, make), make)
     }
@@ -225,12 +241,7 @@ fn made<T>(
 
 impl<W: Watch> Files for WatchedFiles<W> {
     fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>> {
-        let file = self.call(Call::Open(path, access), || self.files.open(path, access))?;
-        Ok(Box::new(WatchedFile {
-            file,
-            number: self.files.number(path),
-            watch: Arc::clone(&self.watch),
-        }))
+        Ok(Box::new(self.file(path, access)?))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
@@ -248,10 +259,16 @@ impl<W: Watch> Files for WatchedFiles<W> {
     fn size_bytes(&self, path: &Path) -> Result<(u64, u64)> {
         self.call(Call::Look, || self.files.size_bytes(path))
     }
+
+    fn are_shared(&self) -> bool {
+        self.watch.are_shared()
+    }
 }
 
+type Locked = std::result::Result<bool, BackendError>;
+
 #[derive(Debug)]
-struct WatchedFile<W> {
+pub(crate) struct WatchedFile<W> {
     file: Box<dyn StorageBackend>,
     number: FileNumber,
     watch: Arc<W>,
@@ -270,7 +287,7 @@ impl<W: Watch> StorageBackend for WatchedFile<W> {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let call = Call::Read(out.len());
+        let call = Call::Read(offset, out.len());
         self.call(call, &mut || self.file.read(offset, out))
     }
 
@@ -285,6 +302,21 @@ impl<W: Watch> StorageBackend for WatchedFile<W> {
     fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
         let call = Call::Write(offset, data);
         self.call(call, &mut || self.file.write(offset, data))
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked {
+        self.call(Call::Lock, &mut || Ok(()))?;
+        self.file.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked {
+        self.call(Call::Lock, &mut || Ok(()))?;
+        self.file.try_lock_shared_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked {
+        self.call(Call::Lock, &mut || Ok(()))?;
+        self.file.query_lock_range(start, end)
     }
 
     fn close(&self) -> Result<()> {

@@ -20,38 +20,10 @@ pub(crate) mod verify;
 
 use std::path::PathBuf;
 
-use resemblance::{Store, StoreOptions};
+use resemblance::stats::Stats;
+use resemblance::{Document, DocumentId, Error, Signature, Store, StoreOptions};
 
-/// SplitMix64: the same numbers on every platform and release.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `end`; the bias of the remainder does not matter here.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
-
-    /// A word with exactly `ones` bits set.
-    pub(crate) fn bits(&mut self, ones: u32) -> u64 {
-        let mut word = 0u64;
-        while word.count_ones() < ones {
-            word |= 1 << self.below(64);
-        }
-        word
-    }
-}
+pub(crate) use sample::Random;
 
 /// A folder that is removed at the end, and the name of a store in it.
 pub(crate) struct Place {
@@ -81,6 +53,50 @@ pub(crate) fn sealing_after(documents: u64) -> StoreOptions {
         .cache_bytes(4 << 20)
         // Merges are seen under way, in the middle of lanes where runs are large enough.
         .merge_slice(50)
+}
+
+/// Inserts documents under keys in one transaction.
+pub(crate) fn insert_all<K: AsRef<[u8]>>(
+    store: &Store,
+    documents: impl IntoIterator<Item = (K, Signature)>,
+) {
+    let mut transaction = store.begin_write().unwrap();
+    for (key, signature) in documents {
+        transaction.insert(key.as_ref(), &signature).unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+/// Inserts documents without keys in one transaction.
+pub(crate) fn append_all(store: &Store, signatures: impl IntoIterator<Item = Signature>) {
+    let mut transaction = store.begin_write().unwrap();
+    for signature in signatures {
+        let document = Document::without_key();
+        transaction.insert(document, &signature).unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+/// Removes documents, all of which are there, in one transaction.
+pub(crate) fn remove_all(store: &Store, ids: impl IntoIterator<Item = u64>) {
+    let mut transaction = store.begin_write().unwrap();
+    for id in ids {
+        assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
+    }
+    transaction.commit().unwrap();
+}
+
+pub(crate) fn stats(store: &Store) -> Stats {
+    store.snapshot().unwrap().stats().run().unwrap()
+}
+
+/// Asserts that a call is refused because of this parameter.
+#[track_caller]
+pub(crate) fn refused<T>(result: Result<T, impl Into<Error>>, name: &str) {
+    match result.map(drop).map_err(Into::into) {
+        Err(Error::InvalidParameter { parameter, .. }) => assert_eq!(parameter, name),
+        other => panic!("{other:?}, expected an error about {name}"),
+    }
 }
 
 /// That the invariants of the file hold. Nobody may have it open.

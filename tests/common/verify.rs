@@ -180,7 +180,11 @@ fn is_own_scan(
         scan: true,
         ..*question
     };
-    let expected = model.query(signature, &scan, exclude).unwrap();
+    // It keeps what the buckets hold: bands miss some documents of the similarity.
+    let expected = Answer {
+        found: model.query(signature, question, exclude).unwrap().found,
+        ..model.query(signature, &scan, exclude).unwrap()
+    };
     same_answer(model, answer, &expected, &scan);
     true
 }
@@ -377,7 +381,7 @@ pub(crate) fn whole_snapshot(
         let candidates = snapshot.candidates(signature).unwrap();
         let ids: Vec<u64> = candidates.iter().map(|id| id.get()).collect();
         assert_eq!(ids, model.candidates(signature));
-        let n = random.below(6) as usize;
+        let n = random.pick(&[0, 1, 3, 5, 10, usize::MAX]);
         nearest_like(snapshot, model, signature, n);
     }
 }

@@ -1,110 +1,36 @@
 //! File systems without locks, on which two writers at once would damage a store.
 
 use std::io::{self, Result};
-use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::common::memory::MemoryFiles;
+use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
 use crate::common::small::{schema, signature};
-use redb::{BackendError, StorageBackend};
-use resemblance::{Access, BulkOptions, Closed, Error, Files, Store, StoreOptions};
+use redb::StorageBackend;
+use resemblance::{BulkOptions, Closed, Error, Store, StoreOptions};
 
-/// Files that other processes can open, on a system that answers with an error to every lock.
-#[derive(Clone, Debug)]
-struct Lockless {
-    files: MemoryFiles,
-    /// The number of the error.
-    answer: i32,
-    /// Every other answer is that a signal came.
-    asked: Arc<AtomicU32>,
-}
+/// The number of the error with which files answer to every lock, and how often they were asked. Every other answer
+/// is that a signal came.
+#[derive(Debug)]
+struct Lockless(i32, AtomicU32);
 
-impl Files for Lockless {
-    fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>> {
-        let file = self.files.open(path, access)?;
-        let (answer, asked) = (self.answer, Arc::clone(&self.asked));
-        Ok(Box::new(LocklessFile {
-            file,
-            answer,
-            asked,
-        }))
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.files.remove(path)
-    }
-
-    fn publish(&self, from: &Path, to: &Path) -> Result<()> {
-        self.files.publish(from, to)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.files.exists(path)
-    }
-
-    fn size_bytes(&self, path: &Path) -> Result<(u64, u64)> {
-        self.files.size_bytes(path)
+impl Watch for Lockless {
+    fn call(
+        &self,
+        call: Call<'_>,
+        _: Option<(FileNumber, &dyn StorageBackend)>,
+        make: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        if !matches!(call, Call::Lock) {
+            return make();
+        }
+        let is_interrupted = self.1.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
+        let number = if is_interrupted { libc::EINTR } else { self.0 };
+        Err(io::Error::from_raw_os_error(number))
     }
 
     fn are_shared(&self) -> bool {
         true
-    }
-}
-
-#[derive(Debug)]
-struct LocklessFile {
-    file: Box<dyn StorageBackend>,
-    answer: i32,
-    asked: Arc<AtomicU32>,
-}
-
-type Locked = std::result::Result<bool, BackendError>;
-
-impl LocklessFile {
-    fn refuse(&self) -> Locked {
-        let is_interrupted = self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
-        let number = if is_interrupted {
-            libc::EINTR
-        } else {
-            self.answer
-        };
-        Err(io::Error::from_raw_os_error(number).into())
-    }
-}
-
-impl StorageBackend for LocklessFile {
-    fn len(&self) -> Result<u64> {
-        self.file.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.file.read(offset, out)
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn sync_data(&self) -> Result<()> {
-        self.file.sync_data()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.file.write(offset, data)
-    }
-
-    fn try_lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Locked {
-        self.refuse()
-    }
-
-    fn try_lock_shared_range(&self, _: Bound<u64>, _: Bound<u64>) -> Locked {
-        self.refuse()
-    }
-
-    fn query_lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Locked {
-        self.refuse()
     }
 }
 
@@ -121,12 +47,8 @@ fn unsupported<T>(result: std::result::Result<T, Error>) {
 fn an_unlockable_store_is_refused_by_default() {
     for answer in [libc::EOPNOTSUPP, libc::ENOSYS, libc::ENOLCK, libc::EBADF] {
         let files = MemoryFiles::default();
-        let lockless = Lockless {
-            files: files.clone(),
-            answer,
-            asked: Arc::default(),
-        };
-        let options = StoreOptions::new().files(Arc::new(lockless));
+        let lockless = Lockless(answer, AtomicU32::new(0));
+        let options = WatchedFiles::new(files.clone(), lockless).options(&StoreOptions::new());
         let path = Path::new("store.rsm");
         unsupported(options.create(path, schema()));
         let bulk = BulkOptions::new().store(options.clone());

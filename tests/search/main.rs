@@ -15,4 +15,3 @@ mod hamming;
 mod known_answers;
 mod many_threads;
 mod model;
-mod simhash_probe;

@@ -1,6 +1,6 @@
 //! Many signatures are answered on several threads, and the answers are those of one.
 
-use crate::common::{Place, Random};
+use crate::common::{Place, Random, insert_all};
 use resemblance::{Error, Matches, MinHash, Schema, Signature, StoreOptions};
 
 /// Near-duplicates by threes, some of them in runs, some in memory, some deleted.
@@ -18,12 +18,10 @@ fn answers_are_the_same_for_any_number_of_threads() {
     let place = Place::new();
     let options = StoreOptions::new().flush_after(1_500);
     let store = options.create(place.store(), schema).unwrap();
-    let mut transaction = store.begin_write().unwrap();
-    for number in 0..DOCUMENTS {
-        let key = number.to_le_bytes();
-        transaction.insert(key, &signature(number)).unwrap();
-    }
-    transaction.commit().unwrap();
+    insert_all(
+        &store,
+        (0..DOCUMENTS).map(|number| (number.to_le_bytes(), signature(number))),
+    );
     for number in (0..DOCUMENTS).step_by(97) {
         store.remove(number.to_le_bytes()).unwrap();
     }

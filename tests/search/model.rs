@@ -9,7 +9,6 @@
 //! the usual ones, `MODEL_SEED` for others, `MODEL_STEPS` for longer ones, and `MODEL_COUNTS=1` tells how much was done (with
 //! `--nocapture`).
 
-mod batches;
 mod changes;
 mod drawn;
 mod episode;
@@ -27,7 +26,7 @@ use proptest::prelude::Just;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
 use resemblance::schema::EmptyDocuments;
-use resemblance::{Combine, MinHash, Schema, SimHash, Text};
+use resemblance::{Combine, MinHash, Schema, SchemaBuilder, SimHash, Text};
 
 use crate::common::sample::trials;
 use crate::common::verify::COMPARED;
@@ -104,7 +103,8 @@ fn run_cases<S: Clone + Debug>(
 }
 
 /// Sequences on stores of one schema.
-fn run_of(seeds: &'static str, schema: &Schema) {
+fn run_of(seeds: &'static str, builder: SchemaBuilder) {
+    let schema = builder.expected_documents(1_000).build().unwrap();
     let config = config(seeds, 20_260_101, trials(1, 8));
     run_cases(config, Just(()), |()| schema.clone());
 }
@@ -133,141 +133,58 @@ fn any_schema_3() {
     run_of_any(regressions!("any_schema_3"), 3_000_000);
 }
 
-fn schema(
-    minhash: Option<MinHash>,
-    simhash: Option<SimHash>,
-    near: Combine,
-    empty: EmptyDocuments,
-) -> Schema {
-    let mut builder = Schema::builder().near(near);
-    if minhash != Some(external()) {
-        builder = builder.text(Text::words(2));
-    }
-    if let Some(minhash) = minhash {
-        builder = builder.minhash(minhash);
-    }
-    if let Some(simhash) = simhash {
-        builder = builder.simhash(simhash);
-    }
-    builder
-        .empty_documents(empty)
-        .expected_documents(1_000)
-        .build()
-        .unwrap()
+fn minhash(minhash: MinHash) -> SchemaBuilder {
+    Schema::builder().text(Text::words(2)).minhash(minhash)
 }
 
-fn small_minhash() -> MinHash {
+fn simhash(simhash: SimHash) -> SchemaBuilder {
+    Schema::builder().text(Text::words(2)).simhash(simhash)
+}
+
+fn small() -> MinHash {
     MinHash::new(16).banding(4, 3).threshold(0.5)
 }
 
 /// Values of 8 bits that are made elsewhere.
-fn external() -> MinHash {
-    let minhash = MinHash::external(16).value_bits(8);
-    minhash.banding(4, 3).threshold(0.5)
+fn external() -> SchemaBuilder {
+    let external = MinHash::external(16).value_bits(8);
+    Schema::builder().minhash(external.banding(4, 3).threshold(0.5))
 }
 
-#[test]
-fn minhash_empty_documents_distinct() {
-    let schema = schema(
-        Some(small_minhash()),
-        None,
-        Combine::Any,
-        EmptyDocuments::Distinct,
-    );
-    run_of(regressions!("minhash"), &schema);
+fn bits64(max_distance: u8) -> SimHash {
+    SimHash::bits64().max_distance(max_distance)
 }
 
-#[test]
-fn minhash_by_recall_empty_documents_alike() {
-    let minhash = MinHash::new(64).threshold(0.8).code_bits(64);
-    let schema = schema(Some(minhash), None, Combine::Any, EmptyDocuments::Alike);
-    run_of(regressions!("minhash_alike"), &schema);
+fn bits128(max_distance: u8) -> SimHash {
+    SimHash::bits128().max_distance(max_distance)
 }
 
-#[test]
-fn simhash_empty_documents_distinct() {
-    let schema = schema(
-        None,
-        Some(SimHash::bits64()),
-        Combine::Any,
-        EmptyDocuments::Distinct,
-    );
-    run_of(regressions!("simhash"), &schema);
+/// A test of each kind of schema, with the name of its seeds and the rule for empty documents.
+macro_rules! sequences {
+    ($($test:ident: $seeds:literal, $empty:ident, $schema:expr;)*) => {
+        $(#[test]
+        fn $test() {
+            run_of(regressions!($seeds), $schema.empty_documents(EmptyDocuments::$empty));
+        })*
+    };
 }
 
-#[test]
-fn simhash_far_empty_documents_alike() {
-    let simhash = SimHash::bits64().max_distance(8);
-    let schema = schema(None, Some(simhash), Combine::Both, EmptyDocuments::Alike);
-    run_of(regressions!("simhash_alike"), &schema);
-}
-
-#[test]
-fn either_family() {
-    let simhash = SimHash::bits64().max_distance(2);
-    let schema = schema(
-        Some(small_minhash()),
-        Some(simhash),
-        Combine::Any,
-        EmptyDocuments::Alike,
-    );
-    run_of(regressions!("either_family"), &schema);
-}
-
-#[test]
-fn both_families() {
-    let simhash = SimHash::bits64().max_distance(4);
-    let schema = schema(
-        Some(small_minhash()),
-        Some(simhash),
-        Combine::Both,
-        EmptyDocuments::Distinct,
-    );
-    run_of(regressions!("both_families"), &schema);
-}
-
-#[test]
-fn minhash_of_few_bits_and_simhash_of_128() {
-    let simhash = SimHash::bits128().max_distance(5);
-    let schema = schema(
-        Some(small_minhash().value_bits(4)),
-        Some(simhash),
-        Combine::Any,
-        EmptyDocuments::Alike,
-    );
-    run_of(regressions!("few_bits"), &schema);
-}
-
-#[test]
-fn minhash_of_one_pass_empty_documents_alike() {
-    let minhash = MinHash::one_pass(16).banding(4, 3).threshold(0.5);
-    let schema = schema(Some(minhash), None, Combine::Any, EmptyDocuments::Alike);
-    run_of(regressions!("one_pass"), &schema);
-}
-
-#[test]
-fn the_smallest_hashes_empty_documents_alike() {
-    let minhash = MinHash::bottom_k(128).banding(5, 3).threshold(0.85);
-    let schema = schema(Some(minhash), None, Combine::Any, EmptyDocuments::Alike);
-    run_of(regressions!("bottom_k"), &schema);
-}
-
-#[test]
-fn minhash_of_one_bit_empty_documents_distinct() {
-    let minhash = small_minhash().value_bits(1);
-    let schema = schema(Some(minhash), None, Combine::Any, EmptyDocuments::Distinct);
-    run_of(regressions!("one_bit"), &schema);
-}
-
-#[test]
-fn minhash_made_elsewhere_empty_documents_alike() {
-    let schema = schema(Some(external()), None, Combine::Any, EmptyDocuments::Alike);
-    run_of(regressions!("external"), &schema);
-}
-
-#[test]
-fn simhash_of_128_bits_empty_documents_distinct() {
-    let simhash = SimHash::bits128().max_distance(6);
-    let schema = schema(None, Some(simhash), Combine::Any, EmptyDocuments::Distinct);
-    run_of(regressions!("simhash_128"), &schema);
+sequences! {
+    minhash_empty_documents_distinct: "minhash", Distinct, minhash(small());
+    minhash_by_recall_empty_documents_alike: "minhash_alike", Alike,
+        minhash(MinHash::new(64).threshold(0.8).code_bits(64));
+    simhash_empty_documents_distinct: "simhash", Distinct, simhash(SimHash::bits64());
+    simhash_far_empty_documents_alike: "simhash_alike", Alike, simhash(bits64(8)).near(Combine::Both);
+    simhash_of_128_bits_empty_documents_distinct: "simhash_128", Distinct, simhash(bits128(6));
+    simhash_of_32_bits_empty_documents_alike: "simhash_32", Alike,
+        Schema::builder().simhash(SimHash::bits32().tables(&[(4, 2)]));
+    either_family: "either_family", Alike, minhash(small()).simhash(bits64(2));
+    both_families: "both_families", Distinct, minhash(small()).simhash(bits64(4)).near(Combine::Both);
+    minhash_of_few_bits_and_simhash_of_128: "few_bits", Alike, minhash(small().value_bits(4)).simhash(bits128(5));
+    minhash_of_one_bit_empty_documents_distinct: "one_bit", Distinct, minhash(small().value_bits(1));
+    minhash_of_one_pass_empty_documents_alike: "one_pass", Alike,
+        minhash(MinHash::one_pass(16).banding(4, 3).threshold(0.5));
+    the_smallest_hashes_empty_documents_alike: "bottom_k", Alike,
+        minhash(MinHash::bottom_k(128).banding(5, 3).threshold(0.85));
+    minhash_made_elsewhere_empty_documents_alike: "external", Alike, external();
 }

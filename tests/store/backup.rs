@@ -11,7 +11,7 @@ use redb::{ReadableDatabase, ReadableTable, StorageBackend, TableDefinition, Tab
 
 use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
 use crate::common::sample::trials;
-use crate::common::{Ending, Place, Random, check_clean, sealing_after};
+use crate::common::{Ending, Place, Random, check_clean, sealing_after, stats};
 use resemblance::stats::Stats;
 use resemblance::{
     Document, Error, MinHash, Pair, Record, Schema, Signature, SimHash, Snapshot, Store,
@@ -204,7 +204,7 @@ fn merging_store(path: &Path) {
     for commits in 0.. {
         assert!(commits < 5_000, "no merge was seen under way");
         commit_some(&store, &mut random, 20);
-        let stats = store.snapshot().unwrap().stats().run().unwrap();
+        let stats = stats(&store);
         if commits > 100 && stats.dead_rows > 0 && stats.memtable_documents > 0 {
             let mut merges = stats.merges.iter();
             if merges.any(|merge| merge.postings > 0 && merge.postings_left > 0) {

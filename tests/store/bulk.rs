@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::common::oracle::{Entry, contents};
 use crate::common::sample::trials;
-use crate::common::{Place, Random, check_clean, sealing_after};
+use crate::common::{Place, Random, check_clean, sealing_after, stats};
 use resemblance::report::BulkReport;
 use resemblance::schema::EmptyDocuments;
 use resemblance::{
@@ -144,26 +144,6 @@ fn small() -> BulkOptions {
     options.store(sealing_after(64))
 }
 
-/// Of 250 documents, of 600 with `RESEMBLANCE_TESTS=all`.
-#[test]
-fn built_store_answers_as_a_filled_one() {
-    for schema in schemas() {
-        let place = Place::new();
-        let documents = trials(250, 600);
-        let inputs = inputs(&schema, documents);
-        let report = build(&place.store(), &schema, &small(), &inputs);
-        assert_eq!(
-            (report.documents, report.duplicates, report.runs),
-            (documents, 0, 1)
-        );
-        assert_eq!((report.spills, report.spilled_bytes), (0, 0));
-        check_clean(&place.store());
-        let filled = insert_all(&place.file("filled.rsm"), &schema, &inputs);
-        let built = sealing_after(64).open(place.store()).unwrap();
-        assert_alike(&built, &filled, &inputs);
-    }
-}
-
 /// 7,500 documents, 12,000 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn build_with_spills_equals_build_in_memory() {
@@ -183,7 +163,7 @@ fn build_with_spills_equals_build_in_memory() {
         );
         check_clean(&place.store());
         let built = Store::open(place.store()).unwrap();
-        let stats = built.snapshot().unwrap().stats().run().unwrap();
+        let stats = stats(&built);
         assert_eq!((stats.runs.len(), stats.memtable_documents), (1, 0));
         if threads == 1 {
             let filled = insert_all(&place.file("filled.rsm"), schema, &inputs);

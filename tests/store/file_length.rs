@@ -5,14 +5,14 @@ use std::path::Path;
 
 use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
-use crate::common::{Place, check_clean};
+use crate::common::{Place, check_clean, insert_all, stats};
 use resemblance::schema::Rebanding;
 use resemblance::{BulkOptions, Closed, Document, MinHash, Schema, Signature, Store, StoreOptions};
 
 /// The length of a file, its blocks on the disk, and the pages of tables that `stats` counts, in bytes.
 fn sizes(path: &Path) -> (u64, u64, u64) {
     let store = Store::open_read_only(path).unwrap();
-    let stats = store.snapshot().unwrap().stats().run().unwrap();
+    let stats = stats(&store);
     let tables = stats.tables.iter();
     let used = tables
         .map(|table| table.stored_bytes + table.metadata_bytes + table.fragmented_bytes)
@@ -82,13 +82,11 @@ fn file_length_after_compact_and_reband_is_its_content() {
     let options = StoreOptions::new().flush_after(1_000);
     let store = options.create(&path, bands()).unwrap();
     for batch in 0..10 {
-        let mut transaction = store.begin_write().unwrap();
-        for number in batch * 1_000..(batch + 1) * 1_000_u32 {
-            transaction
-                .insert(number.to_string(), &row(number))
-                .unwrap();
-        }
-        transaction.commit().unwrap();
+        insert_all(
+            &store,
+            (batch * 1_000..(batch + 1) * 1_000_u32)
+                .map(|number| (number.to_string(), row(number))),
+        );
     }
     let mut transaction = store.begin_write().unwrap();
     for number in (0..10_000_u32).filter(|number| number % 3 != 0) {

@@ -3,13 +3,9 @@
 use std::path::Path;
 
 use crate::common::memory::MemoryFiles;
-use crate::common::oracle::cut;
 use crate::common::small::{schema, signature};
-use crate::common::{Place, check_clean, sealing_after};
-use resemblance::schema::EmptyDocuments;
-use resemblance::{
-    Combine, Document, Error, MinHash, Revision, Schema, Signature, SimHash, Store, Upserted,
-};
+use crate::common::{Place, check_clean, sealing_after, stats};
+use resemblance::{Document, Error, Revision, Store, Upserted};
 
 /// A touch of a large payload, which is in no page with others, and of a key that is empty.
 #[test]
@@ -86,7 +82,7 @@ fn upsert_does_not_write_unchanged_documents() {
         // Further on in the memtable, then in a run.
         store.insert([number], &signature(number.into())).unwrap();
     }
-    assert_eq!(store.snapshot().unwrap().stats().run().unwrap().next_id, 8);
+    assert_eq!(stats(&store).next_id, 8);
     // The short form gives stamp 0 and no payload.
     let bare = store.upsert("page", &signature(1)).unwrap();
     assert_eq!((bare.id, bare.replaced), (first.id, None));
@@ -98,121 +94,6 @@ fn upsert_does_not_write_unchanged_documents() {
     assert_eq!(other.unwrap().revision, Revision::First);
     transaction.commit().unwrap();
     assert!(store.snapshot().unwrap().check().run().unwrap().is_clean());
-}
-
-fn revision(store: &Store, signature: &Signature) -> Revision {
-    store.upsert("page", signature).unwrap().revision
-}
-
-/// Near is what the schema's own bounds say, at the bound and one step beyond.
-#[test]
-fn upsert_revisions_follow_the_bounds_of_the_schema() {
-    let whole = MinHash::new(16).value_bits(32);
-    let minhash = || whole.banding(4, 3).threshold(0.75);
-    let simhash = || SimHash::bits64().max_distance(3);
-    let both = |near| {
-        let builder = Schema::builder().minhash(minhash()).simhash(simhash());
-        builder.near(near).build().unwrap()
-    };
-    let of = |changed: u32, bits: u32, schema: &Schema| {
-        let values = (0..16).map(|place| if place < changed { 900 + place } else { place });
-        let values = schema.minhash().map(|_| values.collect());
-        let fingerprint = schema.simhash().map(|_| (1u64 << bits) - 1);
-        Signature::from_parts(values, fingerprint)
-    };
-    // (changed values, bits) that are near, and such that are not
-    type Pairs = &'static [(u32, u32)];
-    let cases: [(Schema, Pairs, Pairs); 4] = [
-        (
-            Schema::builder().minhash(minhash()).build().unwrap(),
-            &[(4, 0), (1, 0)],
-            &[(5, 0), (16, 0)],
-        ),
-        (
-            Schema::builder().simhash(simhash()).build().unwrap(),
-            &[(0, 3), (0, 1)],
-            &[(0, 4), (0, 60)],
-        ),
-        (
-            both(Combine::Any),
-            &[(4, 60), (16, 3), (0, 1)],
-            &[(5, 4), (16, 60)],
-        ),
-        (both(Combine::Both), &[(4, 3), (1, 0)], &[(4, 4), (5, 3)]),
-    ];
-    for (schema, near, different) in cases {
-        let place = Place::new();
-        let store = Store::create(place.store(), schema.clone()).unwrap();
-        let origin = of(0, 0, &schema);
-        revision(&store, &origin);
-        let back = |is_near: bool, changed: u32, bits: u32| {
-            for signature in [of(changed, bits, &schema), origin.clone()] {
-                let revision = revision(&store, &signature);
-                let found = revision.last().unwrap();
-                let similarity = schema.minhash().map(|_| 1.0 - f64::from(changed) / 16.0);
-                assert_eq!(found.similarity(), similarity);
-                assert_eq!(found.distance(), schema.simhash().map(|_| bits));
-                assert_eq!(matches!(revision, Revision::Near(_)), is_near);
-                assert_eq!(matches!(revision, Revision::Different(_)), !is_near);
-            }
-        };
-        near.iter().for_each(|pair| back(true, pair.0, pair.1));
-        different
-            .iter()
-            .for_each(|pair| back(false, pair.0, pair.1));
-    }
-}
-
-/// Cut to a bit, other values are equal as often as not: only what is stored says whether they are the
-/// same.
-#[test]
-fn values_equal_after_cutting_count_as_unchanged() {
-    let minhash = MinHash::new(16).value_bits(1).banding(4, 3).threshold(0.5);
-    let schema = Schema::builder().minhash(minhash).build().unwrap();
-    let place = Place::new();
-    let store = Store::create(place.store(), schema).unwrap();
-    let values: Vec<u32> = (0..16).collect();
-    let other_at = |place: usize, is_same: bool| {
-        let mut other = values.clone();
-        let fits = |value: &u32| (cut(*value, 1) == cut(values[place], 1)) == is_same;
-        other[place] = (1_000..).find(fits).unwrap();
-        Signature::from_minhash(other)
-    };
-    let origin = Signature::from_minhash(values.clone());
-    revision(&store, &origin);
-    let near = revision(&store, &other_at(11, false));
-    assert!(matches!(&near, Revision::Near(found) if found.similarity() < Some(1.0)));
-    revision(&store, &origin);
-    // In a band and out of it.
-    for place in [11, 12] {
-        let unchanged = revision(&store, &other_at(place, true));
-        assert!(matches!(unchanged, Revision::Unchanged(_)));
-    }
-    // What is read from a store is the same as what was written.
-    let read = store.snapshot().unwrap().get("page").unwrap().unwrap();
-    let again = revision(&store, read.signature());
-    assert!(matches!(again, Revision::Unchanged(_)));
-}
-
-#[test]
-fn upsert_of_an_empty_document_is_unchanged() {
-    for rule in [EmptyDocuments::Distinct, EmptyDocuments::Alike] {
-        let builder = Schema::builder().simhash(SimHash::bits64());
-        let schema = builder.empty_documents(rule).build().unwrap();
-        let place = Place::new();
-        let store = Store::create(place.store(), schema).unwrap();
-        let empty = store.sketcher().features([""; 0]).unwrap();
-        revision(&store, &empty);
-        assert!(matches!(revision(&store, &empty), Revision::Unchanged(_)));
-        // The same fingerprint, but of a document with features.
-        for signature in [&Signature::from_simhash(0), &empty] {
-            let revision = revision(&store, signature);
-            assert!(
-                matches!(&revision, Revision::Different(found) if found.distance() == Some(0)),
-                "{revision:?}"
-            );
-        }
-    }
 }
 
 #[test]

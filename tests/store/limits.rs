@@ -1,6 +1,5 @@
 //! What fits into a store, what does not, and what comes back.
 
-mod adversarial;
 mod colliding_keys;
 mod counters;
 mod documents;

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::common::sample::{one_in, trials};
-use crate::common::{Place, check_clean};
+use crate::common::{Place, check_clean, insert_all, stats};
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
-use resemblance::stats::{MergeStats, Stats};
+use resemblance::stats::MergeStats;
 use resemblance::{Document, DocumentId, Error, MinHash, Schema, Signature, Store, StoreOptions};
 
 const LANES: u64 = 21;
@@ -38,21 +38,14 @@ fn signature(number: u64) -> Signature {
 }
 
 fn insert(store: &Store, numbers: std::ops::Range<u64>) {
-    let mut transaction = store.begin_write().unwrap();
-    for number in numbers {
-        transaction
-            .insert(number.to_le_bytes(), &signature(number))
-            .unwrap();
-    }
-    transaction.commit().unwrap();
-}
-
-fn stats(store: &Store) -> Stats {
-    store.snapshot().unwrap().stats().run().unwrap()
+    insert_all(
+        &store,
+        numbers.map(|number| (number.to_le_bytes(), signature(number))),
+    );
 }
 
 fn merges(store: &Store) -> BTreeMap<u32, MergeStats> {
-    let stats = store.snapshot().unwrap().stats().run().unwrap();
+    let stats = stats(&store);
     stats
         .merges
         .into_iter()
@@ -149,13 +142,13 @@ fn merges_continue_after_reopening() {
     assert!(shrunk > 10, "{shrunk}");
     let store = Store::open(place.store()).unwrap();
     holds(&store, 110 * documents_a_commit());
-    let before = store.snapshot().unwrap().stats().run().unwrap();
+    let before = stats(&store);
     assert!(before.runs.len() > 1);
     drop(store);
     // Compaction ends what is under way.
     Store::compact(place.store()).run().unwrap();
     let store = Store::open(place.store()).unwrap();
-    let after = store.snapshot().unwrap().stats().run().unwrap();
+    let after = stats(&store);
     assert_eq!((after.runs.len(), after.merges.len()), (1, 0));
     holds(&store, 110 * documents_a_commit());
     drop(store);
@@ -442,23 +435,11 @@ fn stats_show_what_compact_would_free() {
         assert!(transaction.remove(number.to_le_bytes()).unwrap().is_some());
     }
     transaction.commit().unwrap();
-    let expected = store
-        .snapshot()
-        .unwrap()
-        .stats()
-        .run()
-        .unwrap()
-        .compact_gain_bytes;
+    let expected = stats(&store).compact_gain_bytes;
     drop(store);
     let size = |path| {
         let store = Store::open(path).unwrap();
-        store
-            .snapshot()
-            .unwrap()
-            .stats()
-            .run()
-            .unwrap()
-            .allocated_bytes
+        stats(&store).allocated_bytes
     };
     let before = size(place.store());
     Store::compact(place.store()).run().unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
 use crate::common::small::{filled, schema, signature};
-use crate::common::{Place, Random, sealing_after};
+use crate::common::{Place, Random, append_all, sealing_after, stats};
 use redb::StorageBackend;
 use resemblance::metrics::Metrics;
 use resemblance::{Document, EvictPolicy, Novelty, Signature, Store};
@@ -139,13 +139,7 @@ fn metrics_count_evicted_kept_and_queued_documents() {
 fn metrics_count_queries_and_comparisons() {
     let place = Place::new();
     let store = sealing_after(8).create(place.store(), schema()).unwrap();
-    let mut transaction = store.begin_write().unwrap();
-    for number in 0..60 {
-        transaction
-            .insert(Document::without_key(), &signature(number % 20))
-            .unwrap();
-    }
-    transaction.commit().unwrap();
+    append_all(&store, (0..60).map(|number| signature(number % 20)));
     let before = store.metrics();
     assert_eq!((before.queries, before.candidates), (0, 0));
     let snapshot = store.snapshot().unwrap();
@@ -183,7 +177,7 @@ fn flushes_and_merges_add_up_to_the_runs() {
     // A merge is done as a whole, once it is behind by all of it.
     let options = sealing_after(8).merge_slice(1 << 30);
     let store = options.create(place.store(), schema()).unwrap();
-    let stats = || store.snapshot().unwrap().stats().run().unwrap();
+    let stats = || stats(&store);
     let mut ended = 0;
     for number in 0..400u32 {
         store
@@ -255,7 +249,7 @@ impl Watch for Seen {
         make: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
         match call {
-            Call::Read(bytes) => {
+            Call::Read(_, bytes) => {
                 count(&self.reads, 1);
                 count(&self.read_bytes, bytes);
             }

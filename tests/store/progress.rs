@@ -14,7 +14,7 @@ use resemblance::{
 
 use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
-use crate::common::{Place, check_clean, sealing_after};
+use crate::common::{Place, check_clean, sealing_after, stats};
 
 /// Enough for several calls of a phase that tells every 4,096th document.
 const MANY: u32 = 9_000;
@@ -424,15 +424,7 @@ fn cancelled_compaction_leaves_a_sound_store() {
     let path = stage.place.store();
     let store = stage.open();
     let mut documents = 3_900_u32;
-    while store
-        .snapshot()
-        .unwrap()
-        .stats()
-        .run()
-        .unwrap()
-        .merges
-        .is_empty()
-    {
+    while stats(&store).merges.is_empty() {
         let key = documents.to_le_bytes();
         store.insert(key, &signature(documents)).unwrap();
         documents += 1;

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use crate::common::sample::{one_in, trials};
-use crate::common::{Place, Random, check_clean, sealing_after};
+use crate::common::sample::trials;
+use crate::common::{Place, Random, check_clean, remove_all, sealing_after, stats};
 use resemblance::schema::{EmptyDocuments, Rebanding};
-use resemblance::stats::{MergeStats, Stats};
+use resemblance::stats::Stats;
 use resemblance::{
     BulkOptions, Combine, Document, DocumentId, MinHash, Schema, Signature, SimHash, Snapshot,
     Store,
@@ -37,30 +37,6 @@ fn schemas() -> [Schema; 5] {
             .empty_documents(EmptyDocuments::Alike),
     ];
     builders.map(|builder| builder.build().unwrap())
-}
-
-fn rebandings(schema: &Schema) -> Vec<Rebanding> {
-    let new = Rebanding::new;
-    let minhash = [
-        new().threshold(0.4),
-        new().threshold(0.9).recall(0.5),
-        new().banding(8, 2).code_bits(33),
-        new().code_bits(47),
-    ];
-    let simhash = [
-        new().max_distance(2),
-        new().max_distance(8).expected_documents(50),
-    ];
-    let both = [new().threshold(0.5).max_distance(5)];
-    match (schema.minhash(), schema.simhash()) {
-        (Some(_), None) => minhash.into(),
-        (None, Some(_)) => simhash.into(),
-        _ => both
-            .into_iter()
-            .chain(minhash.into_iter().take(1))
-            .chain(simhash)
-            .collect(),
-    }
 }
 
 /// The document with this number; some are empty, some have no key.
@@ -112,15 +88,8 @@ fn open(path: &Path) -> Store {
     sealing_after(64).open(path).unwrap()
 }
 
-fn stats(path: &Path) -> Stats {
-    open(path).snapshot().unwrap().stats().run().unwrap()
-}
-
-/// Whether the postings of some run are in two places.
-fn is_merging(store: &Store) -> bool {
-    let merges = store.snapshot().unwrap().stats().run().unwrap().merges;
-    let is_halfway = |merge: &MergeStats| merge.postings > 0 && merge.postings_left > 0;
-    merges.iter().any(is_halfway)
+fn stats_of(path: &Path) -> Stats {
+    stats(&open(path))
 }
 
 fn small() -> BulkOptions {
@@ -183,82 +152,6 @@ fn answers_of(path: &Path, numbers: u64) -> Answers {
     answers(&open(path).snapshot().unwrap(), numbers)
 }
 
-/// One rebanding in five, all with `RESEMBLANCE_TESTS=all`.
-#[test]
-fn rebanded_store_equals_one_built_afresh() {
-    let (mut merging, mut changed, mut cases) = (0, 0, 0);
-    let distance = one_in(5) as u32;
-    for schema in schemas() {
-        for rebanding in rebandings(&schema) {
-            cases += 1;
-            if cases % distance != 0 {
-                continue;
-            }
-            let place = Place::new();
-            let store = create(&place.store(), &schema);
-            let mut end = 500;
-            go_on(&store, 0..end);
-            while end < 1_000 && !is_merging(&store) {
-                go_on(&store, end..end + 15);
-                end += 15;
-            }
-            let before = answers(&store.snapshot().unwrap(), end);
-            let old = store.snapshot().unwrap().stats().run().unwrap();
-            assert!(old.memtable_documents > 0 && old.runs.iter().any(|run| run.dead > 0));
-            merging += u32::from(is_merging(&store));
-            drop(store);
-
-            let report = Store::reband(place.store(), &rebanding)
-                .bulk(small())
-                .run()
-                .unwrap();
-            let new = schema.rebanded(&rebanding).unwrap();
-            assert_eq!(report.schema, new);
-            assert_eq!((report.is_rewritten, report.spills), (true, 0));
-            check_clean(&place.store());
-            let after = stats(&place.store());
-            assert_eq!(
-                (after.documents, after.next_id),
-                (report.documents, old.next_id)
-            );
-            assert_eq!((after.runs.len(), after.merges.len()), (1, 0));
-            assert_eq!((after.memtable_documents, after.dead_bytes), (0, 0));
-            assert_eq!(
-                (after.runs[0].dead, after.runs[0].postings),
-                (0, report.postings)
-            );
-            assert_eq!(after.lanes.len(), new.lanes());
-
-            let made = create(&place.file("made.rsm"), &new);
-            go_on(&made, 0..end);
-            let rebanded = open(&place.store());
-            let found = answers(&rebanded.snapshot().unwrap(), end);
-            assert_eq!(
-                found,
-                answers(&made.snapshot().unwrap(), end),
-                "{rebanding:?}"
-            );
-            assert_eq!(found.records, before.records);
-            changed += u32::from(found.pairs != before.pairs);
-
-            // Seals, removals and merges go on as ever.
-            for store in [&made, &rebanded] {
-                go_on(store, end..end + 150);
-            }
-            let found = answers(&rebanded.snapshot().unwrap(), end + 150);
-            assert_eq!(
-                found,
-                answers(&made.snapshot().unwrap(), end + 150),
-                "{rebanding:?}"
-            );
-            drop(rebanded);
-            check_clean(&place.store());
-        }
-    }
-    assert!(merging > 5 / distance, "{merging} merges were under way");
-    assert!(changed > 9 / distance, "{changed} changed what is found");
-}
-
 #[test]
 fn reband_with_spills_equals_reband_in_memory() {
     let [.., schema, _] = schemas();
@@ -272,11 +165,7 @@ fn reband_with_spills_equals_reband_in_memory() {
     }
     build.finish().unwrap();
     let store = open(&place.store());
-    let mut transaction = store.begin_write().unwrap();
-    for number in (0..12_000).filter(|number| number % 3 == 1) {
-        transaction.remove_id(DocumentId::new(number)).unwrap();
-    }
-    transaction.commit().unwrap();
+    remove_all(&store, (0..12_000).filter(|number| number % 3 == 1));
     let rebanding = Rebanding::new().threshold(0.5).max_distance(2);
     drop(store);
     let reband = Store::reband(place.store(), &rebanding).bulk(small());
@@ -303,7 +192,7 @@ fn reband_with_spills_equals_reband_in_memory() {
         let most = (report.spills + 1) as f64 / report.spills as f64 * 29.0 / 28.0;
         assert!((1.0..most * 1.01).contains(&ratio), "{ratio} of {most}");
         let posting_tables = ["keys", "bands", "permuted", "filters"];
-        let tables = stats(&copy).tables.into_iter();
+        let tables = stats_of(&copy).tables.into_iter();
         let tables = tables.filter(|table| posting_tables.contains(&table.name.as_str()));
         let written: u64 = tables.map(|table| table.total_bytes()).sum();
         let ratio = (estimate.disk_bytes - (2 << 20)) as f64 / written as f64;

@@ -1,7 +1,7 @@
 //! What is removed stays removed, and the space comes back.
 
 use crate::common::sample::{one_in, trials};
-use crate::common::{Place, Random, check_clean, sealing_after};
+use crate::common::{Place, Random, append_all, check_clean, remove_all, sealing_after, stats};
 use resemblance::stats::Stats;
 use resemblance::{Document, DocumentId, MinHash, Schema, Signature, SimHash, Store};
 
@@ -15,10 +15,6 @@ fn content(document: u32, version: u32) -> Signature {
     let mut random = Random(u64::from(document) << 32 | u64::from(version));
     let values = (0..64).map(|_| random.next() as u32).collect();
     Signature::from_parts(Some(values), Some(random.next()))
-}
-
-fn stats(store: &Store) -> Stats {
-    store.snapshot().unwrap().stats().run().unwrap()
 }
 
 /// Bytes of the tables that hold postings, and of all.
@@ -125,13 +121,7 @@ fn removing_everything_leaves_an_empty_store() {
         let options = sealing_after(flush_after);
         let store = options.create(place.store(), schema()).unwrap();
         for round in 0..3u64 {
-            let mut transaction = store.begin_write().unwrap();
-            for document in 0..120u32 {
-                transaction
-                    .insert(Document::without_key(), &content(document, 0))
-                    .unwrap();
-            }
-            transaction.commit().unwrap();
+            append_all(&store, (0..120u32).map(|document| content(document, 0)));
             let first = round * 120;
             for id in first..first + 120 {
                 if id % 2 == 0 {
@@ -141,11 +131,7 @@ fn removing_everything_leaves_an_empty_store() {
                     transaction.commit().unwrap();
                 }
             }
-            let mut transaction = store.begin_write().unwrap();
-            for id in (first..first + 120).filter(|id| id % 2 == 1) {
-                assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
-            }
-            transaction.commit().unwrap();
+            remove_all(&store, (first..first + 120).filter(|id| id % 2 == 1));
             let snapshot = store.snapshot().unwrap();
             assert!(snapshot.is_empty());
             assert!(snapshot.iter().next().is_none());
@@ -209,11 +195,10 @@ fn documents_without_postings_are_removed_completely() {
             store.insert(Document::without_key(), &signature).unwrap();
         }
         for residue in [1, 0] {
-            let mut transaction = store.begin_write().unwrap();
-            for id in (first..first + 20).filter(|id| id / 4 % 2 == residue) {
-                assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
-            }
-            transaction.commit().unwrap();
+            remove_all(
+                &store,
+                (first..first + 20).filter(|id| id / 4 % 2 == residue),
+            );
         }
         let stats = stats(&store);
         assert_eq!((stats.documents, stats.runs.len()), (0, 0));

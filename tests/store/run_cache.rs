@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use crate::common::sample::{one_in, trials};
-use crate::common::{Ending, Place, check_clean};
+use crate::common::{Ending, Place, append_all, check_clean, stats};
 use resemblance::metrics::Metrics;
 use resemblance::{
     BulkOptions, Document, DocumentId, MinHash, Schema, Signature, Snapshot, Store, StoreOptions,
@@ -25,12 +25,7 @@ fn signature(number: u64) -> Signature {
 }
 
 fn insert(store: &Store, numbers: std::ops::Range<u64>) {
-    let mut transaction = store.begin_write().unwrap();
-    for number in numbers {
-        let document = Document::without_key();
-        transaction.insert(document, &signature(number)).unwrap();
-    }
-    transaction.commit().unwrap();
+    append_all(&store, numbers.map(|number| signature(number)));
 }
 
 fn bulk_build(place: &Place, documents: u64) {
@@ -76,7 +71,7 @@ fn query_without_match_reads_hardly_a_block() {
         for first in (0..DOCUMENTS).step_by(200).filter(|_| !is_built) {
             insert(&store, first..first + 200);
         }
-        let stats = store.snapshot().unwrap().stats().run().unwrap();
+        let stats = stats(&store);
         assert_eq!(stats.runs.len() == 1, is_built);
         // The lane that a merge is writing has no filter yet: it is read at most twice for each miss.
         let growing = 2 * stats.merges.len() as u64;
@@ -102,7 +97,7 @@ fn cached_blocks_stay_within_the_limit_and_are_found() {
         let again = reads(&store, asked, true);
         let metrics = store.metrics();
         let held = metrics.filter_cache_bytes + metrics.block_cache_bytes;
-        let stats = store.snapshot().unwrap().stats().run().unwrap();
+        let stats = stats(&store);
         assert_eq!(held, stats.filter_cache_bytes + stats.block_cache_bytes);
         assert!(0 < held && held <= cache_bytes, "{held} of {cache_bytes}");
         let holds_all = cache_bytes >= 64 << 20;
@@ -128,7 +123,7 @@ fn filters_are_coarser_with_little_memory() {
         insert(&store, 0..DOCUMENTS);
         reads(&store, 0..100, true);
         reads(&store, 1_000_000..1_000_100, false);
-        let stats = store.snapshot().unwrap().stats().run().unwrap();
+        let stats = stats(&store);
         let mut tables = stats.tables.into_iter();
         let filters = tables.find(|table| table.name == "filters").unwrap();
         filters.stored_bytes
@@ -193,7 +188,7 @@ fn snapshots_outlive_the_runs_that_they_read() {
         reads(&store, (0..first + 500).step_by(one_in(9)), true);
         all_of_old();
     }
-    let stats = store.snapshot().unwrap().stats().run().unwrap();
+    let stats = stats(&store);
     assert!(stats.runs.iter().all(|run| run.run > 2), "{:?}", stats.runs);
 }
 

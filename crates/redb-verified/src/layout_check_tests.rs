@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::*;
 use crate::layout::recognize;
 use crate::page_layout::{Child, Geometry, HEAD_BYTES, Leaf, Page, TablePages, Widths, seal_head};
-use crate::sample::one_in;
+use crate::sample::{Random, one_in};
 
 const BYTES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("bytes");
 const TEXTS: TableDefinition<'static, &str, &str> = TableDefinition::new("texts");
@@ -18,14 +18,6 @@ const PAIRS: TableDefinition<'static, (u32, &str), Option<u64>> = TableDefinitio
 const FLAGS: TableDefinition<'static, u32, ()> = TableDefinition::new("flags");
 const ONE: TableDefinition<'static, (), u128> = TableDefinition::new("one");
 const EMPTY: TableDefinition<'static, u16, u16> = TableDefinition::new("empty");
-
-/// SplitMix64.
-fn random(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
-}
 
 /// How transactions are committed, and how large the cache is that spills pages before a commit.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +69,7 @@ fn sealed(bytes: &[u8]) -> MemoryFile {
     memory
 }
 
-fn insert_rows(write: &redb::WriteTransaction, mode: &Mode, step: u64, seed: &mut u64) {
+fn insert_rows(write: &redb::WriteTransaction, mode: &Mode, step: u64, random: &mut Random) {
     let mut bytes = write.open_table(BYTES).unwrap();
     let mut texts = write.open_table(TEXTS).unwrap();
     let mut blocks = write.open_table(BLOCKS).unwrap();
@@ -85,7 +77,7 @@ fn insert_rows(write: &redb::WriteTransaction, mode: &Mode, step: u64, seed: &mu
     let mut pairs = write.open_table(PAIRS).unwrap();
     let mut flags = write.open_table(FLAGS).unwrap();
     for row in 0..mode.rows {
-        let number = random(seed);
+        let number = random.next();
         let length = match number % 200 {
             0 => 4_060 + number / 200 % 40,
             1 => number / 200 % 70_000,
@@ -122,12 +114,12 @@ fn insert_rows(write: &redb::WriteTransaction, mode: &Mode, step: u64, seed: &mu
     write
         .open_table(ONE)
         .unwrap()
-        .insert((), u128::from(*seed))
+        .insert((), u128::from(random.0))
         .unwrap();
     write.open_table(EMPTY).unwrap();
 }
 
-fn change_rows(write: &redb::WriteTransaction, step: u64, seed: &mut u64) {
+fn change_rows(write: &redb::WriteTransaction, step: u64, random: &mut Random) {
     let mut bytes = write.open_table(BYTES).unwrap();
     let mut blocks = write.open_table(BLOCKS).unwrap();
     match step % 4 {
@@ -139,7 +131,7 @@ fn change_rows(write: &redb::WriteTransaction, step: u64, seed: &mut u64) {
             }
         }
         2 => {
-            let from = random(seed).to_be_bytes()[0];
+            let from = random.next().to_be_bytes()[0];
             let (first, last) = ([from / 2; 22], [from; 22]);
             blocks
                 .retain_in::<&[u8; 22], _>(&first..&last, |_, _| false)
@@ -166,7 +158,7 @@ fn written(mode: &Mode) -> Vec<Vec<u8>> {
     let mut builder = Database::builder();
     builder.set_cache_size(mode.cache_bytes);
     let mut database = builder.create_with_backend(memory.clone()).unwrap();
-    let (mut images, mut seed) = (vec![image(&memory)], mode.rows);
+    let (mut images, mut random) = (vec![image(&memory)], Random(mode.rows));
     for step in 0..8 {
         let mut write = database.begin_write().unwrap();
         write.set_two_phase_commit(mode.two_phase);
@@ -175,8 +167,8 @@ fn written(mode: &Mode) -> Vec<Vec<u8>> {
         if !is_durable {
             write.set_durability(Durability::None).unwrap();
         }
-        insert_rows(&write, mode, step, &mut seed);
-        change_rows(&write, step, &mut seed);
+        insert_rows(&write, mode, step, &mut random);
+        change_rows(&write, step, &mut random);
         // What is not committed is in the file all the same, if the cache is small.
         images.push(image(&memory));
         write.commit().unwrap();

@@ -1,57 +1,14 @@
 //! The parsers against files that the engine itself wrote.
 
 use std::collections::BTreeMap;
-use std::io::{Error, ErrorKind, Result};
-use std::sync::{Arc, RwLock};
 
 use redb::{Database, Key, StorageBackend, TableDefinition, Value};
 
 use super::*;
-
-/// A file in memory that can be looked into.
-#[derive(Clone, Debug, Default)]
-struct Memory(Arc<RwLock<Vec<u8>>>);
-
-impl StorageBackend for Memory {
-    fn len(&self) -> Result<u64> {
-        Ok(self.0.read().unwrap().len() as u64)
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let bytes = self.0.read().unwrap();
-        let from = bytes.get(offset as usize..).unwrap_or_default();
-        let from = from.get(..out.len()).ok_or(ErrorKind::UnexpectedEof)?;
-        out.copy_from_slice(from);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.0.write().unwrap().resize(len as usize, 0);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
-        let mut bytes = self.0.write().unwrap();
-        let to = bytes.get_mut(offset as usize..offset as usize + data.len());
-        to.ok_or_else(|| Error::other("behind the end"))?
-            .copy_from_slice(data);
-        Ok(())
-    }
-}
+use crate::files::MemoryFile;
+use crate::sample::Random;
 
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
-
-/// SplitMix64.
-fn random(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
-}
 
 const SHORT: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("names");
 const NUMBERED: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("numbered");
@@ -61,14 +18,14 @@ const EMPTY: TableDefinition<'static, u64, u64> = TableDefinition::new("empty");
 
 /// Rows of all combinations of fixed and free widths, of several levels, some longer than a page.
 fn written() -> (Vec<u8>, BTreeMap<&'static str, Rows>) {
-    let memory = Memory::default();
+    let memory = MemoryFile::default();
     let database = Database::builder()
         .create_with_backend(memory.clone())
         .unwrap();
     let mut tables = BTreeMap::new();
     let write = database.begin_write().unwrap();
-    let mut seed = 1;
-    let numbers: Vec<u64> = (0..20_000).map(|_| random(&mut seed)).collect();
+    let mut random = Random(1);
+    let numbers: Vec<u64> = (0..20_000).map(|_| random.next()).collect();
     fill(&write, SHORT, &mut tables, &numbers[..40], |number, put| {
         let name = number.to_string();
         put(&name.as_str(), &vec![7; (number % 300) as usize].as_slice());
@@ -105,7 +62,8 @@ fn written() -> (Vec<u8>, BTreeMap<&'static str, Rows>) {
     tables.insert("empty", Rows::new());
     write.commit().unwrap();
     drop(database);
-    let bytes = memory.0.read().unwrap().clone();
+    let mut bytes = vec![0; memory.len().unwrap() as usize];
+    memory.read(0, &mut bytes).unwrap();
     (bytes, tables)
 }
 
@@ -289,7 +247,7 @@ fn page_parsers_survive_truncation_and_noise() {
         let table = TablePages::parse(&row).unwrap();
         all.extend(tree(&bytes, table.root, table.widths));
     }
-    let mut seed = 5;
+    let mut random = Random(5);
     for (page, bytes, widths) in all.iter().step_by(7) {
         let whole = page.checksum();
         for length in (0..bytes.len()).step_by(if bytes.len() > 5_000 { 97 } else { 5 }) {
@@ -299,14 +257,14 @@ fn page_parsers_survive_truncation_and_noise() {
         }
         let mut noisy = bytes.to_vec();
         for _ in 0..50 {
-            let at = random(&mut seed) as usize % 64.min(noisy.len());
-            noisy[at] = random(&mut seed) as u8;
+            let at = random.next() as usize % 64.min(noisy.len());
+            noisy[at] = random.next() as u8;
             all_widths().for_each(|widths| exercise(&noisy, widths));
         }
     }
     for number in 0..2_000u16 {
-        let length = random(&mut seed) as usize % 5_000;
-        let mut noise: Vec<u8> = (0..length).map(|_| random(&mut seed) as u8).collect();
+        let length = random.next() as usize % 5_000;
+        let mut noise: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
         if let Some(kind) = noise.first_mut() {
             *kind = 1 + (number % 2) as u8;
         }
@@ -319,12 +277,12 @@ fn page_parsers_survive_truncation_and_noise() {
 fn head_never_points_beyond_the_addressable_range() {
     let (bytes, _) = written();
     let intact: [u8; HEAD_BYTES] = *bytes.first_chunk().unwrap();
-    let mut seed = 9;
+    let mut random = Random(9);
     let mut parsed = 0;
     for _ in 0..20_000 {
         let mut forged = intact;
-        for _ in 0..1 + random(&mut seed) % 8 {
-            forged[9 + random(&mut seed) as usize % 311] = random(&mut seed) as u8;
+        for _ in 0..1 + random.next() % 8 {
+            forged[9 + random.next() as usize % 311] = random.next() as u8;
         }
         let Some(head) = Head::parse(&forged) else {
             continue;

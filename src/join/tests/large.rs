@@ -4,20 +4,10 @@ use super::*;
 use crate::query::Bounds;
 use crate::snapshot::Snapshot;
 
-fn of_equal(count: usize, flush_after: u64, schema: Schema) -> (tempfile::TempDir, Snapshot) {
-    let folder = tempfile::tempdir().unwrap();
-    let options = StoreOptions::new().flush_after(flush_after);
-    let store = options.create(folder.path().join("s"), schema).unwrap();
-    let signature = signature(store.schema(), &mut Random(3));
-    let mut transaction = store.begin_write().unwrap();
-    for _ in 0..count {
-        transaction
-            .insert(Document::without_key(), &signature)
-            .unwrap();
-    }
-    transaction.commit().unwrap();
-    let snapshot = store.snapshot().unwrap();
-    (folder, snapshot)
+fn of_equal(count: usize, flush_after: u64, schema: Schema) -> Snapshot {
+    let signature = signature(&schema, &mut Random(3));
+    let store = store_of(&schema, flush_after, std::iter::repeat_n(signature, count));
+    store.snapshot().unwrap()
 }
 
 /// With one in three schemas, of each kind of signatures one. With all of them, and four times as many documents, with
@@ -27,7 +17,7 @@ fn equal_documents_are_not_compared_with_each_other() {
     let part = one_in(4);
     let count = 10_000 / part;
     for schema in schemas().into_iter().step_by(one_in(3)) {
-        let (_folder, snapshot) = of_equal(count, 4_000 / part as u64, schema);
+        let snapshot = of_equal(count, 4_000 / part as u64, schema);
         for batch_documents in [None, Some(1_000 / part)] {
             let bounds = Bounds::new();
             let options = SearchOptions::default();
@@ -44,21 +34,19 @@ fn equal_documents_are_not_compared_with_each_other() {
     }
 }
 
+/// Documents that are all in one bucket of the first lane, with so many of each signature.
+fn in_one_bucket(documents: u32, equal: u32) -> Snapshot {
+    let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8));
+    let signature = |number| [vec![7; 8], vec![number / equal; 8]].concat();
+    let signatures = (0..documents).map(signature).map(Signature::from_minhash);
+    let store = store_of(&schema.build().unwrap(), 16_000, signatures);
+    store.snapshot().unwrap()
+}
+
 #[test]
 fn join_counts_its_comparisons() {
-    let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8));
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path().join("s"), schema.build().unwrap()).unwrap();
-    let mut transaction = store.begin_write().unwrap();
-    for number in 0..300u32 {
-        // All in one bucket of the first lane, two each of a hundred and fifty signatures.
-        let values = [vec![7; 8], vec![number / 2; 8]].concat();
-        transaction
-            .insert(Document::without_key(), &Signature::from_minhash(values))
-            .unwrap();
-    }
-    transaction.commit().unwrap();
-    let snapshot = store.snapshot().unwrap();
+    // Two each of a hundred and fifty signatures.
+    let snapshot = in_one_bucket(300, 2);
     // Small batches are read from the file, and once from signatures that are all in memory.
     for (batch_documents, is_in_memory) in [(None, true), (Some(16), false), (Some(16), true)] {
         let joined = |options| {
@@ -89,25 +77,16 @@ fn join_counts_its_comparisons() {
 fn join_handles_many_fingerprints_in_one_bucket() {
     // More than are searched for partners one by one, and more than a round compares.
     let schema = Schema::builder().simhash(SimHash::bits64());
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path().join("s"), schema.build().unwrap()).unwrap();
     let mut random = Random(9);
-    let mut fingerprints = Vec::new();
-    let mut transaction = store.begin_write().unwrap();
-    for number in 0..1_500u64 {
-        let fingerprint = match number % 10 {
-            3 => fingerprints[number as usize - 3] ^ 1 << random.below(64),
+    let mut fingerprints: Vec<u64> = Vec::new();
+    for number in 0..1_500 {
+        fingerprints.push(match number % 10 {
+            3 => fingerprints[number - 3] ^ 1 << random.below(64),
             _ => random.next() >> 16,
-        };
-        fingerprints.push(fingerprint);
-        transaction
-            .insert(
-                Document::without_key(),
-                &Signature::from_simhash(fingerprint),
-            )
-            .unwrap();
+        });
     }
-    transaction.commit().unwrap();
+    let signatures = fingerprints.iter().copied().map(Signature::from_simhash);
+    let store = store_of(&schema.build().unwrap(), 16_000, signatures);
     let snapshot = store.snapshot().unwrap();
     let mut expected = Vec::new();
     for (b, second) in fingerprints.iter().enumerate() {
@@ -121,7 +100,7 @@ fn join_handles_many_fingerprints_in_one_bucket() {
     for threads in [1, 4] {
         let options = in_threads(threads);
         let mut pairs = join(&snapshot, Bounds::new(), options, false, None);
-        let (order, _) = in_order(&mut pairs);
+        let (order, _) = in_order(&mut pairs, false);
         let mut sorted = order.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, expected);
@@ -135,13 +114,13 @@ fn join_handles_many_fingerprints_in_one_bucket() {
 #[test]
 fn a_cluster_with_a_large_share_is_suspicious() {
     let schema = || Schema::builder().minhash(MinHash::new(16)).build().unwrap();
-    let (_folder, snapshot) = of_equal(1_000, 4_000, schema());
+    let snapshot = of_equal(1_000, 4_000, schema());
     let clusters = snapshot.clusters().run().unwrap();
     let found = clusters.suspicious()[0];
     assert_eq!((found.first.get(), found.documents), (0, 1_000));
     assert!((found.share - 1.0).abs() < 1e-12);
     assert_eq!(clusters.count(), 1);
-    let (_folder, snapshot) = of_equal(999, 4_000, schema());
+    let snapshot = of_equal(999, 4_000, schema());
     let clusters = snapshot.clusters().run().unwrap();
     assert!(clusters.suspicious().is_empty());
 }
@@ -149,7 +128,7 @@ fn a_cluster_with_a_large_share_is_suspicious() {
 /// With one in three schemas, with all of them with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn join_estimate_is_near_the_actual_work() {
-    let (_folder, snapshot) = of_equal(
+    let snapshot = of_equal(
         300,
         4_000,
         Schema::builder().minhash(MinHash::new(16)).build().unwrap(),
@@ -166,7 +145,7 @@ fn join_estimate_is_near_the_actual_work() {
     assert!(expected.seconds > 0.0 && expected.memory_bytes > 300 * 96);
 
     for schema in schemas().into_iter().step_by(one_in(3)) {
-        let (_folder, snapshot) = filled(schema, 77);
+        let snapshot = filled(schema, 77);
         let expected = snapshot.pairs().estimate().unwrap();
         let mut pairs = join(
             &snapshot,
@@ -183,19 +162,7 @@ fn join_estimate_is_near_the_actual_work() {
         assert!(expected.comparisons >= pairs.comparisons(), "{expected:?}");
     }
     // Different documents in one large bucket: few are near.
-    let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8));
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path().join("s"), schema.build().unwrap()).unwrap();
-    let mut transaction = store.begin_write().unwrap();
-    for number in 0..600u32 {
-        let values = [vec![7; 8], vec![number / 30; 8]].concat();
-        let signature = Signature::from_minhash(values);
-        transaction
-            .insert(Document::without_key(), &signature)
-            .unwrap();
-    }
-    transaction.commit().unwrap();
-    let expected = store.snapshot().unwrap().pairs().estimate().unwrap();
+    let expected = in_one_bucket(600, 30).pairs().estimate().unwrap();
     let near = 20 * (30 * 29 / 2);
     assert!(
         (near / 2..near * 2).contains(&expected.pairs),

@@ -11,7 +11,7 @@ use resemblance::{
 use crate::common::memory::MemoryFiles;
 use crate::common::oracle::{Entry, Model};
 use crate::common::verify::whole_snapshot;
-use crate::common::{Random, sealing_after};
+use crate::common::{Random, sealing_after, stats};
 use crate::corruption::image::{Image, NOTE, OneFile, PATH, SEALED_HEAD_BYTES};
 use crate::corruption::questions::{Content, Questions};
 
@@ -225,7 +225,7 @@ fn build(plan: &Plan) -> Built {
         insert(plan, &store, &mut model, number);
         built.files.push(memory.read(PATH));
         built.models.push(model.clone());
-        let stats = store.snapshot().unwrap().stats().run().unwrap();
+        let stats = stats(&store);
         // While the engine lengthens the file it has no journal.
         let is_left = plan.is_closed || plan.quick_repair || {
             let image = Image::new(memory.read(PATH));

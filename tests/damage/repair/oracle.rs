@@ -1,11 +1,15 @@
 //! What the engine itself reads of a file: which pages lead to a row, and whether it finds damage.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{ErrorKind, Result};
+use std::io::Result;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use redb::{Database, ReadableDatabase, StorageBackend, TableDefinition};
+use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableDefinition};
+use resemblance::Access;
+
+use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
 
 pub(crate) const PAGE_BYTES: usize = 4_096;
 
@@ -17,66 +21,40 @@ const PAYLOADS: RowTable = TableDefinition::new("payloads");
 /// Where a page begins, and its length in bytes.
 pub(crate) type ReadPage = (usize, usize);
 
+/// Where pages were read.
 #[derive(Debug, Default)]
-struct Recorded {
-    bytes: Vec<u8>,
-    /// Where pages were read.
-    reads: Vec<ReadPage>,
-}
+struct Reads(Mutex<Vec<ReadPage>>);
 
-/// A file in memory that notes what is read.
-#[derive(Clone, Debug)]
-struct Recording(Arc<Mutex<Recorded>>);
-
-impl Recording {
-    fn new(bytes: Vec<u8>) -> Self {
-        let recorded = Recorded {
-            bytes,
-            reads: Vec::new(),
-        };
-        Self(Arc::new(Mutex::new(recorded)))
-    }
-
-    fn database(&self) -> Database {
-        let mut builder = Database::builder();
-        builder.set_cache_size(0);
-        builder.create_with_backend(self.clone()).unwrap()
-    }
-
-    fn take_reads(&self) -> Vec<ReadPage> {
-        std::mem::take(&mut self.0.lock().unwrap().reads)
+impl Reads {
+    fn take(&self) -> Vec<ReadPage> {
+        std::mem::take(&mut self.0.lock().unwrap())
     }
 }
 
-impl StorageBackend for Recording {
-    fn len(&self) -> Result<u64> {
-        Ok(self.0.lock().unwrap().bytes.len() as u64)
+impl Watch for Reads {
+    fn call(
+        &self,
+        call: Call<'_>,
+        _: Option<(FileNumber, &dyn StorageBackend)>,
+        make: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        if let Call::Read(offset, length) = call {
+            self.0.lock().unwrap().push((offset as usize, length));
+        }
+        make()
     }
+}
 
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let mut recorded = self.0.lock().unwrap();
-        let offset = offset as usize;
-        let from = recorded.bytes.get(offset..offset + out.len());
-        out.copy_from_slice(from.ok_or(ErrorKind::UnexpectedEof)?);
-        recorded.reads.push((offset, out.len()));
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.0.lock().unwrap().bytes.resize(len as usize, 0);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
-        let offset = offset as usize;
-        let bytes = &mut self.0.lock().unwrap().bytes;
-        bytes[offset..offset + data.len()].copy_from_slice(data);
-        Ok(())
-    }
+/// The file as the engine alone opens it, with nothing cached.
+fn open(bytes: &[u8]) -> (std::result::Result<Database, DatabaseError>, Arc<Reads>) {
+    let files = MemoryFiles::with("", bytes.to_vec());
+    let files = WatchedFiles::new(files, Reads::default());
+    let file = files.file(Path::new(""), Access::Write).unwrap();
+    let mut builder = Database::builder();
+    (
+        builder.set_cache_size(0).create_with_backend(file),
+        files.watch,
+    )
 }
 
 /// The pages that lead to the rows of each document, the row's own last.
@@ -115,15 +93,14 @@ fn holds((offset, length): &ReadPage, at: usize) -> bool {
 
 /// The pages that the engine reads to come to the rows of each document.
 pub(crate) fn paths(bytes: &[u8], ids: &BTreeSet<u64>) -> BTreeMap<u64, Paths> {
-    let file = Recording::new(bytes.to_vec());
-    let database = file.database();
-    let read = database.begin_read().unwrap();
+    let (database, reads) = open(bytes);
+    let read = database.unwrap().begin_read().unwrap();
     let path = |table: RowTable, id: u64| {
-        file.take_reads();
+        reads.take();
         // An open table keeps its root.
         let table = read.open_table(table).unwrap();
         let is_there = table.get(id).unwrap().is_some();
-        let reads = file.take_reads();
+        let reads = reads.take();
         is_there.then(|| {
             assert!(!reads.is_empty(), "nothing is cached");
             reads
@@ -142,8 +119,7 @@ pub(crate) fn paths(bytes: &[u8], ids: &BTreeSet<u64>) -> BTreeMap<u64, Paths> {
 /// Whether the engine finds every page of the file, and its bookkeeping, as they must be.
 pub(crate) fn engine_is_content(bytes: &[u8]) -> bool {
     let checked = catch_unwind(AssertUnwindSafe(|| {
-        let file = Recording::new(bytes.to_vec());
-        let mut database = Database::builder().create_with_backend(file).ok()?;
+        let mut database = open(bytes).0.ok()?;
         database.check_integrity().ok()
     }));
     matches!(checked, Ok(Some(true)))

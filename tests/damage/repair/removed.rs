@@ -1,7 +1,7 @@
 //! What was removed or replaced, where what says so is damaged.
 
 use crate::common::engine::database;
-use crate::common::{Place, sealing_after};
+use crate::common::{Place, insert_all, sealing_after};
 use crate::repair::{contents, ids, schema, signature};
 use redb::{ReadableTable, TableDefinition};
 use resemblance::{Store, StoreOptions};
@@ -16,12 +16,10 @@ fn repair_may_restore_removed_documents_but_no_key_twice() {
     let path = place.store();
     let options = StoreOptions::clone(&sealing_after(64));
     let store = options.create(&path, schema()).unwrap();
-    let mut transaction = store.begin_write().unwrap();
-    for number in 0..64u64 {
-        let key = format!("key {number}");
-        transaction.insert(key, &signature(number)).unwrap();
-    }
-    transaction.commit().unwrap();
+    insert_all(
+        &store,
+        (0..64u64).map(|number| (format!("key {number}"), signature(number))),
+    );
     let mut transaction = store.begin_write().unwrap();
     transaction.remove("key 3").unwrap();
     for round in 0..3 {

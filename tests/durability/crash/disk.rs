@@ -46,7 +46,10 @@ impl Watch for Log {
         file: Option<(FileNumber, &dyn StorageBackend)>,
         make: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
-        if matches!(call, Call::Look | Call::Len | Call::Read(_) | Call::Close) {
+        if matches!(
+            call,
+            Call::Look | Call::Len | Call::Read(..) | Call::Lock | Call::Close
+        ) {
             return make();
         }
         let mut changes = self.changes.lock().unwrap();

@@ -98,10 +98,11 @@ impl Watch for Plan {
             Call::Publish(..) => (Kind::Publish, ErrorKind::Other),
             Call::Look => (Kind::Look, ErrorKind::Other),
             Call::Len => (Kind::Len, ErrorKind::Other),
-            Call::Read(_) => (Kind::Read, ErrorKind::Other),
+            Call::Read(..) => (Kind::Read, ErrorKind::Other),
             Call::Write(..) => (Kind::Write, ErrorKind::StorageFull),
             Call::SetLen(_) => (Kind::SetLen, ErrorKind::StorageFull),
             Call::Sync => (Kind::Sync, ErrorKind::Other),
+            Call::Lock => return make(),
             Call::Close => (Kind::Close, ErrorKind::Other),
         };
         if !self.fails(kind) {

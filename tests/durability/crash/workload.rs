@@ -10,8 +10,8 @@ use resemblance::{
     StoreOptions, WriteTransaction,
 };
 
-use crate::common::Random;
 use crate::common::oracle::{Entry, Model};
+use crate::common::{Random, stats};
 use crate::crash::disk::{self, Disk, Image};
 
 /// The stores that there are.
@@ -290,7 +290,7 @@ impl Runner {
 
     /// Counts the merges that are under way.
     fn look(&mut self, store: &Store) {
-        let stats = store.snapshot().unwrap().stats().run().unwrap();
+        let stats = stats(&store);
         self.seen.merges += stats.merges.len() as u64;
         let dropping = stats.merges.iter().filter(|merge| merge.rows_left > 0);
         self.seen.dropping += dropping.count() as u64;

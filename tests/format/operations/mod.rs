@@ -11,12 +11,12 @@ mod draw;
 use std::path::PathBuf;
 
 use resemblance::{
-    BulkOptions, Document, DocumentId, Error, Schema, Signature, Snapshot, Store, StoreOptions,
+    BulkOptions, Document, DocumentId, Schema, Signature, Snapshot, Store, StoreOptions,
     WriteTransaction,
 };
 
 use crate::common::Random;
-use crate::common::changes::{expect_insert, expect_novelty, expect_touch, expect_upsert};
+use crate::common::changes;
 use crate::common::joins::joins;
 use crate::common::oracle::{Entry, Model};
 use crate::common::question::Question;
@@ -223,99 +223,34 @@ fn any_entry(model: &Model, input: &mut Input<'_>) -> Entry {
 fn change(transaction: &mut WriteTransaction, model: &mut Model, input: &mut Input<'_>) {
     let which = input.byte();
     match which % 10 {
-        _ if which >= 230 => touch(transaction, model, input, which.is_multiple_of(2)),
-        0 | 1 => {
-            let entry = any_entry(model, input);
-            let upserted = transaction.upsert(entry.document(), &entry.signature);
-            expect_upsert(model, entry, &upserted.unwrap());
+        _ if which >= 230 => {
+            let (touched, stamp) = (input.byte(), u64::from(input.byte()) << 40);
+            match which.is_multiple_of(2) {
+                true => changes::touch(transaction, model, &key(touched), stamp),
+                false => changes::touch_id(transaction, model, touched, stamp),
+            }
         }
-        2 => {
-            let entry = any_entry(model, input);
-            let result = transaction.insert(entry.document(), &entry.signature);
-            expect_insert(model, entry, result);
-        }
-        3 | 4 => {
-            let entry = any_entry(model, input);
-            let novelty = transaction.insert_if_new(entry.document(), &entry.signature);
-            expect_novelty(model, entry, novelty.unwrap());
-        }
+        0 | 1 => changes::upsert(transaction, model, any_entry(model, input)),
+        2 => changes::insert(transaction, model, any_entry(model, input)),
+        3 | 4 => changes::insert_if_new(transaction, model, any_entry(model, input)),
         5 => {
             let entry = Entry {
                 key: None,
                 ..any_entry(model, input)
             };
-            let result = transaction.insert(entry.document(), &entry.signature);
-            expect_insert(model, entry, result);
+            changes::insert(transaction, model, entry);
         }
-        6 => {
-            let key = key(input.byte());
-            let removed = transaction.remove(&key).unwrap();
-            assert_eq!(removed.map(DocumentId::get), model.remove_key(&key));
-        }
-        7 => {
-            let id = u64::from(input.byte()) % (model.next_id + 2);
-            let removed = transaction.remove_id(DocumentId::new(id)).unwrap();
-            assert_eq!(removed, model.documents.remove(&id).is_some());
-        }
+        6 => changes::remove(transaction, model, &key(input.byte())),
+        7 => changes::remove_id(transaction, model, input.byte()),
         8 => {
             let entries = any_entries(model, input, 9);
-            let novelties = transaction
-                .insert_many(&batch(&entries))
-                .if_new()
-                .run()
-                .unwrap();
-            assert_eq!(novelties.len(), entries.len());
-            for (entry, novelty) in entries.into_iter().zip(novelties) {
-                expect_novelty(model, entry, novelty);
-            }
+            changes::insert_many_if_new(transaction, model, &entries, false);
         }
-        _ => insert_many(transaction, model, input),
-    }
-}
-
-fn touch(
-    transaction: &mut WriteTransaction,
-    model: &mut Model,
-    input: &mut Input<'_>,
-    by_key: bool,
-) {
-    let (which, stamp) = (input.byte(), u64::from(input.byte()) << 40);
-    if by_key {
-        let key = key(which);
-        let touched = transaction.touch(&key, stamp).unwrap();
-        expect_touch(model, &key, stamp, touched);
-    } else {
-        let id = u64::from(which) % (model.next_id + 2);
-        let touched = transaction.touch_id(DocumentId::new(id), stamp);
-        assert_eq!(touched.unwrap(), model.touch(id, stamp));
+        _ => changes::insert_many(transaction, model, any_entries(model, input, 5)),
     }
 }
 
 fn any_entries(model: &Model, input: &mut Input<'_>, end: u8) -> Vec<Entry> {
     let count = input.byte() % end;
     (0..count).map(|_| any_entry(model, input)).collect()
-}
-
-fn batch(entries: &[Entry]) -> Vec<(Document<'_>, &Signature)> {
-    let pairs = entries.iter().map(|e| (e.document(), &e.signature));
-    pairs.collect()
-}
-
-/// All of a batch, or nothing where a key is there or comes twice.
-fn insert_many(transaction: &mut WriteTransaction, model: &mut Model, input: &mut Input<'_>) {
-    let entries = any_entries(model, input, 5);
-    let is_taken = entries.iter().enumerate().any(|(place, entry)| {
-        let mut earlier = entries[..place].iter();
-        let is_there = |key: &Vec<u8>| model.id_of(key).is_some();
-        earlier.any(|earlier| earlier.key == entry.key) || entry.key.as_ref().is_some_and(is_there)
-    });
-    match transaction.insert_many(&batch(&entries)).run() {
-        Err(Error::KeyExists { .. }) => assert!(is_taken),
-        result => {
-            assert!(!is_taken);
-            for (entry, id) in entries.into_iter().zip(result.unwrap()) {
-                expect_insert(model, entry, Ok(id));
-            }
-        }
-    }
 }

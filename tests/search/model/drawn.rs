@@ -72,6 +72,7 @@ fn raw(schema: &Schema, values: impl FnMut(u16) -> u32, fingerprint: u64) -> Sig
             let wide = Signature::from_fingerprint(high | u128::from(fingerprint));
             signature.with_simhash_of(&wide)
         }
+        Some(32) => signature.with_simhash_of(&Signature::from_fingerprint(fingerprint as u32)),
         Some(_) => signature.with_simhash_of(&Signature::from_simhash(fingerprint)),
         None => signature,
     }
@@ -126,6 +127,9 @@ pub(crate) fn signature(schema: &Schema, drawn: Drawn) -> Signature {
 
 fn made(schema: &Schema, drawn: Drawn) -> Signature {
     let sketcher = schema.sketcher();
+    if schema.text().is_none() && matches!(drawn, Drawn::Text(_)) {
+        return made(schema, Drawn::Hot(3));
+    }
     match drawn {
         Drawn::Near {
             family,

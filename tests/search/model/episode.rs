@@ -12,8 +12,7 @@ use crate::common::oracle::{Entry, Model};
 use crate::common::question::Question;
 use crate::common::verify::{all_reads, same_record, some_queries, whole_snapshot};
 use crate::common::{Place, Random, check_clean};
-use crate::model::batches::entries;
-use crate::model::changes::{in_transaction, one_call};
+use crate::model::changes::{entries, in_transaction, one_call};
 use crate::model::drawn::{Drawn, strangers};
 use crate::model::evictions::evict;
 use crate::model::readers::{Asked, while_read};
@@ -90,8 +89,46 @@ impl Episode {
         self.whole(&self.store().snapshot().unwrap(), &self.model);
         self.reopen(&Opened::sealing_after(50));
         self.whole(&self.store().snapshot().unwrap(), &self.model);
+        self.copy();
         self.store = None;
         check_clean(&self.path());
+    }
+
+    /// A copy, made in one of three ways, has the same answers. Ids are those of the store, or start again in a stream.
+    fn copy(&mut self) {
+        let (path, options) = (
+            self.place.file("copy.rsm"),
+            Opened::sealing_after(20).options(),
+        );
+        let mut model = self.model.clone();
+        match self.model.next_id % 3 {
+            0 => {
+                let snapshot = self.store().snapshot().unwrap();
+                let report = snapshot.backup(&path).run().unwrap();
+                assert_eq!(report.documents, snapshot.len());
+            }
+            1 => {
+                let mut stream = Vec::new();
+                let snapshot = self.store().snapshot().unwrap();
+                snapshot.export(&mut stream).run().unwrap();
+                model = Model::new(model.schema);
+                self.all_entries(&[]).into_iter().for_each(|entry| {
+                    model.insert(entry);
+                });
+                let copy = options.create(&path, model.schema.clone()).unwrap();
+                let import = copy.import(&stream[..]).transaction_documents(33);
+                assert_eq!(import.run().unwrap().inserted, model.next_id);
+            }
+            _ => {
+                self.close();
+                let report = Store::repair(self.path(), &path).run().unwrap();
+                assert!(report.is_complete(), "{report:?}");
+            }
+        }
+        let copy = options.open(&path).unwrap();
+        self.whole(&copy.snapshot().unwrap(), &model);
+        drop(copy);
+        check_clean(&path);
     }
 
     fn whole(&self, snapshot: &Snapshot, model: &Model) {

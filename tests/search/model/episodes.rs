@@ -61,6 +61,26 @@ fn episode_with_a_similarity_exactly_at_the_bound() {
     Episode::new(&schema.build().unwrap(), &Opened::sealing_after(50)).run(&steps);
 }
 
+/// More documents than a batch takes at once, many of them near and some of one key.
+fn insert_many_if_new(verified: bool) -> Step {
+    let member = |number: u16| {
+        let near = Drawn::Near {
+            family: (number % 6) as u8,
+            values: (number / 6 % 5) as u8,
+            bits: (number / 30 % 5) as u8,
+            at: (number / 90) as u8,
+        };
+        (
+            number.is_multiple_of(3).then_some((number % 16) as u8),
+            near,
+        )
+    };
+    Step::One(Change::InsertManyIfNew {
+        documents: (0..350).map(member).collect(),
+        verified,
+    })
+}
+
 /// Every kind of step, so that merges are under way and documents are dead when whole stores are
 /// written, and snapshots of before are held meanwhile. From the first way of flushing on one in two, each with
 /// `RESEMBLANCE_TESTS=all`.
@@ -90,6 +110,8 @@ fn every_step(schema: &Schema, rebandings: &[Rebanding], first: usize) {
             evict(Which::OlderThan(100)),
             rebuild(false),
             rebuild(true),
+            insert_many_if_new(true),
+            insert_many_if_new(false),
             bulk(60),
             Step::Hold,
             Step::RemoveEvery(2),

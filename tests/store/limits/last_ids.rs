@@ -11,7 +11,7 @@ use resemblance::{
 };
 
 use crate::common::sample::trials;
-use crate::common::{Place, Random, check_clean};
+use crate::common::{Place, Random, check_clean, stats};
 use crate::limits::state;
 
 const SEAL_AFTER: u64 = 150;
@@ -190,7 +190,7 @@ fn last_ids_are_as_good_as_others(leap: Leap) {
     holds(&store.snapshot().unwrap(), &ids);
     joins(&store.snapshot().unwrap(), &ids);
     // The rest, to the very last one.
-    let used = store.snapshot().unwrap().stats().run().unwrap().next_id;
+    let used = stats(&store).next_id;
     let number = first + 2_200 + (u64::MAX - 1 - used);
     insert(&store, &mut ids, first + 2_200..number);
     let full = store.insert("one more", &signature(number)).unwrap_err();

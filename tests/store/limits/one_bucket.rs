@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use resemblance::schema::Rebanding;
 use resemblance::{
-    BulkOptions, Document, DocumentId, MinHash, Novelty, Schema, Signature, SimHash, Snapshot,
-    Store, StoreOptions,
+    BulkOptions, Document, MinHash, Novelty, Schema, Signature, SimHash, Snapshot, Store,
+    StoreOptions,
 };
 
 use crate::common::sample::trials;
-use crate::common::{Place, Random, check_clean};
+use crate::common::{Place, Random, append_all, check_clean, remove_all, stats};
 use crate::limits::{is_long, note};
 
 const FAMILY: u64 = 10;
@@ -265,13 +265,7 @@ fn all_alike(name: &str, schema: Schema) {
     let store = options().create(&path, schema.clone()).unwrap();
     let signature = alike(&schema);
     for _ in 0..10 {
-        let mut transaction = store.begin_write().unwrap();
-        for _ in 0..documents / 10 {
-            transaction
-                .insert(Document::without_key(), &signature)
-                .unwrap();
-        }
-        transaction.commit().unwrap();
+        append_all(&store, (0..documents / 10).map(|_| signature.clone()));
     }
     step("loaded");
     let found = |snapshot: &Snapshot| {
@@ -293,11 +287,7 @@ fn all_alike(name: &str, schema: Schema) {
     let new = store.insert_if_new("new", &signature).unwrap();
     assert!(matches!(&new, Novelty::NearDuplicate(found) if found.id().get() == 0));
     step("queried");
-    let mut transaction = store.begin_write().unwrap();
-    for id in (0..documents).step_by(2) {
-        assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
-    }
-    transaction.commit().unwrap();
+    remove_all(&store, (0..documents).step_by(2));
     let snapshot = store.snapshot().unwrap();
     assert_eq!(found(&snapshot), [1, 3, 5, 7, 9]);
     let clusters = snapshot.clusters().run().unwrap();
@@ -354,7 +344,7 @@ fn one_key_can_be_replaced_many_times() {
         let seen = snapshot.candidates(&(corpus.signature)(0)).unwrap();
         assert_eq!(seen[0].get(), (batch + 1) * 100 - 1);
     }
-    let stats = store.snapshot().unwrap().stats().run().unwrap();
+    let stats = stats(&store);
     assert!(
         stats.dead_rows < replacements / 4,
         "{}: none was dropped",

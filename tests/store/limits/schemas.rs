@@ -1,17 +1,14 @@
 //! Numbers of values, bands, rows, bits and tables at their bounds, against brute force; and just beyond.
 
-use std::sync::Arc;
-
 use resemblance::schema::{Rebanding, SketchError};
-use resemblance::search::Scope;
 use resemblance::{
     BulkOptions, Document, MinHash, Schema, SchemaBuilder, Signature, SimHash, Store,
 };
 
 use crate::common::oracle::{Entry, Model};
-use crate::common::question::Question;
 use crate::common::sample::{one_in, trials};
-use crate::common::{Place, Random, check_clean, sealing_after};
+use crate::common::verify::whole_snapshot;
+use crate::common::{Place, Random, check_clean, remove_all, sealing_after};
 
 fn minhash(minhash: MinHash) -> SchemaBuilder {
     Schema::builder().minhash(minhash)
@@ -102,51 +99,12 @@ fn signature(schema: &Schema, number: u64) -> Signature {
     schema.sketcher().hashes((0..60).map(feature)).unwrap()
 }
 
-fn entry(schema: &Schema, number: u64) -> Entry {
-    Entry {
-        key: None,
-        signature: signature(schema, number),
-        stamp: 0,
-        payload: Vec::new(),
-    }
-}
-
 /// Everything that the store finds, as brute force does.
 fn finds_all(store: &Store, model: &Model, name: &str) {
     let snapshot = store.snapshot().unwrap();
-    let question = Question::default();
-    for entry in model.documents.values().step_by(5) {
-        let asked = &entry.signature;
-        let expected = model.query(asked, &question, None).unwrap();
-        let answer = snapshot.query(asked).run().unwrap();
-        let ids: Vec<u64> = answer.iter().map(|found| found.id().get()).collect();
-        let expected_ids: Vec<u64> = expected.found.iter().map(|found| found.id).collect();
-        assert_eq!(ids, expected_ids, "{name}");
-        // Of 128 bits a code tells a part of the distance only, so that more are compared.
-        let compared = answer.candidates();
-        let is_wide = asked.fingerprint().is_some_and(|it| it.bits() == 128);
-        assert!(compared >= expected.compared, "{name}");
-        // Where many buckets would be read, all are compared.
-        let is_scan = answer.scope() == Scope::Scan;
-        assert!(
-            compared == expected.compared || is_wide || is_scan,
-            "{name}"
-        );
-        let seen = snapshot.candidates(asked).unwrap();
-        let mut expected = model.candidates(asked);
-        expected.sort_unstable();
-        assert!(seen.iter().map(|id| id.get()).eq(expected), "{name}");
-    }
-    let expected = model.pairs(&question).unwrap();
-    let pairs = snapshot.pairs().threads(2).run().unwrap();
-    let mut pairs: Vec<(u64, u64)> = pairs
-        .map(Result::unwrap)
-        .map(|pair| (pair.a.get(), pair.b.get()))
-        .collect();
-    pairs.sort_unstable();
-    assert!(pairs.iter().eq(expected.keys()), "{name}");
-    let least = documents() as usize / 5;
-    assert!(pairs.len() >= least, "{name}: {} prove little", pairs.len());
+    whole_snapshot(&snapshot, model, &[], &[], &mut Random(model.next_id));
+    let (pairs, least) = (snapshot.pairs().run().unwrap(), documents() as usize / 5);
+    assert!(pairs.count() >= least, "{name}: few pairs prove little");
 }
 
 /// One extreme in three with 32 documents, all with 100 with `RESEMBLANCE_TESTS=all`.
@@ -168,7 +126,7 @@ fn schemas_at_their_bounds_find_what_brute_force_finds() {
                 .insert(Document::without_key(), &signature)
                 .unwrap();
             build.insert(Document::without_key(), &signature).unwrap();
-            model.insert(entry(&schema, number));
+            model.insert(Entry::new(None, signature));
         }
         transaction.commit().unwrap();
         finds_all(&store, &model, name);
@@ -179,20 +137,13 @@ fn schemas_at_their_bounds_find_what_brute_force_finds() {
         check_clean(&path);
         let removed: Vec<u64> = (0..documents()).filter(|id| id % 4 == 1).collect();
         let store = Store::open(&path).unwrap();
-        let mut transaction = store.begin_write().unwrap();
-        for id in removed {
-            assert!(
-                transaction
-                    .remove_id(resemblance::DocumentId::new(id))
-                    .unwrap()
-            );
-            model.documents.remove(&id).map(Arc::into_inner).unwrap();
-        }
-        transaction.commit().unwrap();
+        remove_all(&store, removed.iter().copied());
+        model.documents.retain(|id, _| !removed.contains(id));
         drop(store);
         Store::compact(&path).run().unwrap();
-        let left = Store::open(&path).unwrap().snapshot().unwrap().len();
-        assert_eq!(left, documents() / 4 * 3);
+        let left = Store::open(&path).unwrap().snapshot().unwrap();
+        whole_snapshot(&left, &model, &[], &[], &mut Random(1));
+        drop(left);
         check_clean(&path);
     }
 }
@@ -210,7 +161,7 @@ fn reband_works_between_the_bounds_of_a_schema() {
         store
             .insert(Document::without_key(), &signature(&schema, number))
             .unwrap();
-        model.insert(entry(&schema, number));
+        model.insert(Entry::new(None, signature(&schema, number)));
     }
     finds_all(&store, &model, "one band of 256");
     drop(store);

@@ -6,8 +6,10 @@ use redb::ReadableDatabase;
 use resemblance::schema::Rebanding;
 use resemblance::{Document, DocumentId, MinHash, Schema, SimHash, Store};
 
-use crate::common::{Place, check_clean};
-use crate::reband::{answers, answers_of, create, go_on, open, schemas, signature, small, stats};
+use crate::common::{Place, check_clean, stats};
+use crate::reband::{
+    answers, answers_of, create, go_on, open, schemas, signature, small, stats_of,
+};
 
 #[test]
 fn reband_does_not_write_unchanged_lanes() {
@@ -21,14 +23,14 @@ fn reband_does_not_write_unchanged_lanes() {
         .threshold(0.9)
         .banding(rows.bands(), rows.rows())
         .expected_documents(1_000);
-    let old = store.snapshot().unwrap().stats().run().unwrap();
+    let old = stats(&store);
     drop(store);
     let reband = Store::reband(place.store(), &rebanding).bulk(small());
     let estimate = reband.estimate().unwrap();
     assert_eq!(estimate.disk_bytes, 0);
     let report = reband.run().unwrap();
     assert_eq!((report.is_rewritten, report.postings), (false, 0));
-    let new = stats(&place.store());
+    let new = stats_of(&place.store());
     assert_eq!(
         (&new.runs, &new.merges, &new.lanes),
         (&old.runs, &old.merges, &old.lanes)
@@ -188,10 +190,7 @@ fn outgrown_design_is_reported_until_reband() {
     let design = store.snapshot().unwrap().design();
     assert_eq!((design.documents, design.expected_documents), (101, 100));
     assert!(design.is_outgrown && design.advice.as_ref().unwrap().contains("reband"));
-    assert_eq!(
-        store.snapshot().unwrap().stats().run().unwrap().design,
-        design
-    );
+    assert_eq!(stats(&store).design, design);
     drop(store);
     let rebanding = Rebanding::new().expected_documents(1 << 33);
     let report = Store::reband(place.store(), &rebanding)

@@ -4,12 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use resemblance::schema::{EmptyDocuments, Permutations};
-use resemblance::{
-    DocumentId, Match, MinHash, Pair, Schema, SchemaBuilder, Signature, SimHash, Store, Text,
-};
+use resemblance::{DocumentId, MinHash, Schema, SchemaBuilder, Signature, SimHash, Store, Text};
 
-use crate::common::sample::trials;
-use crate::common::{Ending, Place, Random, check_clean};
+use crate::common::{Ending, Place, Random};
 use crate::transfer::{Entry, create, entries, entry, export, fill, import, signature};
 
 fn build(builder: SchemaBuilder) -> Schema {
@@ -123,56 +120,6 @@ fn filled(store: &Store, count: u64, random: &mut Random) -> Vec<Entry> {
     }
     transaction.commit().unwrap();
     left.into_iter().flatten().collect()
-}
-
-fn answers(store: &Store, questions: &[Entry]) -> Vec<Vec<Match>> {
-    let snapshot = store.snapshot().unwrap();
-    let answer = |entry: &Entry| snapshot.query(&entry.signature).run().unwrap().into_iter();
-    questions
-        .iter()
-        .map(|entry| answer(entry).collect())
-        .collect()
-}
-
-fn pairs(store: &Store) -> Vec<Pair> {
-    let pairs = store.snapshot().unwrap().pairs().run().unwrap();
-    pairs.map(Result::unwrap).collect()
-}
-
-/// Of 100 documents, of 200 with `RESEMBLANCE_TESTS=all`.
-#[test]
-fn imported_documents_are_found_like_inserted_ones() {
-    for (name, from, to) in kinds() {
-        let place = Place::new();
-        let mut random = Random(11);
-        let old = create(&place, "old.rsm", from);
-        let left = filled(&old, trials(100, 200), &mut random);
-        assert!(left.iter().any(|entry| entry.signature.is_empty()));
-        let snapshot = old.snapshot().unwrap();
-        let stream = export(&snapshot);
-
-        let new = create(&place, "new.rsm", to.clone());
-        let report = import(new.import(&stream[..]).transaction_documents(33));
-        assert_eq!(report.inserted, left.len() as u64);
-        let direct = create(&place, "direct.rsm", to);
-        fill(&direct, &left);
-        let found = entries(&new.snapshot().unwrap());
-        assert!(found == entries(&direct.snapshot().unwrap()), "{name}");
-        if old.schema().minhash().map(|m| m.value_bits())
-            == new.schema().minhash().map(|m| m.value_bits())
-        {
-            assert!(found == entries(&snapshot), "{name}");
-        }
-        let (own, expected) = (answers(&new, &left), answers(&direct, &left));
-        assert!(
-            own.iter().map(Vec::len).sum::<usize>() > left.len(),
-            "{name}"
-        );
-        assert!(own == expected, "{name}");
-        assert!(pairs(&new) == pairs(&direct), "{name}");
-        drop((new, direct));
-        check_clean(&place.file("new.rsm"));
-    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::*;
 use crate::error::{Result, SketchError};
-use crate::sample::{one_in, trials};
+use crate::sample::{Random, one_in, trials};
 
 fn shingles(text: Text, document: &str) -> Vec<String> {
     let mut shingles = Vec::new();
@@ -122,13 +122,13 @@ fn shingles_of_units(text: Text, units: Vec<String>) -> Vec<String> {
 }
 
 /// The shingles of a document that comes in random pieces.
-fn in_pieces(random: &mut SplitMix, text: Text, document: &str) -> Vec<String> {
+fn in_pieces(random: &mut Random, text: Text, document: &str) -> Vec<String> {
     let mut shingles = Vec::new();
     let mut shingler = text.shingler().unwrap();
-    let most = [1, 3, 40, 9_000][random.next(4)];
+    let most = [1, 3, 40, 9_000][random.index(4)];
     let mut rest = document;
     while !rest.is_empty() {
-        let (piece, after) = rest.split_at(rest.ceil_char_boundary(random.next(most + 1)));
+        let (piece, after) = rest.split_at(rest.ceil_char_boundary(random.index(most + 1)));
         shingler.push(piece, |shingle: &str| shingles.push(shingle.to_owned()));
         rest = after;
     }
@@ -136,30 +136,17 @@ fn in_pieces(random: &mut SplitMix, text: Text, document: &str) -> Vec<String> {
     shingles
 }
 
-/// A splitmix64 of the tests' own.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % below as u64) as usize
-    }
-}
-
 /// Mostly letters and separators of several scripts, now and then any scalar value.
-fn random_text(random: &mut SplitMix, length: usize) -> String {
+fn random_text(random: &mut Random, length: usize) -> String {
     let usual: Vec<char> =
         "aAbBzZ09  \t\n.,_-'éÉİıßẞΣσςЖжǅ日本語ｶﾞ\u{301}\u{307}\u{a0}\u{3000}\u{85}\u{2028}\u{200b}𐐀𐐨𝔄😀½²Ⅷ"
             .chars()
             .collect();
     (0..length)
-        .filter_map(|_| match random.next(20) {
-            0 => char::from_u32(random.next(0x11_0000) as u32),
-            1..8 => Some(['a', 'Q', '7', ' '][random.next(4)]),
-            _ => Some(usual[random.next(usual.len())]),
+        .filter_map(|_| match random.index(20) {
+            0 => char::from_u32(random.index(0x11_0000) as u32),
+            1..8 => Some(['a', 'Q', '7', ' '][random.index(4)]),
+            _ => Some(usual[random.index(usual.len())]),
         })
         .collect()
 }
@@ -167,9 +154,9 @@ fn random_text(random: &mut SplitMix, length: usize) -> String {
 /// Of 30 texts, of 500 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn random_texts_have_the_shingles_of_the_definition_whatever_the_pieces() {
-    let mut random = SplitMix(1);
+    let mut random = Random(1);
     for round in 0..trials(30, 500) {
-        let length = random.next(if round % 50 == 0 { 12_000 } else { 60 });
+        let length = random.index(if round % 50 == 0 { 12_000 } else { 60 });
         let document = random_text(&mut random, length);
         for n in [1, 2, 3, 5, 9, 256] {
             for text in [
@@ -195,18 +182,18 @@ fn random_texts_have_the_shingles_of_the_definition_whatever_the_pieces() {
 /// Runs of ASCII of every length around those of blocks, with words and gaps of every length.
 #[test]
 fn runs_of_ascii_have_the_shingles_of_the_definition() {
-    let mut random = SplitMix(2);
+    let mut random = Random(2);
     for length in (0..600).chain([4_095, 4_096, 4_097, 20_000]) {
-        let gap = 1 + random.next(9);
+        let gap = 1 + random.index(9);
         let mut document: String = (0..length)
-            .map(|_| match random.next(gap + 1) {
-                0 => [' ', ',', '\n', '_', '\u{b}', '\u{1c}', '\0'][random.next(7)],
-                _ => ['a', 'B', 'z', 'Z', '0', '9', '@', '['][random.next(8)],
+            .map(|_| match random.index(gap + 1) {
+                0 => [' ', ',', '\n', '_', '\u{b}', '\u{1c}', '\0'][random.index(7)],
+                _ => ['a', 'B', 'z', 'Z', '0', '9', '@', '['][random.index(8)],
             })
             .collect();
-        if random.next(3) == 0 {
+        if random.index(3) == 0 {
             document.push('é');
-            document.push_str(&"xY ".repeat(random.next(9)));
+            document.push_str(&"xY ".repeat(random.index(9)));
         }
         for text in [
             Text::words(1),
@@ -223,13 +210,13 @@ fn runs_of_ascii_have_the_shingles_of_the_definition() {
 /// Words and gaps from one byte to several blocks, in ASCII and beside other characters.
 #[test]
 fn words_and_gaps_longer_than_blocks_have_the_shingles_of_the_definition() {
-    let mut random = SplitMix(4);
+    let mut random = Random(4);
     for _ in 0..300 {
         let mut document = String::new();
-        for _ in 0..random.next(30) {
-            let unit = ["a", "Z", "7", " ", ",", "\n", "é", "\u{3000}"][random.next(8)];
-            let most = [1, 2, 17, 66, 300][random.next(5)];
-            document.push_str(&unit.repeat(1 + random.next(most)));
+        for _ in 0..random.index(30) {
+            let unit = ["a", "Z", "7", " ", ",", "\n", "é", "\u{3000}"][random.index(8)];
+            let most = [1, 2, 17, 66, 300][random.index(5)];
+            document.push_str(&unit.repeat(1 + random.index(most)));
         }
         for text in [Text::words(1), Text::words(3), Text::characters(5)] {
             let expected = naive(text, &document);
@@ -257,7 +244,7 @@ fn real_texts_have_the_shingles_of_the_definition() {
         eprintln!("skipped: RESEMBLANCE_DATA is not set");
         return;
     };
-    let mut random = SplitMix(5);
+    let mut random = Random(5);
     for name in ["versions", "debian-docs", "articles2500"] {
         let path = std::path::Path::new(&root).join(name).join("docs.jsonl.gz");
         let lines = BufReader::new(GzDecoder::new(File::open(path).unwrap())).lines();
@@ -283,7 +270,7 @@ fn shingles_of(text: Text, reader: impl Read, mut visit: impl FnMut(&str)) -> Re
 
 #[test]
 fn shingles_of_a_reader_equal_those_of_its_text() {
-    let mut random = SplitMix(3);
+    let mut random = Random(3);
     let document = random_text(&mut random, 200_000);
     for text in [Text::words(5), Text::characters(9)] {
         let mut found = Vec::new();
@@ -437,7 +424,7 @@ fn composed_and_decomposed_texts_have_the_same_shingles() {
         "q\u{323}\u{307} a\u{315}\u{300}\u{5ae}\u{62}",
         "Å \u{212b} ; \u{37e}",
     ];
-    let mut random = SplitMix(8);
+    let mut random = Random(8);
     for sentence in sentences {
         let long = format!("{sentence} ").repeat(200);
         for document in [sentence, &long] {

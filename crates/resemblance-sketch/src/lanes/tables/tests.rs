@@ -1,15 +1,5 @@
 use super::*;
-
-/// A fixed stream of numbers to try things with (SplitMix64).
-fn stream(mut state: u64) -> impl FnMut() -> u64 {
-    move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-}
+use crate::sample::Random;
 
 type Groups = &'static [(u8, u8)];
 
@@ -77,15 +67,15 @@ fn naive_permute(order: &[usize], fingerprint: u64) -> u64 {
 
 #[test]
 fn tables_permute_bits_as_specified() {
-    let mut next = stream(1);
+    let mut random = Random(1);
     for design in designs() {
         let expected = naive_tables(design.groups());
         assert_eq!(design.table_count(), expected.len(), "{design}");
         for (table, (order, prefix_bits)) in design.tables().iter().zip(&expected) {
             assert_eq!(usize::from(table.prefix_bits()), *prefix_bits, "{design}");
             let single_bits = (0..64).map(|bit| 1 << bit);
-            let random: Vec<u64> = (0..200).map(|_| next()).collect();
-            for fingerprint in single_bits.chain(random).chain([0, u64::MAX]) {
+            let drawn: Vec<u64> = (0..200).map(|_| random.next()).collect();
+            for fingerprint in single_bits.chain(drawn).chain([0, u64::MAX]) {
                 let code = table.permute(&fingerprint.into());
                 assert_eq!(code, naive_permute(order, fingerprint), "{design}");
                 assert_eq!(table.restore(code), fingerprint, "{design}");
@@ -143,11 +133,11 @@ fn table_count_is_the_binomial_coefficient() {
 
 #[test]
 fn prefix_ranges_hold_the_codes_that_share_the_prefix() {
-    let mut next = stream(2);
+    let mut random = Random(2);
     for design in designs() {
         for table in design.tables() {
             let p = u32::from(table.prefix_bits());
-            let code = next();
+            let code = random.next();
             let (low, high) = table.prefix_range(code);
             let prefix = |code: u64| u128::from(code) >> (64 - p);
             for inside in [low, code, high] {
@@ -162,14 +152,14 @@ fn prefix_ranges_hold_the_codes_that_share_the_prefix() {
 
 #[test]
 fn first_meeting_table_has_equal_prefixes() {
-    let mut next = stream(3);
+    let mut random = Random(3);
     for design in designs() {
         let (mut met, mut missed) = (0, 0);
         for round in 0..3_000 {
-            let a = next();
+            let a = random.next();
             // From equal to unrelated.
             let flips = round % 30;
-            let b = (0..flips).fold(a, |b, _| b ^ 1 << (next() % 64));
+            let b = (0..flips).fold(a, |b, _| b ^ 1 << (random.next() % 64));
             let shares_prefix = |table: &PermutedTable| {
                 let (low, high) = table.prefix_range(table.permute(&a.into()));
                 (low..=high).contains(&table.permute(&b.into()))
@@ -261,27 +251,27 @@ fn stored_designs_are_checked() {
     assert!(!read(&[64, 3, 1, 5, 6]));
     assert!(!read(&[64, 3, 200, 5, 2]));
     // Whatever three groups say, the answer is a design or an error.
-    let mut next = stream(4);
+    let mut random = Random(4);
     for _ in 0..20_000 {
-        let random = next().to_le_bytes();
-        let groups = [random[0] % 70, random[1] % 70, random[2] % 9, random[3] % 9];
+        let bytes = random.next().to_le_bytes();
+        let groups = [bytes[0] % 70, bytes[1] % 70, bytes[2] % 9, bytes[3] % 9];
         read(&[
             64,
-            random[4] % 8,
+            bytes[4] % 8,
             2,
             groups[0],
             groups[1],
             groups[2],
             groups[3],
         ]);
-        read(&[&[64, 3, 4], &random[..]].concat());
+        read(&[&[64, 3, 4], &bytes[..]].concat());
     }
 }
 
 /// Random fingerprints at a distance: as many share a prefix as is told, and all up to the greatest distance.
 #[test]
 fn the_probability_at_a_distance_is_that_of_random_bits() {
-    let mut next = stream(9);
+    let mut random = Random(9);
     let designs = [
         (64, TableDesign::new(64, 3, &[(5, 2)]).unwrap()),
         (
@@ -302,11 +292,11 @@ fn the_probability_at_a_distance_is_that_of_random_bits() {
                 let (mut shared, tries) = (0, 1_000);
                 let wide = |number| Fingerprint::from_number(bits, number);
                 for _ in 0..tries {
-                    let fingerprint = u128::from(next()) << 64 | u128::from(next());
+                    let fingerprint = u128::from(random.next()) << 64 | u128::from(random.next());
                     let fingerprint = fingerprint & (u128::MAX >> (128 - u32::from(bits)));
                     let mut other = fingerprint;
                     while (fingerprint ^ other).count_ones() < distance {
-                        let bit = 1_u128 << (next() % u64::from(bits));
+                        let bit = 1_u128 << (random.next() % u64::from(bits));
                         if (fingerprint ^ other) & bit == 0 {
                             other ^= bit;
                         }

@@ -361,20 +361,16 @@ fn merge<'a, T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::Random;
 
     #[test]
     fn similarity_with_a_floor_is_exact_or_below_it() {
-        let mut state = 1_u64;
-        let mut next = |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut random = Random(1);
         for round in 0..400 {
-            let range = 1 + next(300);
+            let range = 1 + random.below(300);
             let mut set = |size| {
-                let set: std::collections::BTreeSet<u64> = (0..size).map(|_| next(range)).collect();
+                let set: std::collections::BTreeSet<u64> =
+                    (0..size).map(|_| random.below(range)).collect();
                 set.into_iter().collect::<Vec<_>>()
             };
             let (a, b) = (set(round % 90), set(3 * round % 200));

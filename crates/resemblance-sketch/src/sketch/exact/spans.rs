@@ -296,19 +296,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-
-    /// A splitmix64 of the tests' own.
-    struct SplitMix(u64);
-
-    impl SplitMix {
-        fn next(&mut self, below: usize) -> usize {
-            self.0 = self.0.wrapping_add(crate::sketch::hash::GOLDEN_GAMMA);
-            (crate::sketch::hash::mix64(self.0) % below as u64) as usize
-        }
-    }
+    use crate::sample::Random;
 
     /// Two texts that share runs of words and letters of several scripts.
-    fn random_pair(random: &mut SplitMix) -> [String; 2] {
+    fn random_pair(random: &mut Random) -> [String; 2] {
         const PIECES: [&str; 16] = [
             "the ",
             "Cat ",
@@ -328,9 +319,9 @@ mod tests {
             "to be ",
         ];
         [0, 1].map(|_| {
-            let count = random.next(50);
+            let count = random.index(50);
             (0..count)
-                .map(|_| PIECES[random.next(PIECES.len())])
+                .map(|_| PIECES[random.index(PIECES.len())])
                 .collect()
         })
     }
@@ -353,7 +344,7 @@ mod tests {
 
     #[test]
     fn span_counts_equal_those_of_shingle_sets() {
-        let mut random = SplitMix(1);
+        let mut random = Random(1);
         for _ in 0..100 {
             let [a, b] = random_pair(&mut random);
             for text in [1, 2, 5].into_iter().flat_map(recipes) {
@@ -463,7 +454,7 @@ mod tests {
 
     #[test]
     fn spans_are_the_runs_of_units_that_shared_shingles_cover() {
-        let mut random = SplitMix(2);
+        let mut random = Random(2);
         let mut spans = 0;
         for _ in 0..300 {
             let [a, b] =
@@ -490,7 +481,7 @@ mod tests {
 
     #[test]
     fn spans_cover_shared_shingles_only() {
-        let mut random = SplitMix(3);
+        let mut random = Random(3);
         for _ in 0..200 {
             let [a, b] = random_pair(&mut random);
             for text in [Text::words(2), Text::words(3).unordered(), Text::code(2)] {
@@ -516,7 +507,7 @@ mod tests {
 
     #[test]
     fn the_longest_passage_is_the_longest_common_run_of_shingles() {
-        let mut random = SplitMix(4);
+        let mut random = Random(4);
         for _ in 0..300 {
             let [a, b] = random_pair(&mut random);
             for text in [1, 3].into_iter().flat_map(recipes) {
