@@ -10,7 +10,7 @@ use crate::index::run::ProbeCost;
 use crate::index::run_cache::BlockSources;
 use crate::index::segment::{CodeRange, ProbeControl};
 use crate::index::sweep::{ProbeRange, SweepControl, sweep_lane};
-use crate::index::testing::{Random, TABLE, database, in_range, lane_ref, posting, write};
+use crate::index::testing::{Random, TABLE, begin_write, in_range, lane_ref, posting, write};
 
 const MAX: u64 = u64::MAX;
 
@@ -82,8 +82,7 @@ impl<'t> Lane<'t> {
 
 #[test]
 fn probes_with_any_cache_agree_with_a_set() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let lanes = lanes();
     let runs = [0, 1, u32::MAX].into_iter().zip(lanes.iter().cycle());
     let runs: Vec<_> = runs
@@ -110,8 +109,7 @@ fn probes_with_any_cache_agree_with_a_set() {
 
 #[test]
 fn cached_blocks_are_found_without_the_table() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let [uniform, crowded] = lanes();
     for (run, postings) in [(3, &uniform), (4, &crowded)] {
         let lane = Lane::write(&transaction, run, postings);
@@ -135,8 +133,7 @@ fn cached_blocks_are_found_without_the_table() {
 /// Places in lanes of several runs, in some that are not there, and none.
 #[test]
 fn block_cache_batch_agrees_with_single_lookups() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let mut random = Random(5);
     let cache = BlockCache::new(200_000);
     let [uniform, crowded] = lanes();
@@ -181,8 +178,7 @@ fn block_cache_batch_agrees_with_single_lookups() {
 /// Of codes that are not near, one block at most is read for each beside those that they share with others.
 #[test]
 fn block_cache_skips_dissimilar_documents() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let cache = BlockCache::new(1 << 20);
     let [uniform, _] = lanes();
     let crowded = (0..60_000).map(|id| posting((id % 3) << 62, id)).collect();
@@ -211,8 +207,7 @@ fn block_cache_skips_dissimilar_documents() {
 /// A sweep takes free room, and leaves what probes read where there is none.
 #[test]
 fn sweeps_evict_no_cached_block() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let [uniform, _] = lanes();
     let lanes = [0, 1].map(|run| Lane::write(&transaction, run, &uniform));
     let bytes = lanes[0].summary.bytes as usize;
@@ -232,8 +227,7 @@ fn sweeps_evict_no_cached_block() {
 
 #[test]
 fn smaller_cache_limit_drops_blocks() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let [uniform, _] = lanes();
     let lane = Lane::write(&transaction, 9, &uniform);
     let cache = BlockCache::new(1 << 20);
@@ -258,8 +252,7 @@ fn one_block(transaction: &WriteTransaction, run: u32) -> (Lane<'_>, usize) {
 
 #[test]
 fn a_block_as_large_as_the_cache_is_kept() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let (lane, size) = one_block(&transaction, 5);
     for (max_bytes, held) in [(size, size), (size - 1, 0)] {
         let cache = BlockCache::new(max_bytes);
@@ -271,8 +264,7 @@ fn a_block_as_large_as_the_cache_is_kept() {
 /// Two threads that miss the same block both read it, and both bring it.
 #[test]
 fn block_cache_holds_a_block_once() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let (lane, size) = one_block(&transaction, 5);
     let cache = BlockCache::new(1 << 20);
     lane.probe(&cache, 0, MAX);
@@ -284,8 +276,7 @@ fn block_cache_holds_a_block_once() {
 
 #[test]
 fn hit_block_outlives_blocks_read_once() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let [uniform, _] = lanes();
     let (wanted, size) = one_block(&transaction, 5);
     let others = Lane::write(&transaction, 6, &uniform);
@@ -302,8 +293,7 @@ fn hit_block_outlives_blocks_read_once() {
 
 #[test]
 fn empty_lane_leaves_no_cache_entry() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let cache = BlockCache::new(1 << 20);
     for run in 0..40 {
         one_block(&transaction, run).0.probe(&cache, 0, MAX);

@@ -11,7 +11,8 @@ use crate::index::lane_writer::write_lane;
 use crate::index::run::{RunBlocks, is_of};
 use crate::index::testing::delete_run;
 use crate::index::testing::{
-    NAME, Random, TABLE, database, in_range, lane_ref, posting, rows, tables, write,
+    NAME, Random, TABLE, begin_write, database, in_range, lane_ref, lanes, posting, rows, tables,
+    write,
 };
 
 const MAX: u64 = u64::MAX;
@@ -37,33 +38,12 @@ fn stream(transaction: &WriteTransaction, run: u32, lane: &LaneSummary) -> Resul
     lane_iter(&table, NAME, run, lane)?.collect()
 }
 
-/// Lanes with uniform, crowded, extreme and equal codes.
-fn lanes() -> Vec<BTreeSet<Posting>> {
-    let mut random = Random(1);
-    let mut uniform = BTreeSet::new();
-    let mut crowded = BTreeSet::new();
-    for id in 0..5_000 {
-        uniform.insert(posting(random.next() >> 24, id));
-        crowded.insert(posting(random.below(3), id));
-        crowded.insert(posting(random.below(1000) << 54, MAX - id));
-    }
-    let extreme = [0, 1, MAX - 1, MAX].map(|code| [0, 1, MAX - 1, MAX].map(|id| posting(code, id)));
-    vec![
-        uniform,
-        crowded,
-        extreme.into_iter().flatten().collect(),
-        BTreeSet::new(),
-        [posting(0, 0)].into(),
-        [posting(MAX, MAX)].into(),
-    ]
-}
-
 /// Two runs of the same lanes, so that each lane has neighbours.
 fn two_runs(database: &Database) -> (WriteTransaction, Vec<(u32, LaneSummary, BTreeSet<Posting>)>) {
     let transaction = database.begin_write().unwrap();
     let mut written = Vec::new();
     for run in [0, u32::MAX] {
-        for (lane, postings) in lanes().into_iter().enumerate() {
+        for (lane, postings) in lanes(5_000).into_iter().enumerate() {
             let lane = if lane == 5 { u16::MAX } else { lane as u16 };
             let summary = write(&transaction, run, lane, &postings);
             assert_eq!(summary.lane, lane);
@@ -148,8 +128,7 @@ fn lane_streams_its_postings_unchanged() {
 
 #[test]
 fn bucket_of_hundreds_of_blocks_is_probed() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let first_id = MAX - 2_000_000;
     let ids = |from: u64| (from..from + 1_000_000).map(|id| posting(7, id));
     let postings: BTreeSet<_> = ids(first_id)
@@ -169,8 +148,7 @@ fn bucket_of_hundreds_of_blocks_is_probed() {
 
 #[test]
 fn postings_out_of_order_are_refused() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let mut tables = tables(&transaction);
     for wrong in [[posting(2, 1), posting(1, 1)], [posting(1, 1); 2]] {
         let error = write_lane(&mut tables, 1, 2, None, wrong.into_iter().map(Ok)).unwrap_err();
@@ -183,8 +161,7 @@ fn postings_out_of_order_are_refused() {
 
 #[test]
 fn an_error_of_the_visitor_ends_the_probe() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let lane = write(
         &transaction,
         1,
@@ -245,9 +222,8 @@ fn assert_noticed(
 #[test]
 fn a_lost_block_is_noticed() {
     for neighbours in [false, true] {
-        let database = database();
-        let transaction = database.begin_write().unwrap();
-        for postings in &lanes()[..2] {
+        let transaction = begin_write();
+        for postings in &lanes(5_000)[..2] {
             if neighbours {
                 write(&transaction, 1, 1, postings);
                 write(&transaction, 1, 3, postings);
@@ -272,9 +248,8 @@ fn a_lost_block_is_noticed() {
 
 #[test]
 fn a_foreign_or_damaged_block_is_noticed() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
-    let postings = &lanes()[0];
+    let transaction = begin_write();
+    let postings = &lanes(5_000)[0];
     let lane = write(&transaction, 1, 2, postings);
     let blocks = rows(&transaction);
     for pair in blocks.windows(2) {
@@ -296,9 +271,8 @@ fn a_foreign_or_damaged_block_is_noticed() {
 
 #[test]
 fn lane_stream_with_wrong_counts_is_detected() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
-    let lane = write(&transaction, 1, 2, &lanes()[0]);
+    let transaction = begin_write();
+    let lane = write(&transaction, 1, 2, &lanes(5_000)[0]);
     let more = LaneSummary {
         postings: lane.postings + 1,
         ..lane

@@ -8,30 +8,12 @@ use crate::format::{LaneSummary, NearCodes, split_block_key};
 use crate::index::block_cache::BlockCache;
 use crate::index::lane_probe::probe_lane;
 use crate::index::run::{RunBlocks, is_of};
-use crate::index::testing::{Random, TABLE, database, in_range, lane_ref, posting, rows, write};
+use crate::index::testing::{
+    Random, TABLE, begin_write, in_range, lane_ref, lanes, posting, rows, write,
+};
 use crate::sample::one_in;
 
 const MAX: u64 = u64::MAX;
-
-/// Lanes with uniform, crowded, extreme and equal codes, and without any.
-fn lanes() -> Vec<BTreeSet<Posting>> {
-    let mut random = Random(1);
-    let mut uniform = BTreeSet::new();
-    let mut crowded = BTreeSet::new();
-    for id in 0..20_000 {
-        uniform.insert(posting(random.next() >> 24, id));
-        crowded.insert(posting(random.below(3) << 60, random.next()));
-        crowded.insert(posting(random.below(1000) << 54, MAX - id));
-    }
-    let extreme = [0, 1, MAX - 1, MAX].map(|code| [0, 1, MAX - 1, MAX].map(|id| posting(code, id)));
-    vec![
-        uniform,
-        crowded,
-        extreme.into_iter().flatten().collect(),
-        BTreeSet::new(),
-        [posting(MAX, MAX)].into(),
-    ]
-}
 
 /// Ranges of all widths, equal and overlapping ones among them, sorted by low code.
 fn ranges(random: &mut Random, count: u32, postings: &BTreeSet<Posting>) -> Vec<ProbeRange> {
@@ -121,10 +103,9 @@ fn probe(
 
 #[test]
 fn sweep_agrees_with_probes_and_reads_each_block_once() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let mut random = Random(2);
-    for (number, postings) in (2..).zip(lanes()) {
+    for (number, postings) in (2..).zip(lanes(20_000)) {
         for neighbour in [number - 1, number + 1] {
             write(&transaction, 7, neighbour, &postings);
         }
@@ -152,9 +133,8 @@ fn sweep_agrees_with_probes_and_reads_each_block_once() {
 
 #[test]
 fn sweep_reads_one_block_per_distant_code() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
-    let postings = &lanes()[0];
+    let transaction = begin_write();
+    let postings = &lanes(20_000)[0];
     let lane = write(&transaction, 7, 2, postings);
     assert!(lane.blocks > 20);
     let wanted: Vec<ProbeRange> = (0..)
@@ -168,9 +148,8 @@ fn sweep_reads_one_block_per_distant_code() {
 
 #[test]
 fn a_sweep_ends_when_its_visitor_stops() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
-    let postings = &lanes()[1];
+    let transaction = begin_write();
+    let postings = &lanes(20_000)[1];
     let lane = write(&transaction, 7, 2, postings);
     let all = ProbeRange::new(0, 0, MAX);
     for wanted in [vec![all], vec![all; 500]] {
@@ -210,10 +189,9 @@ fn a_sweep_ends_when_its_visitor_stops() {
 /// One in fifteen blocks, one in five with `RESEMBLANCE_TESTS=all`, and the last.
 #[test]
 fn sweep_detects_lost_and_damaged_blocks() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let mut random = Random(3);
-    for postings in &lanes()[..2] {
+    for postings in &lanes(20_000)[..2] {
         write(&transaction, 7, 1, postings);
         write(&transaction, 7, 3, postings);
         let lane = write(&transaction, 7, 2, postings);

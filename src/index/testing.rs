@@ -65,6 +65,33 @@ pub(super) fn database() -> Database {
     builder.create_with_backend(InMemoryBackend::new()).unwrap()
 }
 
+/// A transaction of a database of its own.
+pub(super) fn begin_write() -> WriteTransaction {
+    let database: &Database = Box::leak(Box::new(database()));
+    database.begin_write().unwrap()
+}
+
+/// Lanes with uniform, crowded, extreme and equal codes, and without any.
+pub(super) fn lanes(count: u64) -> Vec<BTreeSet<Posting>> {
+    const MAX: u64 = u64::MAX;
+    let mut random = Random(1);
+    let (mut uniform, mut crowded) = (BTreeSet::new(), BTreeSet::new());
+    for id in 0..count {
+        uniform.insert(posting(random.next() >> 24, id));
+        crowded.insert(posting(random.below(3) << 60, random.next()));
+        crowded.insert(posting(random.below(1000) << 54, MAX - id));
+    }
+    let extreme = [0, 1, MAX - 1, MAX].map(|code| [0, 1, MAX - 1, MAX].map(|id| posting(code, id)));
+    vec![
+        uniform,
+        crowded,
+        extreme.into_iter().flatten().collect(),
+        BTreeSet::new(),
+        [posting(0, 0)].into(),
+        [posting(MAX, MAX)].into(),
+    ]
+}
+
 /// Writes a lane and gives its summary.
 pub(super) fn write(
     transaction: &WriteTransaction,

@@ -45,11 +45,10 @@ fn filler(random: &mut Random, words: u64) -> String {
 fn containment_finds_every_planted_passage() {
     let planted =
         std::env::var("RESEMBLANCE_PLANTED").map_or(3_000, |count| count.parse().unwrap());
-    let place = Place::new();
     let containment = Containment::new(4).window(6);
     let units = u64::from(containment.min_shared_units().unwrap());
     assert_eq!(units, 9);
-    let store = Store::create(place.store(), schema(containment)).unwrap();
+    let store = Store::in_memory(schema(containment)).unwrap();
     let mut random = Random(7);
     let mut queries = Vec::new();
     let mut transaction = store.begin_write().unwrap();
@@ -79,8 +78,7 @@ fn containment_finds_every_planted_passage() {
 /// A query that stands in a page as a whole is contained in it, whatever is around it.
 #[test]
 fn quotation_has_a_share_of_one() {
-    let place = Place::new();
-    let store = Store::create(place.store(), schema(Containment::new(3).window(5))).unwrap();
+    let store = Store::in_memory(schema(Containment::new(3).window(5))).unwrap();
     let mut random = Random(3);
     for number in 0..50_u64 {
         let quotation = filler(&mut random, 7 + number);
@@ -212,9 +210,8 @@ fn containment_estimates_are_unbiased_with_the_stated_error() {
     let (sets, size, shared) = (300_u64, 2_000_u64, 600_u64);
     let exact = shared as f64 / size as f64;
     let (mut sum, mut squares, mut variances) = (0.0, 0.0, 0.0);
-    let place = Place::new();
     let builder = Schema::builder().containment(Containment::new(1).scaled(20));
-    let store = Store::create(place.store(), builder.build().unwrap()).unwrap();
+    let store = Store::in_memory(builder.build().unwrap()).unwrap();
     for set in 0..sets {
         let first = set * 10 * size;
         let document = store.sketcher().hashes(first..first + size).unwrap();

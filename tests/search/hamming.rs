@@ -242,9 +242,8 @@ fn hamming_queries_agree_with_brute_force() {
 #[test]
 fn a_budget_does_not_trigger_a_scan() {
     let case = case(64, 10, &[(1, 1); 4]);
-    let place = Place::new();
     let mut random = Random(5);
-    let store = Store::create(place.store(), case.schema()).unwrap();
+    let store = Store::in_memory(case.schema()).unwrap();
     let held = fill(&case, &store, &mut random);
     let snapshot = store.snapshot().unwrap();
     let asked = case.signature(held[0].1);
@@ -274,11 +273,8 @@ fn a_budget_does_not_trigger_a_scan() {
 #[test]
 fn hamming_joins_find_pairs_at_every_distance() {
     for (number, case) in (1..).zip(&CASES) {
-        let place = Place::new();
         let mut random = Random(number);
-        let store = sealing_after(100)
-            .create(place.store(), case.schema())
-            .unwrap();
+        let store = sealing_after(100).create_in_memory(case.schema()).unwrap();
         let held = fill(case, &store, &mut random);
         let snapshot = store.snapshot().unwrap();
         for max_distance in (0..=case.max_distance).rev().step_by(2 * one_in(7)) {
@@ -335,10 +331,7 @@ fn whole_codes_need_no_signature_reads() {
         (case(128, 3, &[(1, 1); 4]), false),
     ];
     for (case, codes_hold_all) in cases {
-        let place = Place::new();
-        let store = sealing_after(1)
-            .create(place.store(), case.schema())
-            .unwrap();
+        let store = sealing_after(1).create_in_memory(case.schema()).unwrap();
         let mut random = Random(case.bits.into());
         let held = fill(&case, &store, &mut random);
         let asked = asked(&case, &held, &mut random);

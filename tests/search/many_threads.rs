@@ -1,6 +1,6 @@
 //! Many signatures are answered on several threads, and the answers are those of one.
 
-use crate::common::{Place, Random, insert_all};
+use crate::common::{Random, insert_all};
 use resemblance::{Error, Matches, MinHash, Schema, Signature, StoreOptions};
 
 /// Near-duplicates by threes, some of them in runs, some in memory, some deleted.
@@ -15,9 +15,8 @@ fn answers_are_the_same_for_any_number_of_threads() {
     };
     let minhash = MinHash::new(16).banding(8, 2).value_bits(32).threshold(0.5);
     let schema = Schema::builder().minhash(minhash).build().unwrap();
-    let place = Place::new();
     let options = StoreOptions::new().flush_after(1_500);
-    let store = options.create(place.store(), schema).unwrap();
+    let store = options.create_in_memory(schema).unwrap();
     insert_all(
         &store,
         (0..DOCUMENTS).map(|number| (number.to_le_bytes(), signature(number))),

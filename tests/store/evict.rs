@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::common::memory::MemoryFiles;
 use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
-use crate::common::{Place, check_clean, sealing_after, stats};
+use crate::common::{Place, check_clean, refused, sealing_after, stats};
 use resemblance::report::EvictReport;
 use resemblance::{
     Document, DocumentId, Error, EvictPolicy, Phase, Snapshot, Store, StoredDocument,
@@ -143,8 +143,7 @@ fn evict_spares_and_counts_documents_changed_meanwhile() {
 /// The newest are those of the moment of the call, and no more than too many go.
 #[test]
 fn keep_newest_removes_exactly_the_excess() {
-    let place = Place::new();
-    let store = sealing_after(30).create(place.store(), schema()).unwrap();
+    let store = sealing_after(30).create_in_memory(schema()).unwrap();
     let mut model = Stamps::new();
     add(&store, &mut model, 100, |id| id);
     let mut is_disturbed = false;
@@ -169,27 +168,15 @@ fn keep_newest_removes_exactly_the_excess() {
     model.insert(99, 0);
     assert_eq!(stamps(&store.snapshot().unwrap()), model);
     // As of now 99 is the oldest, with the 20 that came.
-    assert_eq!(
-        store
-            .evict(EvictPolicy::KeepNewest(59))
-            .run()
-            .unwrap()
-            .evicted,
-        21
-    );
+    let report = store.evict(EvictPolicy::KeepNewest(59)).run().unwrap();
+    assert_eq!(report.evicted, 21);
     assert_eq!(
         store.evict(EvictPolicy::KeepNewest(59)).run().unwrap(),
         EvictReport::default()
     );
     assert_eq!(stamps(&store.snapshot().unwrap()).len(), 59);
-    assert_eq!(
-        store
-            .evict(EvictPolicy::KeepNewest(0))
-            .run()
-            .unwrap()
-            .evicted,
-        59
-    );
+    let report = store.evict(EvictPolicy::KeepNewest(0)).run().unwrap();
+    assert_eq!(report.evicted, 59);
     assert!(store.snapshot().unwrap().is_empty());
 }
 
@@ -257,26 +244,13 @@ fn evict_refuses_wrong_options_and_passes_panics_on() {
     add(&store, &mut model, 20, |id| id);
     for documents in [0, 1_000_001] {
         let eviction = store.evict(EvictPolicy::OlderThan(5));
-        let refused = eviction.slice_documents(documents).run();
-        assert!(
-            matches!(&refused, Err(Error::InvalidParameter { parameter, .. })
-                if *parameter == "slice_documents"),
-            "{refused:?}"
-        );
+        refused(eviction.slice_documents(documents).run(), "slice_documents");
     }
     let transaction = store.begin_write().unwrap();
-    assert!(matches!(
-        store.evict(EvictPolicy::OlderThan(5)).run(),
-        Err(Error::Busy)
-    ));
-    assert!(matches!(
-        store.evict(EvictPolicy::KeepNewest(5)).run(),
-        Err(Error::Busy)
-    ));
-    assert!(matches!(
-        store.evict(EvictPolicy::matching(|_| true)).run(),
-        Err(Error::Busy)
-    ));
+    let busy = |policy| assert!(matches!(store.evict(policy).run(), Err(Error::Busy)));
+    busy(EvictPolicy::OlderThan(5));
+    busy(EvictPolicy::KeepNewest(5));
+    busy(EvictPolicy::matching(|_| true));
     drop(transaction);
     let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let asked = std::cell::Cell::new(0);
@@ -291,14 +265,8 @@ fn evict_refuses_wrong_options_and_passes_panics_on() {
     assert!(panicked.is_err());
     model.retain(|id, _| *id >= 4);
     assert_eq!(stamps(&store.snapshot().unwrap()), model);
-    assert_eq!(
-        store
-            .evict(EvictPolicy::OlderThan(6))
-            .run()
-            .unwrap()
-            .evicted,
-        2
-    );
+    let report = store.evict(EvictPolicy::OlderThan(6)).run().unwrap();
+    assert_eq!(report.evicted, 2);
     drop(store);
     let store = Store::open_read_only(place.store()).unwrap();
     assert!(matches!(
@@ -314,8 +282,7 @@ fn evict_refuses_wrong_options_and_passes_panics_on() {
 /// that is none.
 #[test]
 fn evict_shows_documents_of_all_sizes_whole() {
-    let place = Place::new();
-    let store = sealing_after(2).create(place.store(), schema()).unwrap();
+    let store = sealing_after(2).create_in_memory(schema()).unwrap();
     let mut transaction = store.begin_write().unwrap();
     let large = vec![9; 3 << 20];
     for (number, payload) in [(0, &large[..]), (1, b""), (2, &large[..]), (3, b"x")] {

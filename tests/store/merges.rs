@@ -111,9 +111,8 @@ fn commit_merges_in_proportion_to_its_size() {
 #[test]
 fn large_commits_leave_few_runs() {
     for a_commit in [documents_a_commit() / 2 - 1, documents_a_commit()] {
-        let place = Place::new();
         let options = options().flush_after(documents_a_commit());
-        let store = options.create(place.store(), schema()).unwrap();
+        let store = options.create_in_memory(schema()).unwrap();
         for commit in 0..80 {
             insert(&store, commit * a_commit..(commit + 1) * a_commit);
             // Three of level 0, five of level 1, and the inputs of a merge into each.

@@ -110,8 +110,7 @@ fn metrics_count_a_history_call_by_call() {
 
 #[test]
 fn metrics_count_evicted_kept_and_queued_documents() {
-    let place = Place::new();
-    let store = Store::create(place.store(), schema()).unwrap();
+    let store = Store::in_memory(schema()).unwrap();
     for _ in 0..3 {
         store.upsert("a", &signature(1)).unwrap();
     }
@@ -137,8 +136,7 @@ fn metrics_count_evicted_kept_and_queued_documents() {
 
 #[test]
 fn metrics_count_queries_and_comparisons() {
-    let place = Place::new();
-    let store = sealing_after(8).create(place.store(), schema()).unwrap();
+    let store = sealing_after(8).create_in_memory(schema()).unwrap();
     append_all(&store, (0..60).map(|number| signature(number % 20)));
     let before = store.metrics();
     assert_eq!((before.queries, before.candidates), (0, 0));
@@ -173,10 +171,9 @@ fn metrics_count_queries_and_comparisons() {
 
 #[test]
 fn flushes_and_merges_add_up_to_the_runs() {
-    let place = Place::new();
     // A merge is done as a whole, once it is behind by all of it.
     let options = sealing_after(8).merge_slice(1 << 30);
-    let store = options.create(place.store(), schema()).unwrap();
+    let store = options.create_in_memory(schema()).unwrap();
     let stats = || stats(&store);
     let mut ended = 0;
     for number in 0..400u32 {

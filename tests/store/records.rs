@@ -2,15 +2,13 @@
 
 use resemblance::{Document, DocumentId, Match, Novelty, Revision, Store};
 
-use crate::common::Place;
 use crate::common::small::{schema, signature};
 
 #[test]
 fn records_start_at_an_id_and_keep_to_a_prefix() {
-    let place = Place::new();
     let store = Store::options()
         .flush_after(4)
-        .create(place.store(), schema())
+        .create_in_memory(schema())
         .unwrap();
     let keys = ["a/1", "b/1", "a/2", "", "a", "b/2", "a/3", "a/4"];
     for (number, key) in (0..).zip(keys) {
@@ -48,8 +46,7 @@ fn records_start_at_an_id_and_keep_to_a_prefix() {
 
 #[test]
 fn match_has_its_stamp_and_on_request_its_payload() {
-    let place = Place::new();
-    let store = Store::create(place.store(), schema()).unwrap();
+    let store = Store::in_memory(schema()).unwrap();
     let same = signature(1);
     let stored: Vec<_> = [("a", 7, "one"), ("b", 0, ""), ("c", u64::MAX, "three")]
         .map(|(key, stamp, payload)| Document::new(key).stamp(stamp).payload(payload.as_bytes()))

@@ -116,10 +116,9 @@ fn cached_blocks_stay_within_the_limit_and_are_found() {
 fn filters_are_coarser_with_little_memory() {
     const DOCUMENTS: u64 = 20_000;
     let filter_bytes = |cache_bytes: u64| {
-        let place = Place::new();
         let options = StoreOptions::new().cache_bytes(cache_bytes);
         let options = options.flush_after(DOCUMENTS);
-        let store = options.create(place.store(), schema()).unwrap();
+        let store = options.create_in_memory(schema()).unwrap();
         insert(&store, 0..DOCUMENTS);
         reads(&store, 0..100, true);
         reads(&store, 1_000_000..1_000_100, false);
@@ -169,9 +168,8 @@ fn runs_of_a_rolled_back_transaction_leave_the_cache() {
 /// for, each with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn snapshots_outlive_the_runs_that_they_read() {
-    let place = Place::new();
     let options = StoreOptions::new().flush_after(500);
-    let store = options.create(place.store(), schema()).unwrap();
+    let store = options.create_in_memory(schema()).unwrap();
     insert(&store, 0..1_500);
     let old = store.snapshot().unwrap();
     let all_of_old = || {

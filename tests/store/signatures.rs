@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{Place, Random, check_clean, sealing_after};
+use crate::common::{Place, Random, check_clean, refused, sealing_after};
 use resemblance::schema::{DocumentFrequencies, EmptyDocuments, Permutations};
 use resemblance::{Error, MinHash, Result, Schema, SchemaBuilder, Signature, SimHash, Store, Text};
 
@@ -56,8 +56,7 @@ fn signature_error_names_the_differing_part_of_the_recipe() {
         builder.minhash(MinHash::new(64)).simhash(SimHash::bits64())
     };
     let build = |builder: SchemaBuilder| builder.build().unwrap();
-    let place = Place::new();
-    let store = Store::create(place.store(), build(base())).unwrap();
+    let store = Store::in_memory(build(base())).unwrap();
     let of_text = |schema: Schema| schema.sketcher().text("some words of a text").unwrap();
     store.insert("own", &of_text(build(base()))).unwrap();
     let weights = DocumentFrequencies::new();
@@ -88,14 +87,6 @@ fn signature_error_names_the_differing_part_of_the_recipe() {
     );
     let own = of_text(build(base()));
     mismatch(own.jaccard(&other_words), "signature, text: ");
-}
-
-#[track_caller]
-fn invalid<T: std::fmt::Debug>(result: Result<T, impl Into<Error>>, name: &str) {
-    match result.map_err(Into::into) {
-        Err(Error::InvalidParameter { parameter, .. }) => assert_eq!(parameter, name),
-        other => panic!("{other:?}, expected {name} to be refused"),
-    }
 }
 
 #[test]
@@ -182,7 +173,7 @@ fn cut_and_whole_values_are_compared_on_common_bits() {
             }
         }
         for bits in [0, 3, 32, 64] {
-            invalid(a.cut(bits), "bits");
+            refused(a.cut(bits), "bits");
         }
     }
     let smallest = Signature::from_bottom_k(64, vec![1, 2]);
@@ -249,17 +240,16 @@ fn store_of_external_values_refuses_documents() {
         .build()
         .unwrap();
     let sketcher = schema.sketcher();
-    invalid(sketcher.hashes([1]), "document");
-    invalid(sketcher.features(["a"]), "document");
-    invalid(sketcher.weighted_features([("a", 1.0)]), "document");
-    invalid(sketcher.text("a text"), "document");
+    refused(sketcher.hashes([1]), "document");
+    refused(sketcher.features(["a"]), "document");
+    refused(sketcher.weighted_features([("a", 1.0)]), "document");
+    refused(sketcher.text("a text"), "document");
     let with_text = Schema::builder()
         .text(Text::words(5))
         .minhash(MinHash::external(32));
-    invalid(with_text.build(), "text");
-    let place = Place::new();
-    let store = Store::create(place.store(), schema).unwrap();
-    invalid(store.sketch_text("a text"), "document");
+    refused(with_text.build(), "text");
+    let store = Store::in_memory(schema).unwrap();
+    refused(store.sketch_text("a text"), "document");
 }
 
 /// Fills a store of cut values with whole ones, and gives the records' signatures beside these.
@@ -322,9 +312,8 @@ fn records_of_cut_values_move_to_stores_of_at_most_their_width() {
 
     let (read, whole) = &signatures[0];
     for other in [minhash().banding(13, 4), minhash().value_bits(1)] {
-        let place = Place::new();
         let bits = of(other).minhash().unwrap().value_bits();
-        let other = Store::create(place.store(), of(other)).unwrap();
+        let other = Store::in_memory(of(other)).unwrap();
         other.insert("k", read).unwrap();
         let stored = other.snapshot().unwrap().get("k").unwrap().unwrap();
         assert_eq!(stored.signature().value_bits(), Some(bits));
@@ -344,8 +333,7 @@ fn records_of_cut_values_move_to_stores_of_at_most_their_width() {
         ),
     ];
     for (other, part) in others {
-        let place = Place::new();
-        let other = Store::create(place.store(), of(other)).unwrap();
+        let other = Store::in_memory(of(other)).unwrap();
         mismatch(other.insert("k", read), part);
         mismatch(other.snapshot().unwrap().query(read).run(), part);
     }

@@ -12,8 +12,8 @@ use crate::index::merge::lane_source::{InputBlock, LaneSource};
 use crate::index::merge::pipeline::MergeBudget;
 use crate::index::run_cache::RunCache;
 use crate::index::testing::{
-    BUCKETS, NAME, Random, TABLE, database, lane_ref, pieces, posting, rows, tables, write,
-    write_filtered,
+    BUCKETS, NAME, Random, TABLE, begin_write, database, lane_ref, pieces, posting, rows, tables,
+    write, write_filtered,
 };
 use crate::sample::one_in;
 
@@ -65,8 +65,7 @@ fn written_at_once(
     shape: FilterShape,
     postings: &BTreeSet<Posting>,
 ) -> (Vec<(BlockKey, Vec<u8>)>, usize) {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     write_filtered(&transaction, run, LANE, shape, postings);
     (rows(&transaction), pieces(&transaction).len())
 }
@@ -137,8 +136,7 @@ fn paused_merge_writes_the_run_of_an_unpaused_one() {
     for sizes in [&[4_000, 3_000, 1, 2_000][..], &[5_000], &[0, 10, 0]] {
         for (spread, is_dropped) in SPREADS.into_iter().flat_map(|s| drops.map(|d| (s, d))) {
             for blocks in [1, 9, 10_000] {
-                let database = database();
-                let transaction = database.begin_write().unwrap();
+                let transaction = begin_write();
                 let (mut inputs, all) = write_runs(&transaction, sizes, spread);
                 let shape = FilterShape::new(all.len() as u64, 10);
                 let kept: BTreeSet<_> = all.iter().filter(|p| !is_dropped(p.id)).copied().collect();
@@ -174,8 +172,7 @@ fn paused_merge_writes_the_run_of_an_unpaused_one() {
 
 /// Blocks and pieces of filters after each pause, and the summary in the end.
 fn history(budget: MergeBudget, is_dropped: &(impl Fn(u64) -> bool + Sync)) -> Vec<String> {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let sizes = [7_000, 3_000, 1, 5_000];
     let (mut inputs, all) = write_runs(&transaction, &sizes, SPREADS[0]);
     let shape = FilterShape::new(all.len() as u64, 10);
@@ -229,8 +226,7 @@ fn merge_with_two_threads_equals_merge_with_one() {
 
 #[test]
 fn a_panic_of_the_second_thread_is_an_error() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let (inputs, _) = write_runs(&transaction, &[30_000, 30_000], SPREADS[0]);
     let mut tables = tables(&transaction);
     let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
@@ -252,8 +248,7 @@ fn a_panic_of_the_second_thread_is_an_error() {
 /// no input is mostly ruled out.
 #[test]
 fn probes_find_everything_during_a_merge() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let (mut inputs, all) = write_runs(&transaction, &[9_000, 9_000, 9_000], SPREADS[0]);
     let shape = FilterShape::new(27_000, 10);
     let mut looks = 0;
@@ -315,8 +310,7 @@ fn probes_find_everything_during_a_merge() {
 #[test]
 fn pipeline_memory_is_bounded_and_passed_blocks_are_freed() {
     for blocks in [0, 1, 2, 5] {
-        let database = database();
-        let transaction = database.begin_write().unwrap();
+        let transaction = begin_write();
         let (inputs, _) = write_runs(&transaction, &[6_000, 6_000, 6_000], SPREADS[0]);
         let total = rows(&transaction).len() as u64;
         let mut tables = tables(&transaction);
@@ -371,8 +365,7 @@ fn merge_ends_at_a_damaged_input() {
 
 #[test]
 fn merge_detects_a_posting_in_two_inputs() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let postings = [posting(1, 1), posting(2, 2)];
     let lane = |run| {
         let postings = postings.map(Ok).into_iter();
@@ -388,8 +381,7 @@ fn merge_detects_a_posting_in_two_inputs() {
 
 #[test]
 fn merge_includes_a_lane_of_one_input() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let held: BTreeSet<_> = (0..100).map(|id| posting(id % 7, id)).collect();
     let inputs = vec![
         (0, LaneSummary::empty(LANE)),
@@ -460,8 +452,7 @@ fn forge(chunk: &mut MergeChunk, change: impl Fn(&[InputBlock], usize) -> Option
 #[test]
 fn merge_reports_a_lost_or_swapped_block_as_a_bug() {
     for (slip, cause) in SLIPS.into_iter().enumerate() {
-        let database = database();
-        let transaction = database.begin_write().unwrap();
+        let transaction = begin_write();
         let (inputs, _) = write_runs(&transaction, &[40_000, 40_000], SPREADS[0]);
         let tables = tables(&transaction);
         let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
@@ -513,8 +504,7 @@ fn merge_without_last_blocks(blocks: usize, inputs: &Inputs, tables: &mut RunTab
 fn merge_without_the_last_blocks_is_a_bug() {
     for sizes in [&[9_000, 9_000, 9_000, 9_000][..], &[9_000]] {
         for blocks in [1, 9, 10_000] {
-            let database = database();
-            let transaction = database.begin_write().unwrap();
+            let transaction = begin_write();
             let (inputs, _) = write_runs(&transaction, sizes, SPREADS[0]);
             let mut tables = tables(&transaction);
             let error = merge_without_last_blocks(blocks, &inputs, &mut tables);
@@ -525,8 +515,7 @@ fn merge_without_the_last_blocks_is_a_bug() {
 
 #[test]
 fn incomplete_merge_is_a_bug() {
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let (inputs, _) = write_runs(&transaction, &[9_000, 9_000], SPREADS[0]);
     let mut tables = tables(&transaction);
     let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
@@ -546,8 +535,7 @@ fn descriptors_that_contradict_the_blocks_are_damage() {
     ];
     for forge in forgeries {
         for blocks in [1, 10_000] {
-            let database = database();
-            let transaction = database.begin_write().unwrap();
+            let transaction = begin_write();
             let (mut inputs, _) = write_runs(&transaction, &[9_000, 9_000], SPREADS[0]);
             forge(&mut inputs[1].1);
             let mut tables = tables(&transaction);
@@ -561,8 +549,7 @@ fn descriptors_that_contradict_the_blocks_are_damage() {
             assert!(matches!(error, Error::Corrupt { .. }), "{error}");
         }
     }
-    let database = database();
-    let transaction = database.begin_write().unwrap();
+    let transaction = begin_write();
     let (mut inputs, _) = write_runs(&transaction, &[900, 0], SPREADS[0]);
     inputs[1].1.postings = 3;
     let mut tables = tables(&transaction);

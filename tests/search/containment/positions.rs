@@ -183,9 +183,8 @@ fn positions_survive_copy_export_and_import() {
 /// Of a shingle that a text repeats endlessly the first places are followed: it ends, and finds the longest.
 #[test]
 fn endless_repeats_are_located_at_their_first_places() {
-    let place = Place::new();
     let [schema, ..] = schemas();
-    let store = Store::create(place.store(), schema).unwrap();
+    let store = Store::in_memory(schema).unwrap();
     let repeated = "again ".repeat(20_000);
     store
         .insert(

@@ -12,7 +12,7 @@ use resemblance::{
 
 use crate::common::sample::{is_all, one_in, trials};
 use crate::common::small::{schema, signature};
-use crate::common::{Place, Random, check_clean};
+use crate::common::{Place, Random, check_clean, refused};
 use crate::limits::{is_long, note};
 
 fn size_bytes() -> usize {
@@ -144,13 +144,6 @@ fn a_long_text_is_stored_and_found_beside_an_empty_one() {
         assert!(stored.signature().is_empty());
         drop((snapshot, store));
         check_clean(&place.store());
-    }
-}
-
-fn refused<T>(result: Result<T>, name: &str) {
-    match result.map(drop) {
-        Err(Error::InvalidParameter { parameter, .. }) => assert_eq!(parameter, name),
-        other => panic!("{other:?}, expected an error about {name}"),
     }
 }
 

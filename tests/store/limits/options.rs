@@ -2,11 +2,11 @@
 
 use std::num::NonZeroUsize;
 
-use resemblance::{BulkOptions, Document, DocumentId, Error, Store, StoreOptions};
+use resemblance::{BulkOptions, Document, DocumentId, Store, StoreOptions};
 
 use crate::common::sample::one_in;
 use crate::common::small::{schema, signature};
-use crate::common::{Place, check_clean};
+use crate::common::{Place, check_clean, refused};
 
 fn fill(store: &Store) {
     for batch in 0..5 {
@@ -71,8 +71,8 @@ fn caches_flushes_and_slices_of_any_size_work() {
     }
     for documents in [0, (1 << 20) + 1] {
         let options = new().flush_after(documents);
-        let refused = options.create(Place::new().store(), schema()).err();
-        assert!(matches!(refused, Some(Error::InvalidParameter { .. })));
+        let created = options.create(Place::new().store(), schema());
+        refused(created, "flush_after");
     }
 }
 
@@ -105,8 +105,7 @@ fn builds_work_with_any_memory_and_threads() {
 
 #[test]
 fn joins_refuse_zero_or_too_many_threads() {
-    let place = Place::new();
-    let store = Store::create(place.store(), schema()).unwrap();
+    let store = Store::in_memory(schema()).unwrap();
     let snapshot = store.snapshot().unwrap();
     for (join, name) in [
         (snapshot.pairs().threads(0), "threads"),
@@ -114,9 +113,6 @@ fn joins_refuse_zero_or_too_many_threads() {
         (snapshot.pairs().threads(usize::MAX), "threads"),
         (snapshot.pairs().max_bucket(0), "max_bucket"),
     ] {
-        let refused = join.run().err();
-        let is_named = matches!(&refused, Some(Error::InvalidParameter { parameter, .. })
-            if *parameter == name);
-        assert!(is_named, "{refused:?}");
+        refused(join.run(), name);
     }
 }
