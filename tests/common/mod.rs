@@ -12,6 +12,7 @@ pub(crate) mod engine;
 pub(crate) mod joins;
 pub(crate) mod killing;
 pub(crate) mod memory;
+pub(crate) mod model;
 pub(crate) mod oracle;
 pub(crate) mod question;
 pub(crate) mod sample;

@@ -9,15 +9,9 @@
 //! the usual ones, `MODEL_SEED` for others, `MODEL_STEPS` for longer ones, and `MODEL_COUNTS=1` tells how much was done (with
 //! `--nocapture`).
 
-mod changes;
-mod drawn;
-mod episode;
 mod episodes;
-mod evictions;
-mod readers;
-mod rebuild;
 mod recipes;
-mod steps;
+mod strategies;
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,11 +22,12 @@ use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner}
 use resemblance::schema::EmptyDocuments;
 use resemblance::{Combine, MinHash, Schema, SchemaBuilder, SimHash, Text};
 
+use crate::common::model::episode::{CHANGES, Episode, STEPS};
+use crate::common::model::readers::WATCHED;
+use crate::common::model::steps::{Opened, Step};
 use crate::common::sample::trials;
 use crate::common::verify::COMPARED;
-use episode::{CHANGES, Episode, STEPS};
-use readers::WATCHED;
-use steps::{Opened, Step, opened, step};
+use strategies::{opened, step};
 
 static EPISODES: AtomicU64 = AtomicU64::new(0);
 

@@ -3,11 +3,11 @@
 use resemblance::schema::Rebanding;
 use resemblance::{Combine, MinHash, Schema, SimHash, Text};
 
+use crate::common::model::drawn::Drawn;
+use crate::common::model::episode::Episode;
+use crate::common::model::evictions::{Eviction, Which};
+use crate::common::model::steps::{Change, Opened, Rebuild, Step};
 use crate::common::sample::one_in;
-use crate::model::drawn::Drawn;
-use crate::model::episode::Episode;
-use crate::model::evictions::{Eviction, Which};
-use crate::model::steps::{Change, Opened, Rebuild, Step};
 
 fn bulk(documents: u8) -> Step {
     Step::Bulk {

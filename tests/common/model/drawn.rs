@@ -1,6 +1,5 @@
 //! Signatures of few families, so that near and equal ones are frequent.
 
-use proptest::prelude::*;
 use resemblance::schema::MinHashKind;
 use resemblance::{Schema, Signature};
 
@@ -24,19 +23,6 @@ pub(crate) enum Drawn {
     Empty,
     /// The values of an empty signature, but not from an empty document.
     LikeEmpty,
-}
-
-pub(crate) fn drawn() -> impl Strategy<Value = Drawn> {
-    prop_oneof![
-        8 => (0..3u8, 0..7u8, 0..6u8, 0..4u8).prop_map(|(family, values, bits, at)| Drawn::Near {
-            family, values, bits, at
-        }),
-        3 => (0..50u16).prop_map(Drawn::Hot),
-        2 => (0..8u8).prop_map(Drawn::Text),
-        1 => (0..4u8).prop_map(Drawn::Weighted),
-        2 => Just(Drawn::Empty),
-        1 => Just(Drawn::LikeEmpty),
-    ]
 }
 
 /// Signatures that are asked about though no document need have them.

@@ -8,15 +8,15 @@ use resemblance::{
     BulkOptions, DocumentId, Error, Pairs, Records, Schema, Signature, Snapshot, Store,
 };
 
+use crate::common::model::changes::{entries, in_transaction, one_call};
+use crate::common::model::drawn::{Drawn, strangers};
+use crate::common::model::evictions::evict;
+use crate::common::model::readers::{Asked, while_read};
+use crate::common::model::steps::{Change, Member, Opened, Step, all_keys};
 use crate::common::oracle::{Entry, Model};
 use crate::common::question::Question;
 use crate::common::verify::{all_reads, same_record, some_queries, whole_snapshot};
 use crate::common::{Place, Random, check_clean};
-use crate::model::changes::{entries, in_transaction, one_call};
-use crate::model::drawn::{Drawn, strangers};
-use crate::model::evictions::evict;
-use crate::model::readers::{Asked, while_read};
-use crate::model::steps::{Change, Member, Opened, Step, all_keys};
 
 /// Steps that were taken, and changes that were made, by all tests of the process.
 pub(crate) static STEPS: AtomicU64 = AtomicU64::new(0);

@@ -6,9 +6,9 @@ use crate::common::changes::{
     Writer, insert, insert_if_new, insert_many, insert_many_if_new, remove, remove_id, touch,
     touch_id, upsert,
 };
+use crate::common::model::drawn::{Drawn, signature};
+use crate::common::model::steps::{Change, Member, Stored, key_bytes, payload};
 use crate::common::oracle::{Entry, Model};
-use crate::model::drawn::{Drawn, signature};
-use crate::model::steps::{Change, Member, Stored, key_bytes, payload};
 
 fn entry(model: &Model, key: Option<u8>, drawn: &Drawn, stored: Option<Stored>) -> Entry {
     Entry {

@@ -7,9 +7,9 @@ use std::ops::ControlFlow;
 use resemblance::schema::Rebanding;
 use resemblance::{BulkOptions, DuplicateKeys, Error, Store};
 
+use crate::common::model::episode::Episode;
+use crate::common::model::steps::{Opened, Rebuild};
 use crate::common::oracle::Model;
-use crate::model::episode::Episode;
-use crate::model::steps::{Opened, Rebuild};
 
 fn bulk_options(opened: &Opened) -> BulkOptions {
     BulkOptions::new()

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use proptest::prelude::*;
 use resemblance::{Error, EvictPolicy, Store};
 
 use crate::common::oracle::Model;
@@ -25,21 +24,6 @@ pub(crate) struct Eviction {
     pub(crate) slice: usize,
     /// After so many calls it is broken off, and called again.
     pub(crate) calls: usize,
-}
-
-pub(crate) fn eviction() -> impl Strategy<Value = Eviction> {
-    let which = prop_oneof![
-        (0..160u8).prop_map(Which::OlderThan),
-        (90..=255u8).prop_map(Which::KeepNewest),
-        proptest::option::of(any::<u8>()).prop_map(Which::Keys),
-    ];
-    let slice = proptest::sample::select(&[1, 4, 1_000][..]);
-    let calls = proptest::sample::select(&[2, 5, 1_000][..]);
-    (which, slice, calls).prop_map(|(which, slice, calls)| Eviction {
-        which,
-        slice,
-        calls,
-    })
 }
 
 /// Ids and stamps, the oldest first.

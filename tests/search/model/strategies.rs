@@ -1,120 +1,42 @@
-//! What a sequence consists of: plain data, so that it can be made shorter and printed.
+//! How sequences are drawn: the strategies of their steps.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use resemblance::StoreOptions;
 use resemblance::schema::Rebanding;
 
-use crate::model::drawn::{Drawn, drawn};
-use crate::model::evictions::{Eviction, eviction};
+use crate::common::model::drawn::Drawn;
+use crate::common::model::evictions::{Eviction, Which};
+use crate::common::model::steps::{Change, KEYS, Member, Opened, Rebuild, Step, Stored};
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stored {
-    pub(crate) stamp: u64,
-    payload_bytes: u16,
+fn drawn() -> impl Strategy<Value = Drawn> {
+    prop_oneof![
+        8 => (0..3u8, 0..7u8, 0..6u8, 0..4u8).prop_map(|(family, values, bits, at)| Drawn::Near {
+            family, values, bits, at
+        }),
+        3 => (0..50u16).prop_map(Drawn::Hot),
+        2 => (0..8u8).prop_map(Drawn::Text),
+        1 => (0..4u8).prop_map(Drawn::Weighted),
+        2 => Just(Drawn::Empty),
+        1 => Just(Drawn::LikeEmpty),
+    ]
 }
 
-/// A document of a batch: its key, if it has one.
-pub(crate) type Member = (Option<u8>, Drawn);
-
-#[derive(Clone, Debug)]
-pub(crate) enum Change {
-    Insert(u8, Drawn),
-    Upsert(u8, Drawn),
-    InsertIfNew(u8, Drawn),
-    Append(Drawn),
-    InsertDocument(Option<u8>, Drawn, Stored),
-    UpsertDocument(Option<u8>, Drawn, Stored),
-    InsertDocumentIfNew(Option<u8>, Drawn, Stored),
-    InsertMany(Vec<Member>),
-    InsertManyIfNew {
-        documents: Vec<Member>,
-        verified: bool,
-    },
-    /// The document under a key as it is, or with another stamp and payload.
-    UpsertAgain(u8, Option<Stored>),
-    Touch(u8, u64),
-    TouchId(u8, u64),
-    Remove(u8),
-    RemoveId(u8),
-    /// Bad input, which changes nothing.
-    Refused(u8),
-    /// Reads in the middle of a transaction.
-    Read,
+fn eviction() -> impl Strategy<Value = Eviction> {
+    let which = prop_oneof![
+        (0..160u8).prop_map(Which::OlderThan),
+        (90..=255u8).prop_map(Which::KeepNewest),
+        proptest::option::of(any::<u8>()).prop_map(Which::Keys),
+    ];
+    let slice = proptest::sample::select(&[1, 4, 1_000][..]);
+    let calls = proptest::sample::select(&[2, 5, 1_000][..]);
+    (which, slice, calls).prop_map(|(which, slice, calls)| Eviction {
+        which,
+        slice,
+        calls,
+    })
 }
 
-/// How a store is opened. None of it changes an answer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Opened {
-    pub(crate) flush_after: u64,
-    pub(crate) merge_slice: u64,
-    pub(crate) in_parallel: bool,
-    pub(crate) quick_repair: bool,
-}
-
-impl Opened {
-    pub(crate) const fn sealing_after(flush_after: u64) -> Self {
-        Self {
-            flush_after,
-            merge_slice: 50,
-            in_parallel: false,
-            quick_repair: false,
-        }
-    }
-
-    pub(crate) fn options(&self) -> StoreOptions {
-        StoreOptions::new()
-            .cache_bytes(4 << 20)
-            .flush_after(self.flush_after)
-            .merge_slice(self.merge_slice)
-            .merge_in_parallel(self.in_parallel)
-            .quick_repair(self.quick_repair)
-    }
-}
-
-/// What an offline build puts beside the documents that are there.
-#[derive(Clone, Debug)]
-pub(crate) struct Rebuild {
-    pub(crate) more: Vec<Member>,
-    pub(crate) keep_first: bool,
-    pub(crate) threads: usize,
-    pub(crate) opened: Opened,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Step {
-    Transaction {
-        changes: Vec<Change>,
-        commit: bool,
-        /// Threads that read meanwhile.
-        readers: u8,
-    },
-    One(Change),
-    /// More documents than a seal takes, some of them removed again at once.
-    Bulk {
-        documents: u8,
-        remove_every: u8,
-        together: bool,
-        readers: u8,
-    },
-    RemoveEvery(u8),
-    Evict(Eviction),
-    Hold,
-    Release(u8),
-    Reopen(Opened),
-    ReadOnly,
-    Check,
-    Compact(Opened),
-    /// The documents of the store, and some more, go on in one that is built offline.
-    Rebuild(Rebuild),
-    /// Other bands and tables; or a refusal, if the schema cannot have them.
-    Reband {
-        rebanding: Rebanding,
-        interrupted: bool,
-    },
-}
-
-pub(crate) fn stored() -> impl Strategy<Value = Stored> {
+fn stored() -> impl Strategy<Value = Stored> {
     let payload = prop_oneof![3 => 0..40u16, 1 => 3_000..9_000u16];
     (any::<u64>(), payload).prop_map(|(stamp, payload_bytes)| Stored {
         stamp,
@@ -127,8 +49,6 @@ fn stamp() -> impl Strategy<Value = u64> {
     prop_oneof![3 => 0..20u64, 1 => any::<u64>()]
 }
 
-pub(crate) const KEYS: u8 = 16;
-
 fn optional_key() -> impl Strategy<Value = Option<u8>> {
     proptest::option::weighted(0.7, 0..KEYS)
 }
@@ -137,7 +57,7 @@ fn member() -> impl Strategy<Value = Member> {
     (optional_key(), drawn())
 }
 
-pub(crate) fn change() -> impl Strategy<Value = Change> {
+fn change() -> impl Strategy<Value = Change> {
     let key = || 0..KEYS;
     prop_oneof![
         2 => (key(), drawn()).prop_map(|(key, drawn)| Change::Insert(key, drawn)),
@@ -246,23 +166,4 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         2 => (rebanding(), proptest::bool::weighted(0.2))
             .prop_map(|(rebanding, interrupted)| Step::Reband { rebanding, interrupted }),
     ]
-}
-
-pub(crate) fn key_bytes(key: u8) -> Vec<u8> {
-    match key {
-        0 => Vec::new(),
-        1 => vec![b'k'; 4_096],
-        2 => vec![0xff, 0xfe, 0, 0xc3, 0x28],
-        3 => vec![0],
-        _ => format!("https://example.org/{key}").into_bytes(),
-    }
-}
-
-pub(crate) fn all_keys() -> Vec<Vec<u8>> {
-    (0..KEYS + 1).map(key_bytes).collect()
-}
-
-pub(crate) fn payload(stored: Stored) -> Vec<u8> {
-    let bytes = (0..stored.payload_bytes).map(|i| (i ^ stored.stamp as u16) as u8);
-    bytes.collect()
 }
