@@ -73,31 +73,6 @@ const MAX_ROOMS: usize = 25;
 /// Lines of a function, its signature and closing brace included.
 const MAX_FUNCTION_LINES: usize = 70;
 
-fn library() -> SourceTree {
-    SourceTree::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "lib.rs")
-}
-
-fn tool() -> SourceTree {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("cli/src");
-    SourceTree::read(&root, "lib.rs")
-}
-
-fn readers() -> SourceTree {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/resemblance-corpus/src");
-    SourceTree::read(&root, "lib.rs")
-}
-
-/// The one crate that may name the storage engine.
-fn verified() -> SourceTree {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/redb-verified/src");
-    SourceTree::read(&root, "lib.rs")
-}
-
-fn sketch() -> SourceTree {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/resemblance-sketch/src");
-    SourceTree::read(&root, "lib.rs")
-}
-
 /// What the rules ask of a tree. Threads cannot share the tree itself, and reading it takes long.
 struct Facts {
     imports: Imports,
@@ -109,7 +84,9 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(tree: &SourceTree) -> Self {
+    fn of(folder: &str) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let tree = SourceTree::read(&root, "lib.rs");
         Self {
             imports: tree.imports(),
             files: tree.files(),
@@ -121,15 +98,12 @@ impl Facts {
     }
 }
 
-static LIBRARY: LazyLock<Facts> = LazyLock::new(|| Facts::of(&library()));
-
-static TOOL: LazyLock<Facts> = LazyLock::new(|| Facts::of(&tool()));
-
-static SKETCH: LazyLock<Facts> = LazyLock::new(|| Facts::of(&sketch()));
-
-static READERS: LazyLock<Facts> = LazyLock::new(|| Facts::of(&readers()));
-
-static VERIFIED: LazyLock<Facts> = LazyLock::new(|| Facts::of(&verified()));
+static LIBRARY: LazyLock<Facts> = LazyLock::new(|| Facts::of("src"));
+static TOOL: LazyLock<Facts> = LazyLock::new(|| Facts::of("cli/src"));
+static SKETCH: LazyLock<Facts> = LazyLock::new(|| Facts::of("crates/resemblance-sketch/src"));
+static READERS: LazyLock<Facts> = LazyLock::new(|| Facts::of("crates/resemblance-corpus/src"));
+/// The one crate that may name the storage engine.
+static VERIFIED: LazyLock<Facts> = LazyLock::new(|| Facts::of("crates/redb-verified/src"));
 
 /// The first part of a file's path, without the ending.
 fn room(path: &str) -> &str {

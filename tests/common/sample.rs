@@ -55,6 +55,12 @@ impl Random {
         from[self.index(from.len())]
     }
 
+    /// One of the words between the bars of a text.
+    pub(crate) fn word<'t>(&mut self, words: &'t str) -> &'t str {
+        let words: Vec<&str> = words.split('|').collect();
+        self.pick(&words)
+    }
+
     /// A word with exactly `ones` bits set.
     pub(crate) fn bits(&mut self, ones: u32) -> u64 {
         let mut word = 0u64;

@@ -56,91 +56,64 @@ fn compressed(compression: Compression, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn json_line_becomes_a_key_and_a_text() {
-    let cases: [(&str, &str, &str); 10] = [
-        (r#"{"id": "a", "text": "b"}"#, "a", "b"),
-        (r#" {"text":"x\ny","id":"k\t"} "#, "k\t", "x\ny"),
-        (r#"{"id": 17, "text": ""}"#, "17", ""),
-        (r#"{"id": -5, "text": "b"}"#, "-5", "b"),
-        (
+    // A line, the key and the text.
+    let cases = [
+        [r#"{"id": "a", "text": "b"}"#, "a", "b"],
+        [r#" {"text":"x\ny","id":"k\t"} "#, "k\t", "x\ny"],
+        [r#"{"id": 17, "text": ""}"#, "17", ""],
+        [r#"{"id": -5, "text": "b"}"#, "-5", "b"],
+        [
             r#"{"id": 123456789012345678901234567890, "text": "b"}"#,
             "123456789012345678901234567890",
             "b",
-        ),
-        (r#"{"id": "", "text": "b"}"#, "", "b"),
-        (r#"{"id": 1.50, "text": "b"}"#, "1.50", "b"),
-        (
+        ],
+        [r#"{"id": "", "text": "b"}"#, "", "b"],
+        [r#"{"id": 1.50, "text": "b"}"#, "1.50", "b"],
+        [
             r#"{"a":{"id":1,"id":[1,{}]},"id":"\u00e9","text":"\ud83d\ude00","z":null}"#,
             "é",
             "😀",
-        ),
-        ("{\"id\":\"a\",\"text\":\"b\"}\r\n", "a", "b"),
-        (
+        ],
+        ["{\"id\":\"a\",\"text\":\"b\"}\r\n", "a", "b"],
+        [
             r#"{"\u0069d": "escaped name", "text": "b"}"#,
             "escaped name",
             "b",
-        ),
+        ],
     ];
-    for (line, key, text) in cases {
-        assert_eq!(
-            parse(line.as_bytes()),
-            Ok((key.into(), text.into())),
-            "{line}"
-        );
+    for [line, key, text] in cases {
+        let expected = Ok((key.into(), text.into()));
+        assert_eq!(parse(line.as_bytes()), expected, "{line}");
     }
 }
 
 #[test]
 fn faults_of_a_line_are_reported() {
-    let cases: [(&[u8], &str); 14] = [
-        (b"nonsense", "not a JSON object"),
-        (b"[1]", "a JSON array, expected one object a line"),
-        (
-            b"{\"id\":\"a\"",
-            "the line ends inside a JSON object (column 9)",
-        ),
-        (
-            b"{\"id\":\"a\",\"text\":\"b\"} x",
-            "something follows the JSON object on its line (column 23)",
-        ),
-        (b"{\"id\":\"a\"}", "field \"text\" is missing"),
-        (
-            b"{\"id\":\"a\",\"id\":\"a\",\"text\":\"\"}",
-            "field \"id\" is there twice",
-        ),
-        (
-            b"{\"text\":\"a\",\"text\":\"a\",\"id\":1}",
-            "field \"text\" is there twice",
-        ),
-        (
-            b"{\"id\":\"a\",\"text\":null}",
-            "field \"text\" is null, expected a string",
-        ),
-        (
-            b"{\"id\":\"a\",\"text\":5}",
-            "field \"text\" is a number, expected a string",
-        ),
-        (
-            b"{\"id\":true,\"text\":\"\"}",
-            "field \"id\" is a truth value, expected a string or a number",
-        ),
-        (
-            b"{\"id\":{},\"text\":\"\"}",
-            "field \"id\" is an object, expected a string or a number",
-        ),
-        (
-            b"{\"id\":\"a\",\"text\":\"\xff\"}",
-            "invalid UTF-8 at byte 19",
-        ),
-        (
-            b"{\"id\":\"\\ud800\",\"text\":\"\"}",
-            "field \"id\" is not valid Unicode",
-        ),
-        (
-            b"{\"id\":\"a\",\"text\":\"\\ud800\"}",
-            "field \"text\" is not valid Unicode",
-        ),
-    ];
-    for (line, expected) in cases {
+    const CASES: &str = r#"
+nonsense => not a JSON object
+[1] => a JSON array, expected one object a line
+{"id":"a" => the line ends inside a JSON object (column 9)
+{"id":"a","text":"b"} x => something follows the JSON object on its line (column 23)
+{"id":"a"} => field "text" is missing
+{"id":"a","id":"a","text":""} => field "id" is there twice
+{"text":"a","text":"a","id":1} => field "text" is there twice
+{"id":"a","text":null} => field "text" is null, expected a string
+{"id":"a","text":5} => field "text" is a number, expected a string
+{"id":true,"text":""} => field "id" is a truth value, expected a string or a number
+{"id":{},"text":""} => field "id" is an object, expected a string or a number
+{"id":"\ud800","text":""} => field "id" is not valid Unicode
+{"id":"a","text":"\ud800"} => field "text" is not valid Unicode
+"#;
+    let cases = CASES
+        .trim()
+        .lines()
+        .map(|case| case.split_once(" => ").unwrap());
+    let cases = cases.map(|(line, expected)| (line.as_bytes(), expected));
+    let invalid = (
+        &b"{\"id\":\"a\",\"text\":\"\xff\"}"[..],
+        "invalid UTF-8 at byte 19",
+    );
+    for (line, expected) in cases.chain([invalid]) {
         let found = parse(line).unwrap_err();
         let line = String::from_utf8_lossy(line);
         assert!(found.contains(expected), "{line}: {found}");

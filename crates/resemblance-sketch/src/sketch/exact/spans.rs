@@ -300,29 +300,13 @@ mod tests {
 
     /// Two texts that share runs of words and letters of several scripts.
     fn random_pair(random: &mut Random) -> [String; 2] {
-        const PIECES: [&str; 16] = [
-            "the ",
-            "Cat ",
-            "cat, ",
-            "a ",
-            "b ",
-            "été ",
-            "e\u{301}te\u{301} ",
-            "日本",
-            "語 ",
-            "ΣΑΣ ",
-            "x-y ",
-            "😀",
-            "\n\n",
-            "— ",
-            "か\u{3099} ",
-            "to be ",
-        ];
+        const PIECES: &str = concat!(
+            "the |Cat |cat, |a |b |été |e\u{301}te\u{301} |日本|語 |ΣΑΣ |x-y |😀|\n\n|— |か\u{3099} |",
+            "to be "
+        );
         [0, 1].map(|_| {
             let count = random.index(50);
-            (0..count)
-                .map(|_| PIECES[random.index(PIECES.len())])
-                .collect()
+            (0..count).map(|_| random.word(PIECES)).collect()
         })
     }
 

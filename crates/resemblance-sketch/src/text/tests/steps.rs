@@ -78,41 +78,16 @@ pub(super) fn without_accents(c: char) -> Vec<char> {
 
 /// Sequences that normalisation joins, splits and reorders, words of lists, and what `random_text` has.
 fn random_document(random: &mut Random, length: usize) -> String {
-    const PIECES: [&str; 28] = [
-        "e\u{301}",
-        "\u{301}",
-        "\u{316}\u{301}",
-        "q\u{307}\u{323}",
-        "ﬁ",
-        "ﬃ",
-        "Å",
-        "ｶﾞ",
-        "ﾊﾟ",
-        "か\u{3099}",
-        "각",
-        "\u{1100}\u{1161}\u{11a8}",
-        "가\u{11a8}",
-        "Ⅷ",
-        "①",
-        "ﷺ",
-        "\u{1e9b}\u{323}",
-        "é",
-        "日本",
-        "\u{378}",
-        " the ",
-        " Running ",
-        " connections ",
-        " don't ",
-        " l'été ",
-        " wären ",
-        "\u{fb1d}",
-        "\u{e000}",
-    ];
+    const PIECES: &str = concat!(
+        "e\u{301}|\u{301}|\u{316}\u{301}|q\u{307}\u{323}|ﬁ|ﬃ|Å|ｶﾞ|ﾊﾟ|か\u{3099}|각|",
+        "\u{1100}\u{1161}\u{11a8}|가\u{11a8}|Ⅷ|①|ﷺ|\u{1e9b}\u{323}|é|日本|\u{378}| the |",
+        " Running | connections | don't | l'été | wären |\u{fb1d}|\u{e000}"
+    );
     let mut document = String::new();
     while document.len() < length {
         match random.index(3) {
             0 => document.push_str(&random_text(random, 4)),
-            _ => document.push_str(PIECES[random.index(PIECES.len())]),
+            _ => document.push_str(random.word(PIECES)),
         }
     }
     document
